@@ -1,0 +1,154 @@
+import type { z } from "zod";
+import type { Context } from "../src/model/context.ts";
+import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
+import type { FaultError } from "../src/model/fault.ts";
+import { type Reason, ReasonError } from "../src/model/reason.ts";
+import type { DataType, Reading } from "../src/model/value.ts";
+
+/** One variable to read, its address already parsed. `index` is its place in the source's layout. */
+export interface Point<A = unknown> {
+  readonly index: number;
+  readonly address: A;
+  readonly type: DataType;
+}
+
+/** One exchange with the device. A driver adds what it needs to form it. */
+export interface Request<A = unknown> {
+  readonly points: readonly Point<A>[];
+}
+
+/** What one request may hold: the smaller of what the device grants and what the settings say. A driver may add its own. */
+export interface Limits {
+  readonly maxPoints: number;
+  /** Payload bytes in one answer. */
+  readonly maxBytes: number;
+  /** Requests in flight at once; 1 for most controllers. */
+  readonly inFlight: number;
+}
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+  readonly transport: "tcp" | "udp";
+}
+
+export type Direction = "out" | "in";
+/** Takes every frame, before encryption where there is one. */
+export type Tap = (direction: Direction, frame: Uint8Array) => void;
+
+/** Milliseconds for one step each; the whole readout is bounded by `signal`. */
+export interface Timeouts {
+  /** Name look-up; running out of it is LOOKUP_ERROR. */ readonly nameMs: number;
+  /** TCP connect; below 3.1 s a failed ARP shows as TIMEOUT. */ readonly connectMs: number;
+  /** One request to its answer. */ readonly answerMs: number;
+}
+
+/** Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. */
+export interface DriverContext extends Context {
+  readonly timeouts: Timeouts;
+  readonly tap?: Tap;
+  /** Name to address, with the agent's memory and policy; absent: the system's look-up. */
+  readonly resolve?: (host: string, signal: AbortSignal) => Promise<{ readonly address: string; readonly family: 4 | 6 }>;
+}
+
+export interface Discovered {
+  readonly address: string;
+  readonly name: string;
+  readonly type: DataType | undefined;
+}
+
+/** A live connection. Reads only: nothing here can change a device. */
+export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
+  readonly limits: L;
+  /**
+   * readings[i] belongs to request.points[i]. Throws FaultError: the device refused this request (the connection is good);
+   * anything else: the source failed, and the agent throws the session away.
+   */
+  read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
+  discover?(ctx: DriverContext): AsyncIterable<Discovered>;
+  /** False once the far side has gone; the agent then opens a new one before it reads. */
+  alive(): boolean;
+  /** Idempotent, bounded in time, never throws. */
+  close(): Promise<void>;
+}
+
+export interface ConnectInput<D, S> {
+  readonly details: D;
+  readonly settings: S;
+  /** By field name (`password`); from local credentials or the API's extension. Never logged. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
+  /** `details.type` of the data sources it reads. */
+  readonly type: string;
+  readonly title: string;
+  /** Connection details as the API holds them (API-V2, 2.2). */
+  readonly details: z.ZodType<D>;
+  /** The local options of this type: a strict object, every field with a description and a default. */
+  readonly settings: z.ZodType<S>;
+  /** Connections that a device of this type takes at once; settable per source. */
+  readonly maxConnections: number;
+  /** Where the device is: sources that share it take turns. */
+  endpoint(details: D): Endpoint;
+  /** False: a new connection for each readout. */
+  keepsConnection(details: D): boolean;
+  /**
+   * Pure. `type` undefined: the driver's default for this address. Settings are those of the source (a unit id, an order).
+   * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
+   */
+  parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
+  /** Pure. Every point in exactly one request, no request above the limits (one point may exceed maxBytes on its own). */
+  plan(points: readonly Point<A>[], limits: L): R[];
+  /** `ctx.signal` bounds connecting only; the session lives until close(). */
+  connect(input: ConnectInput<D, S>, ctx: DriverContext): Promise<Session<A, R, L>>;
+  /** Names the reason or fault of a library's own errors; undefined leaves it to the common rules. */
+  reasonOf?(error: unknown): Reason | ReasonError | FaultError | undefined;
+}
+
+/** A driver whose own types are forgotten: the agent treats all alike. */
+export type AnyDriver = Driver;
+export type AnySession = Session;
+
+/**
+ * Checks the driver's types against each other, then forgets them.
+ * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError,
+ * everything thrown by read a ReasonError or a FaultError, and close never throws.
+ */
+export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(driver: Driver<D, S, A, R, L>): AnyDriver {
+  const named = (error: unknown): unknown => {
+    const known = driver.reasonOf?.(error);
+    if (known === undefined) return error;
+    return known instanceof Error ? known : new ReasonError(known, messageOf(error), { cause: error });
+  };
+  const guarded: Driver<D, S, A, R, L> = {
+    ...driver,
+    async connect(input, ctx) {
+      const session = await driver.connect(input, ctx).catch((error: unknown) => {
+        throw toReasonError(named(error));
+      });
+      return {
+        limits: session.limits,
+        async read(request, readCtx) {
+          try {
+            return await session.read(request, readCtx);
+          } catch (error) {
+            throw toFailure(named(error));
+          }
+        },
+        ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), named) }),
+        alive: () => session.alive(),
+        close: () => session.close().catch((error: unknown) => ctx.log.debug({ err: error }, "closing the session failed")),
+      };
+    },
+  };
+  return guarded as unknown as AnyDriver;
+}
+
+async function* guardEach(found: AsyncIterable<Discovered> | undefined, named: (error: unknown) => unknown): AsyncGenerator<Discovered> {
+  try {
+    if (found) yield* found;
+  } catch (error) {
+    throw toFailure(named(error));
+  }
+}

@@ -1,0 +1,14 @@
+/** Local conditions that the API has no reason for: its status then says UNKNOWN, ours says which. Closed. */
+export const CONDITIONS = [
+  /** `details` is null in the API */ "details_missing",
+  /** details, settings or variables that do not validate */ "configuration_invalid",
+  /** a `type` without a driver, or a sink type without a sink */ "type_not_supported",
+  /** a password or key that is configured but not here */ "secret_missing",
+  /** readout_interval or publish_interval ≤ 0 */ "interval_invalid",
+  /** the device answers, and every variable is faulted */ "all_variables_faulted",
+  /** bytes that do not follow the protocol */ "protocol_violation",
+  /** the collector's own host refuses: out of file handles, ports, memory, rights */ "collector_host_trouble",
+  /** our own failure */ "internal_error",
+] as const;
+
+export type Condition = (typeof CONDITIONS)[number];

@@ -1,0 +1,77 @@
+import { FaultError } from "./fault.ts";
+import { type PlainReasonType, ReasonError } from "./reason.ts";
+
+/** Socket errors by the code string of the kernel's errno (DESIGN 5). Codes that are not here are not a network's. */
+const ERRNO: Readonly<Record<string, PlainReasonType>> = {
+  EHOSTUNREACH: "NO_ROUTE_TO_HOST",
+  EHOSTDOWN: "HOST_DOWN",
+  ENONET: "HOST_DOWN",
+  ENETUNREACH: "NETWORK_UNREACHABLE",
+  ENETDOWN: "NETWORK_UNREACHABLE",
+  ECONNREFUSED: "CONNECTION_REFUSED",
+  ECONNRESET: "CONNECTION_RESET",
+  ECONNABORTED: "CONNECTION_RESET",
+  EPIPE: "CONNECTION_CLOSED",
+  ETIMEDOUT: "TIMEOUT",
+};
+
+const OWN_HOST = new Set(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "EADDRINUSE", "ENOBUFS", "ENOMEM", "EACCES", "EPERM", "EINVAL"]);
+
+/** Node's own words for writing to a connection that the far side has ended. */
+const CLOSED = new Set(["ERR_STREAM_WRITE_AFTER_END", "ERR_STREAM_DESTROYED", "ERR_SOCKET_CLOSED", "ERR_STREAM_PREMATURE_CLOSE"]);
+
+/**
+ * The boundary: whatever was thrown becomes a ReasonError (the source failed) or stays a FaultError (one request was refused).
+ * Walks causes and the members of an AggregateError; the outermost known one wins. Total: never throws.
+ */
+export function toFailure(error: unknown): ReasonError | FaultError {
+  const known = classify(error, new Set());
+  if (known) return known;
+  return new ReasonError("UNKNOWN", messageOf(error), { cause: error, condition: "internal_error" });
+}
+
+/** As `toFailure`, where a fault is no answer (connecting, opening): it becomes UNKNOWN. */
+export function toReasonError(error: unknown): ReasonError {
+  const failure = toFailure(error);
+  return failure instanceof ReasonError
+    ? failure
+    : new ReasonError("UNKNOWN", failure.message, { cause: failure, condition: "protocol_violation" });
+}
+
+function classify(error: unknown, seen: Set<unknown>): ReasonError | FaultError | undefined {
+  if (error instanceof ReasonError || error instanceof FaultError) return error;
+  if (!(error instanceof Error) || seen.has(error)) return undefined;
+  seen.add(error);
+  const own = ofSystemError(error);
+  if (own) return own;
+  if (error instanceof AggregateError)
+    for (const member of error.errors) {
+      const inner = classify(member, seen);
+      if (inner) return inner;
+    }
+  return classify(error.cause, seen);
+}
+
+function ofSystemError(error: Error): ReasonError | undefined {
+  const code = text(error, "code");
+  const syscall = text(error, "syscall");
+  if (syscall !== undefined && (syscall === "getaddrinfo" || syscall.startsWith("query")))
+    return new ReasonError("LOOKUP_ERROR", error.message, { cause: error });
+  if (code === undefined) return undefined;
+  if (CLOSED.has(code)) return new ReasonError("CONNECTION_CLOSED", error.message, { cause: error });
+  // Libraries make up errno strings (modbus-serial: errno "ECONNREFUSED" on a closed port); only a numeric errno is a kernel's.
+  if (!("errno" in error) || typeof error.errno !== "number") return undefined;
+  const reason = ERRNO[code];
+  if (reason) return new ReasonError(reason, error.message, { cause: error });
+  if (OWN_HOST.has(code)) return new ReasonError("UNKNOWN", error.message, { cause: error, condition: "collector_host_trouble" });
+  return undefined;
+}
+
+function text(error: Error, key: "code" | "syscall"): string | undefined {
+  const value: unknown = key in error ? (error as unknown as Record<string, unknown>)[key] : undefined;
+  return typeof value === "string" ? value : undefined;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,20 @@
+import type { DataType } from "./value.ts";
+
+/** What a sink may say of a variable besides its readings. */
+export interface LayoutVariable {
+  readonly uuid: string;
+  readonly name: string;
+  readonly address: string;
+  /** After scaling: what the readings hold. */
+  readonly type: DataType;
+  readonly unit: string | null;
+  readonly comment: string | null;
+  /** EXPLORATION variables never reach sinks whose kind does not take them. */
+  readonly exploration: boolean;
+}
+
+/** The versioned list that a readout's readings lie along; kept once, named by every batch. */
+export interface Layout {
+  readonly source: { readonly uuid: string; readonly name: string };
+  readonly variables: readonly LayoutVariable[];
+}

@@ -1,0 +1,51 @@
+import type { Condition } from "./condition.ts";
+import type { Layout } from "./layout.ts";
+import type { Reason } from "./reason.ts";
+import type { ReadoutStatus } from "./status.ts";
+
+/** A data source as it stands: what status, log, sinks and the API's report are made from. Times are ISO 8601 UTC. */
+export interface SourceReport {
+  readonly uuid: string;
+  readonly name: string;
+  readonly type: string;
+  /** `host:port` where known. */
+  readonly endpoint: string | null;
+  /** What the API is told (API-V2, 2.3). */
+  readonly status: ReadoutStatus;
+  /** Since when the state (and its reason) is as it is. */
+  readonly since: string;
+  /** Local words for an ERROR: which condition, and the detail with the protocol's own code. Never a secret. */
+  readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
+  /** When it is tried again, while in ERROR. */
+  readonly nextRetryAt: string | null;
+  /** The effective interval. */
+  readonly intervalMs: number;
+  readonly warnings: readonly string[];
+  readonly counters: SourceCounters;
+  /** Variables whose last reading was bad. At most 100 are named. */
+  readonly faults: readonly { readonly variable: string; readonly fault: string; readonly detail: string | null }[];
+  readonly layout: Layout | null;
+}
+
+export interface SourceCounters {
+  readonly readouts: number;
+  readonly failedReadouts: number;
+  /** Ticks skipped because a readout was still under way. */
+  readonly overruns: number;
+  readonly valuesRead: number;
+  readonly valuesFaulted: number;
+  readonly connects: number;
+}
+
+/** A data sink as it stands. */
+export interface SinkReport {
+  readonly uuid: string;
+  readonly name: string | null;
+  readonly type: string;
+  readonly endpoint: string | null;
+  readonly state: "CONNECTING" | "OK" | "ERROR" | "STOPPED";
+  readonly since: string;
+  readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
+  readonly nextRetryAt: string | null;
+  readonly warnings: readonly string[];
+}

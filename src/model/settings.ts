@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { parseDuration } from "./duration.ts";
+
+const duration = (fallback: string) =>
+  z
+    .string()
+    .refine((text) => parseDuration(text) !== undefined, "expected a duration such as 250ms, 5s, 2min, 1h or 30d")
+    .default(fallback)
+    .transform((text) => parseDuration(text) ?? 0);
+
+const SIZES: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+const parseSize = (text: string): number | undefined => {
+  const match = /^(\d{1,9})\s*(B|KiB|MiB|GiB)$/.exec(text.trim());
+  const unit = match?.[2] === undefined ? undefined : SIZES[match[2]];
+  return unit === undefined ? undefined : Number(match?.[1]) * unit;
+};
+const size = (fallback: string) =>
+  z
+    .string()
+    .refine((text) => parseSize(text) !== undefined, "expected a size such as 512MiB or 2GiB")
+    .default(fallback)
+    .transform((text) => parseSize(text) ?? 0);
+
+const listen = z
+  .string()
+  .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, "expected address:port, for example 127.0.0.1:8420")
+  .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "the port is above 65535");
+
+const unit = z.enum(["seconds", "milliseconds"]);
+
+/** What every source may set locally, whatever its type; the driver's own options stand beside these. */
+export const sourceSettingsSchema = z.strictObject({
+  interval: z
+    .string()
+    .refine((text) => (parseDuration(text) ?? 0) > 0, "expected a duration above zero such as 250ms or 5s")
+    .transform((text) => parseDuration(text) ?? 0)
+    .optional()
+    .describe("Readout interval; wins over the API's readout_interval"),
+  name_timeout: duration("5s").describe("Deadline of a name look-up; running out of it is LOOKUP_ERROR"),
+  connect_timeout: duration("5s").describe("Deadline of a connect; below 3.1s a failed ARP shows as TIMEOUT"),
+  answer_timeout: duration("3s").describe("Deadline of one request"),
+  max_connections: z.int().min(1).max(64).optional().describe("Connections the device takes at once; default: the driver's"),
+  password_file: z.string().min(1).optional().describe("File that holds the password of this source, one line"),
+});
+
+export const apiSettingsSchema = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }).describe("Base address of the configuration API; /api/v2/… is appended"),
+  key_file: z.string().min(1).describe("File that holds the API key, one line"),
+  authorization: z
+    .enum(["bare", "bearer"])
+    .optional()
+    .describe("Form of the Authorization header; absent: the bare key, and once Bearer after a 401"),
+  poll_interval: duration("10s").describe("How often the configuration is asked for"),
+  ca: z.string().min(1).optional().describe("File with the certificate authorities of the API's server (PEM)"),
+  insecure: z.boolean().default(false).describe("Send the key over plain http to another host than this one"),
+});
+
+export const embeddedApiSettingsSchema = z.strictObject({
+  listen: listen.default("127.0.0.1:8420").describe("Address and port of the embedded configuration API; loopback only"),
+  poll_interval: duration("2s").describe("How often the collector asks its own embedded API for changes"),
+});
+
+/** The settings file, `collector.yaml`. Strict: an unknown key is an error that names it. */
+export const settingsSchema = z.strictObject({
+  collector: z
+    .uuid()
+    .optional()
+    .describe("This collector's uuid in the configuration API; required with api.url, made once and kept in state_dir otherwise"),
+  state_dir: z
+    .string()
+    .min(1)
+    .default("/var/lib/collector")
+    .describe("Folder for buffer, last good configuration, keys and the local socket"),
+  api: apiSettingsSchema.optional().describe("The platform's configuration API; absent: the embedded one"),
+  embedded_api: embeddedApiSettingsSchema.prefault({}).describe("The configuration API that the collector carries itself"),
+  readout_interval_unit: unit.default("seconds").describe("Unit of readout_interval in the API"),
+  publish_interval_unit: unit.default("seconds").describe("Unit of publish_interval in the API"),
+  variables_dir: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Folder with local variable files, <data source uuid or name>.csv or .yaml; default: variables beside the settings file"),
+  buffer: z
+    .strictObject({
+      max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),
+      max_age: duration("30d").describe("Older values are dropped and counted"),
+    })
+    .prefault({})
+    .describe("The durable buffer"),
+  log: z
+    .strictObject({
+      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is written"),
+      format: z
+        .enum(["auto", "text", "json"])
+        .default("auto")
+        .describe("auto: coloured text on a terminal, text with <prio> under journald"),
+    })
+    .prefault({})
+    .describe("The log"),
+  sources: z
+    .record(z.string(), z.record(z.string(), z.unknown()))
+    .default({})
+    .describe("Local options by data source uuid or name; which ones: see its driver"),
+  sinks: z
+    .record(z.string(), z.record(z.string(), z.unknown()))
+    .default({})
+    .describe("Local options by data sink uuid or name; which ones: see its kind"),
+});
+
+export type Settings = z.infer<typeof settingsSchema>;
+export type SourceSettings = z.infer<typeof sourceSettingsSchema>;

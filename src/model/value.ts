@@ -1,0 +1,67 @@
+import type { Fault } from "./fault.ts";
+
+export const SCALAR_TYPES = [
+  "bool",
+  "int8",
+  "uint8",
+  "int16",
+  "uint16",
+  "int32",
+  "uint32",
+  "int64",
+  "uint64",
+  "float32",
+  "float64",
+  "string",
+] as const;
+export type ScalarType = (typeof SCALAR_TYPES)[number];
+
+/** A variable's type. It never changes at run time. Written `uint16`, `string(20)`, `float32[10]`. */
+export interface DataType {
+  readonly scalar: ScalarType;
+  /** Only for string: its bytes on the device, where the protocol needs them; 1..65535. */
+  readonly maxBytes?: number;
+  /** An array of this many elements, 1..65535; absent for a scalar. */
+  readonly count?: number;
+}
+
+/** int64 and uint64 are bigint, so that a counter above 2^53 keeps its last digits; all other numbers are number. */
+export type Scalar = boolean | number | bigint | string;
+export type Value = Scalar | readonly Scalar[];
+
+/** What one read says of one variable. */
+export type Reading =
+  | { readonly quality: "good" | "uncertain"; readonly value: Value /** the device's own clock, epoch ms */; readonly sourceTime?: number }
+  | { readonly quality: "bad"; readonly fault: Fault /** the protocol's own code and words */; readonly detail?: string };
+
+/** One pass over a source's variables. `readings` lie in the order of the source's layout; undefined = not asked for (above `readout_limit`). */
+export interface Readout {
+  /** Moment the first request was sent, epoch ms UTC. */
+  readonly time: number;
+  /** Until the last answer. */
+  readonly spanMs: number;
+  /** Whether the wall clock was synchronised. */
+  readonly clockSynced: boolean;
+  readonly readings: readonly (Reading | undefined)[];
+}
+
+const TYPE = /^([a-z0-9]+)(?:\((\d{1,5})\))?(?:\[(\d{1,5})\])?$/;
+
+/** Reads `uint16`, `string(20)`, `float32[10]`; undefined when the text is not a type. Case does not matter. */
+export function parseDataType(text: string): DataType | undefined {
+  const match = TYPE.exec(text.trim().toLowerCase());
+  if (!match) return undefined;
+  const scalar = SCALAR_TYPES.find((name) => name === match[1]);
+  if (!scalar) return undefined;
+  const maxBytes = match[2] === undefined ? undefined : Number(match[2]);
+  const count = match[3] === undefined ? undefined : Number(match[3]);
+  if (maxBytes !== undefined && (scalar !== "string" || !inRange(maxBytes))) return undefined;
+  if (count !== undefined && !inRange(count)) return undefined;
+  return { scalar, ...(maxBytes !== undefined && { maxBytes }), ...(count !== undefined && { count }) };
+}
+
+export function formatDataType({ scalar, maxBytes, count }: DataType): string {
+  return `${scalar}${maxBytes === undefined ? "" : `(${maxBytes})`}${count === undefined ? "" : `[${count}]`}`;
+}
+
+const inRange = (n: number): boolean => n >= 1 && n <= 65_535;

@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { parseDataType } from "./value.ts";
+
+/** INACTIVE is not read. EXPLORATION is read and reaches CLI, page and platform, never MQTT or OPC UA. */
+export const VARIABLE_STATUSES = ["INACTIVE", "EXPLORATION", "ACTIVE"] as const;
+export type VariableStatus = (typeof VARIABLE_STATUSES)[number];
+
+const fields = {
+  name: z.string().min(1).max(200).describe("Name, unique per data source"),
+  address: z.string().min(1).max(4000).describe("Address in the grammar of the data source's driver"),
+  type: z
+    .string()
+    .refine((text) => parseDataType(text) !== undefined, "expected a type such as bool, int16, uint32, float32, string(20) or float32[10]")
+    .nullable()
+    .default(null)
+    .describe("Type of the value (uint16, float32, string(20), float32[10]); null takes the driver's default for the address"),
+  unit: z.string().max(50).nullable().default(null).describe("Unit of the value after scaling"),
+  scaling: z
+    .strictObject({
+      factor: z.number().default(1).describe("The raw value is multiplied by this"),
+      offset: z.number().default(0).describe("Added after the multiplication"),
+    })
+    .nullable()
+    .default(null)
+    .describe("Linear scaling; a scaled variable is a float64"),
+  comment: z.string().max(2000).nullable().default(null).describe("Remarks"),
+  status: z
+    .enum(VARIABLE_STATUSES)
+    .default("ACTIVE")
+    .describe("INACTIVE is not read; EXPLORATION is read, and published to the platform only"),
+} as const;
+
+/** A variable in a local file, or in a creation request without its data source. Unknown fields are errors. */
+export const variableInputSchema = z.strictObject(fields);
+/** A creation request (extension of ours). */
+export const variableCreateSchema = z.strictObject({ data_source: z.uuid().describe("The data source it is read from"), ...fields });
+/** A variable as the API holds it (extension of ours). Unknown fields are dropped. */
+export const variableSchema = z.object({ uuid: z.uuid(), data_source: z.uuid(), ...fields });
+
+export type VariableInput = z.infer<typeof variableInputSchema>;
+export type Variable = z.infer<typeof variableSchema>;

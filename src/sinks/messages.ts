@@ -1,0 +1,34 @@
+import type { MessagePort } from "node:worker_threads";
+import type { SinkReport, SourceReport } from "../model/report.ts";
+
+/** A sink as the agent wants it to run. `details` and `settings` are still as they came: the delivery validates them with the sink's kind. */
+export interface SinkSpec {
+  readonly uuid: string;
+  readonly name: string | null;
+  readonly details: unknown;
+  readonly settings: unknown;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly publishIntervalUnit: "seconds" | "milliseconds";
+}
+
+/** Acquisition → delivery. */
+export type ToDelivery =
+  | { readonly type: "start"; readonly sink: SinkSpec }
+  /** removed: the configuration no longer has it; what it published as retained is cleared if it can be reached. */
+  | { readonly type: "stop"; readonly uuid: string; readonly removed: boolean }
+  | { readonly type: "sources"; readonly sources: readonly SourceReport[] }
+  /** A way to the store, after either was restarted. */
+  | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
+  /** Close every sink, end. */
+  | { readonly type: "shutdown" };
+
+/** Delivery → acquisition. */
+export type FromDelivery =
+  | { readonly type: "report"; readonly sinks: readonly SinkReport[] }
+  | {
+      readonly type: "log";
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly fields: Readonly<Record<string, unknown>>;
+      readonly message: string;
+    }
+  | { readonly type: "stopped" };

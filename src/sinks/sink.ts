@@ -1,0 +1,66 @@
+import type { z } from "zod";
+import type { Context } from "../model/context.ts";
+import type { Layout } from "../model/layout.ts";
+import type { SourceReport } from "../model/report.ts";
+import type { Readout } from "../model/value.ts";
+
+/** Readouts of one source, in order, along one layout. `id` is stable when the same readouts are written again. */
+export interface SinkBatch {
+  readonly id: string;
+  readonly layout: Layout;
+  readonly readouts: readonly Readout[];
+  /** Older data, drained beside the live edge. */
+  readonly backlog: boolean;
+}
+
+/** What became of a batch, in values; the rest of it the far side holds. */
+export interface WriteResult {
+  readonly refused: number;
+  /** Why, for the sink's state; the first one is enough. */
+  readonly detail?: string;
+}
+
+export interface OpenInput<D, S> {
+  readonly uuid: string;
+  readonly name: string | null;
+  readonly details: D;
+  readonly settings: S;
+  /** By field name (`password`). Never logged. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+/** Promises of the delivery: open is repeated with backoff; write follows a successful open and never exceeds `inFlight`. */
+export interface SinkKind<D = unknown, S = unknown> {
+  /** `details.type` of the data sinks it serves. */
+  readonly type: string;
+  readonly title: string;
+  readonly details: z.ZodType<D>;
+  /** Local options: a strict object, every field with a description and a default. */
+  readonly settings: z.ZodType<S>;
+  /** every: the whole history, at least once. latest: current values only, no backlog, nothing in the ledger. */
+  readonly delivery: "every" | "latest";
+  readonly takesExploration: boolean;
+  /** Readouts of one source within this many ms make one batch; 0: each by itself. */
+  publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
+  open(input: OpenInput<D, S>, ctx: Context): Promise<Sink>;
+}
+
+/** An open way out. Knows nothing of the buffer: to throw is to be given the batch again after a new open. */
+export interface Sink {
+  /** Writes under way at once; a hard bound. */
+  readonly inFlight: number;
+  /** Resolves once the far side holds the batch (or part of it was refused for ever). Throws ReasonError when the way out is lost. */
+  write(batch: SinkBatch, ctx: Context): Promise<WriteResult>;
+  /** The sources as they are now: retained status and metadata where the protocol has them; what is no longer listed is cleared. */
+  describe?(sources: readonly SourceReport[], ctx: Context): Promise<void>;
+  /** Settles when the way out is lost, with the ReasonError; never before open has returned. */
+  readonly lost: Promise<Error>;
+  /** Idempotent, bounded in time, never throws. */
+  close(): Promise<void>;
+}
+
+export type AnySinkKind = SinkKind;
+
+export function defineSink<D, S>(kind: SinkKind<D, S>): AnySinkKind {
+  return kind as unknown as AnySinkKind;
+}
