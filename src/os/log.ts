@@ -1,0 +1,117 @@
+import { fstatSync } from "node:fs";
+import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
+import type { Log } from "../model/context.ts";
+import { formatLogLine, type LogLevel, type LogRecord } from "./log-text.ts";
+import { toLoggable } from "./loggable.ts";
+
+/** Where the log goes; a process's stdout or stderr is one. */
+export interface LogStream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  /** Bytes that it has not passed on yet. */
+  readonly writableLength?: number | undefined;
+}
+
+export interface LogOptions {
+  readonly level: LogLevel;
+  /** json: one object a line. text, auto: one line for people; colours on a terminal, `<priority>` under journald. */
+  readonly format: "auto" | "text" | "json";
+  readonly stream: LogStream;
+  /** The stream ends in the journal: see `isJournal`. */
+  readonly journald: boolean;
+}
+
+/**
+ * The log of the service. Fields that the text format has a place for: `source` or `sink` (its name), `type`, `endpoint`, `reason`,
+ * `since`, `nextRetryAt` (ISO 8601), `nextStep`, `err`.
+ */
+export interface Logger extends Log {
+  child(fields: object): Logger;
+  /** Least level that is written; also of every child. */
+  level: LogLevel;
+}
+
+/** While the stream holds back more than this, lines are dropped and counted: a log that nobody reads must not fill the memory. */
+const MAX_PENDING_BYTES = 1024 * 1024;
+
+/** Writes whole lines to `stream`, synchronously as far as the stream does. Never throws. Secrets are redacted by the names of their fields. */
+export function createLogger({ level, format, stream, journald }: LogOptions): Logger {
+  const json = format === "json";
+  const style = { journald, colour: stream.isTTY === true && !journald };
+  const shared: { level: LogLevel } = { level };
+  let dropped = 0;
+  const put = (line: string): void => {
+    if ((stream.writableLength ?? 0) > MAX_PENDING_BYTES) {
+      dropped++;
+      return;
+    }
+    try {
+      if (dropped > 0) {
+        const lost = droppedRecord(dropped);
+        dropped = 0;
+        stream.write(`${json ? JSON.stringify(lost) : formatLogLine(lost, style)}\n`);
+      }
+      stream.write(json ? line : `${formatLogLine(JSON.parse(line) as LogRecord, style)}\n`);
+    } catch {
+      dropped++;
+    }
+  };
+  const base = pino(
+    {
+      level: "trace",
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: (err: unknown) => err },
+    },
+    { write: put },
+  );
+  return wrap(base, shared);
+}
+
+const RANK: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
+
+function wrap(target: Pino, shared: { level: LogLevel }): Logger {
+  const write = (level: LogLevel, fields: object, message: string): void => {
+    if (RANK[level] < RANK[shared.level]) return;
+    const safe = toLoggable(fields instanceof Error ? { err: fields } : fields, shared.level === "debug");
+    // These three are the record's own; a field of the same name must not stand beside them.
+    for (const own of ["level", "time", "msg"]) if (own in safe) safe[`${own}_`] = takeOut(safe, own);
+    target[level](safe, String(message));
+  };
+  return {
+    debug: (fields, message) => write("debug", fields, message),
+    info: (fields, message) => write("info", fields, message),
+    warn: (fields, message) => write("warn", fields, message),
+    error: (fields, message) => write("error", fields, message),
+    child: (fields) => wrap(target.child(toLoggable(fields, false)), shared),
+    get level() {
+      return shared.level;
+    },
+    set level(next) {
+      shared.level = next;
+    },
+  };
+}
+
+function takeOut(fields: Record<string, unknown>, name: string): unknown {
+  const value = fields[name];
+  delete fields[name];
+  return value;
+}
+
+function droppedRecord(count: number): LogRecord {
+  return { level: "warn", time: new Date().toISOString(), lines: count, msg: "log lines were dropped: nobody took them in time" };
+}
+
+/** Whether the file handle is the journal's: JOURNAL_STREAM names its device and inode (systemd.exec(5)); a redirected one is not. */
+export function isJournal(journalStream: string | undefined, handle: number): boolean {
+  const match = /^(\d+):(\d+)$/.exec(journalStream ?? "");
+  if (!match) return false;
+  try {
+    const { dev, ino } = fstatSync(handle, { bigint: true });
+    return String(dev) === match[1] && String(ino) === match[2];
+  } catch {
+    return false;
+  }
+}
