@@ -110,6 +110,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
 export type AnyDriver = Driver;
 export type AnySession = Session;
 
+/** One line of the registry: the driver, loaded when first needed. */
+export interface DriverEntry {
+  driver(): Promise<{ readonly default: AnyDriver }>;
+}
+
 /**
  * Checks the driver's types against each other, then forgets them.
  * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError,

@@ -1,8 +1,4 @@
-import type { AnyDriver } from "./driver.ts";
-
-export interface DriverEntry {
-  driver(): Promise<{ readonly default: AnyDriver }>;
-}
+import type { DriverEntry } from "./driver.ts";
 
 /** Every driver, loaded when first needed. Being listed here is what makes the conformance suite run it. */
 export const DRIVERS: Readonly<Record<string, DriverEntry>> = {

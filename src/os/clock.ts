@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { performance } from "node:perf_hooks";
-import type { Clock } from "../agent/time.ts";
+import type { Clock } from "../model/clock.ts";
 
 /** A wall clock that is off by more than this from the carried one was set: take it over. */
 const STEP_MS = 50;
@@ -41,5 +41,5 @@ export function startClock(signal: AbortSignal): Clock {
     },
     { once: true },
   );
-  return { monotonicMs: () => performance.now(), epochMs: () => performance.now() + offset, synced: () => synced };
+  return { monotonicMs: () => performance.timeOrigin + performance.now(), epochMs: () => performance.now() + offset, synced: () => synced };
 }

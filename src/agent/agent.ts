@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+import type { DriverContext, DriverEntry, Tap } from "../../drivers/driver.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Log } from "../model/context.ts";
+import { messageOf } from "../model/failure.ts";
+import type { Layout } from "../model/layout.ts";
+import type { SourceReport } from "../model/report.ts";
+import type { Readout } from "../model/value.ts";
+import { createLanes } from "./lanes.ts";
+import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./prepare.ts";
+import { canonicalJson, reconcile } from "./reconcile.ts";
+import { type RunningSource, startSource } from "./source.ts";
+import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
+
+export interface AgentDeps {
+  readonly drivers: Readonly<Record<string, DriverEntry>>;
+  readonly clock: Clock;
+  /** A log that carries the given fields in every line. */
+  logFor(fields: Readonly<Record<string, unknown>>): Log;
+  readonly tapFor?: (source: string) => Tap;
+  readonly resolve?: NonNullable<DriverContext["resolve"]>;
+  emit(layout: Layout, readout: Readout): void;
+  /** After each change of a source's state, and after each change of the set. */
+  changed(): void;
+}
+
+/** The set of data sources that run. */
+export interface Agent {
+  /** Brings what runs to what is wanted. Unchanged sources notice nothing; resolves when the changes have been made. */
+  apply(wanted: readonly SourceInput[]): Promise<void>;
+  /** In the order of the configuration. */
+  reports(): readonly SourceReport[];
+  stop(): Promise<void>;
+}
+
+interface Entry {
+  readonly fingerprint: string;
+  readonly task: RunningSource;
+}
+
+export function createAgent(deps: AgentDeps): Agent {
+  const lanes = createLanes();
+  const running = new Map<string, Entry>();
+  let order: readonly string[] = [];
+  let work: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  const start = async (input: SourceInput, last: SourceReport | undefined): Promise<RunningSource> => {
+    const { record, variables } = input;
+    const configured = configuredVariables(variables);
+    const seen = last?.status.last_readout_at ?? record.readout_status?.last_readout_at ?? null;
+    const lastReadoutAt = seen === null ? null : Date.parse(seen);
+    const prepared = await prepareWithDriver(input, deps.drivers);
+    if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);
+    const { spec } = prepared;
+    const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
+    for (const warning of spec.warnings) log.warn({}, warning);
+    return startSource(spec, configured, lastReadoutAt, {
+      lanes,
+      clock: deps.clock,
+      log,
+      emit: deps.emit,
+      changed: deps.changed,
+      ...(deps.tapFor && { tap: deps.tapFor(record.uuid) }),
+      ...(deps.resolve && { resolve: deps.resolve }),
+    });
+  };
+
+  const change = async (wanted: readonly SourceInput[]): Promise<void> => {
+    const inputs = new Map(wanted.map((input) => [input.record.uuid, input]));
+    const prints = new Map([...running].map(([id, entry]) => [id, entry.fingerprint]));
+    const plan = reconcile(inputs, prints, fingerprint);
+    order = [...inputs.keys()];
+    const replaced = new Map<string, SourceReport>();
+    await Promise.all(
+      plan.stop.map(async (id) => {
+        const entry = running.get(id);
+        running.delete(id);
+        if (!entry) return;
+        replaced.set(id, entry.task.report());
+        await entry.task.stop();
+      }),
+    );
+    if (stopped) return;
+    for (const id of plan.start) {
+      const input = inputs.get(id);
+      if (input) running.set(id, { fingerprint: fingerprint(input), task: await start(input, replaced.get(id)) });
+    }
+    if (plan.stop.length + plan.start.length > 0) deps.changed();
+  };
+
+  return {
+    apply(wanted) {
+      work = work.then(() => (stopped ? undefined : change(wanted)));
+      return work;
+    },
+    reports: () => order.flatMap((id) => running.get(id)?.task.report() ?? []),
+    async stop() {
+      stopped = true;
+      await work;
+      await Promise.all([...running.values()].map((entry) => entry.task.stop()));
+    },
+  };
+}
+
+/** A digest, because what it covers holds secrets. */
+const fingerprint = (input: SourceInput): string =>
+  createHash("sha256")
+    .update(canonicalJson(fingerprintOf(input)))
+    .digest("base64");
+
+async function prepareWithDriver(input: SourceInput, drivers: Readonly<Record<string, DriverEntry>>): Promise<ReturnType<typeof prepare>> {
+  const { type } = input.record;
+  const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
+  const failed = (condition: Problem["condition"], detail: string) => ({
+    problem: { reason: { type: "UNKNOWN" as const }, condition, detail },
+  });
+  if (!entry)
+    return failed("type_not_supported", `type ${JSON.stringify(type)} has no driver here; there are: ${Object.keys(drivers).join(", ")}`);
+  try {
+    return prepare(input, (await entry.driver()).default);
+  } catch (error) {
+    return failed("internal_error", messageOf(error));
+  }
+}
+
+/** A source that cannot run as it is configured: a status and nothing else, until its configuration changes. */
+function parked(input: SourceInput, configured: number, lastReadoutAt: number | null, problem: Problem, deps: AgentDeps): RunningSource {
+  const { record } = input;
+  const now = deps.clock.epochMs();
+  const before: SourceState = { type: "UNKNOWN", since: now };
+  const state = nextState(before, problem, now);
+  logChange(deps.logFor({ source: record.name, type: record.type }), before, state, { source: record.name, endpoint: null });
+  return {
+    report: () => ({
+      uuid: record.uuid,
+      name: record.name,
+      type: record.type,
+      endpoint: null,
+      status: {
+        last_readout_at: lastReadoutAt === null ? null : new Date(lastReadoutAt).toISOString(),
+        configured_variables: configured,
+        state: toReadoutState(state),
+      },
+      since: new Date(now).toISOString(),
+      error: problem,
+      nextRetryAt: null,
+      intervalMs: 0,
+      warnings: input.warnings,
+      counters: { readouts: 0, failedReadouts: 0, overruns: 0, valuesRead: 0, valuesFaulted: 0, connects: 0 },
+      faults: [],
+      layout: null,
+    }),
+    stop: async () => {},
+  };
+}

@@ -1,0 +1,201 @@
+import type { z } from "zod";
+import type { AnyDriver, ConnectInput, Endpoint, Point, Timeouts } from "../../drivers/driver.ts";
+import type { Condition } from "../model/condition.ts";
+import { formatDuration } from "../model/duration.ts";
+import { messageOf } from "../model/failure.ts";
+import { FaultError } from "../model/fault.ts";
+import type { Layout, LayoutVariable } from "../model/layout.ts";
+import type { DataSource } from "../model/resources.ts";
+import { sourceSettingsSchema } from "../model/settings.ts";
+import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
+import type { Variable } from "../model/variable.ts";
+import type { Problem } from "./status.ts";
+
+/** All that a source's task is made from; what its fingerprint covers. */
+export interface SourceInput {
+  readonly record: DataSource;
+  readonly variables: readonly Variable[];
+  /** What was wrong with its variables' file or its place in the settings; said in its status. */
+  readonly warnings: readonly string[];
+  /** `sources.<uuid or name>` of the settings file. */
+  readonly local: Readonly<Record<string, unknown>>;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly readoutIntervalUnit: "seconds" | "milliseconds";
+}
+
+export interface SourceSpec {
+  readonly uuid: string;
+  readonly name: string;
+  readonly type: string;
+  readonly driver: AnyDriver;
+  readonly connect: ConnectInput<unknown, unknown>;
+  readonly endpoint: Endpoint;
+  readonly keepsConnection: boolean;
+  readonly maxConnections: number;
+  readonly timeouts: Timeouts;
+  readonly intervalMs: number;
+  readonly layout: Layout;
+  readonly points: readonly Point[];
+  /** By place in the layout: variables that are never asked for, and why. */
+  readonly refused: ReadonlyMap<number, Reading>;
+  readonly scalings: ReadonlyMap<number, Scaling>;
+  readonly warnings: readonly string[];
+}
+
+export interface Scaling {
+  readonly factor: number;
+  readonly offset: number;
+}
+
+/** Parts of the fingerprint: what the task uses, never what only describes it. */
+export function fingerprintOf({ record, variables, warnings, local, secrets, readoutIntervalUnit }: SourceInput): unknown {
+  const { name, type, details, readout_interval, readout_limit } = record;
+  return { name, type, details, readout_interval, readout_limit, variables, warnings, local, secrets, readoutIntervalUnit };
+}
+
+export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
+
+/** Sorts a source's configuration into what can run and what cannot, and why. Pure. */
+export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec: SourceSpec } | { readonly problem: Problem } {
+  const { record } = input;
+  if (record.details === null)
+    return problem("details_missing", `data source ${record.name}: details is null; it needs the connection properties of ${record.type}`);
+  const details = check(driver.details, record.details, "details");
+  if ("problem" in details) return details;
+  const shared = new Set(Object.keys(sourceSettingsSchema.shape));
+  const part = (own: boolean) => Object.fromEntries(Object.entries(input.local).filter(([key]) => shared.has(key) === own));
+  const where = `sources.${record.name}`;
+  const settings = check(sourceSettingsSchema, part(true), where);
+  if ("problem" in settings) return settings;
+  const driverSettings = check(driver.settings, part(false), where);
+  if ("problem" in driverSettings) return driverSettings;
+  const interval = intervalOf(record.readout_interval, input.readoutIntervalUnit, settings.data.interval);
+  if ("problem" in interval) return interval;
+  const { taken, beyond } = limit(
+    input.variables.filter((v) => v.status !== "INACTIVE"),
+    record.readout_limit,
+  );
+  const warnings = [...input.warnings, ...interval.warnings, ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : [])];
+  const points: Point[] = [];
+  const refused = new Map<number, Reading>();
+  const scalings = new Map<number, Scaling>();
+  const variables = taken.map((variable, index): LayoutVariable => {
+    const parsed = parse(variable, driver, driverSettings.data);
+    if ("reading" in parsed) refused.set(index, parsed.reading);
+    else {
+      points.push({ index, address: parsed.address, type: parsed.type });
+      if (variable.scaling) scalings.set(index, variable.scaling);
+    }
+    const raw = "reading" in parsed ? (parseDataType(variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
+    return {
+      uuid: variable.uuid,
+      name: variable.name,
+      address: variable.address,
+      type: variable.scaling ? { scalar: "float64", ...(raw.count !== undefined && { count: raw.count }) } : raw,
+      unit: variable.unit,
+      comment: variable.comment,
+      exploration: variable.status === "EXPLORATION",
+    };
+  });
+  const { name_timeout, connect_timeout, answer_timeout, max_connections } = settings.data;
+  return {
+    spec: {
+      uuid: record.uuid,
+      name: record.name,
+      type: record.type,
+      driver,
+      connect: { details: details.data, settings: driverSettings.data, secrets: input.secrets },
+      endpoint: driver.endpoint(details.data),
+      keepsConnection: driver.keepsConnection(details.data),
+      maxConnections: max_connections ?? driver.maxConnections,
+      timeouts: { nameMs: name_timeout, connectMs: connect_timeout, answerMs: answer_timeout },
+      intervalMs: interval.ms,
+      layout: { source: { uuid: record.uuid, name: record.name }, variables },
+      points,
+      refused,
+      scalings,
+      warnings,
+    },
+  };
+}
+
+const problem = (condition: Condition, detail: string): { readonly problem: Problem } => ({
+  problem: { reason: { type: "UNKNOWN" }, condition, detail },
+});
+
+function check<T>(schema: z.ZodType<T>, value: unknown, where: string): { readonly data: T } | { readonly problem: Problem } {
+  const result = schema.safeParse(value);
+  if (result.success) return { data: result.data };
+  return problem(
+    "configuration_invalid",
+    result.error.issues.map((issue) => `${[where, ...issue.path].join(".")}: ${issue.message}`).join("; "),
+  );
+}
+
+/** A bare number of 1000 or more is usually meant in the other unit: said once, in words. */
+const SUSPICIOUS_INTERVAL = 1000;
+
+function intervalOf(
+  value: number,
+  unit: "seconds" | "milliseconds",
+  localMs: number | undefined,
+): { readonly ms: number; readonly warnings: readonly string[] } | { readonly problem: Problem } {
+  if (localMs !== undefined) return { ms: localMs, warnings: [] };
+  if (value <= 0) return problem("interval_invalid", `readout_interval is ${value}; it must be a whole number of ${unit} above zero`);
+  const ms = unit === "seconds" ? value * 1000 : value;
+  const said = unit === "seconds" && value >= SUSPICIOUS_INTERVAL;
+  return {
+    ms,
+    warnings: said
+      ? [`readout_interval is ${value} s = ${formatDuration(ms)}; if milliseconds are meant, set readout_interval_unit: milliseconds`]
+      : [],
+  };
+}
+
+/** ACTIVE before EXPLORATION, then in the order of the configuration (DESIGN 6). */
+function limit(
+  variables: readonly Variable[],
+  most: number | null,
+): { readonly taken: readonly Variable[]; readonly beyond: readonly Variable[] } {
+  if (most === null || variables.length <= most) return { taken: variables, beyond: [] };
+  const ranked = [...variables.filter((v) => v.status === "ACTIVE"), ...variables.filter((v) => v.status !== "ACTIVE")];
+  return { taken: ranked.slice(0, Math.max(0, most)), beyond: ranked.slice(Math.max(0, most)) };
+}
+
+const beyondLimit = (most: number | null, beyond: readonly Variable[]): string =>
+  `readout_limit is ${most}: ${beyond.length} variables are not read: ${beyond
+    .slice(0, 20)
+    .map((v) => v.name)
+    .join(", ")}${beyond.length > 20 ? ", …" : ""}`;
+
+function parse(
+  variable: Variable,
+  driver: AnyDriver,
+  settings: unknown,
+): { readonly address: unknown; readonly type: DataType } | { readonly reading: Reading } {
+  try {
+    const parsed = driver.parseAddress(variable.address, variable.type === null ? undefined : parseDataType(variable.type), settings);
+    if (variable.scaling && (parsed.type.scalar === "bool" || parsed.type.scalar === "string"))
+      return {
+        reading: {
+          quality: "bad",
+          fault: "type_mismatch",
+          detail: `a ${formatDataType(parsed.type)} cannot be scaled; remove scaling or read a number`,
+        },
+      };
+    return parsed;
+  } catch (error) {
+    return { reading: { quality: "bad", fault: error instanceof FaultError ? error.fault : "address_invalid", detail: messageOf(error) } };
+  }
+}
+
+/** The reading after scaling: a float64. What leaves the numbers is a fault, not a value. */
+export function scale(reading: Reading, { factor, offset }: Scaling): Reading {
+  if (reading.quality === "bad") return reading;
+  const one = (value: unknown): number => Number(value) * factor + offset;
+  const value = Array.isArray(reading.value) ? reading.value.map(one) : one(reading.value);
+  const finite = typeof value === "number" ? Number.isFinite(value) : value.every(Number.isFinite);
+  if (!finite)
+    return { quality: "bad", fault: "out_of_range", detail: `scaled by ${factor} with offset ${offset} it is not a finite number` };
+  return { ...reading, value };
+}

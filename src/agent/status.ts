@@ -1,0 +1,94 @@
+import { explainReason } from "../model/catalogue.ts";
+import type { Condition } from "../model/condition.ts";
+import type { Log } from "../model/context.ts";
+import { formatDuration } from "../model/duration.ts";
+import type { Reason, ReasonError } from "../model/reason.ts";
+import type { ReadoutState } from "../model/status.ts";
+import type { Reading } from "../model/value.ts";
+
+/** A source's state as the agent keeps it; times are epoch ms. */
+export type SourceState =
+  | { readonly type: "UNKNOWN"; readonly since: number }
+  | { readonly type: "OK"; readonly since: number }
+  | {
+      readonly type: "ERROR";
+      readonly since: number /** first failure of this trouble */;
+      readonly errorAt: number;
+      readonly problem: Problem;
+    };
+
+export interface Problem {
+  readonly reason: Reason;
+  readonly condition: Condition | null;
+  readonly detail: string;
+}
+
+export const problemOf = (error: ReasonError): Problem => ({
+  reason: error.reason,
+  condition: error.condition ?? null,
+  detail: error.message,
+});
+
+/** What one readout says: at least one good value is OK; an answer with none is ERROR; so is a source that failed before any (DESIGN 4). */
+export function judge(readings: readonly (Reading | undefined)[], failure: ReasonError | undefined): Problem | undefined {
+  let faulted = 0;
+  let first: (Reading & { quality: "bad" }) | undefined;
+  for (const reading of readings) {
+    if (!reading) continue;
+    if (reading.quality !== "bad") return undefined;
+    faulted++;
+    first ??= reading;
+  }
+  if (failure) return problemOf(failure);
+  return {
+    reason: { type: "UNKNOWN" },
+    condition: "all_variables_faulted",
+    detail: first
+      ? `${faulted} of ${faulted} variables are faulted, the first with ${first.fault}${first.detail ? `: ${first.detail}` : ""}`
+      : "no variable was answered",
+  };
+}
+
+/** The state after a readout. `error_at` is the first failure and stays while the trouble lasts, also when its reason changes. Pure. */
+export function nextState(state: SourceState, problem: Problem | undefined, now: number): SourceState {
+  if (!problem) return state.type === "OK" ? state : { type: "OK", since: now };
+  if (state.type !== "ERROR") return { type: "ERROR", since: now, errorAt: now, problem };
+  return sameProblem(state.problem, problem) ? { ...state, problem } : { ...state, since: now, problem };
+}
+
+const sameProblem = (a: Problem, b: Problem): boolean =>
+  a.condition === b.condition && JSON.stringify(a.reason) === JSON.stringify(b.reason);
+
+/** Whether a person should hear of it: one line per change of state or reason, never one per readout. */
+export function isChange(before: SourceState, after: SourceState): boolean {
+  return before.type !== after.type || (before.type === "ERROR" && after.type === "ERROR" && before.since !== after.since);
+}
+
+export const toReadoutState = (state: SourceState): ReadoutState =>
+  state.type === "ERROR"
+    ? { type: "ERROR", reason: state.problem.reason, error_at: new Date(state.errorAt).toISOString() }
+    : { type: state.type };
+
+/** The one line of a state change. */
+export function logChange(
+  log: Log,
+  before: SourceState,
+  after: SourceState,
+  where: { readonly source: string; readonly endpoint: string | null },
+): void {
+  if (after.type === "ERROR") {
+    const { reason, condition, detail } = after.problem;
+    const { sentence, nextStep } = explainReason(reason, condition, where);
+    log.warn(
+      { reason: reason.type, ...(condition && { condition }), since: new Date(after.since).toISOString(), detail, nextStep },
+      sentence,
+    );
+    return;
+  }
+  if (after.type === "OK" && before.type === "ERROR")
+    log.info(
+      { since: new Date(after.since).toISOString(), reason: before.problem.reason.type },
+      `read again after ${formatDuration(after.since - before.errorAt)}`,
+    );
+  else if (after.type === "OK") log.info({ since: new Date(after.since).toISOString() }, "read");
+}

@@ -1,0 +1,77 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
+
+const times = { now: fc.integer({ min: 0, max: 2 ** 41 }), interval: fc.integer({ min: 1, max: 10_000_000 }), fraction: fc.double({ min: 0, max: 0.999, noNaN: true }) };
+
+describe("nextTick", () => {
+  it("lies after now, at most one interval away, on a multiple plus the phase", () => {
+    fc.assert(
+      fc.property(times.now, times.interval, times.fraction, (now, interval, fraction) => {
+        const phase = Math.floor(fraction * interval);
+        const tick = nextTick(now, interval, phase);
+        expect(tick).toBeGreaterThan(now);
+        expect(tick - now).toBeLessThanOrEqual(interval);
+        expect((tick - phase) % interval).toBe(0);
+      }),
+    );
+  });
+});
+
+describe("ticksBetween", () => {
+  it("counts what stepping through the ticks counts", () => {
+    fc.assert(
+      fc.property(times.now, fc.integer({ min: 1, max: 1000 }), fc.integer({ min: 0, max: 20_000 }), (from, interval, length) => {
+        let count = 0;
+        for (let tick = nextTick(from, interval, 0); tick < from + length; tick += interval) count++;
+        expect(ticksBetween(from, from + length, interval, 0)).toBe(count);
+      }),
+    );
+  });
+});
+
+describe("backoffMs", () => {
+  it("is a second in the first ten, then stays between one second and a minute", () => {
+    expect(backoffMs(0, 0)).toBe(1000);
+    expect(backoffMs(9_999, 0)).toBe(1000);
+    fc.assert(
+      fc.property(fc.integer({ min: 10_000, max: 1e9 }), fc.nat(10_000), fc.double({ min: 0, max: 1, noNaN: true }), (trouble, attempts, random) => {
+        const wait = backoffMs(trouble, attempts, () => random);
+        expect(wait).toBeGreaterThanOrEqual(1000);
+        expect(wait).toBeLessThanOrEqual(60_000);
+      }),
+    );
+    expect(backoffMs(60_000, 20, () => 1)).toBe(60_000);
+  });
+});
+
+describe("stableFraction", () => {
+  it("is in [0, 1), the same for the same text, and spreads", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(stableFraction(text)).toBe(stableFraction(text));
+        expect(stableFraction(text)).toBeGreaterThanOrEqual(0);
+        expect(stableFraction(text)).toBeLessThan(1);
+      }),
+    );
+    const tenths = new Set(Array.from({ length: 200 }, (_, i) => Math.floor(stableFraction(`source-${i}`) * 10)));
+    expect(tenths.size).toBe(10);
+  });
+});
+
+describe("sleep", () => {
+  it("ends at once when stopped, also above what setTimeout can hold", async () => {
+    const stop = new AbortController();
+    const slept = sleep(2 ** 40, stop.signal);
+    stop.abort();
+    expect(await slept).toBe(false);
+    expect(await sleep(5, stop.signal)).toBe(false);
+  });
+
+  it("does not fire at once above 2^31 ms", async () => {
+    const stop = new AbortController();
+    const first = await Promise.race([sleep(2 ** 31 + 5, stop.signal).then(() => "slept"), sleep(30, stop.signal).then(() => "still waiting")]);
+    stop.abort();
+    expect(first).toBe("still waiting");
+  });
+});

@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+
+/** setTimeout fires at once above this many ms. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Waits `ms` (any length; ≤ 0 still yields once to the event loop); false at once when the signal aborts. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
+  let rest = ms;
+  do {
+    const slice = Math.min(rest, LONGEST_TIMER_MS);
+    if (!(await sleepOnce(slice, signal))) return false;
+    rest -= slice;
+  } while (rest > 0);
+  return true;
+}
+
+function sleepOnce(ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((done) => {
+    if (signal.aborted) {
+      done(false);
+      return;
+    }
+    const stop = () => {
+      clearTimeout(timer);
+      done(false);
+    };
+    const timer = setTimeout(
+      () => {
+        signal.removeEventListener("abort", stop);
+        done(true);
+      },
+      Math.max(0, ms),
+    );
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** The next whole multiple of the interval plus phase that lies after `nowMs`. All in ms of one monotonic clock. */
+export function nextTick(nowMs: number, intervalMs: number, phaseMs: number): number {
+  const n = Math.floor((nowMs - phaseMs) / intervalMs) + 1;
+  const tick = n * intervalMs + phaseMs;
+  // Floating point may put `now` a hair before the tick it stands on.
+  return tick > nowMs ? tick : tick + intervalMs;
+}
+
+/** Ticks that lie after `fromMs` and before `toMs`: those that a readout overran. */
+export function ticksBetween(fromMs: number, toMs: number, intervalMs: number, phaseMs: number): number {
+  const first = nextTick(fromMs, intervalMs, phaseMs);
+  return first >= toMs ? 0 : Math.ceil((toMs - first) / intervalMs);
+}
+
+/** Spreads sources over their interval, the same way at every start: 0 ≤ fraction < 1 from the text. */
+export function stableFraction(text: string): number {
+  return createHash("sha1").update(text).digest().readUInt32BE(0) / 2 ** 32;
+}
+
+const STEADY_MS = 10_000;
+const LONGEST_BACKOFF_MS = 60_000;
+
+/**
+ * How long to wait before the next try: one a second in the first 10 s of trouble, then a ceiling that doubles
+ * to 60 s with full jitter above one second, so that many sources do not return in step.
+ */
+export function backoffMs(troubleMs: number, attemptsAfterSteady: number, random: () => number = Math.random): number {
+  if (troubleMs < STEADY_MS) return 1000;
+  const ceiling = Math.min(LONGEST_BACKOFF_MS, 2000 * 2 ** Math.min(attemptsAfterSteady, 10));
+  return 1000 + random() * (ceiling - 1000);
+}
