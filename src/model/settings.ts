@@ -43,17 +43,30 @@ export const sourceSettingsSchema = z.strictObject({
   password_file: z.string().min(1).optional().describe("File that holds the password of this source, one line"),
 });
 
-export const apiSettingsSchema = z.strictObject({
-  url: z.url({ protocol: /^https?$/ }).describe("Base address of the configuration API; /api/v2/… is appended"),
-  key_file: z.string().min(1).describe("File that holds the API key, one line"),
-  authorization: z
-    .enum(["bare", "bearer"])
-    .optional()
-    .describe("Form of the Authorization header; absent: the bare key, and once Bearer after a 401"),
-  poll_interval: duration("10s").describe("How often the configuration is asked for"),
-  ca: z.string().min(1).optional().describe("File with the certificate authorities of the API's server (PEM)"),
-  insecure: z.boolean().default(false).describe("Send the key over plain http to another host than this one"),
-});
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+export const apiSettingsSchema = z
+  .strictObject({
+    url: z.url({ protocol: /^https?$/ }).describe("Base address of the configuration API; /api/v2/… is appended"),
+    key_file: z.string().min(1).describe("File that holds the API key, one line"),
+    authorization: z
+      .enum(["bare", "bearer"])
+      .optional()
+      .describe("Form of the Authorization header; absent: the bare key, and once Bearer after a 401"),
+    poll_interval: duration("10s").describe("How often the configuration is asked for"),
+    ca: z.string().min(1).optional().describe("File with the certificate authorities of the API's server (PEM)"),
+    insecure: z.boolean().default(false).describe("Send the key over plain http to another host than this one"),
+  })
+  .refine(
+    ({ url, insecure }) => {
+      const { protocol, hostname } = new URL(url);
+      return insecure || protocol === "https:" || LOOPBACK.has(hostname);
+    },
+    {
+      path: ["url"],
+      message: "plain http would show the API key to the network; use https, or set insecure: true beside it",
+    },
+  );
 
 export const embeddedApiSettingsSchema = z.strictObject({
   listen: listen.default("127.0.0.1:8420").describe("Address and port of the embedded configuration API; loopback only"),
@@ -61,51 +74,56 @@ export const embeddedApiSettingsSchema = z.strictObject({
 });
 
 /** The settings file, `collector.yaml`. Strict: an unknown key is an error that names it. */
-export const settingsSchema = z.strictObject({
-  collector: z
-    .uuid()
-    .optional()
-    .describe("This collector's uuid in the configuration API; required with api.url, made once and kept in state_dir otherwise"),
-  state_dir: z
-    .string()
-    .min(1)
-    .default("/var/lib/collector")
-    .describe("Folder for buffer, last good configuration, keys and the local socket"),
-  api: apiSettingsSchema.optional().describe("The platform's configuration API; absent: the embedded one"),
-  embedded_api: embeddedApiSettingsSchema.prefault({}).describe("The configuration API that the collector carries itself"),
-  readout_interval_unit: unit.default("seconds").describe("Unit of readout_interval in the API"),
-  publish_interval_unit: unit.default("seconds").describe("Unit of publish_interval in the API"),
-  variables_dir: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("Folder with local variable files, <data source uuid or name>.csv or .yaml; default: variables beside the settings file"),
-  buffer: z
-    .strictObject({
-      max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),
-      max_age: duration("30d").describe("Older values are dropped and counted"),
-    })
-    .prefault({})
-    .describe("The durable buffer"),
-  log: z
-    .strictObject({
-      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is written"),
-      format: z
-        .enum(["auto", "text", "json"])
-        .default("auto")
-        .describe("auto: coloured text on a terminal, text with <prio> under journald"),
-    })
-    .prefault({})
-    .describe("The log"),
-  sources: z
-    .record(z.string(), z.record(z.string(), z.unknown()))
-    .default({})
-    .describe("Local options by data source uuid or name; which ones: see its driver"),
-  sinks: z
-    .record(z.string(), z.record(z.string(), z.unknown()))
-    .default({})
-    .describe("Local options by data sink uuid or name; which ones: see its kind"),
-});
+export const settingsSchema = z
+  .strictObject({
+    collector: z
+      .uuid()
+      .optional()
+      .describe("This collector's uuid in the configuration API; required with api.url, made once and kept in state_dir otherwise"),
+    state_dir: z
+      .string()
+      .min(1)
+      .default("/var/lib/collector")
+      .describe("Folder for buffer, last good configuration, keys and the local socket"),
+    api: apiSettingsSchema.optional().describe("The platform's configuration API; absent: the embedded one"),
+    embedded_api: embeddedApiSettingsSchema.prefault({}).describe("The configuration API that the collector carries itself"),
+    readout_interval_unit: unit.default("seconds").describe("Unit of readout_interval in the API"),
+    publish_interval_unit: unit.default("seconds").describe("Unit of publish_interval in the API"),
+    variables_dir: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Folder with local variable files, <data source uuid or name>.csv or .yaml; default: variables beside the settings file"),
+    buffer: z
+      .strictObject({
+        max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),
+        max_age: duration("30d").describe("Older values are dropped and counted"),
+      })
+      .prefault({})
+      .describe("The durable buffer"),
+    log: z
+      .strictObject({
+        level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is written"),
+        format: z
+          .enum(["auto", "text", "json"])
+          .default("auto")
+          .describe("auto: coloured text on a terminal, text with <prio> under journald"),
+      })
+      .prefault({})
+      .describe("The log"),
+    sources: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .default({})
+      .describe("Local options by data source uuid or name; which ones: see its driver"),
+    sinks: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .default({})
+      .describe("Local options by data sink uuid or name; which ones: see its kind"),
+  })
+  .refine(({ api, collector }) => api === undefined || collector !== undefined, {
+    path: ["collector"],
+    message: "is required with api.url: the uuid that the API knows this collector by",
+  });
 
 export type Settings = z.infer<typeof settingsSchema>;
 export type SourceSettings = z.infer<typeof sourceSettingsSchema>;
