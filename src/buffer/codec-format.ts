@@ -1,0 +1,97 @@
+import { FAULTS, type Fault } from "../model/fault.ts";
+import type { Layout } from "../model/layout.ts";
+import type { DataType, ScalarType } from "../model/value.ts";
+
+/*
+ * One readout, little endian:
+ *   version u8 · flags u8 · time f64 · span f64 · number of variables varint
+ *   states, 2 bits each (absent if ALL_GOOD) · scalar bools, 1 bit each · the other values in the layout's order
+ *   per bad one: fault u8 (0x80: with a detail) and the detail: 0 and text, or the number of an earlier one
+ *   source times (if SOURCE_TIMES): count varint, per entry the distance to the variable before it, then its time
+ * The types are the layout's and not repeated. A value costs its width and nothing more.
+ */
+export const VERSION = 1;
+export const CLOCK_SYNCED = 1;
+export const ALL_GOOD = 2;
+export const SOURCE_TIMES = 4;
+/** Source times are whole ms, kept as zigzag varint distances from the one before; otherwise as f64. */
+export const WHOLE_TIMES = 8;
+export const KNOWN_FLAGS = CLOCK_SYNCED | ALL_GOOD | SOURCE_TIMES | WHOLE_TIMES;
+export const HEADER_BYTES = 26;
+
+export const GOOD = 0;
+export const UNCERTAIN = 1;
+export const BAD = 2;
+export const ABSENT = 3;
+
+/** Numbers on disk: never changed, only added to. */
+export const FAULT_CODE: Readonly<Record<Fault, number>> = {
+  address_invalid: 1,
+  not_found: 2,
+  access_denied: 3,
+  type_mismatch: 4,
+  out_of_range: 5,
+  not_a_number: 6,
+  device_error: 7,
+  stale: 8,
+  no_answer: 9,
+};
+export const FAULT_OF_CODE = new Map<number, Fault>(FAULTS.map((fault) => [FAULT_CODE[fault], fault]));
+export const WITH_DETAIL = 0x80;
+
+/** Distances between whole source times within ± 2^50 stay exact as zigzag varints. */
+export const MAX_WHOLE_TIME = 2 ** 50;
+
+export const WIDTH: Readonly<Record<ScalarType, number>> = {
+  bool: 0,
+  int8: 1,
+  uint8: 1,
+  int16: 2,
+  uint16: 2,
+  int32: 4,
+  uint32: 4,
+  int64: 8,
+  uint64: 8,
+  float32: 4,
+  float64: 8,
+  string: 0,
+};
+
+export interface Column {
+  readonly type: DataType;
+  readonly scalar: ScalarType;
+  readonly isArray: boolean;
+  /** Place in the bit field of scalar bools; -1: not one. */
+  readonly bit: number;
+  readonly exploration: boolean;
+}
+
+export interface Plan {
+  readonly columns: readonly Column[];
+  readonly stateBytes: number;
+  readonly boolBytes: number;
+  /** Upper bound of all that has a fixed width, header and one varint included. */
+  readonly fixedBytes: number;
+}
+
+const plans = new WeakMap<Layout, Plan>();
+
+export function planOf(layout: Layout): Plan {
+  const known = plans.get(layout);
+  if (known) return known;
+  let bits = 0;
+  let fixedBytes = HEADER_BYTES;
+  const columns = layout.variables.map(({ type, exploration }): Column => {
+    const isArray = type.count !== undefined;
+    if (!isArray) fixedBytes += WIDTH[type.scalar];
+    return { type, scalar: type.scalar, isArray, bit: !isArray && type.scalar === "bool" ? bits++ : -1, exploration };
+  });
+  const stateBytes = Math.ceil(columns.length / 4);
+  const boolBytes = Math.ceil(bits / 8);
+  const plan = { columns, stateBytes, boolBytes, fixedBytes: fixedBytes + stateBytes + boolBytes };
+  plans.set(layout, plan);
+  return plan;
+}
+
+/** What whole source times are counted from. */
+export const baseTime = (time: number): number => (Math.abs(time) <= MAX_WHOLE_TIME ? Math.trunc(time) : 0);

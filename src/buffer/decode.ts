@@ -1,0 +1,142 @@
+import type { Layout } from "../model/layout.ts";
+import type { Reading, Readout, Scalar, ScalarType } from "../model/value.ts";
+import { ByteReader } from "./bytes.ts";
+import {
+  ABSENT,
+  ALL_GOOD,
+  BAD,
+  baseTime,
+  CLOCK_SYNCED,
+  FAULT_OF_CODE,
+  GOOD,
+  KNOWN_FLAGS,
+  planOf,
+  SOURCE_TIMES,
+  VERSION,
+  WHOLE_TIMES,
+  WIDTH,
+  WITH_DETAIL,
+} from "./codec-format.ts";
+
+/** Throws DamagedPayloadError if the bytes are not a readout along this layout. Never allocates more than the layout and the bytes account for. */
+export function decodeReadout(layout: Layout, payload: Uint8Array): Readout {
+  const { columns, stateBytes, boolBytes } = planOf(layout);
+  const reader = new ByteReader(payload);
+  const version = reader.byte();
+  if (version !== VERSION) reader.fail(`version ${version} instead of ${VERSION}`);
+  const flags = reader.byte();
+  if (flags & ~KNOWN_FLAGS) reader.fail(`unknown flags 0x${flags.toString(16)}`);
+  const headerAt = reader.skip(16);
+  const time = reader.view.getFloat64(headerAt, true);
+  const spanMs = reader.view.getFloat64(headerAt + 8, true);
+  const variables = reader.varint();
+  if (variables !== columns.length) reader.fail(`${variables} variables instead of the layout's ${columns.length}`);
+  const statesAt = flags & ALL_GOOD ? -1 : reader.skip(stateBytes);
+  const boolsAt = reader.skip(boolBytes);
+
+  const readings = new Array<Reading | undefined>(columns.length).fill(undefined);
+  const bad: number[] = [];
+  for (let i = 0; i < columns.length; i++) {
+    const column = columns[i];
+    if (!column) continue;
+    const state = statesAt < 0 ? GOOD : (reader.at(statesAt + (i >> 2)) >> ((i & 3) * 2)) & 3;
+    if (state === ABSENT) continue;
+    if (state === BAD) {
+      bad.push(i);
+      continue;
+    }
+    const value = column.isArray
+      ? takeArray(reader, column.scalar)
+      : column.bit < 0
+        ? takeScalar(reader, column.scalar)
+        : ((reader.at(boolsAt + (column.bit >> 3)) >> (column.bit & 7)) & 1) === 1;
+    readings[i] = { quality: state === GOOD ? "good" : "uncertain", value };
+  }
+  if (bad.length > 0) takeBad(reader, bad, readings);
+  if (flags & SOURCE_TIMES) takeSourceTimes(reader, (flags & WHOLE_TIMES) !== 0, baseTime(time), readings);
+  if (reader.left > 0) reader.fail(`${reader.left} bytes too many`);
+  return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
+}
+
+function takeScalar(reader: ByteReader, scalar: ScalarType): Scalar {
+  if (scalar === "string") return reader.text();
+  const at = reader.skip(WIDTH[scalar]);
+  const { view } = reader;
+  switch (scalar) {
+    case "bool":
+      return false;
+    case "int8":
+      return view.getInt8(at);
+    case "uint8":
+      return view.getUint8(at);
+    case "int16":
+      return view.getInt16(at, true);
+    case "uint16":
+      return view.getUint16(at, true);
+    case "int32":
+      return view.getInt32(at, true);
+    case "uint32":
+      return view.getUint32(at, true);
+    case "int64":
+      return view.getBigInt64(at, true);
+    case "uint64":
+      return view.getBigUint64(at, true);
+    case "float32":
+      return finite(reader, view.getFloat32(at, true));
+    case "float64":
+      return finite(reader, view.getFloat64(at, true));
+  }
+}
+
+function finite(reader: ByteReader, value: number): number {
+  return Number.isFinite(value) ? value : reader.fail("a value that is not a number");
+}
+
+function takeArray(reader: ByteReader, scalar: ScalarType): readonly Scalar[] {
+  const count = reader.length(scalar === "bool" ? 1 : Math.max(1, WIDTH[scalar]) * 8);
+  const values = new Array<Scalar>(count);
+  if (scalar === "bool") {
+    const start = reader.skip(Math.ceil(count / 8));
+    for (let i = 0; i < count; i++) values[i] = ((reader.at(start + (i >> 3)) >> (i & 7)) & 1) === 1;
+    return values;
+  }
+  for (let i = 0; i < count; i++) values[i] = takeScalar(reader, scalar);
+  return values;
+}
+
+function takeBad(reader: ByteReader, bad: readonly number[], readings: (Reading | undefined)[]): void {
+  const known: string[] = [];
+  for (const i of bad) {
+    const code = reader.byte();
+    const fault = FAULT_OF_CODE.get(code & ~WITH_DETAIL);
+    if (fault === undefined) reader.fail(`unknown fault ${code & ~WITH_DETAIL}`);
+    else if (code & WITH_DETAIL) readings[i] = { quality: "bad", fault, detail: takeDetail(reader, known) };
+    else readings[i] = { quality: "bad", fault };
+  }
+}
+
+function takeDetail(reader: ByteReader, known: string[]): string {
+  const number = reader.varint();
+  if (number > 0) return known[number - 1] ?? reader.fail(`detail ${number} of ${known.length}`);
+  const detail = reader.text();
+  known.push(detail);
+  return detail;
+}
+
+function takeSourceTimes(reader: ByteReader, whole: boolean, base: number, readings: (Reading | undefined)[]): void {
+  const entries = reader.length(16);
+  let index = 0;
+  let previous = base;
+  for (let n = 0; n < entries; n++) {
+    index += reader.varint();
+    const reading = readings[index];
+    if (reading === undefined || reading.quality === "bad") reader.fail(`a source time for variable ${index}, which has no value`);
+    else {
+      if (whole) {
+        const zigzag = reader.varint();
+        previous += zigzag % 2 === 1 ? -(zigzag + 1) / 2 : zigzag / 2;
+      } else previous = finite(reader, reader.view.getFloat64(reader.skip(8), true));
+      readings[index] = { ...reading, sourceTime: previous };
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Database from "better-sqlite3";
+import type { Layout } from "../model/layout.ts";
+import type { BufferReader, Position, StoredBatch } from "./buffer.ts";
+import { type BatchRow, checksumOf } from "./schema.ts";
+
+/** What a reader of the file knows besides: the life of the file, and where its ids stand. */
+export interface BufferFileReader extends BufferReader {
+  /** Id of the file's life: ids of two epochs have nothing in common. */
+  epoch(): string;
+  /** The id that the next batch gets: where the live edge is now. */
+  nextId(): number;
+}
+
+const NOTHING = new Uint8Array();
+
+/**
+ * Opens the buffer's file for short reads beside its one writer. Throws if it is not there or not a buffer's file.
+ * A row whose checksum is wrong comes with an empty payload, which `decodeReadout` refuses: it is to be counted as damaged.
+ */
+export function openReader(file: string): BufferFileReader {
+  const db = new Database(file, { readonly: true, fileMustExist: true });
+  const meta = db.prepare<[], { epoch: string; next_id: number }>("SELECT epoch, next_id FROM meta");
+  const sink = db.prepare<[string], { older: string; live: number }>("SELECT older, live FROM sink WHERE id = ? AND active = 1");
+  const layoutBody = db.prepare<[number], { body: string }>("SELECT body FROM layout WHERE id = ?");
+  const batches = db.prepare<[number, number], BatchRow>(
+    "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
+  );
+  const metaRow = (): { epoch: string; next_id: number } => {
+    const row = meta.get();
+    if (!row) throw new Error(`${file} is not a buffer: its table meta is empty`);
+    return row;
+  };
+  return {
+    epoch: () => metaRow().epoch,
+    nextId: () => metaRow().next_id,
+    position(id): Position | undefined {
+      const row = sink.get(id);
+      return row && { older: JSON.parse(row.older) as Position["older"], live: row.live };
+    },
+    read(from, to, maxBytes): readonly StoredBatch[] {
+      const found: StoredBatch[] = [];
+      let bytes = 0;
+      // Leaving the loop closes the statement: no read stays open that would keep the WAL from being checkpointed.
+      for (const row of batches.iterate(from, to)) {
+        bytes += row.payload.byteLength;
+        if (found.length > 0 && bytes > maxBytes) break;
+        const intact = checksumOf(row) === row.crc;
+        found.push({
+          id: row.id,
+          layout: row.layout,
+          time: row.ts,
+          count: row.n,
+          explorationCount: row.n_exploration,
+          payload: intact ? row.payload : NOTHING,
+        });
+        if (bytes >= maxBytes) break;
+      }
+      return found;
+    },
+    layout(id): Layout | undefined {
+      const row = layoutBody.get(id);
+      return row && (JSON.parse(row.body) as Layout);
+    },
+    close: () => void db.close(),
+  };
+}

@@ -1,0 +1,39 @@
+import { crc32 } from "node:zlib";
+
+/** `PRAGMA user_version` of the files this code reads and writes. */
+export const SCHEMA_VERSION = 1;
+
+/** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
+export const SCHEMA = `
+CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), epoch TEXT NOT NULL, next_id INTEGER NOT NULL,
+                   run TEXT NOT NULL, last_seq INTEGER NOT NULL) STRICT;
+CREATE TABLE layout (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
+CREATE TABLE batch (id INTEGER PRIMARY KEY, layout INTEGER NOT NULL, ts REAL NOT NULL, n INTEGER NOT NULL,
+                    n_exploration INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
+CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_exploration INTEGER NOT NULL, older TEXT NOT NULL,
+                   live INTEGER NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, dropped TEXT NOT NULL) STRICT;
+PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+export interface BatchRow {
+  readonly id: number;
+  readonly layout: number;
+  readonly ts: number;
+  readonly n: number;
+  readonly n_exploration: number;
+  readonly crc: number;
+  readonly payload: Uint8Array;
+}
+
+const header = new Float64Array(5);
+const headerBytes = new Uint8Array(header.buffer);
+
+/** CRC-32 over a batch's columns and its payload. */
+export function checksumOf(row: Omit<BatchRow, "crc">): number {
+  header[0] = row.id;
+  header[1] = row.layout;
+  header[2] = row.ts;
+  header[3] = row.n;
+  header[4] = row.n_exploration;
+  return crc32(row.payload, crc32(headerBytes));
+}
