@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "./duration.ts";
+import { uuidSchema } from "./uuid.ts";
 
 const duration = (fallback: string) =>
   z

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { uuidSchema } from "./uuid.ts";
 import { parseDataType } from "./value.ts";
 
 /** INACTIVE is not read. EXPLORATION is read and reaches CLI, page and platform, never MQTT or OPC UA. */
@@ -33,9 +34,9 @@ const fields = {
 /** A variable in a local file, or in a creation request without its data source. Unknown fields are errors. */
 export const variableInputSchema = z.strictObject(fields);
 /** A creation request (extension of ours). */
-export const variableCreateSchema = z.strictObject({ data_source: z.uuid().describe("The data source it is read from"), ...fields });
+export const variableCreateSchema = z.strictObject({ data_source: uuidSchema.describe("The data source it is read from"), ...fields });
 /** A variable as the API holds it (extension of ours). Unknown fields are dropped. */
-export const variableSchema = z.object({ uuid: z.uuid(), data_source: z.uuid(), ...fields });
+export const variableSchema = z.object({ uuid: uuidSchema, data_source: uuidSchema, ...fields });
 
 export type VariableInput = z.infer<typeof variableInputSchema>;
 export type Variable = z.infer<typeof variableSchema>;

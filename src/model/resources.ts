@@ -1,0 +1,176 @@
+import { z } from "zod";
+import { detailsCreateSchema, detailsReadSchema } from "./details.ts";
+import { SINK_TYPES, sinkDetailsCreateSchema, sinkDetailsReadSchema } from "./sink-details.ts";
+import { readoutStatusSchema } from "./status.ts";
+import { uuidSchema } from "./uuid.ts";
+
+const MAX_SINK_NAME = 200;
+
+const uuid = uuidSchema.describe("Identifier of the data source");
+const sinkUuid = uuidSchema.describe("Identifier of the data sink");
+const reader = uuidSchema.describe("The collector that reads from this data source");
+const publisher = uuidSchema.describe("The collector that publishes to this sink");
+const machine = uuidSchema.describe("The machine on which the data source is located");
+const name = z.string().describe("Human-readable name");
+const manufacturer = z.string().nullable().describe("Manufacturer of the data source");
+const deviceModel = z.string().nullable().describe("Model or name that describes the data source as concretely as possible");
+const note = z.string().nullable().describe("General remarks");
+const readoutInterval = z.int().describe("Time between two readouts, in seconds unless readout_interval_unit says milliseconds");
+const readoutLimit = z.int().nullable().describe("At most this many variables are read per readout; null: no limit");
+const anyDetails = z.unknown().describe("Connection properties; which ones is said by their type");
+
+export const capabilitiesSchema = z.strictObject({ variable_discovery: z.boolean().describe("Whether variable discovery is supported") });
+
+const base = {
+  uuid,
+  type: z.string().describe("Type of the data source"),
+  readout_limit: readoutLimit,
+  readout_interval: readoutInterval,
+  name,
+  collector: reader,
+  manufacturer,
+  device_model: deviceModel,
+  note,
+  machine,
+} as const;
+
+/**
+ * A data source as the collector takes it from the API (API-V2, 2.1). Unknown fields are dropped; `details` are left as they came,
+ * absent as null, so that a bad one is this source's status and hurts no other.
+ */
+export const dataSourceSchema = z.object({ ...base, details: anyDetails.default(null) });
+
+/** A data source as the API answers it, with every field of API-V2, 2.1, and no other. */
+export const dataSourceResponseSchema = z.strictObject({
+  ...base,
+  readout_status: readoutStatusSchema,
+  capabilities: capabilitiesSchema,
+  last_readout_at: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .meta({ deprecated: true })
+    .describe("Deprecated: the same as readout_status.last_readout_at"),
+  details: detailsReadSchema.nullable().describe("Connection properties"),
+});
+
+/** API-V2, 2.4. Unknown fields are errors. */
+export const dataSourceCreateSchema = z.strictObject({
+  name,
+  collector: reader,
+  machine,
+  manufacturer: manufacturer.default(null),
+  device_model: deviceModel.default(null),
+  note: note.default(null),
+  details: detailsCreateSchema.describe("Connection properties"),
+});
+
+/**
+ * A partial creation form, with readout_interval and readout_limit, in which no default is applied (DESIGN, 6). `details` hold the fields
+ * to replace; the record that results is validated by whoever holds the other fields.
+ */
+export const dataSourcePatchSchema = z
+  .strictObject({
+    name: z.exactOptional(name),
+    manufacturer: z.exactOptional(manufacturer),
+    device_model: z.exactOptional(deviceModel),
+    note: z.exactOptional(note),
+    machine: z.exactOptional(machine),
+    readout_interval: z.exactOptional(readoutInterval),
+    readout_limit: z.exactOptional(readoutLimit),
+    details: z.exactOptional(z.record(z.string(), z.unknown())).describe("The fields of the details to replace, each as a whole"),
+  })
+  .describe("Only the fields that are present change");
+
+/** Counted in code points, as JSON Schema counts; not in UTF-16 units. */
+const sinkName = z
+  .string()
+  .refine((text) => text !== "" && [...text].length <= MAX_SINK_NAME, `expected 1 to ${MAX_SINK_NAME} characters`)
+  .meta({ minLength: 1, maxLength: MAX_SINK_NAME })
+  .describe("Human-readable name, unique per collector");
+
+/** A data sink as the collector takes it from the API (API-V2, 2.5). As with data sources, `details` are left as they came. */
+export const dataSinkSchema = z.object({
+  uuid: sinkUuid,
+  name: z.string().nullable().default(null).describe("Human-readable name, unique per collector"),
+  collector: publisher,
+  type: z.string().describe("Type of the data sink"),
+  details: anyDetails.default(null),
+});
+
+/** A data sink as the API answers it, with every field of API-V2, 2.5, and no other. */
+export const dataSinkResponseSchema = z.strictObject({
+  uuid: sinkUuid,
+  name: sinkName.nullable(),
+  collector: publisher,
+  type: z.enum(SINK_TYPES).describe("Type of the data sink; equals details.type"),
+  details: sinkDetailsReadSchema.describe("Connection and publishing properties"),
+});
+
+/** API-V2, 4.2. Unknown fields are errors. */
+export const dataSinkCreateSchema = z.strictObject({
+  name: sinkName.nullable().default(null),
+  collector: publisher,
+  details: sinkDetailsCreateSchema.describe("Connection and publishing properties"),
+});
+
+/** API-V2, 4.2; as with data sources, no default is applied. */
+export const dataSinkPatchSchema = z
+  .strictObject({
+    name: z.exactOptional(sinkName),
+    details: z.exactOptional(z.record(z.string(), z.unknown())).describe("The fields of the details to replace, each as a whole"),
+  })
+  .describe("Only the fields that are present change");
+
+/** API-V2, 2.6. */
+export const siteSchema = z.strictObject({
+  uuid: uuidSchema.describe("Identifier of the site"),
+  name: z.string().describe("Name of the site"),
+});
+
+const nextCursor = z.string().nullable().describe("Opaque cursor of the next page; null: no more data");
+
+/** The envelope of a page (API-V2, 2.7 and 4.5). No other properties. */
+export function pageOf<T extends z.ZodType>(record: T) {
+  return z.strictObject({
+    data: z.array(record).describe("The records on this page"),
+    metadata: z.strictObject({ next_cursor: nextCursor }).describe("About the page"),
+  });
+}
+
+/** The body of a 422 (API-V2, 7). */
+export const validationErrorSchema = z.strictObject({
+  detail: z
+    .array(
+      z.strictObject({
+        loc: z.array(z.union([z.string(), z.int()])).describe("Location of the problem"),
+        msg: z.string().describe("What is wrong and what would be right"),
+        type: z.string().describe("Type of the error"),
+        input: z.unknown().optional().describe("What was there; never an object and never near a secret"),
+        ctx: z.record(z.string(), z.unknown()).optional().describe("Further data on the error"),
+      }),
+    )
+    .describe("One entry per problem"),
+});
+
+/** What a collector reports of its data sources, many at once (extension of ours, PUT /ext/v1/readout-statuses). */
+export const readoutStatusReportSchema = z.array(
+  z.strictObject({
+    data_source: uuidSchema.describe("The data source"),
+    readout_status: readoutStatusSchema,
+    capabilities: z.exactOptional(capabilitiesSchema),
+  }),
+);
+
+export type DataSource = z.output<typeof dataSourceSchema>;
+export type DataSourceResponse = z.output<typeof dataSourceResponseSchema>;
+export type DataSourceCreate = z.output<typeof dataSourceCreateSchema>;
+export type DataSourcePatch = z.output<typeof dataSourcePatchSchema>;
+export type DataSink = z.output<typeof dataSinkSchema>;
+export type DataSinkResponse = z.output<typeof dataSinkResponseSchema>;
+export type DataSinkCreate = z.output<typeof dataSinkCreateSchema>;
+export type DataSinkPatch = z.output<typeof dataSinkPatchSchema>;
+export type Site = z.output<typeof siteSchema>;
+export type Page<T> = { readonly data: readonly T[]; readonly metadata: { readonly next_cursor: string | null } };
+export type ValidationError = z.output<typeof validationErrorSchema>;
+export type Capabilities = z.output<typeof capabilitiesSchema>;
+export type ReadoutStatusReport = z.output<typeof readoutStatusReportSchema>;
