@@ -77,8 +77,7 @@ export const embeddedApiSettingsSchema = z.strictObject({
 /** The settings file, `collector.yaml`. Strict: an unknown key is an error that names it. */
 export const settingsSchema = z
   .strictObject({
-    collector: z
-      .uuid()
+    collector: uuidSchema
       .optional()
       .describe("This collector's uuid in the configuration API; required with api.url, made once and kept in state_dir otherwise"),
     state_dir: z
