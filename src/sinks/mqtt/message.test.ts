@@ -1,0 +1,163 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Layout } from "../../model/layout.ts";
+import { type DataType, parseDataType, type Reading, type Readout } from "../../model/value.ts";
+import type { SinkBatch } from "../sink.ts";
+import { type MessageOptions, writeBatch, writeEach } from "./message.ts";
+
+const TIME = Date.parse("2026-11-20T09:00:00.123Z");
+const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000 };
+
+const layoutOf = (...variables: readonly (readonly [name: string, type: string, exploration?: boolean])[]): Layout => ({
+  source: { uuid: "8d5a7c5e-0000-4000-8000-000000000001", name: "press-1" },
+  variables: variables.map(([name, type, exploration = false]) => ({
+    uuid: "",
+    name,
+    address: "",
+    type: parseDataType(type) as DataType,
+    unit: null,
+    comment: null,
+    exploration,
+  })),
+});
+const good = (value: unknown): Reading => ({ quality: "good", value: value as number });
+const batchOf = (layout: Layout, ...readings: readonly (readonly (Reading | undefined)[])[]): SinkBatch => ({
+  id: "e-1-1",
+  layout,
+  readouts: readings.map((one): Readout => ({ time: TIME, spanMs: 40, clockSynced: true, readings: one })),
+  backlog: false,
+});
+const only = (batch: SinkBatch, options = OPTIONS): string => {
+  const { messages } = writeBatch(batch, options);
+  expect(messages).toHaveLength(1);
+  return messages[0]?.payload ?? "";
+};
+const firstValues = (payload: string): Record<string, unknown> => JSON.parse(payload).readouts[0].values;
+
+describe("the message", () => {
+  test("is as the README shows it", () => {
+    const layout = layoutOf(["temp", "float32"], ["speed", "uint16"], ["secret", "uint16", true]);
+    const batch = batchOf(layout, [good(21.5), { quality: "bad", fault: "not_found", detail: "exception 2" }, good(7)]);
+    expect(only(batch)).toBe(
+      '{"v":1,"id":"e-1-1","source":"press-1","source_id":"8d5a7c5e-0000-4000-8000-000000000001","readouts":[' +
+        '{"ts":"2026-11-20T09:00:00.123Z","span_ms":40,"values":{"temp":21.5},"errors":{"speed":{"fault":"not_found","detail":"exception 2"}}}]}',
+    );
+  });
+
+  test("says of older data that it is older", () => {
+    const payload = only({ ...batchOf(layoutOf(["a", "bool"]), [good(true)]), backlog: true });
+    expect(JSON.parse(payload)).toMatchObject({ backlog: true, readouts: [{ values: { a: true } }] });
+  });
+
+  test("carries the device's own time only where it differs", () => {
+    const layout = layoutOf(["a", "bool"], ["b", "bool"]);
+    const payload = only(
+      batchOf(layout, [
+        { quality: "good", value: true, sourceTime: TIME },
+        { quality: "uncertain", value: false, sourceTime: TIME - 1 },
+      ]),
+    );
+    expect(JSON.parse(payload).readouts[0].source_ts).toEqual({ b: "2026-11-20T09:00:00.122Z" });
+  });
+
+  test("has NaN and the infinities as errors, also inside an array", () => {
+    const layout = layoutOf(["a", "float64"], ["b", "float32"], ["c", "float32[2]"], ["d", "float64"]);
+    const readout = JSON.parse(only(batchOf(layout, [good(Number.NaN), good(Number.POSITIVE_INFINITY), good([1, Number.NaN]), good(2)])))
+      .readouts[0];
+    expect(readout.values).toEqual({ d: 2 });
+    expect(readout.errors).toEqual({ a: { fault: "not_a_number" }, b: { fault: "not_a_number" }, c: { fault: "not_a_number" } });
+  });
+
+  test("is none where nothing was asked for or everything is explored only", () => {
+    const layout = layoutOf(["a", "bool"], ["b", "bool", true]);
+    expect(writeBatch(batchOf(layout, [undefined, good(true)]), OPTIONS)).toEqual({ messages: [], tooLarge: 0 });
+  });
+
+  test("counts the readings in it", () => {
+    const layout = layoutOf(["a", "bool"], ["b", "bool"], ["c", "bool", true]);
+    const batch = batchOf(layout, [good(true), { quality: "bad", fault: "stale" }, good(true)], [good(true), undefined, undefined]);
+    expect(writeBatch(batch, OPTIONS).messages.map((m) => m.values)).toEqual([3]);
+  });
+});
+
+describe("values come back from JSON", () => {
+  test("strings, whatever is in them, and names, whatever they are", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary", minLength: 1 }), (value, name) => {
+        const parsed = firstValues(only(batchOf(layoutOf([name, "string(20)"]), [good(value)])));
+        expect(Object.entries(parsed)).toEqual(Object.entries(JSON.parse(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`)));
+      }),
+    );
+  });
+
+  test("float64 exactly, float32 after rounding to one", () => {
+    fc.assert(
+      fc.property(
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.float({ noNaN: true, noDefaultInfinity: true }),
+        (wide, narrow) => {
+          const parsed = firstValues(
+            only(
+              batchOf(layoutOf(["w", "float64"], ["n", "float32"], ["l", "float32[2]"]), [good(wide), good(narrow), good([narrow, 0.5])]),
+            ),
+          );
+          expect(parsed["w"] === wide).toBe(true);
+          expect(Math.fround(Number(parsed["n"])) === narrow).toBe(true);
+          expect(Math.fround((parsed["l"] as number[])[0] ?? Number.NaN) === narrow).toBe(true);
+        },
+      ),
+    );
+  });
+
+  test("64-bit integers with every digit, as a number or as a string", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }), (value) => {
+        const batch = batchOf(layoutOf(["n", "int64"]), [good(value)]);
+        expect(/"n":(-?\d+)[,}]/.exec(only(batch))?.[1]).toBe(value.toString());
+        expect(firstValues(only(batch, { ...OPTIONS, int64: "string" }))).toEqual({ n: value.toString() });
+      }),
+    );
+  });
+});
+
+describe("a message too large for the broker", () => {
+  const layout = layoutOf(["text", "string(500)"]);
+  const readings = (sizes: readonly number[]) => sizes.map((size) => [good("é".repeat(size))]);
+
+  test("is split between readouts: every part within the bound, in order, with ids of its own", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 30 }),
+        fc.integer({ min: 300, max: 4000 }),
+        (sizes, maxBytes) => {
+          const batch = batchOf(layout, ...readings(sizes));
+          const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes });
+          for (const message of messages) expect(Buffer.byteLength(message.payload)).toBeLessThanOrEqual(maxBytes);
+          const parsed = messages.map((m) => JSON.parse(m.payload));
+          const written = parsed.flatMap((m) => m.readouts.map((r: { values: { text: string } }) => r.values.text.length));
+          expect(written.length + tooLarge).toBe(sizes.length);
+          if (tooLarge === 0) expect(written).toEqual(sizes);
+          expect(messages.reduce((sum, m) => sum + m.values, 0)).toBe(written.length);
+          expect(new Set(parsed.map((m) => m.id)).size).toBe(messages.length);
+        },
+      ),
+    );
+  });
+
+  test("is refused where one readout alone exceeds it; the others go", () => {
+    const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500 });
+    expect(tooLarge).toBe(1);
+    expect(messages.flatMap((m) => JSON.parse(m.payload).readouts)).toHaveLength(2);
+  });
+});
+
+test("one message for each reading: its variable's place, one value, an id of its own", () => {
+  const layout = layoutOf(["a", "uint16"], ["x", "uint16", true], ["b", "float32"]);
+  const batch = batchOf(layout, [good(1), good(2), good(0.1)], [good(3), undefined, { quality: "bad", fault: "stale" }]);
+  const messages = [...writeEach(batch, OPTIONS)];
+  expect(messages.map((m) => [m.place, m.values, m.fits])).toEqual([0, 2, 0, 2].map((place) => [place, 1, true]));
+  const parsed = messages.map((m) => JSON.parse(m.payload));
+  expect(parsed.map((m) => m.readouts[0].values)).toEqual([{ a: 1 }, { b: 0.1 }, { a: 3 }, {}]);
+  expect(parsed[3].readouts[0].errors).toEqual({ b: { fault: "stale" } });
+  expect(new Set(parsed.map((m) => m.id)).size).toBe(4);
+});

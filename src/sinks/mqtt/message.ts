@@ -1,0 +1,195 @@
+import type { Layout } from "../../model/layout.ts";
+import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
+import type { SinkBatch } from "../sink.ts";
+import { float32Text } from "./number.ts";
+
+/** One MQTT payload of the message format `v: 1` (README.md beside this file). */
+export interface Message {
+  readonly payload: string;
+  /** Readings in it, good or faulted. */
+  readonly values: number;
+}
+
+export interface MessageOptions {
+  /** How int64 and uint64 are written: all digits as a JSON number, or in a string for readers that lose digits above 2^53. */
+  readonly int64: "number" | "string";
+  /** Bytes of UTF-8 that one payload may have. */
+  readonly maxBytes: number;
+}
+
+export interface WrittenBatch {
+  /** In the order of the readouts. */
+  readonly messages: readonly Message[];
+  /** Readings of readouts that alone are larger than maxBytes. */
+  readonly tooLarge: number;
+}
+
+/** What a layout's messages have in common, written once. */
+interface Prepared {
+  /** `,"source":…,"source_id":…,` */
+  readonly head: string;
+  readonly columns: readonly Column[];
+}
+
+interface Column {
+  /** `"name":`; undefined for a variable that is not published. */
+  readonly key: string | undefined;
+  readonly isFloat32: boolean;
+}
+
+const prepared = new WeakMap<Layout, Prepared>();
+
+function prepare(layout: Layout): Prepared {
+  const known = prepared.get(layout);
+  if (known) return known;
+  const made: Prepared = {
+    head: `,"source":${JSON.stringify(layout.source.name)},"source_id":${JSON.stringify(layout.source.uuid)},`,
+    columns: layout.variables.map(({ name, type, exploration }) => ({
+      key: exploration ? undefined : `${JSON.stringify(name)}:`,
+      isFloat32: type.scalar === "float32",
+    })),
+  };
+  prepared.set(layout, made);
+  return made;
+}
+
+/**
+ * A batch as one message; as several, with ids `<batch>.1`, `<batch>.2`, …, where one would exceed maxBytes.
+ * None where nothing in it is published. Pure.
+ */
+export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBatch {
+  const { head, columns } = prepare(batch.layout);
+  const parts: Message[] = [];
+  for (const readout of batch.readouts) {
+    const part = writeReadout(readout, columns, options.int64);
+    if (part.values > 0) parts.push(part);
+  }
+  const close = closing(batch);
+  const whole = join(parts, open(batch.id, head), close);
+  if (parts.length === 0 || fits(whole.payload, options.maxBytes)) return { messages: parts.length === 0 ? [] : [whole], tooLarge: 0 };
+  return pack(parts, (n) => open(`${batch.id}.${n}`, head), close, options.maxBytes);
+}
+
+/**
+ * One message for each reading, with the place of its variable in the layout; ids `<batch>.<readout>.<place>`. Pure.
+ */
+export function* writeEach(
+  batch: SinkBatch,
+  { int64, maxBytes }: MessageOptions,
+): Generator<Message & { readonly place: number; readonly fits: boolean }> {
+  const { head, columns } = prepare(batch.layout);
+  const close = closing(batch);
+  for (const [number, readout] of batch.readouts.entries())
+    for (let place = 0; place < columns.length; place++) {
+      const reading = readout.readings[place];
+      const column = columns[place];
+      if (reading === undefined || column?.key === undefined) continue;
+      const part = writeReadout({ ...readout, readings: [reading] }, [column], int64);
+      const payload = `${open(`${batch.id}.${number}.${place}`, head)}${part.payload}${close}`;
+      yield { payload, values: 1, place, fits: fits(payload, maxBytes) };
+    }
+}
+
+const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}"readouts":[`;
+const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true}' : "]}");
+
+/** UTF-8 has at most three bytes for each UTF-16 unit: most payloads need not be measured. */
+const fits = (text: string, maxBytes: number): boolean => text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes;
+
+function join(parts: readonly Message[], head: string, close: string): Message {
+  let payload = head;
+  let values = 0;
+  for (const [i, part] of parts.entries()) {
+    payload += i === 0 ? part.payload : `,${part.payload}`;
+    values += part.values;
+  }
+  return { payload: payload + close, values };
+}
+
+function pack(parts: readonly Message[], head: (n: number) => string, close: string, maxBytes: number): WrittenBatch {
+  const messages: Message[] = [];
+  let tooLarge = 0;
+  let group: Message[] = [];
+  let bytes = 0;
+  const flush = () => {
+    if (group.length > 0) messages.push(join(group, head(messages.length + 1), close));
+    group = [];
+    bytes = 0;
+  };
+  for (const part of parts) {
+    const size = Buffer.byteLength(part.payload) + 1;
+    const frame = Buffer.byteLength(head(messages.length + 2)) + close.length;
+    if (frame + size - 1 > maxBytes) {
+      tooLarge += part.values;
+      continue;
+    }
+    if (frame + bytes + size - 1 > maxBytes) flush();
+    group.push(part);
+    bytes += size;
+  }
+  flush();
+  return { messages, tooLarge };
+}
+
+function writeReadout(readout: Readout, columns: readonly Column[], int64: "number" | "string"): Message {
+  const { readings, time } = readout;
+  let values = "";
+  let errors = "";
+  let sourceTimes = "";
+  let count = 0;
+  for (let i = 0; i < columns.length; i++) {
+    const reading = readings[i];
+    const column = columns[i];
+    if (reading === undefined || column?.key === undefined) continue;
+    count++;
+    const text = reading.quality === "bad" ? undefined : valueText(reading.value, column.isFloat32, int64);
+    if (text === undefined) {
+      errors += `${errors === "" ? "" : ","}${column.key}${faultText(reading)}`;
+      continue;
+    }
+    values += values === "" ? column.key + text : `,${column.key}${text}`;
+    if (reading.quality !== "bad" && reading.sourceTime !== undefined && reading.sourceTime !== time)
+      sourceTimes += `${sourceTimes === "" ? "" : ","}${column.key}${timeText(reading.sourceTime)}`;
+  }
+  const payload = `{"ts":${timeText(time)},"span_ms":${numberText(readout.spanMs) ?? "0"},"values":{${values}}${
+    errors === "" ? "" : `,"errors":{${errors}}`
+  }${sourceTimes === "" ? "" : `,"source_ts":{${sourceTimes}}`}}`;
+  return { payload, values: count };
+}
+
+/** What JSON has no word for (NaN, infinities) is a fault, not a value. */
+function faultText(reading: Reading): string {
+  if (reading.quality !== "bad") return '{"fault":"not_a_number"}';
+  const detail = reading.detail === undefined ? "" : `,"detail":${JSON.stringify(reading.detail)}`;
+  return `{"fault":"${reading.fault}"${detail}}`;
+}
+
+const MAX_TIME_MS = 8.64e15;
+const timeText = (epochMs: number): string => (Math.abs(epochMs) <= MAX_TIME_MS ? `"${new Date(epochMs).toISOString()}"` : "null");
+
+function valueText(value: Value, isFloat32: boolean, int64: "number" | "string"): string | undefined {
+  if (typeof value !== "object") return scalarText(value, isFloat32, int64);
+  let text = "[";
+  for (let i = 0; i < value.length; i++) {
+    const element = value[i];
+    const one = element === undefined ? undefined : scalarText(element, isFloat32, int64);
+    if (one === undefined) return undefined;
+    text += i === 0 ? one : `,${one}`;
+  }
+  return `${text}]`;
+}
+
+function scalarText(value: Scalar, isFloat32: boolean, int64: "number" | "string"): string | undefined {
+  switch (typeof value) {
+    case "number":
+      return isFloat32 && Number.isFinite(value) ? float32Text(value) : numberText(value);
+    case "bigint":
+      return int64 === "string" ? `"${value}"` : `${value}`;
+    case "string":
+      return JSON.stringify(value);
+    case "boolean":
+      return value ? "true" : "false";
+  }
+}
+
+const numberText = (value: number): string | undefined => (Number.isFinite(value) ? String(value) : undefined);
