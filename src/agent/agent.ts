@@ -48,7 +48,7 @@ export function createAgent(deps: AgentDeps): Agent {
   const start = async (input: SourceInput, last: SourceReport | undefined): Promise<RunningSource> => {
     const { record, variables } = input;
     const configured = configuredVariables(variables);
-    const seen = last?.status.last_readout_at ?? record.readout_status?.last_readout_at ?? null;
+    const seen = last?.status.last_readout_at ?? null;
     const lastReadoutAt = seen === null ? null : Date.parse(seen);
     const prepared = await prepareWithDriver(input, deps.drivers);
     if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);

@@ -20,6 +20,8 @@ export interface SourceInput {
   /** `sources.<uuid or name>` of the settings file. */
   readonly local: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, string>>;
+  /** A secret that is configured and cannot be had: which, where, and what to do. */
+  readonly missingSecret: string | undefined;
   readonly readoutIntervalUnit: "seconds" | "milliseconds";
 }
 
@@ -48,9 +50,9 @@ export interface Scaling {
 }
 
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
-export function fingerprintOf({ record, variables, warnings, local, secrets, readoutIntervalUnit }: SourceInput): unknown {
+export function fingerprintOf({ record, variables, warnings, local, secrets, missingSecret, readoutIntervalUnit }: SourceInput): unknown {
   const { name, type, details, readout_interval, readout_limit } = record;
-  return { name, type, details, readout_interval, readout_limit, variables, warnings, local, secrets, readoutIntervalUnit };
+  return { name, type, details, readout_interval, readout_limit, variables, warnings, local, secrets, missingSecret, readoutIntervalUnit };
 }
 
 export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
@@ -62,6 +64,7 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
     return problem("details_missing", `data source ${record.name}: details is null; it needs the connection properties of ${record.type}`);
   const details = check(driver.details, record.details, "details");
   if ("problem" in details) return details;
+  if (input.missingSecret !== undefined) return problem("secret_missing", input.missingSecret);
   const shared = new Set(Object.keys(sourceSettingsSchema.shape));
   const part = (own: boolean) => Object.fromEntries(Object.entries(input.local).filter(([key]) => shared.has(key) === own));
   const where = `sources.${record.name}`;

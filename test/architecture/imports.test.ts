@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+
+interface Rule {
+  readonly from: RegExp;
+  /** Targets that `from` may not import; SELF is the driver's own folder. */
+  readonly never: RegExp;
+  readonly why: string;
+}
+
+/** Which part may not import which, and why. Targets are paths of ours, or `npm:<package>`. Every rule that fits a file applies. */
+const RULES: readonly Rule[] = [
+  { from: /^src\/model\//, never: /^(src\/(?!model\/)|drivers\/|npm:(?!zod$)|node:)/, why: "the vocabulary depends on nothing but zod" },
+  { from: /^drivers\//, never: /^src\/(?!model\/)/, why: "a driver knows the vocabulary, not the agent" },
+  { from: /^drivers\/[a-z0-9_]+\//, never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|SELF\/)/, why: "drivers do not know each other" },
+  { from: /^drivers\/lib\//, never: /^drivers\/(?!lib\/|driver\.ts)/, why: "what drivers share knows no driver" },
+  {
+    from: /^drivers\/[a-z0-9_]+\/simulator(-[a-z]+)?\.ts/,
+    never: /^(drivers\/(lib|SELF)\/(?!simulator)|npm:)/,
+    why: "a simulator that shares frame code with its driver repeats its mistakes",
+  },
+  { from: /^(src|drivers)\/(?!.*simulator)/, never: /\/simulator(-[a-z]+)?\.ts$/, why: "simulators are no part of the shipped bundle" },
+  { from: /^src\/(agent|sinks|buffer|api)\//, never: /^drivers\/(?!driver\.ts)/, why: "only main and workers choose drivers" },
+  { from: /^src\/(sinks|buffer)\//, never: /^src\/agent\//, why: "the agent uses them, not the reverse" },
+  { from: /^src\/buffer\//, never: /^src\/sinks\//, why: "the buffer serves any sink" },
+  {
+    from: /^src\/agent\//,
+    never: /^src\/(sinks|api|commands|web)\//,
+    why: "the agent reads; what comes in and goes out is composed around it",
+  },
+  { from: /^src\/api\/(?!server\/)/, never: /^src\/api\/server\//, why: "the agent reaches the embedded API over HTTP like any other" },
+  { from: /^src\/(?!workers\/|api\/server\/)/, never: /^src\/api\/server\//, why: "the embedded API runs in a worker of its own" },
+  { from: /^src\/os\//, never: /^src\/(?!os\/|model\/)|^drivers\//, why: "the operating system's side knows only the vocabulary" },
+  {
+    from: /^(src|drivers)\/(?!workers\/|main\.ts|run\.ts|commands\/)/,
+    never: /^src\/(workers|main\.ts|run\.ts|commands\/)/,
+    why: "composition is at the top",
+  },
+  { from: /^(src|drivers)\//, never: /^test\//, why: "tests use the program, not the reverse" },
+];
+
+const isTest = (file: string) => file.endsWith(".test.ts");
+const files = ["src", "drivers"]
+  .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
+  .filter((file) => file.endsWith(".ts") && !isTest(file));
+
+function importsOf(file: string): readonly string[] {
+  const found = [...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
+  return found.map((target) => {
+    if (target.startsWith(".")) return path.posix.join(path.posix.dirname(file), target);
+    if (target.startsWith("node:")) return target;
+    return `npm:${target.startsWith("@") ? target.split("/").slice(0, 2).join("/") : (target.split("/")[0] ?? "")}`;
+  });
+}
+
+function broken(file: string, target: string): string | undefined {
+  for (const { from, never, why } of RULES) {
+    if (!from.test(file)) continue;
+    const self = file.split("/")[1] ?? "";
+    if (new RegExp(never.source.replaceAll("SELF", self)).test(target)) return `${file} imports ${target}: ${why}`;
+  }
+  return undefined;
+}
+
+describe("imports", () => {
+  it("finds the program", () => expect(files.length).toBeGreaterThan(30));
+
+  it.each(files)("%s imports only what it may", (file) => {
+    for (const target of importsOf(file)) expect(broken(file, target)).toBeUndefined();
+  });
+
+  it.each([
+    ["src/model/value.ts", "src/agent/time.ts"],
+    ["src/model/value.ts", "npm:pino"],
+    ["drivers/modbus_tcp/driver.ts", "drivers/s7/frames.ts"],
+    ["drivers/modbus_tcp/simulator.ts", "drivers/modbus_tcp/driver.ts"],
+    ["drivers/modbus_tcp/simulator.ts", "drivers/lib/bytes.ts"],
+    ["src/agent/source.ts", "drivers/modbus_tcp/driver.ts"],
+    ["src/sinks/delivery.ts", "src/agent/time.ts"],
+    ["src/api/client.ts", "src/api/server/database.ts"],
+  ])("would refuse %s importing %s", (file, target) => expect(broken(file, target)).toBeDefined());
+});
+
+describe("process", () => {
+  it.each(files.filter((file) => !/^src\/(main\.ts|workers\/)/.test(file)))("%s leaves argv, exit and the environment to main", (file) => {
+    const text = readFileSync(file, "utf8").replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+    expect(/\bprocess\.(exit|argv|env|on|once|stdout|stderr|stdin|kill|exitCode)\b/.exec(text)?.[0]).toBeUndefined();
+  });
+});

@@ -1,0 +1,25 @@
+/** `npm run bench [NAME…]`: each bench prints figures with what they are measured beside; none asserts. */
+const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<void> }>> = {
+  e2e: {
+    about: "10 devices × 1,000 registers every 100 ms to a broker, beside a bare script without a buffer",
+    run: async () => (await import("./e2e.ts")).benchE2e(),
+  },
+  buffer: {
+    about: "values per second and bytes per value of the durable buffer",
+    run: async () => (await import("./buffer.ts")).benchBuffer(),
+  },
+};
+
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !Object.hasOwn(BENCHES, name));
+if (names.includes("--help") || unknown.length > 0) {
+  if (!names.includes("--help")) console.error(`no bench is called ${unknown.join(", ")}`);
+  for (const [name, { about }] of Object.entries(BENCHES)) console.log(`npm run bench ${name.padEnd(8)} ${about}`);
+  process.exit(names.includes("--help") ? 0 : 2);
+}
+for (const [name, { about, run }] of Object.entries(BENCHES)) {
+  if (names.length > 0 && !names.includes(name)) continue;
+  console.log(`\n${name}: ${about}`);
+  await run();
+}
+process.exit(0);

@@ -1,0 +1,42 @@
+import net, { type AddressInfo } from "node:net";
+
+/**
+ * Modbus devices for benches: holding registers only, each with a counter that changes ten times a second.
+ * A process of its own, so that its CPU is not the collector's. Arguments: devices, registers. Prints its ports as JSON.
+ */
+const [devices = 1, registers = 125] = process.argv.slice(2).map(Number);
+
+const memory = Buffer.alloc(registers * 2);
+setInterval(() => {
+  for (let i = 0; i < registers; i++) memory.writeUInt16BE((memory.readUInt16BE(i * 2) + 1 + i) & 0xffff, i * 2);
+}, 100);
+
+const ports = await Promise.all(
+  Array.from({ length: devices }, async () => {
+    const server = net.createServer({ noDelay: true }, (socket) => {
+      let rest: Buffer = Buffer.alloc(0);
+      socket.on("error", () => {});
+      socket.on("data", (chunk) => {
+        rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+        for (; rest.length >= 12; rest = rest.subarray(12)) {
+          const [start, count] = [rest.readUInt16BE(8), rest.readUInt16BE(10)];
+          const known = rest[7] === 3 && start + count <= registers;
+          const reply = Buffer.alloc(known ? 9 + count * 2 : 9);
+          rest.copy(reply, 0, 0, 8);
+          reply.writeUInt16BE(reply.length - 6, 4);
+          if (known) {
+            reply[8] = count * 2;
+            memory.copy(reply, 9, start * 2, (start + count) * 2);
+          } else {
+            reply[7] = (rest[7] ?? 0) | 0x80;
+            reply[8] = 2;
+          }
+          socket.write(reply);
+        }
+      });
+    });
+    await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+    return (server.address() as AddressInfo).port;
+  }),
+);
+console.log(JSON.stringify(ports));

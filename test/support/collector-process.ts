@@ -1,0 +1,155 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import net, { type AddressInfo } from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { stringify } from "yaml";
+
+const ROOT = path.resolve(import.meta.dirname, "../..");
+const READY_WITHIN_MS = 30_000;
+const MAX_LINES = 10_000;
+
+/** The real program as its own process, with a state folder and settings of its own. */
+export interface CollectorProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly apiUrl: string;
+  readonly settingsFile: string;
+  readonly stateDir: string;
+  /** Lines of its log so far, oldest first; the newest MAX_LINES. */
+  readonly log: readonly string[];
+  /** What `collector status --json` prints. */
+  status(): Promise<ServiceStatusJson>;
+  adminKey(): Promise<string>;
+  /** Asks it to end, waits, and returns its exit code (a signal counts as 128 and more). */
+  stop(signal?: NodeJS.Signals): Promise<number>;
+}
+
+/** As far as demo and tests look into it; checked by the program's own schema elsewhere. */
+export interface ServiceStatusJson {
+  readonly config: { readonly ok: boolean; readonly message: string };
+  readonly sources: readonly {
+    readonly uuid: string;
+    readonly name: string;
+    readonly type: string;
+    readonly endpoint: string | null;
+    readonly status: {
+      readonly state: { readonly type: string; readonly reason?: { readonly type: string } };
+      readonly last_readout_at: string | null;
+    };
+    readonly since: string;
+    readonly intervalMs: number;
+    readonly counters: {
+      readonly readouts: number;
+      readonly valuesRead: number;
+      readonly valuesFaulted: number;
+      readonly overruns: number;
+    };
+    readonly faults: readonly { readonly variable: string; readonly fault: string }[];
+  }[];
+  readonly sinks: readonly {
+    readonly uuid: string;
+    readonly name: string | null;
+    readonly type: string;
+    readonly state: string;
+    readonly accepted: number;
+    readonly delivered: number;
+    readonly pending: number;
+    readonly dropped: Readonly<Record<string, number>>;
+  }[];
+}
+
+export interface CollectorOptions {
+  /** Kept over restarts by the caller; absent: a fresh one in the system's temporary folder, removed at stop. */
+  readonly dir?: string;
+  /** Added to the settings file. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** The program and its first arguments; absent: bin/collector. */
+  readonly command?: readonly [string, ...string[]];
+  /** False: does not wait for the line that says ready. */
+  readonly waitForReady?: boolean;
+}
+
+export async function freePort(): Promise<number> {
+  const server = net.createServer();
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+export async function startCollector(options: CollectorOptions = {}): Promise<CollectorProcess> {
+  const dir = options.dir ?? (await mkdtemp(path.join(os.tmpdir(), "collector-")));
+  const stateDir = path.join(dir, "state");
+  const settingsFile = path.join(dir, "collector.yaml");
+  await mkdir(stateDir, { recursive: true });
+  const port = await freePort();
+  await writeFile(
+    settingsFile,
+    stringify({ state_dir: stateDir, embedded_api: { listen: `127.0.0.1:${port}`, poll_interval: "500ms" }, ...options.settings }),
+  );
+  const [program, ...first] = options.command ?? [path.join(ROOT, "bin/collector")];
+  const child = spawn(program, [...first, "run", "--config", settingsFile], { cwd: dir, stdio: ["ignore", "pipe", "pipe"] });
+  const log: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    let rest = "";
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      log.push(...lines);
+      if (log.length > MAX_LINES) log.splice(0, log.length - MAX_LINES);
+    });
+  }
+  const ended = new Promise<number>((done) =>
+    child.once("exit", (code, signal) => done(code ?? 128 + (signal ? os.constants.signals[signal] : 0))),
+  );
+  const collector: CollectorProcess = {
+    child,
+    pid: child.pid ?? -1,
+    apiUrl: `http://127.0.0.1:${port}`,
+    settingsFile,
+    stateDir,
+    log,
+    status: () => statusOf([program, ...first], settingsFile),
+    adminKey: async () => (await readFile(path.join(stateDir, "keys/admin.key"), "utf8")).trim(),
+    async stop(signal = "SIGTERM") {
+      child.kill(signal);
+      const code = await ended;
+      if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
+      return code;
+    },
+  };
+  if (options.waitForReady !== false) await untilReady(collector, ended);
+  return collector;
+}
+
+async function untilReady({ log, child }: CollectorProcess, ended: Promise<number>): Promise<void> {
+  const deadline = Date.now() + READY_WITHIN_MS;
+  let code: number | undefined;
+  void ended.then((c) => {
+    code = c;
+  });
+  while (!log.some((line) => /\bready\b/.test(line))) {
+    if (code !== undefined) throw new Error(`the collector ended with ${code}:\n${log.join("\n")}`);
+    if (Date.now() > deadline) {
+      child.kill("SIGKILL");
+      throw new Error(`the collector was not ready within ${READY_WITHIN_MS} ms:\n${log.join("\n")}`);
+    }
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+function statusOf([program, ...first]: readonly [string, ...string[]], settingsFile: string): Promise<ServiceStatusJson> {
+  return new Promise((done, fail) => {
+    execFile(
+      program,
+      [...first, "status", "--config", settingsFile, "--json"],
+      { maxBuffer: 64 * 1024 * 1024, timeout: 20_000 },
+      (error, stdout, stderr) => {
+        // Its exit code speaks of the sources; the object is printed all the same.
+        if (stdout.trim() === "") fail(new Error(`collector status printed nothing: ${error?.message ?? ""} ${stderr}`));
+        else done(JSON.parse(stdout) as ServiceStatusJson);
+      },
+    );
+  });
+}
