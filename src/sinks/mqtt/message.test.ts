@@ -6,7 +6,7 @@ import type { SinkBatch } from "../sink.ts";
 import { type MessageOptions, writeBatch, writeEach } from "./message.ts";
 
 const TIME = Date.parse("2026-11-20T09:00:00.123Z");
-const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000 };
+const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000, splitBytes: 1_000_000 };
 
 const layoutOf = (...variables: readonly (readonly [name: string, type: string, exploration?: boolean])[]): Layout => ({
   source: { uuid: "8d5a7c5e-0000-4000-8000-000000000001", name: "press-1" },
@@ -131,7 +131,7 @@ describe("a message too large for the broker", () => {
         fc.integer({ min: 300, max: 4000 }),
         (sizes, maxBytes) => {
           const batch = batchOf(layout, ...readings(sizes));
-          const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes });
+          const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes, splitBytes: maxBytes });
           for (const message of messages) expect(Buffer.byteLength(message.payload)).toBeLessThanOrEqual(maxBytes);
           const parsed = messages.map((m) => JSON.parse(m.payload));
           const written = parsed.flatMap((m) => m.readouts.map((r: { values: { text: string } }) => r.values.text.length));
@@ -144,8 +144,14 @@ describe("a message too large for the broker", () => {
     );
   });
 
+  test("goes alone where one readout exceeds what is split and not what the broker takes", () => {
+    const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 5000, splitBytes: 500 });
+    expect(tooLarge).toBe(0);
+    expect(messages.map((m) => m.values)).toEqual([1, 1, 1]);
+  });
+
   test("is refused where one readout alone exceeds it; the others go", () => {
-    const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500 });
+    const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500, splitBytes: 500 });
     expect(tooLarge).toBe(1);
     expect(messages.flatMap((m) => JSON.parse(m.payload).readouts)).toHaveLength(2);
   });

@@ -13,8 +13,10 @@ export interface Message {
 export interface MessageOptions {
   /** How int64 and uint64 are written: all digits as a JSON number, or in a string for readers that lose digits above 2^53. */
   readonly int64: "number" | "string";
-  /** Bytes of UTF-8 that one payload may have. */
+  /** Bytes of UTF-8 that one payload may have; a readout alone above it cannot be sent. */
   readonly maxBytes: number;
+  /** Above this a payload is split between its readouts; at most maxBytes. */
+  readonly splitBytes: number;
 }
 
 export interface WrittenBatch {
@@ -54,7 +56,7 @@ function prepare(layout: Layout): Prepared {
 }
 
 /**
- * A batch as one message; as several, with ids `<batch>.1`, `<batch>.2`, …, where one would exceed maxBytes.
+ * A batch as one message; as several, with ids `<batch>.1`, `<batch>.2`, …, where one would exceed splitBytes.
  * None where nothing in it is published. Pure.
  */
 export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBatch {
@@ -66,8 +68,8 @@ export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBa
   }
   const close = closing(batch);
   const whole = join(parts, open(batch.id, head), close);
-  if (parts.length === 0 || fits(whole.payload, options.maxBytes)) return { messages: parts.length === 0 ? [] : [whole], tooLarge: 0 };
-  return pack(parts, (n) => open(`${batch.id}.${n}`, head), close, options.maxBytes);
+  if (parts.length === 0 || fits(whole.payload, options.splitBytes)) return { messages: parts.length === 0 ? [] : [whole], tooLarge: 0 };
+  return pack(parts, (n) => open(`${batch.id}.${n}`, head), close, options);
 }
 
 /**
@@ -106,7 +108,12 @@ function join(parts: readonly Message[], head: string, close: string): Message {
   return { payload: payload + close, values };
 }
 
-function pack(parts: readonly Message[], head: (n: number) => string, close: string, maxBytes: number): WrittenBatch {
+function pack(
+  parts: readonly Message[],
+  head: (n: number) => string,
+  close: string,
+  { maxBytes, splitBytes }: MessageOptions,
+): WrittenBatch {
   const messages: Message[] = [];
   let tooLarge = 0;
   let group: Message[] = [];
@@ -123,7 +130,7 @@ function pack(parts: readonly Message[], head: (n: number) => string, close: str
       tooLarge += part.values;
       continue;
     }
-    if (frame + bytes + size - 1 > maxBytes) flush();
+    if (frame + bytes + size - 1 > splitBytes) flush();
     group.push(part);
     bytes += size;
   }

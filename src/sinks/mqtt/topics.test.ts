@@ -1,0 +1,75 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { collectorStatusTopic, dataTopic, escapeLevel, parseTopic, sourceMetaTopic, sourceStatusTopic } from "./topics.ts";
+
+const name = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 12 }),
+  fc.string({ unit: fc.constantFrom("/", "+", "#", "%", "$", "\0", "\u0085", "\ud800", "\udc00", "a", "2", "F", "u", "ü"), maxLength: 5 }),
+  fc.constantFrom("", "%", "%25", "%2F", "status", "meta", "%73tatus", "%6Deta"),
+);
+
+describe("names in topics", () => {
+  test("different names give different levels", () => {
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        expect(escapeLevel(a) === escapeLevel(b)).toBe(a === b);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test("a level has nothing in it that a topic cannot hold", () => {
+    fc.assert(
+      fc.property(name, (text) => {
+        const level = escapeLevel(text);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+        expect(level).not.toMatch(/[/+#$\u0000-\u001F\u007F-\u009F]/);
+        expect(level.isWellFormed()).toBe(true);
+        expect(level).not.toBe("");
+      }),
+    );
+  });
+
+  test("plain names stay as they are, others can be read back", () => {
+    expect(escapeLevel("Presse 1 (süd)")).toBe("Presse 1 (süd)");
+    expect(escapeLevel("a/b+c#d%e")).toBe("a%2Fb%2Bc%23d%25e");
+    expect(decodeURIComponent(escapeLevel("a/b+c#d%e\0\u0085"))).toBe("a/b+c#d%e\0\u0085");
+  });
+});
+
+test.each([
+  ["plant/values", "plant/values", "plant/values/status", "plant/values/status/press-1", "plant/values/meta/press-1"],
+  ["plant/{source}", "plant/press-1", "plant/status", "plant/status/press-1", "plant/meta/press-1"],
+  ["plant/{source}/v/{variable}", "plant/press-1/v/temp", "plant/status", "plant/status/press-1", "plant/meta/press-1"],
+  ["plant/line-{source}", "plant/line-press-1", "plant/status", "plant/status/press-1", "plant/meta/press-1"],
+  ["{variable}@{source}", "temp@press-1", "status", "status/press-1", "meta/press-1"],
+])("the topic %s", (template, data, collector, status, meta) => {
+  const plan = parseTopic(template);
+  expect([
+    dataTopic(plan, "press-1", "temp"),
+    collectorStatusTopic(plan),
+    sourceStatusTopic(plan, "press-1"),
+    sourceMetaTopic(plan, "press-1"),
+  ]).toEqual([data, collector, status, meta]);
+  expect(plan.perVariable).toBe(template.includes("{variable}"));
+});
+
+test("a source called status or meta never takes a status topic", () => {
+  const plan = parseTopic("plant/{source}");
+  expect(dataTopic(plan, "status", "")).toBe("plant/%73tatus");
+  expect(dataTopic(plan, "meta", "")).toBe("plant/%6Deta");
+});
+
+test.each([
+  ["", /at least one character/],
+  ["a/#", /wildcard/],
+  ["a/+/b", /wildcard/],
+  ["a/{name}", /\{source\} and \{variable\}/],
+  ["a/{source", /\{source\} and \{variable\}/],
+  ["a\0b", /NUL/],
+  ["$SYS/x", /begin with \$/],
+  ["a".repeat(60_001), /60000 bytes/],
+])("the topic %j is refused in words", (topic, words) => {
+  expect(() => parseTopic(topic)).toThrow(words);
+  expect(() => parseTopic(topic)).toThrow(/^topic: /);
+});

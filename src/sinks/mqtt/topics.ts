@@ -1,0 +1,88 @@
+import { ReasonError } from "../../model/reason.ts";
+import { topicProblem } from "../../model/sink-details.ts";
+
+/** A sink's `topic`, taken apart. Made by `parseTopic`. */
+export interface TopicPlan {
+  /** Texts and placeholders by turns. */
+  readonly parts: readonly TopicPart[];
+  /** One value a message. */
+  readonly perVariable: boolean;
+  /** Before `status` and `meta`: empty, or ending in `/`. */
+  readonly prefix: string;
+}
+
+type TopicPart = { readonly text: string } | { readonly placeholder: "source" | "variable" };
+
+/** MQTT 5.0, 4.7.3: at most 65,535 bytes; a name of 200 characters may take 1800 of them twice. */
+const MAX_TEMPLATE_BYTES = 60_000;
+
+/**
+ * `plant/values` is literal; `{source}` and `{variable}` make a template. Throws ReasonError(UNKNOWN, configuration_invalid)
+ * that names the topic and what would be right.
+ */
+export function parseTopic(topic: string): TopicPlan {
+  const problem = problemOf(topic);
+  if (problem !== undefined)
+    throw new ReasonError("UNKNOWN", `topic: ${JSON.stringify(topic.slice(0, 200))}: ${problem}`, { condition: "configuration_invalid" });
+  const parts: TopicPart[] = [];
+  let at = 0;
+  for (const match of topic.matchAll(/\{(source|variable)\}/g)) {
+    if (match.index > at) parts.push({ text: topic.slice(at, match.index) });
+    parts.push({ placeholder: match[1] === "source" ? "source" : "variable" });
+    at = match.index + match[0].length;
+  }
+  if (at < topic.length) parts.push({ text: topic.slice(at) });
+  const first = parts[0];
+  const before = first && "text" in first ? first.text : "";
+  const isLiteral = parts.length === 1 && before !== "";
+  return {
+    parts,
+    perVariable: parts.some((part) => "placeholder" in part && part.placeholder === "variable"),
+    prefix: isLiteral ? `${topic}/` : before.slice(0, before.lastIndexOf("/") + 1),
+  };
+}
+
+/** Where a batch of `source` goes, or one value of `variable`. */
+export function dataTopic({ parts }: TopicPlan, source: string, variable: string): string {
+  let topic = "";
+  for (const part of parts) topic += "text" in part ? part.text : escapeLevel(part.placeholder === "source" ? source : variable);
+  return topic;
+}
+
+/** Retained, with the last will: whether this collector is online. */
+export const collectorStatusTopic = ({ prefix }: TopicPlan): string => `${prefix}status`;
+/** Retained: state and reason of one source. */
+export const sourceStatusTopic = ({ prefix }: TopicPlan, source: string): string => `${prefix}status/${escapeLevel(source)}`;
+/** Retained: the variables of one source. */
+export const sourceMetaTopic = ({ prefix }: TopicPlan, source: string): string => `${prefix}meta/${escapeLevel(source)}`;
+
+/**
+ * A name as one topic level. Injective: different names stay different. What a topic cannot hold or would read otherwise
+ * (`/ + # % $`, NUL and other control characters) becomes `%XX` of its UTF-8 bytes, half of a surrogate pair `%uXXXX`, the empty name `%`;
+ * the whole names `status` and `meta` begin with `%73` and `%6D`, so that no value lands on a status topic.
+ */
+export function escapeLevel(name: string): string {
+  if (name === "") return "%";
+  if (name === "status") return "%73tatus";
+  if (name === "meta") return "%6Deta";
+  let escaped = "";
+  for (const character of name) {
+    if (/[/+#%$]/.test(character) || hasControl(character)) escaped += percent(character);
+    else if (!character.isWellFormed()) escaped += `%u${character.charCodeAt(0).toString(16).toUpperCase()}`;
+    else escaped += character;
+  }
+  return escaped;
+}
+
+/** MQTT 5.0, 1.5.4: NUL must not and the other control characters should not be in a topic. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const hasControl = (text: string): boolean => /[\u0000-\u001F\u007F-\u009F]/.test(text);
+
+const percent = (character: string): string =>
+  [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+
+function problemOf(topic: string): string | undefined {
+  if (topic.startsWith("$")) return "topics that begin with $ are the broker's own; begin it otherwise";
+  if (Buffer.byteLength(topic) > MAX_TEMPLATE_BYTES) return `it is longer than ${MAX_TEMPLATE_BYTES} bytes; shorten it`;
+  return topicProblem(topic);
+}
