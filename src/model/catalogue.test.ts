@@ -1,0 +1,153 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Explanation, explainFault, explainReason } from "./catalogue.ts";
+import { CONDITIONS } from "./condition.ts";
+import { FAULTS } from "./fault.ts";
+import { REASON_TYPES, type Reason, type ReasonType } from "./reason.ts";
+
+const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
+  LOOKUP_ERROR: { type: "LOOKUP_ERROR" },
+  NO_ROUTE_TO_HOST: { type: "NO_ROUTE_TO_HOST" },
+  HOST_DOWN: { type: "HOST_DOWN" },
+  NETWORK_UNREACHABLE: { type: "NETWORK_UNREACHABLE" },
+  CONNECTION_REFUSED: { type: "CONNECTION_REFUSED" },
+  CONNECTION_RESET: { type: "CONNECTION_RESET" },
+  CONNECTION_CLOSED: { type: "CONNECTION_CLOSED" },
+  TIMEOUT: { type: "TIMEOUT" },
+  VENDOR_GATEWAY_ERROR: { type: "VENDOR_GATEWAY_ERROR" },
+  OPC_UA_ERROR_RESPONSE: {
+    type: "OPC_UA_ERROR_RESPONSE",
+    code: 0x80340000,
+    name: "BadNodeIdUnknown",
+    description: "The node id refers to a node that does not exist.",
+    reason: "no such node in ns 2",
+  },
+  OPC_UA_NO_MATCHING_ENDPOINT_POLICY: {
+    type: "OPC_UA_NO_MATCHING_ENDPOINT_POLICY",
+    endpoint_url: "opc.tcp://10.0.0.7:4840/ua",
+    endpoint_security_policy_uri: "http://opcfoundation.org/UA/SecurityPolicy#Basic256Sha256",
+    message_security_mode: "SignAndEncrypt",
+    token_type: "UserNamePassword",
+    token_security_policy_uri: "http://opcfoundation.org/UA/SecurityPolicy#None",
+  },
+  S7PLUS_ERROR: { type: "S7PLUS_ERROR", category: "AUTHENTICATION" },
+  FINS_NETWORK_RELAY_ERROR: {
+    type: "FINS_NETWORK_RELAY_ERROR",
+    response_code: 0x0201,
+    requested_node: 17,
+    relay_network: 2,
+    relay_node: 10,
+  },
+  UNKNOWN: { type: "UNKNOWN" },
+};
+
+const COMMANDS = /^(collector (status|read|run)|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -)/;
+const commandsIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
+
+function expectComplete({ sentence, cause, nextStep }: Explanation): void {
+  for (const text of [sentence, cause, nextStep]) {
+    expect(text).toMatch(/^\S.{10,}\.$/);
+    expect(text).not.toMatch(/undefined|null\b(?! in)|NaN,|\[object|\.\.$/);
+    expect(text.split("`").length % 2, `unpaired backtick in: ${text}`).toBe(1);
+  }
+  expect(commandsIn(nextStep), `a command to type in: ${nextStep}`).not.toHaveLength(0);
+  for (const command of commandsIn(nextStep)) expect(command).toMatch(COMMANDS);
+}
+
+const reasons: readonly Reason[] = [...Object.values(EXAMPLES), { type: "S7PLUS_ERROR", category: "UNKNOWN" }];
+const places = [
+  undefined,
+  {},
+  { endpoint: null },
+  { endpoint: "press.local:502", source: "press-1" },
+  { endpoint: "[fe80::1]:502" },
+] as const;
+
+test("there is an example of every reason", () => {
+  expect(Object.keys(EXAMPLES).sort()).toEqual([...REASON_TYPES].sort());
+});
+
+describe.each(reasons)("$type", (reason) => {
+  test.each(places)("is explained at %j", (where) => {
+    expectComplete(explainReason(reason, null, where));
+  });
+});
+
+describe.each(CONDITIONS)("%s", (condition) => {
+  test.each(places)("is explained at %j", (where) => {
+    expectComplete(explainReason({ type: "UNKNOWN" }, condition, where));
+  });
+});
+
+test.each(FAULTS)("the fault %s is explained", (fault) => {
+  expectComplete(explainFault(fault));
+});
+
+test("no two entries share a sentence", () => {
+  const sentences = [
+    ...reasons.map((reason) => explainReason(reason).sentence),
+    ...CONDITIONS.map((condition) => explainReason({ type: "UNKNOWN" }, condition).sentence),
+    ...FAULTS.map((fault) => explainFault(fault).sentence),
+  ];
+  expect(new Set(sentences).size).toBe(sentences.length);
+});
+
+test("a condition says more than its reason and wins", () => {
+  expect(explainReason({ type: "UNKNOWN" }, "secret_missing").sentence).toContain("password");
+});
+
+test("name, host and port are filled in", () => {
+  const { sentence, nextStep } = explainReason({ type: "CONNECTION_REFUSED" }, null, { endpoint: "10.0.0.5:502", source: "press-1" });
+  expect(sentence).toBe("press-1: The connection was refused by 10.0.0.5:502.");
+  expect(commandsIn(nextStep)).toContain("nc -vz 10.0.0.5 502");
+  expect(explainReason({ type: "TIMEOUT" }, null, { endpoint: "[::1]:502" }).nextStep).toContain("`nc -vz ::1 502`");
+  expect(explainReason({ type: "LOOKUP_ERROR" }, null, { endpoint: "press.local:502" }).nextStep).toContain("`getent hosts press.local`");
+  expect(explainReason({ type: "NO_ROUTE_TO_HOST" }, null, { endpoint: "10.0.0.5:502" }).nextStep).toContain("`ip neigh show 10.0.0.5`");
+  expect(explainReason({ type: "NO_ROUTE_TO_HOST" }, null, { endpoint: "press.local:502" }).nextStep).toContain("`ip neigh`");
+});
+
+test.each([
+  [EXAMPLES.OPC_UA_ERROR_RESPONSE, ["0x80340000", "BadNodeIdUnknown", "does not exist", "no such node in ns 2"]],
+  [
+    EXAMPLES.OPC_UA_NO_MATCHING_ENDPOINT_POLICY,
+    ["opc.tcp://10.0.0.7:4840/ua", "#Basic256Sha256", "SignAndEncrypt", "UserNamePassword", "#None"],
+  ],
+  [EXAMPLES.S7PLUS_ERROR, ["AUTHENTICATION"]],
+  [EXAMPLES.FINS_NETWORK_RELAY_ERROR, ["0x0201", "network 2", "node 10", "node 17"]],
+])("the payload of $type stands in the sentence", (reason, parts) => {
+  const { sentence } = explainReason(reason);
+  for (const part of parts) expect(sentence).toContain(part);
+});
+
+test("the causes that are known better are told", () => {
+  const refused: Reason = { type: "OPC_UA_ERROR_RESPONSE", code: 0x801f0000, name: "BadUserAccessDenied", description: null, reason: null };
+  expect(explainReason(refused).cause).toContain("password");
+  expect(explainReason({ ...refused, code: 0x801a0000, name: "BadCertificateUntrusted" }).cause).toContain("certificate");
+  expect(explainReason({ ...refused, code: 0x80560000, name: "BadTooManySessions" }).cause).toContain("sessions");
+  expect(explainReason({ ...refused, name: null }).sentence).toContain("0x801F0000");
+  expect(explainReason({ ...EXAMPLES.FINS_NETWORK_RELAY_ERROR, response_code: 0x0501 }).cause).toContain("routing tables");
+});
+
+test("a host that a shell would not take as it is never stands in a command", () => {
+  const hostile = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.constantFrom("$(reboot)", "a;reboot", "-oProxy", "a`id`", "a b", "a\n|sh", "'", "&"),
+  );
+  fc.assert(
+    fc.property(hostile, fc.constantFrom(...reasons.map((r) => r.type)), (host, type) => {
+      const reason = { ...EXAMPLES[type], ...(type === "OPC_UA_NO_MATCHING_ENDPOINT_POLICY" && { endpoint_url: host }) } as Reason;
+      const { nextStep } = explainReason(reason, null, { endpoint: `${host}:502` });
+      for (const command of commandsIn(nextStep)) expect(command).toMatch(/^[\w .:/@%[\]=-]+$/);
+      expect(nextStep).not.toMatch(/ -[^cvtsnu]/);
+    }),
+  );
+});
+
+test("foreign texts are one short line", () => {
+  const { sentence } = explainReason({ ...EXAMPLES.OPC_UA_ERROR_RESPONSE, reason: `a\nb\u001b[31m\u2028${"x".repeat(100_000)}` }, null, {
+    source: "press\r\n1",
+  });
+  expect(sentence).toMatch(/^press 1: .*a b \[31m x/);
+  expect(sentence).not.toMatch(/[\p{Cc}\u2028]/u);
+  expect(sentence.length).toBeLessThan(600);
+});
