@@ -17,6 +17,9 @@ const ERRNO: Readonly<Record<string, PlainReasonType>> = {
 
 const OWN_HOST = new Set(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "EADDRINUSE", "ENOBUFS", "ENOMEM", "EACCES", "EPERM", "EINVAL"]);
 
+/** Errors looked at within one thrown value, so that a long chain costs no stack. */
+const MAX_WALKED = 64;
+
 /** Node's own words for writing to a connection that the far side has ended. */
 const CLOSED = new Set(["ERR_STREAM_WRITE_AFTER_END", "ERR_STREAM_DESTROYED", "ERR_SOCKET_CLOSED", "ERR_STREAM_PREMATURE_CLOSE"]);
 
@@ -25,7 +28,7 @@ const CLOSED = new Set(["ERR_STREAM_WRITE_AFTER_END", "ERR_STREAM_DESTROYED", "E
  * Walks causes and the members of an AggregateError; the outermost known one wins. Total: never throws.
  */
 export function toFailure(error: unknown): ReasonError | FaultError {
-  const known = classify(error, new Set());
+  const known = attempt(() => classify(error, new Set()));
   if (known) return known;
   return new ReasonError("UNKNOWN", messageOf(error), { cause: error, condition: "internal_error" });
 }
@@ -40,11 +43,11 @@ export function toReasonError(error: unknown): ReasonError {
 
 function classify(error: unknown, seen: Set<unknown>): ReasonError | FaultError | undefined {
   if (error instanceof ReasonError || error instanceof FaultError) return error;
-  if (!(error instanceof Error) || seen.has(error)) return undefined;
+  if (!(error instanceof Error) || seen.has(error) || seen.size >= MAX_WALKED) return undefined;
   seen.add(error);
   const own = ofSystemError(error);
   if (own) return own;
-  if (error instanceof AggregateError)
+  if (error instanceof AggregateError && Array.isArray(error.errors))
     for (const member of error.errors) {
       const inner = classify(member, seen);
       if (inner) return inner;
@@ -56,14 +59,14 @@ function ofSystemError(error: Error): ReasonError | undefined {
   const code = text(error, "code");
   const syscall = text(error, "syscall");
   if (syscall !== undefined && (syscall === "getaddrinfo" || syscall.startsWith("query")))
-    return new ReasonError("LOOKUP_ERROR", error.message, { cause: error });
+    return new ReasonError("LOOKUP_ERROR", messageOf(error), { cause: error });
   if (code === undefined) return undefined;
-  if (CLOSED.has(code)) return new ReasonError("CONNECTION_CLOSED", error.message, { cause: error });
+  if (CLOSED.has(code)) return new ReasonError("CONNECTION_CLOSED", messageOf(error), { cause: error });
   // Libraries make up errno strings (modbus-serial: errno "ECONNREFUSED" on a closed port); only a numeric errno is a kernel's.
   if (!("errno" in error) || typeof error.errno !== "number") return undefined;
   const reason = ERRNO[code];
-  if (reason) return new ReasonError(reason, error.message, { cause: error });
-  if (OWN_HOST.has(code)) return new ReasonError("UNKNOWN", error.message, { cause: error, condition: "collector_host_trouble" });
+  if (reason) return new ReasonError(reason, messageOf(error), { cause: error });
+  if (OWN_HOST.has(code)) return new ReasonError("UNKNOWN", messageOf(error), { cause: error, condition: "collector_host_trouble" });
   return undefined;
 }
 
@@ -72,6 +75,16 @@ function text(error: Error, key: "code" | "syscall"): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** The message of what was thrown, whatever it is. Total: never throws. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return attempt(() => String(error instanceof Error ? error.message : error)) ?? "something was thrown that cannot be shown";
+}
+
+/** What is thrown may itself throw when it is looked at: a getter, a toString, a revoked proxy. */
+function attempt<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
 }
