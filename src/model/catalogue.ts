@@ -95,7 +95,7 @@ const REASONS: { readonly [T in ReasonType]: (at: Place, reason: Extract<Reason,
   CONNECTION_CLOSED: ({ device }) => ({
     sentence: `The connection was closed by ${device} while an answer was awaited.`,
     cause: "The device restarted, takes no more connections, or did not accept what it was asked.",
-    nextStep: `Close other programs that talk to the device, \`ss -tn\` lists those on this machine; then type collector status\`.`,
+    nextStep: `Close other programs that talk to the device, \`ss -tn\` lists those on this machine; then type \`collector status\`.`,
   }),
   TIMEOUT: ({ device, host, port }) => ({
     sentence: `No answer came in time from ${device}.`,
