@@ -1,0 +1,89 @@
+import { isUtf8 } from "node:buffer";
+import type { Scalar, ScalarType } from "../../src/model/value.ts";
+
+/**
+ * Where the bytes of a value of two-byte words lie, A the most significant, for two words: ABCD big-endian; CDAB the low word
+ * first; BADC the bytes of each word swapped; DCBA little-endian. Four words likewise: ABCDEFGH, GHEFCDAB, BADCFEHG, HGFEDCBA.
+ */
+export const WORD_ORDERS = ["ABCD", "BADC", "CDAB", "DCBA"] as const;
+export type WordOrder = (typeof WORD_ORDERS)[number];
+
+export type NumberType = Exclude<ScalarType, "bool" | "string">;
+
+/** Size on the wire, in bytes. */
+export const BYTES: Readonly<Record<NumberType, number>> = {
+  int8: 1,
+  uint8: 1,
+  int16: 2,
+  uint16: 2,
+  int32: 4,
+  uint32: 4,
+  int64: 8,
+  uint64: 8,
+  float32: 4,
+  float64: 8,
+};
+
+/** Reads one value at an offset. Throws RangeError where the bytes end before it. */
+export type NumberReader = (bytes: Buffer, at: number) => number | bigint;
+
+const BIG_ENDIAN: Readonly<Record<NumberType, NumberReader>> = {
+  int8: (b, at) => b.readInt8(at),
+  uint8: (b, at) => b.readUInt8(at),
+  int16: (b, at) => b.readInt16BE(at),
+  uint16: (b, at) => b.readUInt16BE(at),
+  int32: (b, at) => b.readInt32BE(at),
+  uint32: (b, at) => b.readUInt32BE(at),
+  int64: (b, at) => b.readBigInt64BE(at),
+  uint64: (b, at) => b.readBigUInt64BE(at),
+  float32: (b, at) => b.readFloatBE(at),
+  float64: (b, at) => b.readDoubleBE(at),
+};
+
+const LITTLE_ENDIAN: Readonly<Record<NumberType, NumberReader>> = {
+  int8: (b, at) => b.readInt8(at),
+  uint8: (b, at) => b.readUInt8(at),
+  int16: (b, at) => b.readInt16LE(at),
+  uint16: (b, at) => b.readUInt16LE(at),
+  int32: (b, at) => b.readInt32LE(at),
+  uint32: (b, at) => b.readUInt32LE(at),
+  int64: (b, at) => b.readBigInt64LE(at),
+  uint64: (b, at) => b.readBigUInt64LE(at),
+  float32: (b, at) => b.readFloatLE(at),
+  float64: (b, at) => b.readDoubleLE(at),
+};
+
+/** Nothing is awaited between filling and reading it. */
+const scratch = Buffer.alloc(8);
+
+/** The reader for a type and an order, made once per variable. One byte has no order. Pure. */
+export function numberReader(type: NumberType, order: WordOrder): NumberReader {
+  const words = BYTES[type] >> 1;
+  const bigEndian = BIG_ENDIAN[type];
+  if (words === 0 || order === "ABCD") return bigEndian;
+  if (order === "DCBA") return LITTLE_ENDIAN[type];
+  if (order === "BADC") {
+    if (words === 1) return LITTLE_ENDIAN[type];
+    return (b, at) => {
+      for (let i = 0; i < words * 2; i++) scratch[i ^ 1] = b.readUInt8(at + i);
+      return bigEndian(scratch, 0);
+    };
+  }
+  if (words === 1) return bigEndian;
+  return (b, at) => {
+    for (let w = 0; w < words; w++) scratch.writeUInt16BE(b.readUInt16BE(at + w * 2), (words - 1 - w) * 2);
+    return bigEndian(scratch, 0);
+  };
+}
+
+/** The text up to the first NUL without trailing white space: UTF-8 where it is valid, else Latin-1. */
+export function decodeText(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, end < 0 ? bytes.length : end);
+  return text.toString(isUtf8(text) ? "utf8" : "latin1").trimEnd();
+}
+
+/** What makes a number no value (`NaN`, `Infinity`, `-Infinity`); undefined for a good one. */
+export function notANumber(value: Scalar): string | undefined {
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : undefined;
+}

@@ -1,0 +1,35 @@
+/** A run of registers, bits or bytes in one address space: `length` from `start`. */
+export interface Span {
+  readonly start: number;
+  readonly length: number;
+}
+
+export interface SpanLimits {
+  /** Longest group; an item that is longer by itself stands alone. */
+  readonly length: number;
+  /** Unasked-for places that a group may bridge at once. */
+  readonly gap: number;
+  /** Items in a group. */
+  readonly count: number;
+}
+
+export interface SpanGroup<T> extends Span {
+  readonly items: readonly T[];
+}
+
+/** Groups the spans of one address space into few reads. Pure; the same groups whatever the order of the items. No item is split. */
+export function groupSpans<T>(items: readonly T[], spanOf: (item: T) => Span, limits: SpanLimits): SpanGroup<T>[] {
+  const sorted = items
+    .map((item) => ({ item, span: spanOf(item) }))
+    .sort((a, b) => a.span.start - b.span.start || a.span.length - b.span.length);
+  const groups: { start: number; length: number; items: T[] }[] = [];
+  for (const { item, span } of sorted) {
+    const last = groups.at(-1);
+    const length = last ? Math.max(last.length, span.start + span.length - last.start) : 0;
+    if (last && span.start <= last.start + last.length + limits.gap && length <= limits.length && last.items.length < limits.count) {
+      last.length = length;
+      last.items.push(item);
+    } else groups.push({ start: span.start, length: span.length, items: [item] });
+  }
+  return groups;
+}

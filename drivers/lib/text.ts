@@ -1,0 +1,21 @@
+import { FaultError } from "../../src/model/fault.ts";
+
+/** What may be long or unprintable, short and quoted, for an error message. */
+export function quote(text: string, maxLength = 60): string {
+  return JSON.stringify(text.length > maxLength ? `${text.slice(0, maxLength)}…` : text);
+}
+
+/** `a`, `a or b`, `a, b or c`. */
+export function alternatives(words: readonly string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
+/** The address text cannot be one. `expected` says what would be right. */
+export function addressInvalid(text: string, expected: string): FaultError {
+  return new FaultError("address_invalid", `${quote(text)} is no address: ${expected}`);
+}
+
+/** The address is well-formed and cannot hold that type. `expected` says what would be right. */
+export function typeMismatch(text: string, expected: string): FaultError {
+  return new FaultError("type_mismatch", `${quote(text)}: ${expected}`);
+}

@@ -1,0 +1,86 @@
+import type { DataType, Reading, Scalar } from "../../src/model/value.ts";
+import { BYTES, decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import type { ModbusAddress } from "./address.ts";
+
+/** Takes a variable's reading from the data bytes of the answer that holds it. */
+export type Decoder = (data: Buffer) => Reading;
+
+/**
+ * The decoder for a variable in an answer whose first register (or coil) is `firstOfAnswer`; made once per plan.
+ * NaN and ±Inf are faults, not values.
+ */
+export function decoderOf(address: ModbusAddress, type: DataType, firstOfAnswer: number): Decoder {
+  const offset = address.start - firstOfAnswer;
+  const { element, stride } = elementOf(address, type, offset);
+  const at = startOf(address, type, offset);
+  if (type.count === undefined)
+    return (data) => {
+      const value = element(data, at);
+      const wrong = notANumber(value);
+      return wrong === undefined ? { quality: "good", value } : { quality: "bad", fault: "not_a_number", detail: wrong };
+    };
+  const count = type.count;
+  return (data) => {
+    const values: Scalar[] = [];
+    for (let i = 0; i < count; i++) {
+      const value = element(data, at + i * stride);
+      const wrong = notANumber(value);
+      if (wrong !== undefined) return { quality: "bad", fault: "not_a_number", detail: `element ${i} is ${wrong}` };
+      values.push(value);
+    }
+    return { quality: "good", value: values };
+  };
+}
+
+type Element = (data: Buffer, at: number) => Scalar;
+
+/** Where the first element lies: a bit number for bits, a byte number for all else. */
+function startOf({ bit }: ModbusAddress, { scalar }: DataType, offset: number): number {
+  if (scalar === "bool") return bit === undefined ? offset : offset * 16 + bit;
+  return offset * 2;
+}
+
+/** How to read one element, and how far the next one is. */
+function elementOf({ bit, order }: ModbusAddress, type: DataType, offset: number): { readonly element: Element; readonly stride: number } {
+  const swapped = order === "BADC" || order === "DCBA";
+  switch (type.scalar) {
+    case "bool":
+      // MODBUS Application Protocol V1.1b3, 6.1: the first coil is the least significant bit of the first byte.
+      if (bit === undefined) return { element: (data, at) => ((data[at >> 3] ?? 0) & (1 << (at & 7))) !== 0, stride: 1 };
+      return { element: registerBit(swapped), stride: 1 };
+    case "string":
+      return textElement(type, swapped, offset);
+    case "int8":
+    case "uint8": {
+      const read = numberReader(type.scalar, order);
+      const low = swapped ? 0 : 1;
+      return { element: (data, at) => read(data, at + low), stride: 2 };
+    }
+    default:
+      return { element: numberReader(type.scalar, order), stride: BYTES[type.scalar] };
+  }
+}
+
+/** Bit n of the answer: bit n & 15 of register n >> 4, whose high byte comes first unless bytes are swapped. */
+function registerBit(swapped: boolean): Element {
+  return (data, n) => {
+    const register = (n >> 4) * 2;
+    const inHighByte = (n & 8) !== 0;
+    const byte = data[register + (inHighByte === swapped ? 1 : 0)] ?? 0;
+    return (byte & (1 << (n & 7))) !== 0;
+  };
+}
+
+function textElement({ maxBytes }: DataType, swapped: boolean, offset: number): { readonly element: Element; readonly stride: number } {
+  if (maxBytes === undefined) throw new TypeError(`a string at register ${offset} of the answer has no length`);
+  const stride = Math.ceil(maxBytes / 2) * 2;
+  const element: Element = (data, at) => {
+    if (!swapped) return decodeText(data.subarray(at, at + maxBytes));
+    return decodeText(
+      Buffer.from(data.subarray(at, at + stride))
+        .swap16()
+        .subarray(0, maxBytes),
+    );
+  };
+  return { element, stride };
+}

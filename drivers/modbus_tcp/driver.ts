@@ -1,0 +1,44 @@
+import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
+import type { Reading } from "../../src/model/value.ts";
+import { type DriverContext, defineDriver } from "../driver.ts";
+import { openTcp } from "../lib/tcp.ts";
+import { type ModbusAddress, parseAddress } from "./address.ts";
+import { linkModbus } from "./link.ts";
+import { limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
+import { type ModbusSettings, settingsSchema } from "./settings.ts";
+
+// The same limits for the same settings: the agent plans anew when they are others.
+const limitsOfSettings = new WeakMap<ModbusSettings, ModbusLimits>();
+function knownLimits(settings: ModbusSettings): ModbusLimits {
+  const known = limitsOfSettings.get(settings) ?? limitsOf(settings);
+  limitsOfSettings.set(settings, known);
+  return known;
+}
+
+const endpoint = ({ host, port }: ModbusTcpDetails) => ({ host, port, transport: "tcp" as const });
+
+export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, ModbusRead, ModbusLimits>({
+  type: "modbus_tcp",
+  title: "Modbus TCP",
+  details: DETAILS.modbus_tcp.read,
+  settings: settingsSchema,
+  // Many devices take one connection and leave a second one without an answer.
+  maxConnections: 1,
+  endpoint,
+  keepsConnection: ({ ephemeral_connections }) => !ephemeral_connections,
+  parseAddress,
+  plan,
+  async connect({ details, settings }, ctx) {
+    const connection = await openTcp(endpoint(details), ctx);
+    const readData = linkModbus(connection, ctx.tap);
+    return {
+      limits: knownLimits(settings),
+      async read(request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> {
+        const data = await readData(request, readCtx);
+        return request.decoders.map((decode) => decode(data));
+      },
+      alive: connection.alive,
+      close: connection.close,
+    };
+  },
+});

@@ -1,0 +1,75 @@
+import type { Limits, Point, Request } from "../driver.ts";
+import { groupSpans } from "../lib/spans.ts";
+import type { ModbusAddress } from "./address.ts";
+import { type Decoder, decoderOf } from "./decode.ts";
+import { ADDRESS_SPACE, AREA_WORDS, type FunctionCode, MAX_COUNT } from "./frames.ts";
+import type { ModbusSettings } from "./settings.ts";
+
+/** One read: `count` registers or coils from `start`. `decoders[i]` belongs to `points[i]`. */
+export interface ModbusRead extends Request<ModbusAddress> {
+  readonly unit: number;
+  readonly functionCode: FunctionCode;
+  readonly start: number;
+  readonly count: number;
+  readonly decoders: readonly Decoder[];
+}
+
+export interface ModbusLimits extends Limits {
+  readonly maxRegisters: number;
+  readonly maxCoils: number;
+  /** Registers, or coils, that a read may bridge. */
+  readonly maxGap: number;
+  readonly maxGapCoils: number;
+}
+
+export function limitsOf(settings: ModbusSettings): ModbusLimits {
+  return {
+    maxPoints: ADDRESS_SPACE,
+    maxBytes: Math.max(settings.max_registers * 2, Math.ceil(settings.max_coils / 8)),
+    inFlight: settings.in_flight,
+    maxRegisters: settings.max_registers,
+    maxCoils: settings.max_coils,
+    maxGap: settings.max_gap,
+    maxGapCoils: settings.max_gap_coils,
+  };
+}
+
+/** Joins neighbours of one unit and function over small gaps, in the order of unit, function and address. A value is never split. Pure. */
+export function plan(points: readonly Point<ModbusAddress>[], limits: ModbusLimits): ModbusRead[] {
+  const areas = new Map<number, Point<ModbusAddress>[]>();
+  for (const point of points) {
+    const key = point.address.unit * 8 + point.address.functionCode;
+    const area = areas.get(key);
+    if (area) area.push(point);
+    else areas.set(key, [point]);
+  }
+  return [...areas].sort(([a], [b]) => a - b).flatMap(([, area]) => readsOf(area, limits));
+}
+
+function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): ModbusRead[] {
+  const first = area[0]?.address;
+  if (!first) return [];
+  const { unit, functionCode } = first;
+  const bits = functionCode <= 2;
+  const length = Math.min(
+    MAX_COUNT[functionCode],
+    bits ? limits.maxCoils : limits.maxRegisters,
+    bits ? limits.maxBytes * 8 : limits.maxBytes >> 1,
+  );
+  const gap = bits ? limits.maxGapCoils : limits.maxGap;
+  // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
+  const ordered = [...area].sort((a, b) => a.index - b.index);
+  return groupSpans(ordered, (point) => point.address, { length, gap, count: limits.maxPoints }).map((group) => ({
+    unit,
+    functionCode,
+    start: group.start,
+    count: group.length,
+    points: group.items,
+    decoders: group.items.map((point) => decoderOf(point.address, point.type, group.start)),
+  }));
+}
+
+/** `holding registers 10..12 of unit 1`. */
+export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders">): string {
+  return `${AREA_WORDS[functionCode]} ${start}${count > 1 ? `..${start + count - 1}` : ""} of unit ${unit}`;
+}

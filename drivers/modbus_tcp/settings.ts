@@ -1,0 +1,23 @@
+import { z } from "zod";
+import { WORD_ORDERS } from "../lib/bytes.ts";
+
+/** The local options of a Modbus TCP source. */
+export const settingsSchema = z.strictObject({
+  unit: z.int().min(0).max(255).default(1).describe("Unit id of addresses that name none: 0 to 255"),
+  order: z
+    .enum(WORD_ORDERS)
+    .default("ABCD")
+    .describe("Order of the bytes of a value (A the most significant) where its address names none"),
+  max_registers: z.int().min(1).max(125).default(125).describe("Registers in one read; small devices take fewer than 125"),
+  max_coils: z.int().min(1).max(2000).default(2000).describe("Coils or discrete inputs in one read"),
+  max_gap: z
+    .int()
+    .min(0)
+    .max(124)
+    .default(16)
+    .describe("Registers that nobody asked for and one read may bridge; 0 never reads them (registers that clear on read)"),
+  max_gap_coils: z.int().min(0).max(1999).default(256).describe("The same for coils and discrete inputs"),
+  in_flight: z.int().min(1).max(16).default(1).describe("Requests under way at once; most devices take one"),
+});
+
+export type ModbusSettings = z.infer<typeof settingsSchema>;

@@ -1,0 +1,307 @@
+import net, { type AddressInfo } from "node:net";
+import type { Value } from "../../src/model/value.ts";
+import type { Simulator, StartSimulator } from "../simulator.ts";
+
+/** A register (0..65535) or a coil (0 or 1); a function of the time in ms since the start changes by itself. */
+export type Cell = number | ((ms: number) => number);
+/** By zero-based address; what is not in it answers exception 2. */
+export type Table = Map<number, Cell>;
+
+/** What one unit holds. An area that is absent answers exception 1. */
+export interface PlantUnit {
+  readonly holding?: Table;
+  readonly input?: Table;
+  readonly coil?: Table;
+  readonly discrete?: Table;
+}
+
+export interface PlantRequest {
+  readonly unit: number;
+  readonly functionCode: number;
+  readonly start: number;
+  readonly count: number;
+}
+
+/** What the plant does instead of answering well. */
+export type Misbehaviour =
+  | { readonly exception: number }
+  | { readonly silent: true }
+  /** The good answer, late. */
+  | { readonly delayMs: number }
+  /** These bytes as they are; the request's transaction id does not go into them. */
+  | { readonly bytes: Uint8Array }
+  /** The good answer, changed. */
+  | { readonly change: (frame: Buffer) => Buffer }
+  | { readonly hangUp: "fin" | "rst" };
+
+export interface ModbusPlantOptions {
+  readonly port?: number;
+  readonly host?: string;
+  readonly units: ReadonlyMap<number, PlantUnit>;
+  /** Registers in one read; more answers exception 3. */
+  readonly maxRegisters?: number;
+  /** Connections at once; further ones are accepted and never answered, as many controllers do. */
+  readonly maxConnections?: number;
+  /** Asked for every request. */
+  readonly misbehave?: (request: PlantRequest) => Misbehaviour | undefined;
+}
+
+export interface ModbusPlant {
+  readonly port: number;
+  /** Open now. */
+  connections(): number;
+  /** Since the start. */
+  accepted(): number;
+  requests(): number;
+  close(): Promise<void>;
+}
+
+type NumberType = "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64" | "float32" | "float64";
+
+/** The registers of a value, most significant first (order ABCD). */
+export function registersOf(type: NumberType, value: number | bigint): number[] {
+  const bytes = Buffer.alloc(type.endsWith("64") ? 8 : type.endsWith("32") ? 4 : 2);
+  if (type === "int64") bytes.writeBigInt64BE(BigInt(value));
+  else if (type === "uint64") bytes.writeBigUInt64BE(BigInt(value));
+  else if (type === "float64") bytes.writeDoubleBE(Number(value));
+  else if (type === "float32") bytes.writeFloatBE(Number(value));
+  else if (type === "int32") bytes.writeInt32BE(Number(value));
+  else if (type === "uint32") bytes.writeUInt32BE(Number(value));
+  else if (type === "int16") bytes.writeInt16BE(Number(value));
+  else bytes.writeUInt16BE(Number(value));
+  return Array.from({ length: bytes.length >> 1 }, (_, i) => bytes.readUInt16BE(i * 2));
+}
+
+/** The registers of a text, two characters each, the first in the high byte; filled with NUL. */
+export function registersOfText(text: string, registers: number): number[] {
+  const bytes = Buffer.alloc(registers * 2);
+  bytes.write(text);
+  return Array.from({ length: registers }, (_, i) => bytes.readUInt16BE(i * 2));
+}
+
+/** Puts values at an address and the ones after it. */
+export function put(table: Table, address: number, cells: readonly Cell[]): void {
+  for (const [i, cell] of cells.entries()) table.set(address + i, cell);
+}
+
+/** Puts a value that changes with the time; all its registers are of one moment. */
+export function putChanging(table: Table, address: number, type: NumberType, value: (ms: number) => number): void {
+  for (let i = 0; i < registersOf(type, 0).length; i++) table.set(address + i, (ms) => registersOf(type, value(ms))[i] ?? 0);
+}
+
+const AREA_OF_FUNCTION = { 1: "coil", 2: "discrete", 3: "holding", 4: "input" } as const;
+
+/** A Modbus TCP device, or a gateway with several units. A unit that is not there answers exception 11, as a gateway does. */
+export async function startModbusPlant(options: ModbusPlantOptions): Promise<ModbusPlant> {
+  const sockets = new Set<net.Socket>();
+  const began = performance.now();
+  let accepted = 0;
+  let requests = 0;
+
+  const serve = (socket: net.Socket, frame: Buffer): void => {
+    requests++;
+    const unit = frame.readUInt8(6);
+    const functionCode = frame.readUInt8(7);
+    const readsCells = frame.length === 12 && functionCode >= 1 && functionCode <= 4;
+    const request = { unit, functionCode, start: readsCells ? frame.readUInt16BE(8) : 0, count: readsCells ? frame.readUInt16BE(10) : 0 };
+    const odd = options.misbehave?.(request);
+    if (odd && "silent" in odd) return;
+    if (odd && "hangUp" in odd) {
+      if (odd.hangUp === "fin") socket.end();
+      else socket.resetAndDestroy();
+      return;
+    }
+    if (odd && "bytes" in odd) {
+      socket.write(odd.bytes);
+      return;
+    }
+    const body = odd && "exception" in odd ? [functionCode | 0x80, odd.exception] : answerTo(request, options, performance.now() - began);
+    const answer = Buffer.from([...frame.subarray(0, 4), 0, body.length + 1, unit, ...body]);
+    if (odd && "delayMs" in odd) setTimeout(() => socket.write(answer), odd.delayMs);
+    else socket.write(odd && "change" in odd ? odd.change(answer) : answer);
+  };
+
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    accepted++;
+    sockets.add(socket);
+    const served = sockets.size <= (options.maxConnections ?? Number.POSITIVE_INFINITY);
+    socket.on("error", () => {});
+    socket.on("close", () => sockets.delete(socket));
+    let pending = Buffer.alloc(0);
+    socket.on("data", (chunk) => {
+      if (!served) return;
+      pending = Buffer.concat([pending, chunk]);
+      while (pending.length >= 8 && !socket.destroyed) {
+        const length = 6 + pending.readUInt16BE(4);
+        if (pending.readUInt16BE(2) !== 0 || length < 8 || length > 260) {
+          socket.destroy();
+          return;
+        }
+        if (pending.length < length) return;
+        const frame = pending.subarray(0, length);
+        pending = pending.subarray(length);
+        serve(socket, frame);
+      }
+    });
+  });
+  await new Promise<void>((ready, failed) =>
+    server.once("error", failed).listen(options.port ?? 0, options.host ?? "127.0.0.1", () => {
+      server.removeListener("error", failed);
+      ready();
+    }),
+  );
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections: () => sockets.size,
+    accepted: () => accepted,
+    requests: () => requests,
+    close: () =>
+      new Promise((done) => {
+        for (const socket of sockets) socket.destroy();
+        server.close(() => done());
+      }),
+  };
+}
+
+/** Function code and data of the answer, or the exception. */
+function answerTo({ unit, functionCode, start, count }: PlantRequest, options: ModbusPlantOptions, ms: number): number[] {
+  const refuse = (code: number) => [functionCode | 0x80, code];
+  if (functionCode !== 1 && functionCode !== 2 && functionCode !== 3 && functionCode !== 4) return refuse(1);
+  const held = options.units.get(unit);
+  if (!held) return refuse(11);
+  const table = held[AREA_OF_FUNCTION[functionCode]];
+  if (!table) return refuse(1);
+  const bits = functionCode <= 2;
+  if (count < 1 || count > (bits ? 2000 : (options.maxRegisters ?? 125))) return refuse(3);
+  const values: number[] = [];
+  for (let address = start; address < start + count; address++) {
+    const cell = table.get(address);
+    if (cell === undefined) return refuse(2);
+    values.push(typeof cell === "number" ? cell : cell(ms));
+  }
+  if (!bits) return [functionCode, count * 2, ...values.flatMap((value) => [(value >> 8) & 0xff, value & 0xff])];
+  const bytes = new Array<number>(Math.ceil(count / 8)).fill(0);
+  for (const [i, value] of values.entries()) if (value) bytes[i >> 3] = (bytes[i >> 3] ?? 0) | (1 << (i & 7));
+  return [functionCode, bytes.length, ...bytes];
+}
+
+const swapBytes = (register: number): number => ((register & 0xff) << 8) | (register >> 8);
+
+/** Two units with a value of every type, gaps between them, and nothing at holding register 500. */
+export const startSimulator: StartSimulator = async (options) => {
+  const holding: Table = new Map();
+  const input: Table = new Map();
+  const coil: Table = new Map();
+  const discrete: Table = new Map();
+  const second: Table = new Map();
+  const variables: { address: string; type: string; value: Value }[] = [];
+  const has = (address: string, type: string, value: Value) => variables.push({ address, type, value });
+
+  put(holding, 0, registersOf("int16", -7));
+  has("holding:0", "int16", -7);
+  put(holding, 1, registersOf("uint32", 3_000_000_000));
+  has("holding:1", "uint32", 3_000_000_000);
+  put(holding, 3, registersOf("float32", 1.5));
+  has("holding:3", "float32", 1.5);
+  put(holding, 5, registersOf("uint64", 9_007_199_254_740_993n));
+  has("holding:5", "uint64", 9_007_199_254_740_993n);
+  put(holding, 9, registersOf("int64", -9_007_199_254_740_993n));
+  has("holding:9", "int64", -9_007_199_254_740_993n);
+  put(holding, 13, registersOf("float64", -2.25e-300));
+  has("holding:13", "float64", -2.25e-300);
+  put(holding, 17, registersOf("int32", -2_000_000_000));
+  has("holding:17", "int32", -2_000_000_000);
+  put(holding, 19, [0x12f4, 0xab80, 65_535]);
+  has("holding:19", "int8", -12);
+  has("holding:20", "uint8", 128);
+  has("holding:21", "uint16", 65_535);
+  has("40022", "uint16", 65_535);
+  has("400022", "uint16", 65_535);
+
+  // Registers 22 to 29 do not exist.
+  put(holding, 30, registersOf("float32", -12.625).reverse());
+  has("holding:30@CDAB", "float32", -12.625);
+  put(holding, 32, registersOf("float32", 1e10).map(swapBytes));
+  has("holding:32@BADC", "float32", Math.fround(1e10));
+  put(holding, 34, registersOf("uint32", 0x01020304).reverse().map(swapBytes));
+  has("holding:34@DCBA", "uint32", 0x01020304);
+  put(holding, 36, registersOf("float64", Math.PI).reverse());
+  has("holding:36@CDAB", "float64", Math.PI);
+  put(holding, 40, registersOf("int64", -5n).map(swapBytes));
+  has("holding:40@BADC", "int64", -5n);
+  put(holding, 44, registersOf("uint64", 0x0102030405060708n).reverse().map(swapBytes));
+  has("holding:44@DCBA", "uint64", 0x0102030405060708n);
+  put(holding, 48, registersOf("int16", -2).map(swapBytes));
+  has("holding:48@DCBA", "int16", -2);
+
+  put(holding, 60, registersOfText("Presse 1", 10));
+  has("holding:60", "string(20)", "Presse 1");
+  put(holding, 70, registersOfText("Mühle", 3).map(swapBytes));
+  has("holding:70@BADC", "string(6)", "Mühle");
+  put(holding, 73, [0b1000_0000_0000_0101, 0b1]);
+  has("holding:73.0", "bool", true);
+  has("holding:73.1", "bool", false);
+  has("holding:73.15", "bool", true);
+  has("holding:73.14[3]", "bool", [false, true, true]);
+  put(
+    holding,
+    80,
+    [0.5, -1, 4096].flatMap((value) => registersOf("float32", value)),
+  );
+  has("holding:80[3]", "float32", [0.5, -1, 4096]);
+  has("holding:80", "float32[3]", [0.5, -1, 4096]);
+  put(holding, 65_535, [77]);
+  has("holding:65535", "uint16", 77);
+
+  put(input, 0, registersOf("float32", 21.5));
+  has("input:0", "float32", 21.5);
+  has("30001", "float32", 21.5);
+  put(input, 100, [1, 2, 3, 4]);
+  has("input:100[4]", "uint16", [1, 2, 3, 4]);
+
+  put(coil, 0, [1, 0, 1, 1, 0, 0, 0, 0, 1]);
+  has("coil:0", "bool", true);
+  has("coil:1", "bool", false);
+  has("00009", "bool", true);
+  has("coil:2[7]", "bool", [true, true, false, false, false, false, true]);
+  put(discrete, 19, [1, 0]);
+  has("discrete:19", "bool", true);
+  has("10021", "bool", false);
+
+  put(second, 0, [4242]);
+  has("2/holding:0", "uint16", 4242);
+
+  const plant = await startModbusPlant({
+    ...options,
+    units: new Map<number, PlantUnit>([
+      [1, { holding, input, coil, discrete }],
+      [2, { holding: second }],
+    ]),
+  });
+  return {
+    port: plant.port,
+    details: (host, port) => ({ type: "modbus_tcp", host, port, ephemeral_connections: false }),
+    variables,
+    missing: { address: "holding:500", type: "uint16" },
+    malformed: [
+      "",
+      "holding",
+      "holding:",
+      "holding:-1",
+      "holding:65536",
+      "holding:1.16",
+      "holding:1[0]",
+      "holding:1@ABDC",
+      "256/holding:1",
+      "register:1",
+      "coil:1.0",
+      "40000",
+      "50001",
+      "465537",
+      "4001",
+      "holding:1 2",
+    ],
+    connections: plant.connections,
+    close: plant.close,
+  } satisfies Simulator;
+};
