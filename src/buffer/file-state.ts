@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import { statSync } from "node:fs";
+import Database from "better-sqlite3";
+import { messageOf } from "../model/failure.ts";
+import type { Position } from "./buffer.ts";
+import { type IdRange, union } from "./position.ts";
+import { SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { DamagedFileError } from "./set-aside.ts";
+import type { SinkState } from "./sink-state.ts";
+
+/** All that a transaction changes, replaced as a whole once it is on disk. */
+export interface FileState {
+  readonly nextId: number;
+  /** What the file's next_id says; above nextId while nothing is stored, so that most ids cost no write. */
+  readonly reservedId: number;
+  readonly run: string;
+  readonly lastSeq: number;
+  readonly sinks: ReadonlyMap<string, SinkState>;
+  /** Ids that no sink waits for, whose rows may still be there. */
+  readonly garbage: readonly IdRange[];
+  readonly layouts: ReadonlyMap<string, number>;
+}
+
+/** The whole file is checked at opening up to this size; a larger one would delay the start. */
+const CHECKED_BYTES = 64 * 2 ** 20;
+/** The WAL is cut to this after a checkpoint. */
+export const MAX_WAL_BYTES = 4 * 2 ** 20;
+
+/** Makes the tables of a new file, checks an old one. Throws DamagedFileError if it is not a buffer's. */
+export function prepareFile(db: Database.Database, file: string): void {
+  const mode = db.pragma("journal_mode = WAL", { simple: true });
+  if (mode !== "wal") throw new Error(`the buffer ${file} needs SQLite's WAL, and its file system gives ${String(mode)}`);
+  db.pragma("synchronous = FULL");
+  db.pragma(`journal_size_limit = ${MAX_WAL_BYTES}`);
+  db.pragma("cache_size = -4096");
+  const version = Number(db.pragma("user_version", { simple: true }));
+  if (version === 0) {
+    if (db.prepare("SELECT 1 FROM sqlite_schema").get() !== undefined) throw new DamagedFileError("it is the database of another program");
+    db.transaction(() => {
+      db.exec(SCHEMA);
+      db.prepare("INSERT INTO meta VALUES (1, ?, 1, '', 0)").run(randomUUID());
+    }).immediate();
+    return;
+  }
+  if (version !== SCHEMA_VERSION) throw new DamagedFileError(`it has version ${version}, this collector reads ${SCHEMA_VERSION}`);
+  if (fileBytes(file) > CHECKED_BYTES) return;
+  const found = db.pragma("quick_check(1)", { simple: true });
+  if (found !== "ok") throw new DamagedFileError(String(found).replaceAll("\n", " "));
+}
+
+interface MetaRow {
+  readonly epoch: string;
+  readonly next_id: number;
+  readonly run: string;
+  readonly last_seq: number;
+}
+
+interface SinkRow {
+  readonly id: string;
+  readonly active: number;
+  readonly takes_exploration: number;
+  readonly older: string;
+  readonly live: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly dropped: string;
+}
+
+/** What the file says. Throws DamagedFileError if it says what cannot be. */
+export function load(db: Database.Database): FileState & { readonly epoch: string } {
+  try {
+    const meta = db.prepare<[], MetaRow>("SELECT * FROM meta").get();
+    if (!meta) throw new Error("its table meta is empty");
+    const sinks = new Map<string, SinkState>();
+    for (const row of db.prepare<[], SinkRow>("SELECT * FROM sink ORDER BY rowid").all())
+      sinks.set(row.id, {
+        id: row.id,
+        active: row.active === 1,
+        takesExploration: row.takes_exploration === 1,
+        position: { older: JSON.parse(row.older) as Position["older"], live: row.live },
+        accepted: row.accepted,
+        delivered: row.delivered,
+        dropped: JSON.parse(row.dropped) as SinkState["dropped"],
+      });
+    const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
+    // Layouts that no batch can name any more go when it costs no search.
+    if (first === meta.next_id) db.exec("DELETE FROM layout");
+    const layouts = db.prepare<[], { id: number; key: string }>("SELECT id, key FROM layout").all();
+    return {
+      epoch: meta.epoch,
+      nextId: meta.next_id,
+      reservedId: meta.next_id,
+      run: meta.run,
+      lastSeq: meta.last_seq,
+      sinks,
+      garbage: union([{ from: first, to: meta.next_id }]),
+      layouts: new Map(layouts.map(({ key, id }) => [key, id])),
+    };
+  } catch (error) {
+    if (error instanceof Database.SqliteError && error.code !== "SQLITE_ERROR") throw error;
+    throw new DamagedFileError(messageOf(error), { cause: error });
+  }
+}
+
+export const fileBytes = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,0 +1,115 @@
+import { type TransferListItem, Worker } from "node:worker_threads";
+import type { Log } from "../model/context.ts";
+import { formatDuration } from "../model/duration.ts";
+import { messageOf } from "../model/failure.ts";
+
+export interface SupervisedWorkerOptions<In> {
+  readonly entry: URL;
+  /** For the log and the thread's name. */
+  readonly name: string;
+  readonly workerData: unknown;
+  readonly onMessage: (message: In) => void;
+  /** Each start, before anything else is posted to it. */
+  readonly onOnline?: (worker: Worker) => void;
+  /** Each death that was not asked for. */
+  readonly onExit?: (cause: string) => void;
+  readonly log: Log;
+  readonly execArgv?: readonly string[];
+  /** What asks the worker to end; default `{ type: "stop" }`. */
+  readonly stopMessage?: unknown;
+  /** Wait before the first restart; doubles up to maxRestartDelayMs. Default 100. */
+  readonly minRestartDelayMs?: number;
+  /** Default 5000. */
+  readonly maxRestartDelayMs?: number;
+  /** A life of this length makes the next wait the first one again. Default 30 000. */
+  readonly healthyAfterMs?: number;
+}
+
+export interface SupervisedWorker {
+  /** False: there is no worker at this moment, and the message is gone. */
+  post(message: unknown, transfer?: readonly TransferListItem[]): boolean;
+  /** Asks the worker to end, ends it after `timeoutMs`, and starts it no more. Idempotent, never throws. */
+  stop(timeoutMs: number): Promise<void>;
+}
+
+const MIN_RESTART_DELAY_MS = 100;
+const MAX_RESTART_DELAY_MS = 5000;
+const HEALTHY_AFTER_MS = 30_000;
+
+/** Runs a worker thread and starts it again whenever it dies. */
+export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): SupervisedWorker {
+  const { name, log, minRestartDelayMs = MIN_RESTART_DELAY_MS, maxRestartDelayMs = MAX_RESTART_DELAY_MS } = options;
+  const { healthyAfterMs = HEALTHY_AFTER_MS, stopMessage = { type: "stop" } } = options;
+  let worker: Worker | undefined;
+  let restartTimer: NodeJS.Timeout | undefined;
+  let delayMs = minRestartDelayMs;
+  let stopping: Promise<void> | undefined;
+
+  const start = (): void => {
+    restartTimer = undefined;
+    const startedMs = performance.now();
+    let failure: unknown;
+    let started: Worker;
+    try {
+      started = new Worker(options.entry, {
+        name,
+        workerData: options.workerData,
+        ...(options.execArgv && { execArgv: [...options.execArgv] }),
+      });
+    } catch (error) {
+      died(messageOf(error), startedMs);
+      return;
+    }
+    worker = started;
+    started.on("message", (message: In) => {
+      try {
+        options.onMessage(message);
+      } catch (error) {
+        log.error({ worker: name, err: error }, "a worker's message could not be handled");
+      }
+    });
+    started.on("messageerror", (error) => log.error({ worker: name, err: error }, "a worker's message could not be read"));
+    started.on("error", (error) => {
+      failure = error;
+    });
+    started.on("exit", (code) => {
+      if (worker === started) worker = undefined;
+      if (!stopping) died(failure === undefined ? `it ended by itself with code ${code}` : messageOf(failure), startedMs);
+    });
+    options.onOnline?.(started);
+  };
+
+  const died = (cause: string, startedMs: number): void => {
+    if (performance.now() - startedMs >= healthyAfterMs) delayMs = minRestartDelayMs;
+    log.error({ worker: name, cause, restartInMs: delayMs }, `the ${name} worker died and is started again in ${formatDuration(delayMs)}`);
+    restartTimer = setTimeout(start, delayMs);
+    delayMs = Math.min(delayMs * 2, maxRestartDelayMs);
+    options.onExit?.(cause);
+  };
+
+  const end = (running: Worker, timeoutMs: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        log.warn({ worker: name, timeoutMs }, `the ${name} worker did not end when asked and is ended`);
+        void running.terminate();
+      }, timeoutMs);
+      running.once("exit", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      running.postMessage(stopMessage);
+    });
+
+  start();
+  return {
+    post(message, transfer = []) {
+      worker?.postMessage(message, transfer);
+      return worker !== undefined;
+    },
+    stop(timeoutMs) {
+      clearTimeout(restartTimer);
+      stopping ??= worker ? end(worker, timeoutMs) : Promise.resolve();
+      return stopping;
+    },
+  };
+}
