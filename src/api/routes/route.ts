@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { validationErrorSchema } from "../../model/resources.ts";
+import { uuidSchema } from "../../model/uuid.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** One operation of the API, as data: the server, its OpenAPI description and the command line are made from it. */
+export interface Route {
+  readonly method: Method;
+  /** Below `{base_url}/api`; parameters in braces, as API-V2 writes them. */
+  readonly path: `/${string}`;
+  /** Section of API-V2 that describes it; `ours` for what that document does not have. */
+  readonly section: string;
+  readonly summary: string;
+  /** May change without notice (API-V2, 1). */
+  readonly experimental?: true;
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** Bodies by status; null: none. */
+  readonly responses: Readonly<Record<number, z.ZodType | null>>;
+}
+
+/** Keeps the schemas' own types, checks the rest. */
+export const route = <const R extends Route>(definition: R): R => definition;
+
+/** Everything but a 422 (DESIGN, 6). */
+export const problemSchema = z.strictObject({ detail: z.string().describe("What is wrong and what would be right") });
+
+/** The errors that every operation can answer. */
+export const COMMON_ERRORS = { 401: problemSchema, 422: validationErrorSchema } as const;
+
+/** Items of one filter (API-V2, 8). */
+const MAX_FILTER_ITEMS = 50;
+
+/** A filter in the query: the key repeated for each value, OR between them (DESIGN, 6). */
+export const uuidFilter = (what: string) =>
+  z
+    .array(uuidSchema)
+    .min(1)
+    .max(MAX_FILTER_ITEMS)
+    .refine((values) => new Set(values).size === values.length, "the values are not unique: give each of them once")
+    .meta({ uniqueItems: true })
+    .optional()
+    .describe(`Only those with one of these ${what}; at most ${MAX_FILTER_ITEMS}, each once`);
+
+export const cursorParameter = z
+  .string()
+  .min(1)
+  .optional()
+  .describe("next_cursor of the previous page; the other parameters stay unchanged");
+
+export const byUuid = z.strictObject({ uuid: uuidSchema.describe("Identifier of the record") });

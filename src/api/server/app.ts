@@ -1,0 +1,210 @@
+import swagger from "@fastify/swagger";
+import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { createJsonSchemaTransform } from "fastify-type-provider-zod";
+import { z } from "zod";
+import type { Log } from "../../model/context.ts";
+import { messageOf } from "../../model/failure.ts";
+import { ROUTES } from "../routes/index.ts";
+import type { Method, Route } from "../routes/route.ts";
+import { HttpProblem, invalidJson, type Part, validationEntries } from "./errors.ts";
+import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
+import type { Caller } from "./keys.ts";
+
+const BODY_BYTES = 2 ** 20;
+/** Characters of a request's target: three filters of 50 uuids take 7,500. */
+const URL_CHARACTERS = 10_000;
+const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path" };
+
+export interface AppOptions {
+  readonly handlers: Handlers;
+  readonly authenticate: (header: string | undefined) => Caller | undefined;
+  readonly version: string;
+  readonly log: Log;
+}
+
+/** The HTTP side of the API: routes, authorization, validation, errors, OpenAPI. It does not listen yet. */
+export async function createApp({ handlers, authenticate, version, log }: AppOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    logger: false,
+    bodyLimit: BODY_BYTES,
+    // Deadlines of what comes in, so that a client that says nothing holds nothing.
+    requestTimeout: 30_000,
+    connectionTimeout: 60_000,
+    keepAliveTimeout: 30_000,
+    http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
+    forceCloseConnections: true,
+    frameworkErrors: (_error, _request, reply) => void problem(reply, new HttpProblem(404, "there is no such path")),
+    clientErrorHandler: (_error, socket) => {
+      const body = JSON.stringify({ detail: "this is not an HTTP request that can be understood" });
+      if (socket.writable)
+        socket.write(
+          `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        );
+      socket.destroy();
+    },
+  });
+  const callers = new WeakMap<FastifyRequest, Caller>();
+
+  app.setValidatorCompiler(
+    ({ schema, httpPart }) =>
+      (data: unknown) =>
+        validate(schema as z.ZodType, PARTS[httpPart ?? ""] ?? "body", data),
+  );
+  // Answers are made from the database's own columns; the tests hold every one of them to its schema.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  app.setErrorHandler((error: FastifyError, request, reply) => problem(reply, toProblem(error, request, log)));
+  app.setNotFoundHandler((_request, reply) => problem(reply, new HttpProblem(404, "there is no such path")));
+
+  app.removeContentTypeParser("text/plain");
+  const parseJson = app.getDefaultJsonParser("error", "error");
+  // A body that is not there is the schema's matter: a DELETE with a content type has none, and needs none.
+  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) =>
+    body.length === 0 ? done(null, undefined) : parseJson(request, String(body), done),
+  );
+
+  app.addHook("onRequest", async (request, reply) => {
+    if (request.raw.url !== undefined && request.raw.url.length > URL_CHARACTERS)
+      return problem(reply, new HttpProblem(414, `the request's target has more than ${URL_CHARACTERS} characters`));
+    const caller = authenticate(request.headers.authorization);
+    if (!caller)
+      return problem(
+        reply.header("www-authenticate", "Bearer"),
+        new HttpProblem(401, "the Authorization header must carry a valid API key"),
+      );
+    callers.set(request, caller);
+    const known = request.routeOptions.config as { readonly allow?: string };
+    if (known.allow !== undefined)
+      return problem(reply.header("allow", known.allow), new HttpProblem(405, `this path takes ${known.allow}`));
+    return undefined;
+  });
+
+  await app.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "Industrial Data Acquisition Configuration API",
+        version,
+        description: "Version 2 of the API as the collector serves it. What is tagged `extension` is the collector's own.",
+      },
+      servers: [{ url: "/api" }],
+      security: [{ apiKey: [] }],
+      components: { securitySchemes: { apiKey: { type: "apiKey", in: "header", name: "Authorization" } } },
+    },
+    stripBasePath: true,
+    transform: createJsonSchemaTransform({ zodToJsonConfig: { unrepresentable: "any" } }),
+  });
+
+  app.get("/api/openapi.json", { schema: { hide: true } }, () => app.swagger());
+  const taken = new Map<string, Method[]>([["/api/openapi.json", ["GET"]]]);
+  for (const [operation, definition] of Object.entries(ROUTES) as [keyof Handlers, Route][]) {
+    const url = toFastifyPath(definition.path);
+    taken.set(url, [...(taken.get(url) ?? []), definition.method]);
+    // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
+    const handler = handlers[operation] as (request: Incoming<Route>) => Outgoing;
+    app.route({
+      method: definition.method,
+      url,
+      schema: schemaOf(operation, definition),
+      handler: (request, reply) => {
+        const caller = callers.get(request);
+        if (!caller) throw new HttpProblem(401, "the Authorization header must carry a valid API key");
+        const answer = handler({
+          params: request.params as never,
+          query: request.query as never,
+          body: request.body as never,
+          caller,
+          ifNoneMatch: request.headers["if-none-match"],
+        });
+        return reply
+          .code(answer.status)
+          .headers({ ...answer.headers })
+          .send(answer.body);
+      },
+    });
+  }
+  for (const [url, methods] of taken) {
+    const others = METHODS.filter((method) => !methods.includes(method));
+    app.route({
+      method: others,
+      url,
+      schema: { hide: true },
+      config: { allow: methods.join(", ") },
+      handler: (_request, reply) => problem(reply, new HttpProblem(405, `this path takes ${methods.join(", ")}`)),
+    });
+  }
+  return app;
+}
+
+function schemaOf(operation: string, definition: Route): Record<string, unknown> {
+  return {
+    operationId: operation,
+    summary: definition.summary,
+    tags: [definition.section === "ours" ? "extension" : definition.experimental ? "experimental" : "v2"],
+    ...(definition.params && { params: definition.params }),
+    querystring: definition.query ?? z.strictObject({}),
+    ...(definition.body && { body: definition.body }),
+    response: Object.fromEntries(
+      Object.entries(definition.responses).map(([status, schema]) => [status, schema ?? z.null().describe("No content")]),
+    ),
+  };
+}
+
+const toFastifyPath = (path: string): string => `/api${path.replaceAll(/\{(\w+)\}/g, ":$1")}`;
+
+function validate(schema: z.ZodType, part: Part, data: unknown): { value: unknown } | { error: Error } {
+  if (part === "body") {
+    const array = schema instanceof z.ZodArray;
+    if (typeof data !== "object" || data === null || Array.isArray(data) !== array)
+      return { error: invalidJson(array ? "array" : "object") };
+  }
+  const sent = part === "query" ? repeatedAsArrays(schema, data) : data;
+  const parsed = schema.safeParse(sent);
+  return parsed.success ? { value: parsed.data } : { error: new HttpProblem(422, validationEntries(part, parsed.error.issues, sent)) };
+}
+
+/** A key that stands once is an array of one where the parameter is an array (DESIGN, 6: arrays by repeated keys). */
+function repeatedAsArrays(schema: z.ZodType, data: unknown): unknown {
+  if (!(schema instanceof z.ZodObject) || typeof data !== "object" || data === null) return data;
+  return Object.fromEntries(
+    Object.entries(data).map(([name, value]) => {
+      const parameter: unknown = schema.shape[name];
+      const isArray = parameter instanceof z.ZodOptional && parameter.unwrap() instanceof z.ZodArray;
+      return [name, isArray && typeof value === "string" ? [value] : value];
+    }),
+  );
+}
+
+/** Fastify's own refusals, by their code. */
+const REFUSALS: Readonly<Record<string, () => HttpProblem>> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: invalidJson,
+  FST_ERR_CTP_EMPTY_JSON_BODY: invalidJson,
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: invalidJson,
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new HttpProblem(415, "the body must be application/json"),
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new HttpProblem(413, `the body is larger than ${BODY_BYTES} bytes`),
+};
+
+function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProblem {
+  if (error instanceof HttpProblem) return error;
+  const code = typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
+  const refusal = REFUSALS[code];
+  if (refusal) return refusal();
+  const status = typeof error === "object" && error !== null && "statusCode" in error ? Number(error.statusCode) : 500;
+  // The JSON parser's own refusals (syntax, forbidden keys) come with a 400.
+  if (status === 400) return invalidJson();
+  // Words of SQLite and of ours only; a request's content is in neither.
+  log.error({ method: request.method, path: request.routeOptions.url, code, detail: messageOf(error) }, "a request to the API failed");
+  if (code.startsWith("SQLITE_CONSTRAINT_UNIQUE")) return new HttpProblem(409, "a record with this name exists");
+  if (code.startsWith("SQLITE_"))
+    return new HttpProblem(503, `the configuration database does not answer (${code}): is the disk full or read-only?`);
+  return new HttpProblem(500, "the collector failed to answer; its log says why");
+}
+
+/** Bypasses the response schemas: problems have one shape everywhere. */
+function problem(reply: FastifyReply, { status, detail }: HttpProblem): FastifyReply {
+  return reply
+    .code(status)
+    .type("application/json; charset=utf-8")
+    .serializer((body) => JSON.stringify(body))
+    .send({ detail });
+}

@@ -1,0 +1,169 @@
+import { randomUUID } from "node:crypto";
+import { type Details, toReadDetails } from "../../model/details.ts";
+import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, Page, ReadoutStatusReport } from "../../model/resources.ts";
+import type { ReadoutState } from "../../model/status.ts";
+import type { Collectors } from "./collectors.ts";
+import type { Database } from "./database.ts";
+import { mergeDetails } from "./details.ts";
+import { notFound } from "./errors.ts";
+import { type PageRequest, pageReader } from "./pages.ts";
+import type { SecretStore } from "./secrets.ts";
+
+/** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
+const READOUT_INTERVAL = { seconds: 10, milliseconds: 10_000 } as const;
+
+export interface DataSources {
+  list(request: PageRequest): Page<DataSourceResponse>;
+  /** Throws HttpProblem 404, as every other access by uuid. `reach`: see PageRequest. */
+  get(uuid: string, reach: readonly string[] | undefined): DataSourceResponse;
+  create(request: DataSourceCreate): DataSourceResponse;
+  patch(uuid: string, reach: readonly string[] | undefined, patch: DataSourcePatch): void;
+  delete(uuid: string, reach: readonly string[] | undefined): void;
+  /** Takes statuses over; unknown data sources are named, the others are not held up by them. */
+  report(reports: ReadoutStatusReport, reach: readonly string[] | undefined): { updated: number; unknown: string[] };
+  /** Uuids of a collector's data sources. */
+  uuidsOf(collector: string): string[];
+}
+
+interface Row {
+  readonly id: number;
+  readonly uuid: string;
+  readonly collector: string;
+  readonly machine: string;
+  readonly type: string;
+  readonly name: string;
+  readonly manufacturer: string | null;
+  readonly device_model: string | null;
+  readonly note: string | null;
+  readonly readout_interval: number;
+  readonly readout_limit: number | null;
+  readonly details: string | null;
+  readonly variable_discovery: 0 | 1;
+  readonly last_readout_at: string | null;
+  readonly configured_variables: number;
+  readonly state: string;
+}
+
+const SELECT = `
+  SELECT r.*, coalesce(r.reported_variables,
+    (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE')) AS configured_variables
+  FROM data_sources r`;
+
+export function openDataSources(
+  db: Database,
+  collectors: Collectors,
+  secrets: SecretStore,
+  intervalUnit: "seconds" | "milliseconds",
+): DataSources {
+  const page = pageReader<Row, DataSourceResponse>(
+    db,
+    "listDataSources",
+    SELECT,
+    { uuid: "uuid", machine: "machine", collector: "collector" },
+    toResponse,
+  );
+  const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
+  const ensureMachine = db.prepare<[string]>("INSERT INTO machines (uuid) VALUES (?) ON CONFLICT DO NOTHING");
+  const insert = db.prepare(`
+    INSERT INTO data_sources (uuid, collector, machine, type, name, manufacturer, device_model, note, readout_interval, details)
+    VALUES (@uuid, @collector, @machine, @type, @name, @manufacturer, @device_model, @note, @readout_interval, @details)`);
+  const update = db.prepare(`
+    UPDATE data_sources SET machine = @machine, type = @type, name = @name, manufacturer = @manufacturer, device_model = @device_model,
+      note = @note, readout_interval = @readout_interval, readout_limit = @readout_limit, details = @details
+    WHERE uuid = @uuid`);
+  const remove = db.prepare<[string]>("DELETE FROM data_sources WHERE uuid = ?");
+  // A report without a time says that none was read since its sender started; it takes no earlier time away.
+  const report = db.prepare(`
+    UPDATE data_sources SET state = @state, reported_variables = @configured_variables,
+      last_readout_at = coalesce(@last_readout_at, last_readout_at), variable_discovery = coalesce(@variable_discovery, variable_discovery)
+    WHERE uuid = @uuid`);
+  const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sources WHERE collector = ? ORDER BY id");
+
+  const find = (uuid: string, reach: readonly string[] | undefined): Row => {
+    const row = byUuid.get(uuid);
+    if (!row || (reach && !reach.includes(row.collector))) throw notFound("data source");
+    return row;
+  };
+
+  return {
+    list: page,
+    get: (uuid, reach) => toResponse(find(uuid, reach)),
+    create: db.transaction((request: DataSourceCreate) => {
+      const uuid = randomUUID();
+      const { details, secrets: written } = toReadDetails(request.details);
+      ensureMachine.run(request.machine);
+      insert.run({
+        uuid,
+        collector: request.collector,
+        machine: request.machine,
+        type: details.type,
+        name: request.name,
+        manufacturer: request.manufacturer,
+        device_model: request.device_model,
+        note: request.note,
+        readout_interval: READOUT_INTERVAL[intervalUnit],
+        details: JSON.stringify(details),
+      });
+      secrets.replace(uuid, written);
+      collectors.touch(request.collector);
+      return toResponse(find(uuid, undefined));
+    }).immediate,
+    patch: db.transaction((uuid: string, reach: readonly string[] | undefined, patch: DataSourcePatch) => {
+      const row = find(uuid, reach);
+      const { details, ...fields } = patch;
+      const merged = details && mergeDetails(row.type, parseDetails(row.details), details);
+      if (patch.machine !== undefined) ensureMachine.run(patch.machine);
+      update.run({ ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details });
+      if (merged?.secrets) secrets.replace(uuid, merged.secrets);
+      collectors.touch(row.collector);
+    }).immediate,
+    delete: db.transaction((uuid: string, reach: readonly string[] | undefined) => {
+      const row = find(uuid, reach);
+      remove.run(uuid);
+      secrets.replace(uuid, {});
+      collectors.touch(row.collector);
+    }).immediate,
+    report: db.transaction((reports: ReadoutStatusReport, reach: readonly string[] | undefined) => {
+      const unknown: string[] = [];
+      for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
+        const row = byUuid.get(uuid);
+        if (!row || (reach && !reach.includes(row.collector))) unknown.push(uuid);
+        else
+          report.run({
+            uuid,
+            state: JSON.stringify(status.state),
+            configured_variables: status.configured_variables,
+            last_readout_at: status.last_readout_at,
+            variable_discovery: capabilities === undefined ? null : Number(capabilities.variable_discovery),
+          });
+      }
+      return { updated: reports.length - unknown.length, unknown };
+    }).immediate,
+    uuidsOf: (collector) => uuids.all(collector).map(({ uuid }) => uuid),
+  };
+}
+
+const parseDetails = (text: string | null): Details | null => (text === null ? null : (JSON.parse(text) as Details));
+
+function toResponse(row: Row): DataSourceResponse {
+  return {
+    uuid: row.uuid,
+    type: row.type,
+    readout_limit: row.readout_limit,
+    readout_interval: row.readout_interval,
+    readout_status: {
+      last_readout_at: row.last_readout_at,
+      configured_variables: row.configured_variables,
+      state: JSON.parse(row.state) as ReadoutState,
+    },
+    name: row.name,
+    collector: row.collector,
+    manufacturer: row.manufacturer,
+    device_model: row.device_model,
+    note: row.note,
+    capabilities: { variable_discovery: row.variable_discovery === 1 },
+    machine: row.machine,
+    last_readout_at: row.last_readout_at,
+    details: parseDetails(row.details),
+  };
+}

@@ -1,0 +1,69 @@
+import type { z } from "zod";
+import { type Details, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
+import { type SinkDetails, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
+import { HttpProblem, validationEntries } from "./errors.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Fields whose stored form may be one that only a read knows (API-V2, 2.2 against 2.4) or lacks its write-only part, each with a form
+ * that creation accepts; undefined: creation has no such field. It stands in while the fields beside it are validated.
+ */
+const STAND_INS: { readonly [T in DetailsType]?: Fields } = {
+  opcua: { user_identity: { type: "Anonymous" } },
+  vendor_gateway: { protocol_details: { protocol: "PVI", path: "" } },
+  odac: { protocol_override: undefined },
+  plastcontrol: { readout_mode: { type: "active" } },
+  s7plus: { password: { type: "none" } },
+};
+
+/** Fields that carry a write-only secret. */
+const SECRET_FIELDS: { readonly [T in DetailsType]?: string } = { opcua: "user_identity", s7plus: "password" };
+
+export interface MergedDetails {
+  readonly details: Details;
+  /** Those to store instead of what was stored; undefined: what was stored stays. */
+  readonly secrets: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * `details` of a PATCH over the stored ones: own fields replace, objects inside are replaced whole, absent fields and secrets stay, and
+ * the merged record is validated as a creation (DESIGN, 6). The type cannot change. Throws HttpProblem 422.
+ */
+export function mergeDetails(type: string, stored: Details | null, patch: Fields): MergedDetails {
+  keepType(type, patch);
+  const standIns = stored === null ? {} : (STAND_INS[stored.type] ?? {});
+  const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
+  const candidate: Record<string, unknown> = { ...stored, ...patch };
+  for (const field of kept) {
+    if (standIns[field] === undefined) delete candidate[field];
+    else candidate[field] = standIns[field];
+  }
+  const created = validated(detailsCreateSchema, candidate);
+  const { details, secrets } = toReadDetails(created);
+  const original: Fields = { ...stored };
+  const merged = { ...details, ...Object.fromEntries(kept.map((field) => [field, original[field]])) };
+  const secretField = SECRET_FIELDS[details.type];
+  // Every field is of the read form: as toReadDetails made it, or as it was stored.
+  return { details: merged as Details, secrets: secretField !== undefined && kept.includes(secretField) ? undefined : secrets };
+}
+
+/** As mergeDetails, for a data sink. */
+export function mergeSinkDetails(type: string, stored: SinkDetails, patch: Fields): SinkDetails {
+  keepType(type, patch);
+  return validated(sinkDetailsCreateSchema, { ...stored, ...patch });
+}
+
+function keepType(type: string, patch: Fields): void {
+  if (Object.hasOwn(patch, "type") && patch["type"] !== type)
+    throw new HttpProblem(422, [
+      { loc: ["body", "details", "type"], msg: `the type cannot change: it is ${type}`, type: "immutable", ctx: { expected: type } },
+    ]);
+}
+
+function validated<T extends z.ZodType>(schema: T, candidate: Fields): z.output<T> {
+  const parsed = schema.safeParse(candidate);
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ["details", ...issue.path] }));
+  throw new HttpProblem(422, validationEntries("body", issues, { details: candidate }));
+}

@@ -1,0 +1,111 @@
+import type { z } from "zod";
+
+/** One entry of a 422 (API-V2, 7.1). */
+export interface ValidationEntry {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly type: string;
+  readonly input?: string | number | boolean | null;
+  readonly ctx?: Readonly<Record<string, unknown>>;
+}
+
+/** Where a request's part stands in `loc`. */
+export type Part = "body" | "query" | "path";
+
+/** An answer other than success; thrown by handlers, sent by the server as `{detail}`. The detail never holds a secret. */
+export class HttpProblem extends Error {
+  override readonly name = "HttpProblem";
+  readonly status: number;
+  readonly detail: string | readonly ValidationEntry[];
+  constructor(status: number, detail: string | readonly ValidationEntry[]) {
+    super(typeof detail === "string" ? detail : "the request does not validate");
+    this.status = status;
+    this.detail = detail;
+  }
+}
+
+export const notFound = (what: string): HttpProblem => new HttpProblem(404, `there is no such ${what}`);
+
+/** A 422 with one entry of our own. */
+export const invalid = (entry: ValidationEntry): HttpProblem => new HttpProblem(422, [entry]);
+
+/** A missing, malformed or wrong-shaped body: fixed words, nothing of what was sent (DESIGN 6). */
+export const invalidJson = (expected: "object" | "array" = "object"): HttpProblem =>
+  invalid({ loc: ["body"], msg: `the body is not a JSON ${expected}`, type: "json_invalid" });
+
+const MAX_ENTRIES = 100;
+/** Characters of an `input` or a `loc` part that are given back. */
+const MAX_TEXT = 200;
+
+/** The entries for what zod found wrong in one part of a request. `sent` is that part as it came. */
+export function validationEntries(part: Part, issues: readonly z.core.$ZodIssue[], sent: unknown): ValidationEntry[] {
+  return issues.flatMap((issue) => entriesOf(part, issue, sent)).slice(0, MAX_ENTRIES);
+}
+
+function entriesOf(part: Part, issue: z.core.$ZodIssue, sent: unknown): ValidationEntry[] {
+  const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
+  const loc = [part, ...path].map((key) => (typeof key === "string" ? key.slice(0, MAX_TEXT) : key));
+  if (issue.code === "unrecognized_keys")
+    return issue.keys.map((key) => ({
+      loc: [...loc, key.slice(0, MAX_TEXT)],
+      msg: part === "query" ? "unknown query parameter" : "unknown field",
+      type: "extra_forbidden",
+    }));
+  const secret = isSecretPath(path);
+  const value = valueAt(sent, path);
+  if (value === undefined && (issue.code === "invalid_type" || issue.code === "invalid_union" || issue.code === "invalid_value"))
+    return [{ loc, msg: "this field is required", type: "missing" }];
+  const ctx = contextOf(issue);
+  return [
+    {
+      loc,
+      // Words of ours about a secret could quote it; zod's own never quote what was sent.
+      msg: secret && issue.code === "custom" ? "not a valid value" : issue.message,
+      type: issue.code,
+      ...(!secret && isPlain(issue, value) && { input: value }),
+      ...(Object.keys(ctx).length > 0 && { ctx }),
+    },
+  ];
+}
+
+/** Names whose values are write-only (API-V2, 2.4, 2.5), at any depth: what stands below them is secret too. */
+const SECRET_NAMES = /^(password|secret|secrets)$/i;
+
+export function isSecretPath(path: readonly (string | number)[]): boolean {
+  return path.some((key) => typeof key === "string" && SECRET_NAMES.test(key));
+}
+
+/** Types that a scalar can be meant for: anything else may be a whole object written as text, with a password in it. */
+const SCALARS = new Set(["string", "number", "int", "boolean", "null", "bigint"]);
+
+/** Whether what was sent may be shown again: a scalar where a scalar belongs, short, and without a password inside. */
+function isPlain(issue: z.core.$ZodIssue, value: unknown): value is string | number | boolean | null {
+  if (issue.code === "invalid_type" && !SCALARS.has(issue.expected)) return false;
+  // A union without a discriminator at this place may be meant for an object.
+  if (issue.code === "invalid_union" && issue.discriminator === undefined) return false;
+  if (typeof value === "string") return value.length <= MAX_TEXT && !/:\/\/[^/]*@|passw|secret|[{[]/i.test(value);
+  return value === null || typeof value === "number" || typeof value === "boolean";
+}
+
+const CONTEXT = ["expected", "format", "minimum", "maximum", "inclusive", "divisor", "values", "options"] as const;
+
+/** What the schema asks for; nothing of what was sent. */
+function contextOf(issue: z.core.$ZodIssue): Record<string, unknown> {
+  const from: Readonly<Record<string, unknown>> = { ...issue };
+  return Object.fromEntries(
+    CONTEXT.flatMap((name) => {
+      const value = from[name];
+      if (value === undefined) return [];
+      return [[name, typeof value === "bigint" ? Number(value) : value]];
+    }),
+  );
+}
+
+function valueAt(sent: unknown, path: readonly (string | number)[]): unknown {
+  let value = sent;
+  for (const key of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Readonly<Record<string | number, unknown>>)[key];
+  }
+  return value;
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from "node:crypto";
+import type { z } from "zod";
+import type { Page } from "../../model/resources.ts";
+import type { Variable, variableCreateSchema } from "../../model/variable.ts";
+import type { VariablePatch } from "../routes/extensions.ts";
+import type { Collectors } from "./collectors.ts";
+import type { Database } from "./database.ts";
+import { HttpProblem, notFound } from "./errors.ts";
+import { type PageRequest, pageReader } from "./pages.ts";
+
+type VariableCreate = z.output<typeof variableCreateSchema>;
+
+/** `reach`: see PageRequest. Access by uuid throws HttpProblem 404; a name that is taken in its data source 409. */
+export interface Variables {
+  list(request: PageRequest): Page<Variable>;
+  /** The data source must be there. */
+  create(request: VariableCreate, collector: string): Variable;
+  patch(uuid: string, reach: readonly string[] | undefined, patch: VariablePatch): void;
+  delete(uuid: string, reach: readonly string[] | undefined): void;
+}
+
+interface Row extends Omit<Variable, "scaling"> {
+  readonly id: number;
+  readonly collector: string;
+  readonly scaling: string | null;
+}
+
+export function openVariables(db: Database, collectors: Collectors): Variables {
+  const select = "SELECT r.* FROM variables r";
+  const page = pageReader<Row, Variable>(db, "listVariables", select, { data_source: "data_source", collector: "collector" }, toResponse);
+  const byUuid = db.prepare<[string], Row>(`${select} WHERE r.uuid = ?`);
+  const insert = db.prepare(`
+    INSERT INTO variables (uuid, data_source, collector, name, address, type, unit, scaling, comment, status)
+    VALUES (@uuid, @data_source, @collector, @name, @address, @type, @unit, @scaling, @comment, @status)`);
+  const update = db.prepare(`
+    UPDATE variables SET name = @name, address = @address, type = @type, unit = @unit, scaling = @scaling, comment = @comment,
+      status = @status WHERE uuid = @uuid`);
+  const remove = db.prepare<[string]>("DELETE FROM variables WHERE uuid = ?");
+  const named = db.prepare<[string, string], { uuid: string }>("SELECT uuid FROM variables WHERE data_source = ? AND name = ?");
+  // What the collector counted before the change no longer holds; it reports the new count itself.
+  const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?");
+
+  const find = (uuid: string, reach: readonly string[] | undefined): Row => {
+    const row = byUuid.get(uuid);
+    if (!row || (reach && !reach.includes(row.collector))) throw notFound("variable");
+    return row;
+  };
+  const requireFreeName = (uuid: string, dataSource: string, name: string | undefined): void => {
+    const taken = name === undefined ? undefined : named.get(dataSource, name);
+    if (taken && taken.uuid !== uuid)
+      throw new HttpProblem(409, `the name is taken by variable ${taken.uuid} of this data source: choose another one`);
+  };
+  const changed = (row: Pick<Row, "data_source" | "collector">): void => {
+    forgetCount.run(row.data_source);
+    collectors.touch(row.collector);
+  };
+
+  return {
+    list: page,
+    create: db.transaction((request: VariableCreate, collector: string) => {
+      const uuid = randomUUID();
+      requireFreeName(uuid, request.data_source, request.name);
+      insert.run({ ...request, uuid, collector, scaling: toText(request.scaling) });
+      changed({ data_source: request.data_source, collector });
+      return toResponse(find(uuid, undefined));
+    }).immediate,
+    patch: db.transaction((uuid: string, reach: readonly string[] | undefined, patch: VariablePatch) => {
+      const row = find(uuid, reach);
+      requireFreeName(uuid, row.data_source, patch.name);
+      update.run({ ...row, ...patch, scaling: patch.scaling === undefined ? row.scaling : toText(patch.scaling) });
+      changed(row);
+    }).immediate,
+    delete: db.transaction((uuid: string, reach: readonly string[] | undefined) => {
+      const row = find(uuid, reach);
+      remove.run(uuid);
+      changed(row);
+    }).immediate,
+  };
+}
+
+const toText = (scaling: Variable["scaling"]): string | null => (scaling === null ? null : JSON.stringify(scaling));
+
+function toResponse({ id: _, collector: __, ...row }: Row): Variable {
+  return { ...row, scaling: row.scaling === null ? null : (JSON.parse(row.scaling) as Variable["scaling"]) };
+}
