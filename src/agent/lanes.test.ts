@@ -64,23 +64,27 @@ describe("lanes", () => {
 
   it("serves every asker once, in order, and never has more connections than the maximum", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.record({ key: fc.constantFrom("a", "b", "c"), keep: fc.boolean() }), { maxLength: 30 }), fc.integer({ min: 1, max: 3 }), async (askers, max) => {
-        const lanes = createLanes();
-        const open = new Set<AnySession>();
-        const served: number[] = [];
-        await Promise.all(
-          askers.map(async ({ key, keep }, i) => {
-            const turn = await lanes.acquire("d", key, max, forever);
-            served.push(i);
-            const session = turn?.session ?? connection(open);
-            expect(open.size).toBeLessThanOrEqual(max);
-            await Promise.resolve();
-            if (!keep) await session.close();
-            turn?.release(keep ? session : undefined);
-          }),
-        );
-        expect(served).toEqual(askers.map((_, i) => i));
-      }),
+      fc.asyncProperty(
+        fc.array(fc.record({ key: fc.constantFrom("a", "b", "c"), keep: fc.boolean() }), { maxLength: 30 }),
+        fc.integer({ min: 1, max: 3 }),
+        async (askers, max) => {
+          const lanes = createLanes();
+          const open = new Set<AnySession>();
+          const served: number[] = [];
+          await Promise.all(
+            askers.map(async ({ key, keep }, i) => {
+              const turn = await lanes.acquire("d", key, max, forever);
+              served.push(i);
+              const session = turn?.session ?? connection(open);
+              expect(open.size).toBeLessThanOrEqual(max);
+              await Promise.resolve();
+              if (!keep) await session.close();
+              turn?.release(keep ? session : undefined);
+            }),
+          );
+          expect(served).toEqual(askers.map((_, i) => i));
+        },
+      ),
     );
   });
 });

@@ -12,7 +12,8 @@ function device(missing: ReadonlySet<number>, options: { readonly failAfter?: nu
   let underWay = 0;
   let most = 0;
   const driver = {
-    plan: (points: readonly Point[]): Request[] => (points.length === 0 ? [] : [{ points: [...points].sort((a, b) => Number(a.address) - Number(b.address)) }]),
+    plan: (points: readonly Point[]): Request[] =>
+      points.length === 0 ? [] : [{ points: [...points].sort((a, b) => Number(a.address) - Number(b.address)) }],
   } as unknown as AnyDriver;
   const session = {
     limits: { maxPoints: 1000, maxBytes: 1000, inFlight: options.inFlight ?? 1 },
@@ -23,7 +24,8 @@ function device(missing: ReadonlySet<number>, options: { readonly failAfter?: nu
       underWay--;
       if (requests > (options.failAfter ?? Number.POSITIVE_INFINITY)) throw new ReasonError("CONNECTION_RESET", "reset");
       const cells = request.points.map((p) => Number(p.address));
-      for (let cell = Math.min(...cells); cell <= Math.max(...cells); cell++) if (missing.has(cell)) throw new FaultError("not_found", `no cell ${cell}`);
+      for (let cell = Math.min(...cells); cell <= Math.max(...cells); cell++)
+        if (missing.has(cell)) throw new FaultError("not_found", `no cell ${cell}`);
       return request.points.map((p) => ({ quality: "good" as const, value: Number(p.address) }));
     },
   } as unknown as AnySession;
@@ -31,7 +33,11 @@ function device(missing: ReadonlySet<number>, options: { readonly failAfter?: nu
 }
 
 const points = (cells: readonly number[]): Point[] => cells.map((address, index) => ({ index, address, type: { scalar: "uint16" } }));
-const ctx = (signal = new AbortController().signal): DriverContext => ({ signal, log: silentLog, timeouts: { nameMs: 1, connectMs: 1, answerMs: 1 } });
+const ctx = (signal = new AbortController().signal): DriverContext => ({
+  signal,
+  log: silentLog,
+  timeouts: { nameMs: 1, connectMs: 1, answerMs: 1 },
+});
 const cells = fc.uniqueArray(fc.nat(40), { minLength: 1, maxLength: 30 });
 
 describe("readAll", () => {
@@ -82,7 +88,11 @@ describe("readAll", () => {
     const stop = new AbortController();
     stop.abort();
     const { driver, session, requests } = device(new Set());
-    expect(await readAll(driver, session, createGroupMemory(points([1])), ctx(stop.signal))).toMatchObject({ ranOut: true, failure: undefined, readings: [] });
+    expect(await readAll(driver, session, createGroupMemory(points([1])), ctx(stop.signal))).toMatchObject({
+      ranOut: true,
+      failure: undefined,
+      readings: [],
+    });
     expect(requests()).toBe(0);
   });
 

@@ -45,7 +45,7 @@ describe("nextState", () => {
           (all, problem, i) => [...all, nextState(all.at(-1) ?? { type: "UNKNOWN", since: 0 }, problem, i + 1)],
           [],
         );
-        states.forEach((state, i) => expect(state.type).toBe(outcomes[i] ? "ERROR" : "OK"));
+        expect(states.map((state) => state.type)).toEqual(outcomes.map((problem) => (problem ? "ERROR" : "OK")));
       }),
     );
   });

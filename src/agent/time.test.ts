@@ -2,7 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
 
-const times = { now: fc.integer({ min: 0, max: 2 ** 41 }), interval: fc.integer({ min: 1, max: 10_000_000 }), fraction: fc.double({ min: 0, max: 0.999, noNaN: true }) };
+const times = {
+  now: fc.integer({ min: 0, max: 2 ** 41 }),
+  interval: fc.integer({ min: 1, max: 10_000_000 }),
+  fraction: fc.double({ min: 0, max: 0.999, noNaN: true }),
+};
 
 describe("nextTick", () => {
   it("lies after now, at most one interval away, on a multiple plus the phase", () => {
@@ -35,11 +39,16 @@ describe("backoffMs", () => {
     expect(backoffMs(0, 0)).toBe(1000);
     expect(backoffMs(9_999, 0)).toBe(1000);
     fc.assert(
-      fc.property(fc.integer({ min: 10_000, max: 1e9 }), fc.nat(10_000), fc.double({ min: 0, max: 1, noNaN: true }), (trouble, attempts, random) => {
-        const wait = backoffMs(trouble, attempts, () => random);
-        expect(wait).toBeGreaterThanOrEqual(1000);
-        expect(wait).toBeLessThanOrEqual(60_000);
-      }),
+      fc.property(
+        fc.integer({ min: 10_000, max: 1e9 }),
+        fc.nat(10_000),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (trouble, attempts, random) => {
+          const wait = backoffMs(trouble, attempts, () => random);
+          expect(wait).toBeGreaterThanOrEqual(1000);
+          expect(wait).toBeLessThanOrEqual(60_000);
+        },
+      ),
     );
     expect(backoffMs(60_000, 20, () => 1)).toBe(60_000);
   });
@@ -70,7 +79,10 @@ describe("sleep", () => {
 
   it("does not fire at once above 2^31 ms", async () => {
     const stop = new AbortController();
-    const first = await Promise.race([sleep(2 ** 31 + 5, stop.signal).then(() => "slept"), sleep(30, stop.signal).then(() => "still waiting")]);
+    const first = await Promise.race([
+      sleep(2 ** 31 + 5, stop.signal).then(() => "slept"),
+      sleep(30, stop.signal).then(() => "still waiting"),
+    ]);
     stop.abort();
     expect(first).toBe("still waiting");
   });

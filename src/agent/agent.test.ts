@@ -1,0 +1,239 @@
+import { afterEach, describe, expect, it } from "vitest";
+import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { type ModbusPlant, type ModbusPlantOptions, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { silentLog } from "../model/context.ts";
+import type { Layout } from "../model/layout.ts";
+import type { Readout } from "../model/value.ts";
+import type { Variable } from "../model/variable.ts";
+import { startClock } from "../os/clock.ts";
+import { createAgent } from "./agent.ts";
+import type { SourceInput } from "./prepare.ts";
+
+const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+const stop = new AbortController();
+const clock = startClock(stop.signal);
+
+interface Line {
+  readonly level: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+function rig() {
+  const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
+  const lines: Line[] = [];
+  const agent = createAgent({
+    drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
+    clock,
+    logFor: (fields) => {
+      const take = (level: string) => (more: object) => void lines.push({ level, fields: { ...fields, ...more } });
+      return { ...silentLog, info: take("info"), warn: take("warn"), error: take("error") };
+    },
+    emit: (layout, readout) => void readouts.push({ layout, readout }),
+    changed() {},
+  });
+  const of = (name: string) => readouts.filter((r) => r.layout.source.name === name);
+  return { agent, lines, of, report: (n: number) => agent.reports().find((r) => r.uuid === uuid(n)) };
+}
+
+const variable = (source: number, n: number, address: string, change: Partial<Variable> = {}): Variable => ({
+  uuid: uuid(source * 1000 + n),
+  data_source: uuid(source),
+  name: `v${n}`,
+  address,
+  type: null,
+  unit: null,
+  scaling: null,
+  comment: null,
+  status: "ACTIVE",
+  ...change,
+});
+
+const source = (n: number, port: number, change: Partial<SourceInput> = {}, details: Record<string, unknown> = {}): SourceInput => ({
+  record: {
+    uuid: uuid(n),
+    type: "modbus_tcp",
+    name: `machine-${n}`,
+    collector: uuid(0),
+    machine: uuid(1),
+    manufacturer: null,
+    device_model: null,
+    note: null,
+    readout_interval: 50,
+    readout_limit: null,
+    details: { type: "modbus_tcp", host: "127.0.0.1", port, ephemeral_connections: false, ...details },
+  },
+  variables: [variable(n, 1, "holding:0"), variable(n, 2, "holding:1")],
+  warnings: [],
+  local: { connect_timeout: "1s", answer_timeout: "300ms" },
+  secrets: {},
+  missingSecret: undefined,
+  readoutIntervalUnit: "milliseconds",
+  ...change,
+});
+
+const holding = new Map([
+  [0, 11],
+  [1, 22],
+]);
+const open: (() => Promise<unknown>)[] = [];
+async function plant(options: Partial<ModbusPlantOptions> = {}): Promise<ModbusPlant> {
+  const started = await startModbusPlant({ units: new Map([[1, { holding }]]), ...options });
+  open.push(started.close);
+  return started;
+}
+function running() {
+  const made = rig();
+  open.unshift(() => made.agent.stop());
+  return made;
+}
+
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+describe("the agent", () => {
+  it("reads what is wanted, again and again, over one kept connection", async () => {
+    const device = await plant();
+    const { agent, of, report } = running();
+    await agent.apply([source(1, device.port)]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(3);
+    expect(of("machine-1")[0]?.readout.readings).toEqual([
+      { quality: "good", value: 11 },
+      { quality: "good", value: 22 },
+    ]);
+    expect(device.accepted()).toBe(1);
+    expect(report(1)?.status).toMatchObject({ state: { type: "OK" }, configured_variables: 2, last_readout_at: expect.any(String) });
+  });
+
+  it("opens a connection for each readout where the source says ephemeral_connections", async () => {
+    const device = await plant();
+    const { agent, of } = running();
+    await agent.apply([source(1, device.port, {}, { ephemeral_connections: true })]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(3);
+    expect(device.accepted()).toBeGreaterThan(3);
+    expect(device.connections()).toBeLessThanOrEqual(1);
+  });
+
+  it("touches no socket at an identical push, and restarts a changed source alone", async () => {
+    const [first, second] = [await plant(), await plant()];
+    const { agent, of } = running();
+    const wanted = () => [source(1, first.port), source(2, second.port)];
+    await agent.apply(wanted());
+    await expect.poll(() => Math.min(of("machine-1").length, of("machine-2").length)).toBeGreaterThan(1);
+    await agent.apply(wanted());
+    const described = wanted().map((s) => ({ ...s, record: { ...s.record, note: "another note", manufacturer: "somebody" } }));
+    await agent.apply(described);
+    expect([first.accepted(), second.accepted()]).toEqual([1, 1]);
+    await agent.apply([source(1, first.port), source(2, second.port, { variables: [variable(2, 1, "holding:1")] })]);
+    await expect.poll(() => of("machine-2").at(-1)?.readout.readings).toEqual([{ quality: "good", value: 22 }]);
+    expect([first.accepted(), second.accepted()]).toEqual([1, 2]);
+  });
+
+  it("stops a removed source at once, also in the middle of a read", async () => {
+    const device = await plant({ misbehave: () => ({ silent: true }) });
+    const { agent } = running();
+    await agent.apply([source(1, device.port, { local: { answer_timeout: "1min" } })]);
+    await expect.poll(() => device.requests()).toBe(1);
+    const began = performance.now();
+    await agent.apply([]);
+    expect(performance.now() - began).toBeLessThan(3000);
+    expect(agent.reports()).toEqual([]);
+    await expect.poll(() => device.connections()).toBe(0);
+  });
+
+  it("says CONNECTION_REFUSED with one line while a device is down, and reads again by itself", async () => {
+    let device = await plant();
+    const { port } = device;
+    const { agent, of, lines, report } = running();
+    await agent.apply([source(1, port)]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(0);
+    await device.close();
+    await expect
+      .poll(() => report(1)?.status.state, { timeout: 5000 })
+      .toMatchObject({ type: "ERROR", reason: { type: "CONNECTION_REFUSED" } });
+    await expect.poll(() => report(1)?.counters.failedReadouts, { timeout: 5000 }).toBeGreaterThan(2);
+    expect(report(1)?.nextRetryAt).not.toBeNull();
+    const warnings = () => lines.filter((l) => l.level === "warn" && l.fields["reason"] === "CONNECTION_REFUSED");
+    expect(warnings()).toHaveLength(1);
+    expect(warnings()[0]?.fields).toMatchObject({ source: "machine-1", since: expect.any(String), nextStep: expect.any(String) });
+    const before = of("machine-1").length;
+    device = await plant({ port });
+    await expect.poll(() => of("machine-1").length, { timeout: 5000 }).toBeGreaterThan(before + 1);
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+  });
+
+  it("opens a connection that the device dropped between two readouts anew without a word", async () => {
+    let drops = 0;
+    const device = await plant({ misbehave: () => (drops-- > 0 ? { hangUp: "fin" as const } : undefined) });
+    const { agent, of, lines, report } = running();
+    await agent.apply([source(1, device.port)]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(0);
+    drops = 1;
+    await expect.poll(() => device.accepted()).toBe(2);
+    const before = of("machine-1").length;
+    await expect.poll(() => of("machine-1").length, { timeout: 5000 }).toBeGreaterThan(before);
+    expect(report(1)?.counters.failedReadouts).toBe(0);
+    expect(lines.filter((l) => l.level === "warn")).toEqual([]);
+  });
+
+  it("lets a bad variable cost itself only, and names it", async () => {
+    const device = await plant();
+    const { agent, of, report } = running();
+    const variables = [variable(1, 1, "holding:0"), variable(1, 2, "holding:500"), variable(1, 3, "holdng:0"), variable(1, 4, "holding:1")];
+    await agent.apply([source(1, device.port, { variables })]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(1);
+    expect(of("machine-1").at(-1)?.readout.readings).toEqual([
+      { quality: "good", value: 11 },
+      { quality: "bad", fault: "not_found", detail: expect.stringContaining("exception 2") },
+      { quality: "bad", fault: "address_invalid", detail: expect.stringContaining("holdng") },
+      { quality: "good", value: 22 },
+    ]);
+    expect(report(1)?.faults.map((f) => f.variable)).toEqual(["v2", "v3"]);
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+  });
+
+  it.each([
+    ["details that do not validate", { details: { type: "modbus_tcp", host: "127.0.0.1", port: "x" } }, "configuration_invalid"],
+    ["no details", { details: null }, "details_missing"],
+    ["a type without a driver", { type: "abacus" }, "type_not_supported"],
+    ["the name of an object's own property as type", { type: "constructor" }, "type_not_supported"],
+    ["an interval of zero", { readout_interval: 0 }, "interval_invalid"],
+  ])("makes %s that source's status, and reads the others", async (_, change, condition) => {
+    const device = await plant();
+    const { agent, of, report } = running();
+    const bad = source(2, device.port);
+    await agent.apply([{ ...bad, record: { ...bad.record, ...change } }, source(1, device.port)]);
+    expect(report(2)).toMatchObject({ status: { state: { type: "ERROR", reason: { type: "UNKNOWN" } } }, error: { condition } });
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(1);
+  });
+
+  it("lets two sources take turns on a device that takes one connection", async () => {
+    const device = await plant({ maxConnections: 1, units: new Map([1, 2].map((unit) => [unit, { holding }])) });
+    const { agent, of } = running();
+    await agent.apply([
+      source(1, device.port),
+      source(2, device.port, { local: { unit: 2, answer_timeout: "300ms" } }),
+      source(3, device.port, {}, { ephemeral_connections: true }),
+    ]);
+    await expect.poll(() => Math.min(...[1, 2, 3].map((n) => of(`machine-${n}`).length)), { timeout: 8000 }).toBeGreaterThan(2);
+    expect(device.connections()).toBeLessThanOrEqual(1);
+  });
+
+  it("counts the ticks that a slow readout overran, and skips them", async () => {
+    const device = await plant({ misbehave: () => ({ delayMs: 180 }) });
+    const { agent, report } = running();
+    await agent.apply([source(1, device.port)]);
+    await expect.poll(() => report(1)?.counters.overruns, { timeout: 5000 }).toBeGreaterThan(4);
+    const counters = report(1)?.counters;
+    expect(counters?.readouts).toBeLessThan(counters?.overruns ?? 0);
+  });
+
+  it("leaves no connection behind when it stops", async () => {
+    const device = await plant();
+    const { agent, of } = rig();
+    await agent.apply([source(1, device.port), source(2, device.port, {}, { ephemeral_connections: true })]);
+    await expect.poll(() => Math.min(of("machine-1").length, of("machine-2").length)).toBeGreaterThan(0);
+    await agent.stop();
+    await expect.poll(() => device.connections()).toBe(0);
+  });
+});
