@@ -93,9 +93,6 @@ function storeLoop(
       }
       return false;
     }
-    if (failingSinceMs !== undefined)
-      alarm(`the buffer ${file} takes values again, after ${Math.round((performance.now() - failingSinceMs) / 1000)} s`);
-    failingSinceMs = undefined;
     return true;
   };
 
@@ -132,6 +129,9 @@ function storeLoop(
       if (!ended) commitTimer = setTimeout(commit, RETRY_MS);
       return false;
     }
+    if (failingSinceMs !== undefined)
+      alarm(`the buffer ${file} takes values again, after ${Math.round((performance.now() - failingSinceMs) / 1000)} s`);
+    failingSinceMs = undefined;
     const answered = batches.length > 0;
     layouts = [];
     batches = [];

@@ -1,0 +1,257 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import Database from "better-sqlite3";
+import { afterEach, describe, expect, it } from "vitest";
+import type { SinkLedger, StoredBatch } from "./buffer.ts";
+import { createStoreClient, type StoreClient } from "./client.ts";
+import { decodeReadout } from "./codec.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "./messages.ts";
+import { openReader } from "./reader.ts";
+import { runStore, type StoreOptions } from "./store.ts";
+import { temporaryFolder } from "./testing/folder.ts";
+import { plainLayout, plainReadout } from "./testing/readouts.ts";
+
+const ENTRY = new URL("../workers/store.ts", import.meta.url);
+/** A margin for machines under load; nothing here takes a second. */
+const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
+
+const layout = plainLayout(10);
+const A = { id: "a", takesExploration: false };
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+function newFile(): string {
+  const folder = temporaryFolder();
+  undo.push(() => folder[Symbol.dispose]());
+  return join(folder.path, "buffer.db");
+}
+
+const optionsOf = (file: string, more: Partial<StoreOptions> = {}): StoreOptions => ({
+  file,
+  run: "r1",
+  maxBytes: 2 ** 30,
+  maxAgeMs: 1e12,
+  commitDelayMs: 20,
+  ledgerIntervalMs: 50,
+  ...more,
+});
+
+/** The store on this thread, and what it says. */
+function startStore(options: StoreOptions) {
+  const { port1, port2 } = new MessageChannel();
+  const said: FromStore[] = [];
+  let closed = false;
+  port1.on("message", (message: FromStore) => said.push(message));
+  port1.on("close", () => {
+    closed = true;
+  });
+  undo.push(() => {
+    post({ type: "stop" });
+    return poll(() => closed).toBe(true);
+  });
+  const post = (message: ToStore, transfer: MessagePort[] = []): void => port1.postMessage(message, transfer);
+  runStore(port2, options);
+  const alarms = (): string[] => said.flatMap((message) => (message.type === "alarm" ? [message.message] : []));
+  return { said, post, alarms, isClosed: () => closed };
+}
+
+/** Connects a client to whatever store is started next. */
+function newClient() {
+  const ledgers: (readonly SinkLedger[])[] = [];
+  const client = createStoreClient({ run: "r1", onLedger: (sinks) => ledgers.push(sinks), onAlarm: () => {} });
+  return { client, ledgers };
+}
+
+function startWorker(file: string, client: StoreClient): Worker {
+  const worker = new Worker(ENTRY, { workerData: optionsOf(file) });
+  worker.on("message", (message: FromStore) => client.onMessage(message));
+  client.attach((message) => worker.postMessage(message));
+  undo.push(() => worker.terminate());
+  return worker;
+}
+
+function startDelivery(): {
+  readonly port: MessagePort;
+  readonly batches: StoredBatch[];
+  readonly kinds: string[];
+  send(message: DeliveryToStore): void;
+} {
+  const { port1, port2 } = new MessageChannel();
+  const batches: StoredBatch[] = [];
+  const kinds: string[] = [];
+  port1.on("message", (message: StoreToDelivery) => {
+    kinds.push(message.type);
+    if (message.type === "committed") batches.push(...message.batches);
+  });
+  undo.push(() => port1.close());
+  return { port: port2, batches, kinds, send: (message) => port1.postMessage(message) };
+}
+
+const rowsOf = (file: string): readonly StoredBatch[] => {
+  const reader = openReader(file);
+  const rows = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  reader.close();
+  return rows;
+};
+const firstValues = (rows: readonly StoredBatch[]): unknown[] =>
+  rows.map((row) => {
+    const [reading] = decodeReadout(layout, row.payload).readings;
+    return reading?.quality === "good" ? reading.value : undefined;
+  });
+
+describe("store", () => {
+  it("groups appends into commits, answers, and hands on what is committed with its layout", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file));
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    client.attach(store.post);
+    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.setSinks([A]);
+    for (let n = 0; n < 5; n++) client.append(layout, plainReadout(10, n));
+    await poll(() => delivery.batches.length).toBe(5);
+    expect(delivery.kinds).toEqual(["ready", "sinks", "layout", "committed"]);
+    expect(firstValues(delivery.batches)).toEqual([0, 1, 2, 3, 4]);
+    expect(store.said.filter(({ type }) => type === "committed")).toEqual([{ type: "committed", upTo: 5 }]);
+    const ids = delivery.batches.map(({ id }) => id);
+    delivery.send({ type: "acknowledge", acknowledgements: [{ sink: "a", ids: ids.slice(0, 4), delivered: 40, dropped: {} }] });
+    await expect
+      .poll(() => store.said.findLast((message) => message.type === "ledger")?.sinks)
+      .toEqual([{ sink: "a", accepted: 50, delivered: 40, pending: 10, dropped: {} }]);
+    expect(rowsOf(file).map(({ id }) => id)).toEqual(ids.slice(4));
+  });
+
+  it("commits at once when much is waiting", async () => {
+    const store = startStore(optionsOf(newFile(), { commitDelayMs: 1e6, commitBytes: 100, ledgerIntervalMs: 1e6 }));
+    const { client } = newClient();
+    client.attach(store.post);
+    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.append(plainLayout(100), plainReadout(100, 0));
+    await poll(() => store.said.map(({ type }) => type)).toContain("committed");
+  });
+
+  it("commits what it has when asked to stop, and tells the last ledger", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { commitDelayMs: 1e6, ledgerIntervalMs: 1e6 }));
+    client.attach(store.post);
+    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.setSinks([A]);
+    client.append(layout, plainReadout(10, 7));
+    client.setSinks([A]);
+    store.post({ type: "stop" });
+    await poll(store.isClosed).toBe(true);
+    expect(store.said.slice(-2)).toEqual([
+      { type: "ledger", sinks: [{ sink: "a", accepted: 10, delivered: 0, pending: 10, dropped: {} }], bytes: expect.any(Number) },
+      { type: "stopped" },
+    ]);
+    expect(firstValues(rowsOf(file))).toEqual([7]);
+  });
+
+  it("goes on where it was: positions, ledger and batches of the life before", async () => {
+    const file = newFile();
+    for (const [life, expected] of [
+      [1, 10],
+      [2, 20],
+    ] as const) {
+      const { client, ledgers } = newClient();
+      const store = startStore(optionsOf(file, { run: `r${life}` }));
+      client.attach(store.post);
+      client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+      client.setSinks([A]);
+      client.append(layout, plainReadout(10, life));
+      await poll(() => store.said.some(({ type }) => type === "committed")).toBe(true);
+      store.post({ type: "stop" });
+      await poll(store.isClosed).toBe(true);
+      for (const message of store.said) if (message.type === "ledger") client.onMessage(message);
+      expect(ledgers.at(-1)).toEqual([{ sink: "a", accepted: expected, delivered: 0, pending: expected, dropped: {} }]);
+    }
+    expect(firstValues(rowsOf(file))).toEqual([1, 2]);
+  });
+
+  it("keeps values while the file takes none, says so once, and commits them afterwards", async () => {
+    const file = newFile();
+    const store = startStore(optionsOf(file));
+    const { client } = newClient();
+    client.attach(store.post);
+    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.setSinks([A]);
+    await poll(() => store.said.filter((message) => message.type === "ledger").at(-1)?.sinks.length).toBe(1);
+    const other = new Database(file);
+    other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    client.append(layout, plainReadout(10, 1));
+    await poll(store.alarms).toEqual([expect.stringMatching(/takes no values: no room/)]);
+    client.append(layout, plainReadout(10, 2));
+    other.exec("DROP TRIGGER refuse");
+    other.close();
+    await poll(() => store.said.find((message) => message.type === "committed")?.upTo).toBe(2);
+    expect(firstValues(rowsOf(file))).toEqual([1, 2]);
+    expect(store.alarms()[1]).toMatch(/takes values again, after \d+ s/);
+    expect(store.alarms()).toHaveLength(2);
+  });
+
+  it("sets a file aside that turns out damaged while it runs, and a new start takes what was unanswered", async () => {
+    const file = newFile();
+    const store = startStore(optionsOf(file));
+    const { client } = newClient();
+    client.attach(store.post);
+    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.setSinks([A]);
+    await poll(() => store.said.findLast((message) => message.type === "ledger")?.sinks.length).toBe(1);
+    const other = new Database(file);
+    other.unsafeMode();
+    other.pragma("writable_schema = ON");
+    other.exec("UPDATE sqlite_schema SET rootpage = 9999 WHERE name = 'batch'; PRAGMA schema_version = 1000");
+    other.close();
+    client.append(layout, plainReadout(10, 1));
+    await poll(store.isClosed).toBe(true);
+    expect(store.alarms()).toEqual([expect.stringMatching(/is damaged \(.*malformed.*\): it is kept as .+\.damaged-/)]);
+
+    const next = startStore(optionsOf(file));
+    client.attach(next.post);
+    await poll(() => next.said[0]).toMatchObject({ type: "ready", lastSeq: 0 });
+    for (const message of next.said) client.onMessage(message);
+    await poll(() => next.said.find((message) => message.type === "committed")?.upTo).toBe(1);
+    expect(firstValues(rowsOf(file))).toEqual([1]);
+  });
+
+  it("ends with an alarm where no file can be", async () => {
+    const file = newFile();
+    writeFileSync(file, "");
+    const store = startStore(optionsOf(join(file, "buffer.db")));
+    await poll(store.isClosed).toBe(true);
+    expect(store.alarms()).toEqual([expect.stringMatching(/cannot be opened: (ENOTDIR|EEXIST)/)]);
+  });
+});
+
+describe("store worker", () => {
+  it("loses nothing unanswered and stores nothing twice when it is killed again and again", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    client.setSinks([A]);
+    let next = 0;
+    const appending = setInterval(() => {
+      for (let i = 0; i < 5; i++) expect(client.append(layout, plainReadout(10, next++))).toBe(true);
+    }, 2);
+    undo.push(() => clearInterval(appending));
+    for (let round = 0; round < 4; round++) {
+      const worker = startWorker(file, client);
+      const before = client.unanswered().batches;
+      await expect.poll(() => client.unanswered().batches < before || next - client.unanswered().batches > before).toBe(true);
+      // While batches are on their way, committed and not yet answered, or waiting: whichever it is.
+      await worker.terminate();
+    }
+    clearInterval(appending);
+    const worker = startWorker(file, client);
+    expect(await client.close(10_000)).toBe(true);
+    worker.postMessage({ type: "stop" } satisfies ToStore);
+    await new Promise((resolve) => worker.once("exit", resolve));
+    expect(next).toBeGreaterThan(20);
+    expect(firstValues(rowsOf(file))).toEqual(Array.from({ length: next }, (_, i) => i % 65_536));
+  }, 40_000);
+});
