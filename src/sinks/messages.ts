@@ -5,9 +5,13 @@ import type { SinkReport, SourceReport } from "../model/report.ts";
 export interface SinkSpec {
   readonly uuid: string;
   readonly name: string | null;
+  /** The data sink's `type`; chooses the kind. */
+  readonly type: string;
   readonly details: unknown;
   readonly settings: unknown;
   readonly secrets: Readonly<Record<string, string>>;
+  /** A secret that is configured and cannot be had, in words: the sink then does not open (condition secret_missing). */
+  readonly missingSecret?: string;
   readonly publishIntervalUnit: "seconds" | "milliseconds";
 }
 

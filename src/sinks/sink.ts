@@ -27,6 +27,8 @@ export interface OpenInput<D, S> {
   readonly settings: S;
   /** By field name (`password`). Never logged. */
   readonly secrets: Readonly<Record<string, string>>;
+  /** Where this sink has left something for good (retained topics), over all its openings: kept by the delivery, written by the sink. */
+  readonly leftBehind: Set<string>;
 }
 
 /** Promises of the delivery: open is repeated with backoff; write follows a successful open and never exceeds `inFlight`. */
@@ -40,8 +42,10 @@ export interface SinkKind<D = unknown, S = unknown> {
   /** every: the whole history, at least once. latest: current values only, no backlog, nothing in the ledger. */
   readonly delivery: "every" | "latest";
   readonly takesExploration: boolean;
-  /** Readouts of one source within this many ms make one batch; 0: each by itself. */
+  /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
+  /** `host:port` or an address to listen on, for reports. */
+  endpoint(details: D): string;
   open(input: OpenInput<D, S>, ctx: Context): Promise<Sink>;
 }
 
@@ -49,10 +53,17 @@ export interface SinkKind<D = unknown, S = unknown> {
 export interface Sink {
   /** Writes under way at once; a hard bound. */
   readonly inFlight: number;
+  /** What an operator should know of this way out although it works. */
+  readonly warnings: readonly string[];
   /** Resolves once the far side holds the batch (or part of it was refused for ever). Throws ReasonError when the way out is lost. */
   write(batch: SinkBatch, ctx: Context): Promise<WriteResult>;
-  /** The sources as they are now: retained status and metadata where the protocol has them; what is no longer listed is cleared. */
+  /**
+   * The sources as they are now: retained status and metadata where the protocol has them; what is no longer listed is cleared.
+   * Calls do not overlap. Throws ReasonError when the way out is lost.
+   */
   describe?(sources: readonly SourceReport[], ctx: Context): Promise<void>;
+  /** The sink has been removed: clears all that it left behind. */
+  forget?(ctx: Context): Promise<void>;
   /** Settles when the way out is lost, with the ReasonError; never before open has returned. */
   readonly lost: Promise<Error>;
   /** Idempotent, bounded in time, never throws. */

@@ -1,0 +1,13 @@
+import type { AnySinkKind } from "./sink.ts";
+
+/** One line of the registry. `delivery` and `takesExploration` are the kind's own, said here so that the buffer need not load it. */
+export interface SinkEntry {
+  readonly delivery: AnySinkKind["delivery"];
+  readonly takesExploration: boolean;
+  kind(): Promise<{ readonly default: AnySinkKind }>;
+}
+
+/** Every kind of sink by `details.type`, loaded when the first of its kind is configured. */
+export const SINKS: Readonly<Record<string, SinkEntry>> = {
+  mqtt: { delivery: "every", takesExploration: false, kind: () => import("./mqtt/sink.ts") },
+};

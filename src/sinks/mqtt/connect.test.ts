@@ -1,0 +1,321 @@
+import type { Socket } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startBroker } from "../../../test/support/broker.ts";
+import { connack4, connack5, puback, type RawBroker, type RawPacket, startRawBroker, versionOf } from "../../../test/support/raw-broker.ts";
+import { silentLog } from "../../model/context.ts";
+import type { ReasonError } from "../../model/reason.ts";
+import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
+
+const CONNECT = 1;
+const PUBLISH = 3;
+const DISCONNECT = 14;
+
+let cleanups: (() => Promise<void>)[];
+beforeEach(() => {
+  cleanups = [];
+});
+afterEach(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+const raw = async (answer: (packet: RawPacket, socket: Socket) => void, keepsOpen = false): Promise<RawBroker> => {
+  const broker = await startRawBroker(answer, { keepsOpen });
+  cleanups.push(() => broker.stop());
+  return broker;
+};
+const options = (port: number, more: Partial<ConnectOptions> = {}): ConnectOptions => ({
+  host: "127.0.0.1",
+  port,
+  clientId: "test",
+  username: undefined,
+  password: undefined,
+  connectTimeoutMs: 2000,
+  publishTimeoutMs: 2000,
+  keepaliveS: 30,
+  window: 16,
+  will: { topic: "status", payload: "offline" },
+  ...more,
+});
+const open = async (port: number, more: Partial<ConnectOptions> = {}, signal = new AbortController().signal): Promise<Connection> => {
+  const connection = await connectMqtt(options(port, more), { signal, log: silentLog });
+  cleanups.push(() => connection.close());
+  return connection;
+};
+const failure = async (work: Promise<unknown>): Promise<ReasonError> => {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toHaveProperty("reason");
+  return error as ReasonError;
+};
+
+describe("the version", () => {
+  test("is MQTT 5 where the broker speaks it", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+    });
+    expect((await open(broker.port)).version).toBe(5);
+  });
+
+  test.each([
+    ["as 3.1.1 says it", connack4(1)],
+    ["as MQTT 5 says it", connack5(132)],
+  ])("is 3.1.1 where the broker refuses MQTT 5 %s", async (_how, refusal) => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(versionOf(packet) === 5 ? refusal : connack4(0));
+    });
+    expect((await open(broker.port)).version).toBe(4);
+    expect(broker.packets.filter((p) => p.type === CONNECT).map(versionOf)).toEqual([5, 4]);
+  });
+
+  test.each([
+    ["ends", (socket: Socket) => socket.end()],
+    ["resets", (socket: Socket) => socket.resetAndDestroy()],
+  ])("is 3.1.1 where the broker %s the connection on CONNECT", async (_how, cut) => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type !== CONNECT) return;
+      if (versionOf(packet) === 5) cut(socket);
+      else socket.write(connack4(0));
+    });
+    expect((await open(broker.port)).version).toBe(4);
+  });
+
+  test("is 3.1.1 with aedes", async () => {
+    const broker = await startBroker();
+    cleanups.push(() => broker.stop());
+    const connection = await open(broker.port);
+    expect(connection.version).toBe(4);
+    expect(await connection.publish("a/b", "hello", false)).toBeUndefined();
+    await expect.poll(() => broker.received).toContainEqual({ topic: "a/b", payload: "hello", retain: false });
+  });
+});
+
+describe("a connection that does not come about", () => {
+  test("refused by the kernel", async () => {
+    const broker = await startRawBroker(() => {});
+    await broker.stop();
+    expect((await failure(open(broker.port))).reason).toEqual({ type: "CONNECTION_REFUSED" });
+  });
+
+  test("of a name that does not exist", async () => {
+    expect((await failure(open(1883, { host: "no-such-host.invalid" }))).reason).toEqual({ type: "LOOKUP_ERROR" });
+  });
+
+  test("without an answer to CONNECT", async () => {
+    const broker = await raw(() => {});
+    const error = await failure(open(broker.port, { connectTimeoutMs: 100 }));
+    expect(error.reason).toEqual({ type: "TIMEOUT" });
+    expect(error.message).toContain("did not answer CONNECT within 100 ms");
+    await expect.poll(() => broker.sockets.every((socket) => socket.readableEnded || socket.destroyed)).toBe(true);
+  });
+
+  test("closed on CONNECT in both versions", async () => {
+    const broker = await raw((_packet, socket) => socket.end());
+    expect((await failure(open(broker.port))).reason).toEqual({ type: "CONNECTION_CLOSED" });
+  });
+
+  test.each([
+    ["bad user name or password", connack5(134), /Bad User Name or Password \(code 134\); set the username and password/],
+    ["not authorized", connack5(135), /Not authorized \(code 135\); give this user/],
+    ["not authorized in 3.1.1 words", connack4(5), /Not authorized \(code 5\)/],
+    ["no QoS 1", connack5(0, [0x24, 0]), /QoS not supported \(code 155\); allow QoS 1/],
+    ["an unknown code", connack5(250), /unknown reason \(code 250\)/],
+  ])("refused by the broker: %s", async (_what, answer, words) => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(answer);
+    });
+    const error = await failure(open(broker.port));
+    expect(error.reason).toEqual({ type: "UNKNOWN" });
+    expect(error.message).toMatch(words);
+  });
+
+  test("to something that is no broker", async () => {
+    const broker = await raw((_packet, socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    const error = await failure(open(broker.port));
+    expect(["UNKNOWN", "CONNECTION_CLOSED"]).toContain(error.reason.type);
+  });
+
+  test("given up by the caller", async () => {
+    const broker = await raw(() => {});
+    const stop = new AbortController();
+    const opening = failure(open(broker.port, {}, stop.signal));
+    await expect.poll(() => broker.packets.length).toBe(1);
+    stop.abort();
+    expect((await opening).reason).toEqual({ type: "CONNECTION_CLOSED" });
+    await expect.poll(() => broker.sockets.every((socket) => socket.readableEnded || socket.destroyed)).toBe(true);
+  });
+});
+
+describe("a publish", () => {
+  test("refused for ever by the broker resolves with its words", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(puback(packet, 135));
+    });
+    const connection = await open(broker.port);
+    expect(await connection.publish("a/b", "x", false)).toMatch(/refuses a publish to a\/b: Not authorized \(code 135\)/);
+  });
+
+  test("that nobody subscribes to (code 16) is delivered", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(puback(packet, 16));
+    });
+    expect(await (await open(broker.port)).publish("a", "x", false)).toBeUndefined();
+  });
+
+  test("above the quota is tried again over a new connection", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(puback(packet, 151));
+    });
+    const connection = await open(broker.port);
+    expect((await failure(connection.publish("a", "x", false))).message).toMatch(/Quota exceeded \(code 151\)/);
+    expect((await connection.lost).message).toMatch(/Quota/);
+  });
+
+  test("without an acknowledgement in time ends the connection, and with it all others", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+    });
+    const connection = await open(broker.port, { publishTimeoutMs: 100 });
+    const results = await Promise.all([failure(connection.publish("a", "1", false)), failure(connection.publish("a", "2", false))]);
+    for (const error of [...results, await connection.lost]) expect(error).toHaveProperty("reason", { type: "TIMEOUT" });
+    expect((await failure(connection.publish("a", "3", false))).reason).toEqual({ type: "TIMEOUT" });
+  });
+
+  test("waits its turn: never more under way than the broker's receive maximum", async () => {
+    const held: Buffer[] = [];
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0, [0x21, 0, 3]));
+      if (packet.type === PUBLISH) held.push(puback(packet));
+    });
+    const connection = await open(broker.port, { window: 16 });
+    expect(connection.window).toBe(3);
+    const all = Promise.all(Array.from({ length: 10 }, (_, i) => connection.publish("a", `${i}`, false)));
+    for (let acknowledged = 0; acknowledged < 10; acknowledged++) {
+      await expect.poll(() => broker.packets.filter((p) => p.type === PUBLISH).length).toBe(Math.min(10, acknowledged + 3));
+      expect(held.length).toBeLessThanOrEqual(3);
+      broker.sockets[0]?.write(held.shift() ?? "");
+    }
+    expect(await all).toHaveLength(10);
+    expect(broker.packets.filter((p) => p.type === PUBLISH).map((p) => p.body.toString("utf8").at(-1))).toEqual([..."0123456789"]);
+  });
+});
+
+describe("an open connection is lost", () => {
+  test.each([
+    ["by a FIN", (socket: Socket) => socket.end(), "CONNECTION_CLOSED", /closed the connection/],
+    ["by a reset", (socket: Socket) => socket.resetAndDestroy(), "CONNECTION_RESET", /ECONNRESET/],
+    [
+      "by DISCONNECT",
+      (socket: Socket) => socket.write(Buffer.from([0xe0, 2, 142, 0])),
+      "CONNECTION_CLOSED",
+      /Session taken over \(code 142\); another client/,
+    ],
+    [
+      "by bytes that are not MQTT",
+      (socket: Socket) => socket.write(Buffer.from([0x00, 0x00, 0xff, 0xff])),
+      "UNKNOWN",
+      /does not follow MQTT/,
+    ],
+    ["by a second CONNACK", (socket: Socket) => socket.write(connack5(0)), "UNKNOWN", /does not follow MQTT/],
+    [
+      "by a packet without end",
+      (socket: Socket) => socket.write(Buffer.concat([Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f]), Buffer.alloc(200_000)])),
+      "UNKNOWN",
+      /above 65536 bytes/,
+    ],
+  ])("%s", async (_how, act, type, words) => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+    });
+    const connection = await open(broker.port);
+    const publish = failure(connection.publish("a", "x", false));
+    await expect.poll(() => broker.packets.length).toBe(2);
+    const socket = broker.sockets[0];
+    if (socket) act(socket);
+    const reason = await connection.lost;
+    expect(reason.reason.type).toBe(type);
+    expect(reason.message).toMatch(words);
+    expect(await publish).toBe(reason);
+    await connection.close();
+  });
+
+  test("by silence: no answer to the ping", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+    });
+    const connection = await open(broker.port, { keepaliveS: 1 });
+    expect((await connection.lost).message).toMatch(/did not answer a ping/);
+  });
+});
+
+describe("close", () => {
+  test("says DISCONNECT, is idempotent, settles lost", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === DISCONNECT) socket.end();
+    });
+    const connection = await open(broker.port);
+    await Promise.all([connection.close(), connection.close()]);
+    await expect.poll(() => broker.packets.at(-1)?.type).toBe(DISCONNECT);
+    expect((await connection.lost).reason).toEqual({ type: "CONNECTION_CLOSED" });
+  });
+
+  test("is bounded when the broker never closes its side", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+    }, true);
+    await (await open(broker.port)).close();
+    expect(broker.sockets.map((socket) => socket.writable)).toEqual([true]);
+  });
+
+  test("with publishes under way throws them", async () => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+    });
+    const connection = await open(broker.port);
+    const publish = failure(connection.publish("a", "x", false));
+    await expect.poll(() => broker.packets.length).toBe(2);
+    await connection.close();
+    expect((await publish).reason).toEqual({ type: "CONNECTION_CLOSED" });
+  });
+
+  test("what arrives with and after the end of a session ends nothing else (mqtt 5.16.0: uncaught TypeError)", async () => {
+    const qos2 = [0x34, 8, 0, 1, 0x61, 0, 10, 0, 0x78, 0x78];
+    const release = [0x62, 2, 0, 10];
+    const acknowledged = [0x40, 2, 0, 1];
+    const ended = [0xe0, 2, 142, 0];
+    const rest = Array.from({ length: 200 }, () => [...qos2, ...release, ...acknowledged]).flat();
+    let answers = false;
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT && answers) socket.write(connack5(0));
+    }, true);
+    const thrown: unknown[] = [];
+    const take = (error: unknown) => thrown.push(error);
+    process.on("uncaughtException", take);
+    try {
+      const stop = new AbortController();
+      const givenUp = failure(open(broker.port, {}, stop.signal));
+      await expect.poll(() => broker.packets.length).toBe(1);
+      stop.abort();
+      await givenUp;
+      broker.sockets[0]?.write(Buffer.from([...connack5(0), ...rest]));
+      answers = true;
+      const ending = await open(broker.port);
+      broker.sockets[1]?.write(Buffer.from([...ended, ...rest]));
+      expect((await ending.lost).message).toMatch(/Session taken over/);
+      const closing = await open(broker.port);
+      const closed = closing.close();
+      broker.sockets[2]?.write(Buffer.from([...rest, 0, 0, 0xff, 0xff]));
+      await closed;
+      for (const socket of broker.sockets) socket.destroy();
+      await expect.poll(() => broker.sockets.map((socket) => socket.closed)).toEqual([true, true, true]);
+    } finally {
+      process.off("uncaughtException", take);
+    }
+    expect(thrown).toEqual([]);
+  });
+});

@@ -1,0 +1,270 @@
+import type { Socket } from "node:net";
+import { ErrorWithReasonCode, type IConnackPacket, MqttClient, ReasonCodes, Store } from "mqtt";
+import type { Context } from "../../model/context.ts";
+import { messageOf, toReasonError } from "../../model/failure.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { connectRefused, isPassing, isVersionRefusal, refusalText } from "./refusal.ts";
+import { dial, withDeadline } from "./socket.ts";
+
+export interface ConnectOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly clientId: string;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly connectTimeoutMs: number;
+  /** From sending a publish to its PUBACK; after it the connection is thrown away. */
+  readonly publishTimeoutMs: number;
+  /** Whole seconds, 1..65535. */
+  readonly keepaliveS: number;
+  /** Publishes under way at once; the broker's receive maximum may be lower and wins. */
+  readonly window: number;
+  readonly will: { readonly topic: string; readonly payload: string };
+}
+
+export interface Connection {
+  readonly version: 4 | 5;
+  /** Publishes under way at once; further ones wait their turn. */
+  readonly window: number;
+  /** What the broker takes, or what MQTT allows. */
+  readonly maxPacketBytes: number;
+  readonly canRetain: boolean;
+  /** Settles once, also by close(). */
+  readonly lost: Promise<ReasonError>;
+  /** QoS 1. Resolves on PUBACK: with nothing when the broker has it, with the broker's words when it refuses it for ever. Throws ReasonError when the connection is lost. */
+  publish(topic: string, payload: string, retain: boolean): Promise<string | undefined>;
+  /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
+  close(): Promise<void>;
+}
+
+/** MQTT 5.0, 2.1.4: a remaining length has four bytes of seven bits. */
+const MAX_PACKET_BYTES = 268_435_455;
+/** Nothing is subscribed to: a broker's packets to us are small. */
+const MAX_INCOMING_BYTES = 65_536;
+const CLOSE_TIMEOUT_MS = 1000;
+
+/**
+ * Connects with MQTT 5, and with 3.1.1 where the broker refuses that version or closes on it.
+ * Throws ReasonError; nothing is left open then.
+ */
+export async function connectMqtt(options: ConnectOptions, ctx: Context): Promise<Connection> {
+  try {
+    return await attempt(options, 5, ctx);
+  } catch (error) {
+    if (!(error instanceof OtherVersionError)) throw error;
+    ctx.log.debug({ endpoint: endpointOf(options), err: error }, "the broker does not take MQTT 5; trying 3.1.1");
+    return await attempt(options, 4, ctx);
+  }
+}
+
+/** The broker's answer to CONNECT allows that it speaks another version only. */
+class OtherVersionError extends Error {}
+
+const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`;
+
+async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
+  const { connectTimeoutMs } = options;
+  const endpoint = endpointOf(options);
+  const socket = await dial({ host: options.host, port: options.port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs }, ctx.signal);
+  const client = createClient(socket, options, version);
+  try {
+    const connack = await withDeadline(connackOf(client, socket, version, endpoint), connectTimeoutMs, ctx.signal, () => {
+      return new ReasonError("TIMEOUT", `the broker ${endpoint} did not answer CONNECT within ${connectTimeoutMs} ms`);
+    });
+    return establish(client, socket, connack, version, options);
+  } catch (error) {
+    discard(client, socket);
+    if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
+    throw error;
+  }
+}
+
+function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5): MqttClient {
+  return new MqttClient(() => socket, {
+    protocolId: "MQTT",
+    protocolVersion: version,
+    clientId: options.clientId,
+    clean: true,
+    keepalive: options.keepaliveS,
+    timerVariant: "native",
+    reconnectPeriod: 0,
+    connectTimeout: options.connectTimeoutMs * 2,
+    resubscribe: false,
+    queueQoSZero: false,
+    // A default store forgets itself on end(), and a packet after that is an uncaught TypeError (mqtt 5.16.0).
+    outgoingStore: new Store({ clean: false }),
+    incomingStore: new Store({ clean: false }),
+    ...(options.username !== undefined && { username: options.username }),
+    ...(options.password !== undefined && { password: options.password }),
+    ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
+    will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: true },
+    log: () => {},
+  });
+}
+
+function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, endpoint: string): Promise<IConnackPacket> {
+  return new Promise((done, fail) => {
+    const closed = (error: Error | undefined) => {
+      const reason = error
+        ? toReasonError(error)
+        : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT`);
+      fail(version === 5 ? wrapped(reason) : reason);
+    };
+    client.once("connect", done);
+    client.on("error", (error) => {
+      if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
+      const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code);
+      fail(version === 5 && isVersionRefusal(error.code) ? wrapped(refused) : refused);
+    });
+    socket.once("end", () => closed(undefined));
+    socket.once("close", () => closed(undefined));
+  });
+}
+
+const wrapped = (reason: ReasonError): ReasonError =>
+  new ReasonError(reason.reason, reason.message, { cause: new OtherVersionError(reason.message, { cause: reason }) });
+
+/** Nothing that arrives from now on reaches the library, and no error of the socket is without a listener. */
+function silence(client: MqttClient, socket: Socket): void {
+  socket.unpipe();
+  socket.on("error", () => {});
+  client.on("error", () => {});
+  socket.resume();
+}
+
+function discard(client: MqttClient, socket: Socket): void {
+  silence(client, socket);
+  client.end(true);
+  socket.destroy();
+}
+
+function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, version: 4 | 5, options: ConnectOptions): Connection {
+  const endpoint = endpointOf(options);
+  const granted = version === 5 ? connack.properties : undefined;
+  const window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
+  const rejects = new Set<(reason: ReasonError) => void>();
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  let failure: ReasonError | undefined;
+  let settleLost: (reason: ReasonError) => void = () => {};
+  const lost = new Promise<ReasonError>((done) => {
+    settleLost = done;
+  });
+
+  const fail = (reason: ReasonError): void => {
+    if (failure) return;
+    failure = reason;
+    discard(client, socket);
+    for (const reject of rejects) reject(reason);
+    rejects.clear();
+    for (const go of waiting.splice(0)) go();
+    settleLost(reason);
+  };
+
+  if (granted?.maximumQoS === 0) {
+    const refused = connectRefused(endpoint, ReasonCodes[155], 155);
+    fail(refused);
+    throw refused;
+  }
+
+  let incomingBytes = 0;
+  socket.on("data", (chunk: Buffer) => {
+    incomingBytes += chunk.length;
+    if (incomingBytes > MAX_INCOMING_BYTES)
+      fail(violation(`the broker ${endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes that nobody asked for`));
+  });
+  client.on("packetreceive", () => {
+    incomingBytes = 0;
+  });
+  client.on("disconnect", ({ reasonCode }) => {
+    const code = reasonCode ?? 0;
+    fail(
+      new ReasonError(
+        "CONNECTION_CLOSED",
+        `the broker ${endpoint} ended the session: ${refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code)}`,
+      ),
+    );
+  });
+  client.on("error", (error) => fail(reasonOfClient(error, endpoint)));
+  const closed = () => fail(new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection`));
+  socket.on("end", closed);
+  socket.on("close", closed);
+
+  const send = (topic: string, payload: string, retain: boolean): Promise<string | undefined> =>
+    new Promise((done, reject) => {
+      const settle = (act: () => void): void => {
+        clearTimeout(timer);
+        rejects.delete(give);
+        act();
+      };
+      const give = (reason: ReasonError): void => settle(() => reject(reason));
+      const timer = setTimeout(() => {
+        fail(new ReasonError("TIMEOUT", `the broker ${endpoint} did not acknowledge a publish within ${options.publishTimeoutMs} ms`));
+      }, options.publishTimeoutMs);
+      rejects.add(give);
+      client.publish(topic, payload, { qos: 1, retain }, (error) => {
+        if (failure) return;
+        if (!error) return settle(() => done(undefined));
+        const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
+        if (code === undefined) return fail(reasonOfClient(error, endpoint));
+        const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
+        if (isPassing(code)) return fail(new ReasonError("UNKNOWN", `the broker ${endpoint} does not take a publish now: ${text}`));
+        settle(() => done(`the broker refuses a publish to ${topic}: ${text}`));
+      });
+    });
+
+  let closing: Promise<void> | undefined;
+  return {
+    version,
+    window,
+    maxPacketBytes: granted?.maximumPacketSize ?? MAX_PACKET_BYTES,
+    canRetain: granted?.retainAvailable !== false,
+    lost,
+    async publish(topic, payload, retain) {
+      if (underWay < window) underWay++;
+      else await new Promise<void>((go) => waiting.push(go));
+      try {
+        if (failure) throw failure;
+        return await send(topic, payload, retain);
+      } finally {
+        // The place goes to the next in line, or is free.
+        const next = waiting.shift();
+        if (next) next();
+        else underWay--;
+      }
+    },
+    close() {
+      closing ??= disconnect();
+      return closing;
+    },
+  };
+
+  async function disconnect(): Promise<void> {
+    const gone = new Promise<void>((done) => {
+      if (socket.closed) done();
+      else socket.once("close", () => done());
+    });
+    const idle = underWay === 0 && failure === undefined;
+    if (idle) {
+      failure = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
+      silence(client, socket);
+      client.end(false);
+      settleLost(failure);
+      const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);
+      await gone;
+      clearTimeout(timer);
+      return;
+    }
+    fail(new ReasonError("CONNECTION_CLOSED", "closed by the collector"));
+    await gone;
+  }
+}
+
+const violation = (message: string): ReasonError => new ReasonError("UNKNOWN", message, { condition: "protocol_violation" });
+
+function reasonOfClient(error: unknown, endpoint: string): ReasonError {
+  if (messageOf(error) === "Keepalive timeout")
+    return new ReasonError("TIMEOUT", `the broker ${endpoint} did not answer a ping`, { cause: error });
+  const known = toReasonError(error);
+  return known.condition === "internal_error" ? violation(`the broker ${endpoint} does not follow MQTT: ${known.message}`) : known;
+}

@@ -1,0 +1,38 @@
+import { ReasonError } from "../../model/reason.ts";
+
+/** MQTT 3.1.1, 3.2.2.3 (1–5) and MQTT 5.0, 3.2.2.2 and 3.4.2.1: what a person can do about a refusal. */
+const NEXT_STEP: Readonly<Record<number, string>> = {
+  2: "choose another client_id",
+  3: "the broker is not ready; it is tried again",
+  4: "set the username and password of this sink",
+  5: "give this user the right to connect in the broker's configuration, or set the username and password of this sink",
+  133: "choose another client_id",
+  134: "set the username and password of this sink",
+  135: "give this user or client_id the right in the broker's configuration, or set the username and password of this sink",
+  136: "the broker is not ready; it is tried again",
+  137: "the broker is overloaded; it is tried again",
+  138: "the broker has banned this client; ask its administrator",
+  142: "another client uses the same client_id; give each its own",
+  144: "choose another topic",
+  149: "raise the broker's limit of a packet, or lower publish_interval",
+  151: "raise the broker's quota for this client; it is tried again",
+  154: "allow retained messages on the broker: status and last will need them",
+  155: "allow QoS 1 on the broker",
+};
+
+/** Refusals that pass: the message is kept and tried again over a new connection. 145 packet identifier in use, 151 quota exceeded. */
+const PASSING = new Set([145, 151]);
+
+export const isPassing = (code: number): boolean => PASSING.has(code);
+
+/** The broker's words, its code and the next step. */
+export function refusalText(words: string | undefined, code: number): string {
+  const step = NEXT_STEP[code];
+  return `${words === undefined || words === "" ? "unknown reason" : words} (code ${code})${step === undefined ? "" : `; ${step}`}`;
+}
+
+export const connectRefused = (endpoint: string, words: string | undefined, code: number): ReasonError =>
+  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code)}`);
+
+/** MQTT 3.1.1 says 1, MQTT 5.0 says 132: the broker does not speak this version. */
+export const isVersionRefusal = (code: number): boolean => code === 1 || code === 132;

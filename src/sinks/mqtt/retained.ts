@@ -1,0 +1,57 @@
+import type { SourceReport } from "../../model/report.ts";
+import { formatDataType } from "../../model/value.ts";
+import { sourceMetaTopic, sourceStatusTopic, type TopicPlan } from "./topics.ts";
+
+/** What should stand at one retained topic. */
+export interface Retained {
+  readonly payload: string;
+  /** Same key: nothing has changed but what moves by itself (the last readout, the next try). */
+  readonly key: string;
+}
+
+/** Retained status and metadata by topic. Pure. */
+export function retainedOf(plan: TopicPlan, sources: readonly SourceReport[]): Map<string, Retained> {
+  const wanted = new Map<string, Retained>();
+  for (const source of sources) {
+    wanted.set(sourceStatusTopic(plan, source.name), statusOf(source));
+    const meta = metaOf(source);
+    if (meta !== undefined) wanted.set(sourceMetaTopic(plan, source.name), { payload: meta, key: meta });
+  }
+  return wanted;
+}
+
+function statusOf({ uuid, name, status, since, error, nextRetryAt, intervalMs }: SourceReport): Retained {
+  const { state } = status;
+  const lasting = {
+    v: 1,
+    source: name,
+    source_id: uuid,
+    state: state.type,
+    since,
+    reason: state.type === "ERROR" ? state.reason : null,
+    error_at: state.type === "ERROR" ? state.error_at : null,
+    condition: error?.condition ?? null,
+    detail: error?.detail ?? null,
+    configured_variables: status.configured_variables,
+    readout_interval_ms: intervalMs,
+  };
+  return {
+    key: JSON.stringify(lasting),
+    payload: JSON.stringify({ ...lasting, next_retry_at: nextRetryAt, last_readout_at: status.last_readout_at }),
+  };
+}
+
+function metaOf({ uuid, name, type, layout }: SourceReport): string | undefined {
+  if (!layout) return undefined;
+  const variables = layout.variables
+    .filter((variable) => !variable.exploration)
+    .map((variable) => ({
+      uuid: variable.uuid,
+      name: variable.name,
+      type: formatDataType(variable.type),
+      unit: variable.unit,
+      address: variable.address,
+      comment: variable.comment,
+    }));
+  return JSON.stringify({ v: 1, source: name, source_id: uuid, type, variables });
+}

@@ -1,0 +1,200 @@
+import { z } from "zod";
+import type { Context } from "../../model/context.ts";
+import { parseDuration } from "../../model/duration.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { defaultClientId, defaultPublishInterval, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { type Connection, connectMqtt } from "./connect.ts";
+import { type Message, writeBatch, writeEach } from "./message.ts";
+import { type Retained, retainedOf } from "./retained.ts";
+import { collectorStatusTopic, dataTopic, parseTopic, type TopicPlan } from "./topics.ts";
+
+const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
+  z
+    .string()
+    .refine((text) => {
+      const ms = parseDuration(text);
+      return ms !== undefined && ms >= minMs && ms <= maxMs;
+    }, `expected a duration such as 10s or 500ms, ${range}`)
+    .default(fallback)
+    .transform((text) => parseDuration(text) ?? minMs);
+
+const settings = z.strictObject({
+  username: z.string().min(1).optional().describe("User name at the broker"),
+  password_file: z.string().min(1).optional().describe("File that holds the password at the broker, one line"),
+  connect_timeout: duration("5s", 1, 60_000, "at most 1min").describe(
+    "Deadline of the name look-up, of the TCP connect and of the broker's answer, each",
+  ),
+  publish_timeout: duration("10s", 1, 600_000, "at most 10min").describe(
+    "Deadline of one publish; a broker that has not acknowledged it by then is connected to anew",
+  ),
+  keepalive: duration("30s", 1000, 65_535_000, "from 1s to 65535s").describe("A ping is sent after this time without another packet"),
+  in_flight: z
+    .int()
+    .min(1)
+    .max(64)
+    .default(16)
+    .describe("Publishes under way at once, 1 to 64; the broker's receive maximum wins where it is lower"),
+  int64: z
+    .enum(["number", "string"])
+    .default("number")
+    .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
+});
+
+export type MqttSettings = z.infer<typeof settings>;
+
+/** Larger payloads are split between their readouts: brokers with a limit of their own seldom have a lower one. */
+const SPLIT_BYTES = 131_072;
+/** Fixed header, packet identifier and properties of a PUBLISH, generously (MQTT 5.0, 3.3). */
+const PUBLISH_OVERHEAD_BYTES = 32;
+/** What moves by itself in a status (last readout, next try) is published at most this often. */
+const REFRESH_MS = 10_000;
+const OFFLINE_TIMEOUT_MS = 500;
+
+const ONLINE = '{"state":"online"}';
+const OFFLINE = '{"state":"offline"}';
+
+export default defineSink<MqttDetails, MqttSettings>({
+  type: "mqtt",
+  title: "MQTT 5 and 3.1.1",
+  details: SINK_DETAILS.mqtt.read,
+  settings,
+  delivery: "every",
+  takesExploration: false,
+  endpoint: ({ host, port }) => `${host}:${port}`,
+  publishIntervalMs({ publish_interval }, unit) {
+    const value = publish_interval ?? defaultPublishInterval(unit);
+    if (value <= 0)
+      throw new ReasonError("UNKNOWN", `publish_interval is ${value}; it must be a whole number of ${unit} above zero`, {
+        condition: "interval_invalid",
+      });
+    return unit === "seconds" ? value * 1000 : value;
+  },
+  async open(input, ctx) {
+    const plan = parseTopic(input.details.topic);
+    const connection = await connectMqtt(connectOptions(input, plan), ctx);
+    try {
+      if (connection.canRetain) {
+        input.leftBehind.add(collectorStatusTopic(plan));
+        await connection.publish(collectorStatusTopic(plan), ONLINE, true);
+      }
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+    return openSink(connection, plan, input);
+  },
+});
+
+function connectOptions({ uuid, name, details, settings: local, secrets }: OpenInput<MqttDetails, MqttSettings>, plan: TopicPlan) {
+  const password = secrets["password"];
+  if (local.password_file !== undefined && password === undefined)
+    throw new ReasonError(
+      "UNKNOWN",
+      `sinks.${name ?? uuid}.password_file: the password could not be read from this file; make it readable for the collector`,
+      {
+        condition: "secret_missing",
+      },
+    );
+  return {
+    host: details.host,
+    port: details.port,
+    clientId: details.client_id ?? defaultClientId(uuid),
+    username: local.username,
+    password,
+    connectTimeoutMs: local.connect_timeout,
+    publishTimeoutMs: local.publish_timeout,
+    keepaliveS: Math.round(local.keepalive / 1000),
+    window: local.in_flight,
+    will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
+  };
+}
+
+function openSink(connection: Connection, plan: TopicPlan, { settings: local, leftBehind }: OpenInput<MqttDetails, MqttSettings>): Sink {
+  const published = new Map<string, Retained & { readonly atMs: number }>();
+  const messageOptions = (topicBytes: number) => {
+    const maxBytes = connection.maxPacketBytes - topicBytes - PUBLISH_OVERHEAD_BYTES;
+    return { int64: local.int64, maxBytes, splitBytes: Math.min(SPLIT_BYTES, maxBytes) };
+  };
+
+  async function* messagesOf(batch: SinkBatch, count: (tooLarge: number) => void): AsyncGenerator<Message & { readonly topic: string }> {
+    const { source, variables } = batch.layout;
+    if (!plan.perVariable) {
+      const topic = dataTopic(plan, source.name, "");
+      const { messages, tooLarge } = writeBatch(batch, messageOptions(Buffer.byteLength(topic)));
+      count(tooLarge);
+      for (const message of messages) yield { ...message, topic };
+      return;
+    }
+    const topics = variables.map((variable) => dataTopic(plan, source.name, variable.name));
+    const topicBytes = topics.reduce((most, topic) => Math.max(most, Buffer.byteLength(topic)), 0);
+    for (const message of writeEach(batch, messageOptions(topicBytes)))
+      if (message.fits) yield { ...message, topic: topics[message.place] ?? "" };
+      else count(message.values);
+  }
+
+  async function write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
+    let refused = 0;
+    let detail: string | undefined;
+    const messages = messagesOf(batch, (tooLarge) => {
+      if (tooLarge === 0) return;
+      refused += tooLarge;
+      detail ??= `a readout of ${batch.layout.source.name} is larger than the ${connection.maxPacketBytes} bytes that the broker takes; read fewer variables in one data source`;
+    });
+    const lane = async (): Promise<void> => {
+      for await (const { topic, payload, values } of messages) {
+        if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
+        const refusal = await connection.publish(topic, payload, false);
+        if (refusal === undefined) continue;
+        refused += values;
+        detail ??= refusal;
+      }
+    };
+    await Promise.all(Array.from({ length: plan.perVariable ? connection.window : 1 }, lane));
+    return { refused, ...(detail !== undefined && { detail }) };
+  }
+
+  const clear = async (topic: string): Promise<void> => {
+    await connection.publish(topic, "", true);
+    published.delete(topic);
+    leftBehind.delete(topic);
+  };
+
+  return {
+    inFlight: connection.window,
+    warnings: warningsOf(connection),
+    lost: connection.lost,
+    write,
+    async describe(sources) {
+      if (!connection.canRetain) return;
+      const wanted = retainedOf(plan, sources);
+      const own = collectorStatusTopic(plan);
+      for (const topic of leftBehind) if (topic !== own && !wanted.has(topic)) await clear(topic);
+      for (const [topic, retained] of wanted) {
+        const before = published.get(topic);
+        const atMs = performance.now();
+        if (before && before.key === retained.key && (before.payload === retained.payload || atMs - before.atMs < REFRESH_MS)) continue;
+        leftBehind.add(topic);
+        await connection.publish(topic, retained.payload, true);
+        published.set(topic, { ...retained, atMs });
+      }
+    },
+    async forget() {
+      for (const topic of leftBehind) await clear(topic);
+    },
+    async close() {
+      if (connection.canRetain && leftBehind.has(collectorStatusTopic(plan))) {
+        const late = new Promise<void>((done) => setTimeout(done, OFFLINE_TIMEOUT_MS).unref());
+        await Promise.race([connection.publish(collectorStatusTopic(plan), OFFLINE, true).catch(() => {}), late]);
+      }
+      await connection.close();
+    },
+  };
+}
+
+function warningsOf({ version, canRetain }: Connection): readonly string[] {
+  return [
+    ...(version === 4 ? ["the broker speaks MQTT 3.1.1: it does not say when it drops a publish for missing rights"] : []),
+    ...(canRetain ? [] : ["the broker keeps no retained messages: there is no status and no metadata"]),
+  ];
+}

@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { Aedes } from "aedes";
+
+export interface Received {
+  readonly topic: string;
+  readonly payload: string;
+  readonly retain: boolean;
+}
+
+/** A real MQTT 3.1.1 broker (aedes) on 127.0.0.1, and what was published to it. */
+export interface TestBroker {
+  readonly port: number;
+  /** In order of arrival; a new broker on the same port begins anew. */
+  readonly received: readonly Received[];
+  /** What a late subscriber would get. */
+  readonly retained: ReadonlyMap<string, string>;
+  /** Connections accepted so far. */
+  readonly connections: () => number;
+  /** While true publishes are neither taken nor acknowledged. */
+  hold(on: boolean): void;
+  /** Publishes that wait for hold(false). */
+  readonly held: () => number;
+  /** Cuts every connection. */
+  drop(): void;
+  stop(): Promise<void>;
+}
+
+export interface BrokerOptions {
+  /** 0: a free one. */
+  readonly port?: number;
+  /** Who may connect; absent: all. */
+  readonly user?: { readonly name: string; readonly password: string };
+}
+
+export async function startBroker({ port = 0, user }: BrokerOptions = {}): Promise<TestBroker> {
+  const received: Received[] = [];
+  const retained = new Map<string, string>();
+  const sockets = new Set<Socket>();
+  const waiting: (() => void)[] = [];
+  let connections = 0;
+  let holding = false;
+  const aedes = await Aedes.createBroker({
+    authenticate: (_client, name, password, done) => done(null, !user || (name === user.name && password?.toString() === user.password)),
+    authorizePublish: (_client, _packet, done) => {
+      if (holding) waiting.push(() => done(null));
+      else done(null);
+    },
+  });
+  aedes.on("publish", ({ topic, payload, retain }) => {
+    if (topic.startsWith("$")) return;
+    received.push({ topic, payload: payload.toString(), retain });
+    if (retain && payload.length > 0) retained.set(topic, payload.toString());
+    else if (retain) retained.delete(topic);
+  });
+  aedes.on("clientError", () => {});
+  aedes.on("connectionError", () => {});
+  const server = createServer((socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.once("close", () => sockets.delete(socket));
+    aedes.handle(socket);
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const drop = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: address !== null && typeof address === "object" ? address.port : 0,
+    received,
+    retained,
+    connections: () => connections,
+    hold(on) {
+      holding = on;
+      if (!on) for (const go of waiting.splice(0)) go();
+    },
+    held: () => waiting.length,
+    drop,
+    async stop() {
+      const closed = once(server, "close");
+      server.close();
+      drop();
+      await closed;
+      await new Promise<void>((done) => aedes.close(() => done()));
+    },
+  };
+}
