@@ -5,6 +5,7 @@ import { readoutStatusSchema } from "./status.ts";
 import { uuidSchema } from "./uuid.ts";
 
 const MAX_SINK_NAME = 200;
+const SINK_NAME = "Human-readable name, unique per collector";
 
 const uuid = uuidSchema.describe("Identifier of the data source");
 const sinkUuid = uuidSchema.describe("Identifier of the data sink");
@@ -43,8 +44,8 @@ export const dataSourceSchema = z.object({ ...base, details: anyDetails.default(
 /** A data source as the API answers it, with every field of API-V2, 2.1, and no other. */
 export const dataSourceResponseSchema = z.strictObject({
   ...base,
-  readout_status: readoutStatusSchema,
-  capabilities: capabilitiesSchema,
+  readout_status: readoutStatusSchema.describe("How the last readout went"),
+  capabilities: capabilitiesSchema.describe("What the data source can do"),
   last_readout_at: z.iso
     .datetime({ offset: true })
     .nullable()
@@ -86,12 +87,12 @@ const sinkName = z
   .string()
   .refine((text) => text !== "" && [...text].length <= MAX_SINK_NAME, `expected 1 to ${MAX_SINK_NAME} characters`)
   .meta({ minLength: 1, maxLength: MAX_SINK_NAME })
-  .describe("Human-readable name, unique per collector");
+  .describe(SINK_NAME);
 
 /** A data sink as the collector takes it from the API (API-V2, 2.5). As with data sources, `details` are left as they came. */
 export const dataSinkSchema = z.object({
   uuid: sinkUuid,
-  name: z.string().nullable().default(null).describe("Human-readable name, unique per collector"),
+  name: z.string().nullable().default(null).describe(SINK_NAME),
   collector: publisher,
   type: z.string().describe("Type of the data sink"),
   details: anyDetails.default(null),
@@ -100,7 +101,7 @@ export const dataSinkSchema = z.object({
 /** A data sink as the API answers it, with every field of API-V2, 2.5, and no other. */
 export const dataSinkResponseSchema = z.strictObject({
   uuid: sinkUuid,
-  name: sinkName.nullable(),
+  name: sinkName.nullable().describe(SINK_NAME),
   collector: publisher,
   type: z.enum(SINK_TYPES).describe("Type of the data sink; equals details.type"),
   details: sinkDetailsReadSchema.describe("Connection and publishing properties"),
@@ -108,7 +109,7 @@ export const dataSinkResponseSchema = z.strictObject({
 
 /** API-V2, 4.2. Unknown fields are errors. */
 export const dataSinkCreateSchema = z.strictObject({
-  name: sinkName.nullable().default(null),
+  name: sinkName.nullable().default(null).describe(SINK_NAME),
   collector: publisher,
   details: sinkDetailsCreateSchema.describe("Connection and publishing properties"),
 });
@@ -156,8 +157,8 @@ export const validationErrorSchema = z.strictObject({
 export const readoutStatusReportSchema = z.array(
   z.strictObject({
     data_source: uuidSchema.describe("The data source"),
-    readout_status: readoutStatusSchema,
-    capabilities: z.exactOptional(capabilitiesSchema),
+    readout_status: readoutStatusSchema.describe("How the last readout went"),
+    capabilities: z.exactOptional(capabilitiesSchema).describe("What the data source can do; absent: unchanged"),
   }),
 );
 
