@@ -1,4 +1,4 @@
-/** The known word that is closest to a mistyped one; undefined where none is close (more than a third of it differs). Pure. */
+/** The known word that is closest to a mistyped or unfinished one; undefined where none is close (more than a third of it differs). Pure. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const plain = normal(word);
   let best: string | undefined;
@@ -10,7 +10,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
       bestDistance = d;
     }
   }
-  return best;
+  return best ?? (plain.length < 3 ? undefined : known.find((candidate) => normal(candidate).startsWith(plain)));
 }
 
 const normal = (word: string): string => word.slice(0, 100).toLowerCase().replace(/[-\s]/g, "_");

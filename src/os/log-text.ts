@@ -22,7 +22,9 @@ const PRIORITY: Readonly<Record<LogLevel, number>> = { error: 3, warn: 4, info: 
 const COLOUR = { error: "red", warn: "yellow", info: "green", debug: "gray" } as const;
 
 /** Fields with a place of their own in the line; everything else follows as key=value. */
-const PLACED = new Set(["level", "time", "msg", "source", "sink", "type", "endpoint", "reason", "since", "nextRetryAt", "nextStep", "err"]);
+const PLACED = ["level", "time", "msg", "source", "sink", "type", "endpoint", "nextRetryAt", "nextStep", "detail", "err"];
+/** These say how things stand now, which an info or debug line does not: there they are fields like others. */
+const STATE = ["reason", "condition", "since"];
 
 /**
  * One event as one line for people, without its line end:
@@ -63,8 +65,12 @@ function subjectOf(record: LogRecord): string {
   return place === "" ? name : `${name} (${place})`;
 }
 
+const isTrouble = ({ level }: LogRecord): boolean => level === "warn" || level === "error";
+
 function stateOf(record: LogRecord): string {
-  const reason = reasonWords(record["reason"]);
+  if (!isTrouble(record)) return "";
+  const condition = wordOf(record["condition"]);
+  const reason = [reasonWords(record["reason"]), condition && `(${condition})`].filter((part) => part).join(" ");
   const since = wordOf(record["since"]);
   return [reason, since && `since ${clockTime(since, record.time)}`].filter((part) => part).join(" ");
 }
@@ -80,10 +86,15 @@ function reasonWords(reason: unknown): string | undefined {
 }
 
 function sentencesOf(record: LogRecord): string {
+  const name = wordOf(record["source"]) ?? wordOf(record["sink"]);
+  // The subject stands in front already.
+  const msg = name !== undefined && record.msg.startsWith(`${name}: `) ? record.msg.slice(name.length + 2) : record.msg;
+  const detail = wordOf(record["detail"]);
   const err = record["err"] === undefined ? undefined : errorWords(record["err"]);
   const nextRetryAt = wordOf(record["nextRetryAt"]);
   const nextStep = wordOf(record["nextStep"]);
-  const first = err === undefined || record.msg.includes(err) ? record.msg : `${record.msg.replace(/\.$/, "")}: ${err}`;
+  const said = [detail, err].filter((part) => part !== undefined && part !== "" && !msg.includes(part));
+  const first = said.length === 0 ? msg : `${msg.replace(/[.:]$/, "")}: ${said.join("; ")}`;
   const more = [nextRetryAt && `Next try ${clockTime(nextRetryAt, record.time)}.`, nextStep && `Next step: ${nextStep}`].filter(
     (part) => part,
   );
@@ -103,9 +114,10 @@ function errorWords(err: unknown): string {
 }
 
 function restOf(record: LogRecord): string {
+  const placed = isTrouble(record) ? [...PLACED, ...STATE] : PLACED;
   return Object.entries(record)
-    .filter(([name, value]) => !PLACED.has(name) && value !== undefined)
-    .map(([name, value]) => ` ${name}=${quoted(value)}`)
+    .filter(([name, value]) => !placed.includes(name) && value !== undefined)
+    .map(([name, value]) => ` ${name}=${quoted(name === "reason" ? reasonWords(value) : value)}`)
     .join("");
 }
 

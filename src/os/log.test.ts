@@ -45,6 +45,19 @@ describe("text", () => {
     );
   });
 
+  test("says a condition and a detail, and the subject once", () => {
+    const fields = { source: "press-1", reason: "UNKNOWN", condition: "all_variables_faulted", detail: "3 of 3 are faulted" };
+    expect(logged({ journald: true }, (log) => log.warn(fields, "press-1: Nothing could be read."))).toEqual([
+      "<4>press-1: UNKNOWN (all_variables_faulted) — Nothing could be read: 3 of 3 are faulted\n",
+    ]);
+  });
+
+  test("a recovery does not read like a failure", () => {
+    expect(
+      logged({ journald: true }, (log) => log.info({ source: "press-1", reason: { type: "TIMEOUT" } }, "read again after 5 s")),
+    ).toEqual(["<6>press-1: read again after 5 s reason=TIMEOUT\n"]);
+  });
+
   test("shows a reason's payload, other fields as key=value, and causes", () => {
     const [line] = logged({}, (log) =>
       log.error(

@@ -141,5 +141,6 @@ describe("the file", () => {
 test("the nearest known word, or none", () => {
   expect(nearest("hots", ["host", "port"])).toBe("host");
   expect(nearest("Max-Bytes", ["max_bytes", "max_age"])).toBe("max_bytes");
+  expect(nearest("modbus", ["s7", "modbus_tcp"])).toBe("modbus_tcp");
   expect(nearest("temperature", ["host", "port"])).toBeUndefined();
 });

@@ -1,0 +1,44 @@
+import type { Log } from "../model/context.ts";
+import { escapeControls } from "../os/log-text.ts";
+
+/** What a verb gets of the process: verbs touch nothing of it themselves. */
+export interface CommandIo {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Aborts when the person or the system asks to stop. */
+  readonly signal: AbortSignal;
+  readonly version: string;
+  /** Where an error that nobody caught is told before the process ends; stderr until this is called. */
+  crashesTo(log: Log): void;
+  /** Entry of a worker, by its name. */
+  workerUrl(name: string): URL;
+}
+
+export interface Output {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  readonly writableLength?: number | undefined;
+  /** The file handle it writes to. */
+  readonly fd?: number | undefined;
+}
+
+/** Tells the person on stderr, each line under the program's name; control characters of any origin are escaped. */
+export function complain(io: CommandIo, message: string): void {
+  for (const line of message.split("\n")) io.stderr.write(`collector: ${escapeControls(line)}\n`);
+}
+
+/** What a verb ends with (DESIGN 7). */
+export const EXIT = {
+  good: 0,
+  /** Some variable is bad. */ variableBad: 1,
+  /** The command line or the settings are wrong. */ usage: 2,
+  /** A source failed; its reason was printed. */ sourceFailed: 3,
+  /** The collector itself failed. */ ownFailure: 4,
+} as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The command line is wrong; the message says what would be right. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}

@@ -1,0 +1,81 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { UsageError } from "./io.ts";
+import { parseReadInput, splitType } from "./read-input.ts";
+
+const parse = (...words: string[]) => parseReadInput(modbus, words, undefined);
+const mistake = (...words: string[]): string => {
+  try {
+    parse(...words);
+  } catch (error) {
+    expect(error).toBeInstanceOf(UsageError);
+    return (error as UsageError).message;
+  }
+  throw new Error("no UsageError");
+};
+
+test("what follows the last colon is a type only if it is one", () => {
+  expect(splitType("holding:0:uint16")).toEqual({ address: "holding:0", type: { scalar: "uint16" } });
+  expect(splitType("holding:0")).toEqual({ address: "holding:0", type: undefined });
+  expect(splitType("ns=2;s=a:b:STRING(20)")).toEqual({ address: "ns=2;s=a:b", type: { scalar: "string", maxBytes: 20 } });
+  expect(splitType(":uint16")).toEqual({ address: ":uint16", type: undefined });
+});
+
+describe("key=value", () => {
+  test("goes to details, settings or time-outs, each as its schema wants it", () => {
+    const input = parse(
+      "host=10.0.0.5",
+      "port=1502",
+      "ephemeral_connections=false",
+      "unit=3",
+      "order=CDAB",
+      "connect_timeout=250ms",
+      "holding:0:uint16",
+    );
+    expect(input.details).toEqual({ type: "modbus_tcp", host: "10.0.0.5", port: 1502, ephemeral_connections: false });
+    expect(input.settings).toMatchObject({ unit: 3, order: "CDAB" });
+    expect(input.timeouts).toEqual({ nameMs: 5000, connectMs: 250, answerMs: 3000 });
+    expect(input.points).toEqual([{ text: "holding:0", address: expect.anything(), type: { scalar: "uint16" } }]);
+  });
+
+  test("a host of digits stays text", () => {
+    expect(parse("host=10", "holding:0").details).toMatchObject({ host: "10", port: 502 });
+  });
+
+  test("every mistake is named with what would be right", () => {
+    expect(mistake("holding:0")).toMatch(/^host: .*\nknown keys: host, port, ephemeral_connections, unit, order/);
+    expect(mistake("host=a", "prot=1", "holding:0")).toMatch(
+      /no address of modbus_tcp, and prot is no key of it; did you mean port\?; known keys: host/,
+    );
+    expect(mistake("host=a", "port=x", "holding:0")).toMatch(/^port: "x" must be a number/);
+    expect(mistake("host=a", "port=70000", "unit=300", "holding:0")).toMatch(/^port: .*65535[\s\S]*\nunit: .*255/);
+    expect(mistake("host=a", "ephemeral_connections=yes", "holding:0")).toMatch(/must be true or false/);
+    expect(mistake("host=a", "host=b", "holding:0")).toMatch(/^host: is given twice/);
+    expect(mistake("host=a", "connect_timeout=soon", "holding:0")).toMatch(/^connect_timeout: expected a duration/);
+    expect(mistake("host=a", "order=BDCA", "holding:0")).toMatch(/^order: expected one of/);
+    expect(mistake("host=a")).toMatch(/no address is given/);
+    expect(mistake("host=a", "holding:x", "coil:y", "holding:1")).toMatch(/holding:x[\s\S]*\n[\s\S]*coil:y/);
+  });
+});
+
+test("--type is the type of addresses that name none", () => {
+  const input = parseReadInput(modbus, ["host=a", "holding:0", "holding:2:int16"], { scalar: "float32" });
+  expect(input.points.map(({ type }) => type.scalar)).toEqual(["float32", "int16"]);
+});
+
+test("no words do anything but parse or end in a UsageError", () => {
+  const word = fc.oneof(
+    fc.string({ maxLength: 12 }),
+    fc.string({ unit: fc.constantFrom("host", "port", "unit", "=", ":", "holding", "0", ".", "__proto__", "uint16"), maxLength: 6 }),
+  );
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 5 }), (words) => {
+      try {
+        parse("host=a", ...words);
+      } catch (error) {
+        expect(error).toBeInstanceOf(UsageError);
+      }
+    }),
+  );
+});

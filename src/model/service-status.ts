@@ -1,0 +1,54 @@
+import type { SinkReport, SourceReport } from "./report.ts";
+
+/** A running service as `collector status` sees it, over the local socket. Times are ISO 8601 UTC. */
+export interface ServiceStatus {
+  readonly version: string;
+  /** This collector's uuid. */
+  readonly collector: string;
+  readonly started_at: string;
+  readonly config: ConfigStatus;
+  /** Without their layouts, which would make the answer as long as the configuration. */
+  readonly sources: readonly SourceStatus[];
+  readonly sinks: readonly SinkStatus[];
+  readonly buffer: BufferStatus;
+  /** What a person should know of the collector itself: a full disk, a damaged file, a policy that forbids. */
+  readonly alarms: readonly string[];
+}
+
+export interface ConfigStatus {
+  /** api: what runs is what the API said last. last_good: the copy on disk. none: nothing was ever received. */
+  readonly origin: "api" | "last_good" | "none";
+  readonly api_url: string;
+  /** Whether the last pull succeeded. */
+  readonly ok: boolean;
+  /** Why it did not, or null. */
+  readonly message: string | null;
+  /** Since when `ok` is as it is; null before the first pull. */
+  readonly since: string | null;
+}
+
+export type SourceStatus = Omit<SourceReport, "layout">;
+
+/** A sink with its account, in values: accepted = delivered + pending + Σ dropped. Null: it keeps none. */
+export interface SinkStatus extends SinkReport {
+  readonly ledger: {
+    readonly accepted: number;
+    readonly delivered: number;
+    readonly pending: number;
+    /** By reason. */
+    readonly dropped: Readonly<Record<string, number>>;
+  } | null;
+}
+
+export interface BufferStatus {
+  /** Bytes of the file with its WAL. */
+  readonly bytes: number;
+  /** Bytes of batches that the store has not confirmed yet. */
+  readonly unanswered_bytes: number;
+  /** Values that found no place on the way to the store, since the start. */
+  readonly rejected_values: number;
+}
+
+export function toSourceStatus({ layout: _, ...status }: SourceReport): SourceStatus {
+  return status;
+}

@@ -1,0 +1,135 @@
+import { chmodSync, lstatSync, type Stats, unlinkSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import type { Context } from "../model/context.ts";
+import { messageOf } from "../model/failure.ts";
+
+/** Where a running service is asked: by the people of its user and group, over HTTP. */
+export const localSocketPath = (stateDir: string): string => join(stateDir, "collector.sock");
+
+export interface LocalSocketOptions {
+  readonly path: string;
+  /** By path: what GET answers, as JSON. */
+  readonly handlers: Readonly<Record<string, () => object>>;
+}
+
+export interface LocalSocket {
+  /** Idempotent, never throws. */
+  close(): Promise<void>;
+}
+
+const REQUEST_TIMEOUT_MS = 5000;
+const PROBE_TIMEOUT_MS = 2000;
+const MAX_CONNECTIONS = 16;
+/** sun_path of unix(7) with its end. */
+const MAX_PATH_BYTES = 107;
+
+/**
+ * Answers on a unix socket with mode 0660 until it is closed or the signal aborts. A socket that a dead service left is replaced.
+ * Throws Error where another service lives on it, or the path cannot be used; the message says what to do.
+ */
+export async function startLocalSocket({ path, handlers }: LocalSocketOptions, ctx: Context): Promise<LocalSocket> {
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES)
+    throw new Error(`${path} is too long for a socket (${MAX_PATH_BYTES} bytes at most); choose a shorter state_dir`);
+  await makeWay(path);
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, keepAlive: false },
+    (request, response) => answer(request, response, handlers, ctx),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.setTimeout(REQUEST_TIMEOUT_MS);
+  server.on("clientError", (_, socket) => socket.destroy());
+  await new Promise<void>((done, fail) => {
+    server.once("error", (error) =>
+      fail(
+        new Error(
+          `the local socket ${path} cannot be opened (${messageOf(error)}); its folder must exist and this user must be allowed to write there`,
+          { cause: error },
+        ),
+      ),
+    );
+    server.listen(path, done);
+  });
+  server.removeAllListeners("error");
+  server.on("error", (error) => ctx.log.warn({ err: error, path }, "the local socket reported an error"));
+  // Until here only its owner may connect: the usual umask takes the right to write from everyone else.
+  chmodSync(path, 0o660);
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= new Promise((done) => {
+      server.close(() => done());
+      server.closeAllConnections();
+    });
+    return closing;
+  };
+  if (ctx.signal.aborted) await close();
+  else ctx.signal.addEventListener("abort", () => void close(), { once: true });
+  return { close };
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, handlers: LocalSocketOptions["handlers"], ctx: Context): void {
+  const send = (status: number, body: object, headers: Readonly<Record<string, string>> = {}): void => {
+    const text = JSON.stringify(body);
+    response.writeHead(status, {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(text),
+      connection: "close",
+      ...headers,
+    });
+    response.end(text);
+  };
+  try {
+    const path = (request.url ?? "").split("?")[0] ?? "";
+    const handler = Object.hasOwn(handlers, path) ? handlers[path] : undefined;
+    if (!handler) send(404, { detail: `nothing is answered here; known: ${Object.keys(handlers).join(", ")}` });
+    else if (request.method !== "GET") send(405, { detail: "only GET is answered here" }, { allow: "GET" });
+    else send(200, handler());
+  } catch (error) {
+    ctx.log.error({ err: error }, "the local socket could not answer");
+    if (!response.headersSent) send(500, { detail: "the collector could not answer; see its log" });
+    else response.destroy();
+  }
+}
+
+/** Removes what a dead service left. Throws where somebody lives there, or where it is no socket. */
+async function makeWay(path: string): Promise<void> {
+  let stats: Stats;
+  try {
+    stats = lstatSync(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return;
+    throw new Error(`the local socket ${path} cannot be looked at: ${messageOf(error)}`, { cause: error });
+  }
+  if (!stats.isSocket()) throw new Error(`${path} is no socket, and the collector needs this path for its own; move it away`);
+  const code = await probe(path);
+  if (code === "EACCES" || code === "EPERM")
+    throw new Error(`${path} belongs to another user's collector; give this one a state_dir of its own`);
+  if (code !== "ECONNREFUSED" && code !== "ENOENT")
+    throw new Error(
+      `another collector is running with this state_dir (it answers on ${path}); stop it, or give this one a state_dir of its own`,
+    );
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT")
+      throw new Error(`the socket ${path} of an ended collector cannot be removed: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** The code with which connecting fails; undefined where it does not. */
+function probe(path: string): Promise<string | undefined> {
+  return new Promise((done) => {
+    const socket = connect(path);
+    const end = (code: string | undefined): void => {
+      socket.destroy();
+      done(code);
+    };
+    socket.setTimeout(PROBE_TIMEOUT_MS, () => end("ETIMEDOUT"));
+    socket.once("connect", () => end(undefined));
+    socket.once("error", (error) => end(codeOf(error) ?? "UNKNOWN"));
+  });
+}
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
