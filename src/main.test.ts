@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,8 +20,15 @@ interface Ended {
   readonly err: string;
 }
 
-function start(...args: string[]): { readonly child: ChildProcess; readonly ended: Promise<Ended>; readonly seen: () => string } {
-  const child = spawn(COLLECTOR, args, { stdio: ["ignore", "pipe", "pipe"] });
+/** `preload` is a module that the process loads before the collector. */
+function startWith(
+  preload: string | undefined,
+  args: readonly string[],
+): { readonly child: ChildProcess; readonly ended: Promise<Ended>; readonly seen: () => string } {
+  const child = spawn(COLLECTOR, args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...(preload !== undefined && { NODE_OPTIONS: `--import ${preload}` }) },
+  });
   let out = "";
   let err = "";
   child.stdout.on("data", (chunk) => {
@@ -33,6 +40,7 @@ function start(...args: string[]): { readonly child: ChildProcess; readonly ende
   const ended = new Promise<Ended>((done) => child.on("close", (code) => done({ code, out, err })));
   return { child, ended, seen: () => out };
 }
+const start = (...args: string[]) => startWith(undefined, args);
 const collector = (...args: string[]): Promise<Ended> => start(...args).ended;
 
 let folder: string;
@@ -53,6 +61,30 @@ describe("collector", () => {
     const help = await collector("--help");
     expect(help).toMatchObject({ code: 0, err: "" });
     for (const verb of ["run", "status", "read"]) expect(help.out).toContain(verb);
+  });
+
+  test("--version loads no driver, no sink and no database", async () => {
+    const preload = join(folder, "trace.mjs");
+    writeFileSync(
+      preload,
+      `import { registerHooks } from "node:module";
+       registerHooks({ load: (url, context, next) => (process.stderr.write(url + "\\n"), next(url, context)) });`,
+    );
+    const { code, err } = await startWith(preload, ["--version"]).ended;
+    expect(code).toBe(0);
+    expect(err).toContain("/src/main.ts");
+    expect(err).not.toMatch(/better-sqlite3|\/drivers\/|\/sinks\/|fastify|modbus-serial|mqtt/);
+  });
+
+  test("an error that nobody caught is said, and ends it with 4", async () => {
+    for (const how of ['throw new Error("boom")', 'void Promise.reject(new Error("boom"))']) {
+      const preload = join(folder, "crash.mjs");
+      writeFileSync(preload, `process.once("SIGUSR2", () => { ${how}; });`);
+      const { child, ended, seen } = startWith(preload, [...at(), "holding:0:int16", "--json", "--count", "1000", "--interval", "50ms"]);
+      await expect.poll(() => seen(), { timeout: 10_000 }).not.toBe("");
+      child.kill("SIGUSR2");
+      expect(await ended).toMatchObject({ code: 4, err: expect.stringMatching(/ERROR internal error; the collector ends: boom/) });
+    }
   });
 
   test.each(["run", "status", "read"])("%s --help has examples", async (verb) => {
@@ -196,6 +228,22 @@ describe("collector read", () => {
     const { code, out, err } = await ended;
     expect({ code, err }).toEqual({ code: 0, err: "" });
     for (const line of out.trimEnd().split("\n")) expect(JSON.parse(line).ok).toBe(true);
+  });
+
+  test("SIGINT before the first answer ends it with 130", async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      socket.on("error", () => undefined);
+      sockets.push(socket);
+    }).listen(0, "127.0.0.1");
+    await new Promise((done) => server.once("listening", done));
+    const address = server.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    const { child, ended } = start("read", "modbus_tcp", "host=127.0.0.1", `port=${port}`, "holding:0");
+    await expect.poll(() => sockets.length, { timeout: 10_000 }).toBe(1);
+    child.kill("SIGINT");
+    expect(await ended).toEqual({ code: 130, out: "", err: "" });
+    server.close();
   });
 
   test("a reader that leaves ends it quietly", async () => {

@@ -4,7 +4,7 @@ import manifest from "../package.json" with { type: "json" };
 import { type CommandIo, EXIT } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
 import type { Log } from "./model/context.ts";
-import { messageOf } from "./model/failure.ts";
+import { createLogger } from "./os/log.ts";
 
 /** The command line's edge: arguments, signals, streams and the exit code of the process, and nothing else. */
 
@@ -37,17 +37,13 @@ for (const [signal, code] of [
 process.stdout.on("error", () => stop.abort(new Error("nobody reads the output")));
 process.stderr.on("error", () => undefined);
 
+/** What nobody caught leaves the state of the process unknown: say it and end; systemd starts it anew. */
 function crash(error: unknown): void {
-  if (crashLog) crashLog.error({ err: error }, "internal error; the collector ends");
-  else process.stderr.write(`collector: internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  const log = crashLog ?? createLogger({ level: "debug", format: "text", stream: process.stderr, journald: false });
+  log.error({ err: error instanceof Error ? error : new Error(String(error)) }, "internal error; the collector ends");
   process.exit(EXIT.ownFailure);
 }
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 
-try {
-  process.exit(await parseCommandLine(createProgram(io), process.argv.slice(2), io));
-} catch (error) {
-  process.stderr.write(`collector: ${messageOf(error)}\n`);
-  process.exit(EXIT.ownFailure);
-}
+parseCommandLine(createProgram(io), process.argv.slice(2), io).then((code) => process.exit(code), crash);

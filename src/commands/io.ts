@@ -35,6 +35,7 @@ export const EXIT = {
   /** The command line or the settings are wrong. */ usage: 2,
   /** A source failed; its reason was printed. */ sourceFailed: 3,
   /** The collector itself failed. */ ownFailure: 4,
+  /** A person stopped it before it had anything to say; as a shell gives it for SIGINT. */ interrupted: 130,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

@@ -52,7 +52,7 @@ export async function read(type: string, words: readonly string[], options: Read
   const endpoint = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   const keeps = driver.keepsConnection(input.details);
   let session: AnySession | undefined;
-  let exit: ExitCode = EXIT.good;
+  let exit: ExitCode | undefined;
   try {
     for (let i = 0; i < count && !io.signal.aborted; i++) {
       const started = performance.now();
@@ -66,13 +66,13 @@ export async function read(type: string, words: readonly string[], options: Read
       io.stdout.write(
         options.json ? `${toJson(toObject(done.pass, input, driver.type, endpoint))}\n` : toText(done.pass, input, driver.type, endpoint),
       );
-      exit = worse(exit, exitOf(done.pass));
+      exit = worse(exit ?? EXIT.good, exitOf(done.pass));
       if (i + 1 < count) await sleep(started + intervalMs - performance.now(), io.signal);
     }
   } finally {
     await session?.close();
   }
-  return exit;
+  return exit ?? EXIT.interrupted;
 }
 
 async function driverOf(type: string): Promise<AnyDriver> {

@@ -17,6 +17,7 @@ export async function status(options: { readonly config?: string; readonly json?
     answer = await askService(localSocketPath(settings.state_dir), "/status", io.signal);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+    if (io.signal.aborted) return EXIT.interrupted;
     complain(io, error.message);
     return EXIT.ownFailure;
   }
