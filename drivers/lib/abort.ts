@@ -27,7 +27,7 @@ export function bounded<T>(work: Promise<T>, bound: Bound): Promise<T> {
     const timer = setTimeout(() => {
       release();
       reject(bound.onTimeout());
-    }, bound.timeoutMs);
+    }, timerMs(bound.timeoutMs));
     work.then(
       (value) => {
         release();
@@ -42,6 +42,9 @@ export function bounded<T>(work: Promise<T>, bound: Bound): Promise<T> {
     else bound.signal.addEventListener("abort", onAbort, { once: true });
   });
 }
+
+/** A delay that setTimeout takes: above 2^31 - 1 ms (24 days) it would fire at once. */
+export const timerMs = (ms: number): number => Math.min(ms, 2 ** 31 - 1);
 
 /** The readout was stopped or its deadline came while `doing` (for example `connecting to 10.0.0.7:502`). */
 export function stoppedWhile(doing: string, signal: AbortSignal): ReasonError {

@@ -1,7 +1,7 @@
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Tap } from "../driver.ts";
-import { stoppedWhile } from "./abort.ts";
+import { stoppedWhile, timerMs } from "./abort.ts";
 import type { Connection } from "./tcp.ts";
 
 /** True for a request that only reads; else what the frame is, in words (`function 6 (write single register)`). Pure. */
@@ -135,7 +135,7 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
         const { answerMs } = ctx.timeouts;
         const timer = setTimeout(
           () => connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
-          answerMs,
+          timerMs(answerMs),
         );
         const request: Pending = {
           describe,

@@ -3,7 +3,7 @@ import net from "node:net";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
-import { bounded, stoppedWhile } from "./abort.ts";
+import { bounded, stoppedWhile, timerMs } from "./abort.ts";
 
 /** How long our FIN waits for the peer's: an RST instead leaves some controllers with a stuck connection slot. */
 const CLOSE_WAIT_MS = 1000;
@@ -27,7 +27,7 @@ export interface Connection {
   write(bytes: Uint8Array): void;
   /** Takes what arrives from now on; the chunk is valid during the call only. Set it in the turn in which openTcp settled. */
   onBytes(receiver: (chunk: Buffer) => void): void;
-  /** Called once, when the connection is lost (at once if it already is); never after an orderly close() of ours. */
+  /** Called once, when the connection is lost or closed; at once if it already is. */
   onLost(listener: (failure: ReasonError) => void): void;
   /** Declares it lost. `destroy` drops it at once, `close` says goodbye as close() does. */
   fail(failure: ReasonError, how: "destroy" | "close"): void;
@@ -95,7 +95,7 @@ function connectTo(address: string, family: number, port: number, where: string,
     const { connectMs } = ctx.timeouts;
     const timer = setTimeout(
       () => giveUp(new ReasonError("TIMEOUT", `no TCP connection to ${where} within ${connectMs} ms (connecting)`)),
-      connectMs,
+      timerMs(connectMs),
     );
     // One listener for the socket's whole life: an 'error' nobody listens to ends the process, also after destroy().
     socket.on("error", (error) => {
@@ -125,7 +125,6 @@ function createConnection(
     if (failure) return;
     failure = reason;
     receiver = undefined;
-    if (closing) return;
     for (const listener of listeners.splice(0)) listener(reason);
   };
   const close = () => {

@@ -13,6 +13,8 @@ export function decoderOf(address: ModbusAddress, type: DataType, firstOfAnswer:
   const offset = address.start - firstOfAnswer;
   const { element, stride } = elementOf(address, type, offset);
   const at = startOf(address, type, offset);
+  const mayBeNoNumber = type.scalar === "float32" || type.scalar === "float64";
+  if (type.count === undefined && !mayBeNoNumber) return (data) => ({ quality: "good", value: element(data, at) });
   if (type.count === undefined)
     return (data) => {
       const value = element(data, at);

@@ -1,0 +1,232 @@
+import { getEventListeners } from "node:events";
+import { describe, expect, it } from "vitest";
+import { silentLog } from "../../src/model/context.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { DriverContext } from "../driver.ts";
+import { createExchange, type Framing } from "./exchange.ts";
+import type { Connection } from "./tcp.ts";
+
+/** A connection without a socket: what it was told and what it wrote. */
+function fakeConnection() {
+  let failure: ReasonError | undefined;
+  let receive: (chunk: Buffer) => void = () => {};
+  const listeners: ((failure: ReasonError) => void)[] = [];
+  const written: Buffer[] = [];
+  const how: string[] = [];
+  const connection: Connection = {
+    where: "plc:502",
+    failure: () => failure,
+    alive: () => failure === undefined,
+    write: (bytes) => void written.push(Buffer.from(bytes)),
+    onBytes: (receiver) => {
+      receive = receiver;
+    },
+    onLost: (listener) => void listeners.push(listener),
+    fail(reason, way) {
+      if (failure) return;
+      failure = reason;
+      how.push(way);
+      for (const listener of listeners) listener(reason);
+    },
+    close: async () => {},
+  };
+  return { connection, written, how, receive: (...bytes: number[]) => receive(Buffer.from(bytes)) };
+}
+
+/** Frames of one length byte and as many more; 0xee in a frame is wrong, 0 or above 8 is out of sync, only 'r' (0x72) reads. */
+const framing = (frames: number[][], onFrame: (frame: Buffer) => void = () => {}): Framing => ({
+  fence: (frame) => frame[0] === 0x72 || `function ${frame[0]}`,
+  frameLength: (bytes, start) => {
+    const length = bytes[start] ?? 0;
+    return length === 0 || length > 8 ? `length ${length}` : 1 + length;
+  },
+  maxFrameBytes: 9,
+  onFrame(frame) {
+    if (frame.includes(0xee)) return "a byte ee";
+    frames.push([...frame]);
+    onFrame(frame);
+    return undefined;
+  },
+  maxInFlight: 2,
+});
+
+const context = (signal: AbortSignal = new AbortController().signal, answerMs = 60_000): DriverContext => ({
+  signal,
+  log: silentLog,
+  timeouts: { nameMs: 1, connectMs: 1, answerMs },
+});
+const what = () => "register 7";
+
+describe("fence", () => {
+  it("lets a request that reads pass and refuses all else: nothing is written, the connection is destroyed", () => {
+    const { connection, written, how } = fakeConnection();
+    const exchange = createExchange(connection, undefined, framing([]));
+    exchange.send(Buffer.of(0x72, 1));
+    expect(written).toEqual([Buffer.of(0x72, 1)]);
+    expect(() => exchange.send(Buffer.of(6, 1))).toThrow(
+      expect.objectContaining({ condition: "internal_error", message: expect.stringContaining("function 6") }),
+    );
+    expect(written).toHaveLength(1);
+    expect(how).toEqual(["destroy"]);
+    expect(() => exchange.send(Buffer.of(0x72))).toThrow("function 6");
+  });
+});
+
+describe("frames", () => {
+  it("takes frames split and joined at any place", () => {
+    const stream = [2, 10, 11, 1, 12, 3, 13, 14, 15];
+    for (let a = 0; a <= stream.length; a++)
+      for (let b = a; b <= stream.length; b++) {
+        const { connection, receive } = fakeConnection();
+        const frames: number[][] = [];
+        createExchange(connection, undefined, framing(frames));
+        for (const part of [stream.slice(0, a), stream.slice(a, b), stream.slice(b)]) receive(...part);
+        expect(frames).toEqual([
+          [2, 10, 11],
+          [1, 12],
+          [3, 13, 14, 15],
+        ]);
+      }
+  });
+
+  it("keeps nothing of the buffer that it was given", () => {
+    const { connection } = fakeConnection();
+    const frames: number[][] = [];
+    let receive: (chunk: Buffer) => void = () => {};
+    const onBytes: Connection["onBytes"] = (take) => {
+      receive = take;
+    };
+    createExchange({ ...connection, onBytes }, undefined, framing(frames));
+    const shared = Buffer.of(2, 10);
+    receive(shared);
+    shared.fill(0x99);
+    receive(Buffer.of(11));
+    expect(frames).toEqual([[2, 10, 11]]);
+  });
+
+  it.each([
+    [[1, 5, 0], "length 0"],
+    [[1, 5, 200], "length 200"],
+    [[2, 5, 0xee, 1, 7], "a byte ee"],
+  ])("says at once that %j is out of sync, and takes nothing after it", async (bytes, why) => {
+    const { connection, how, receive } = fakeConnection();
+    const frames: number[][] = [];
+    const exchange = createExchange(connection, undefined, framing(frames));
+    const request = exchange.request(context(), what, () => {});
+    receive(...bytes);
+    receive(1, 9);
+    await expect(request).rejects.toMatchObject({
+      reason: { type: "UNKNOWN" },
+      condition: "protocol_violation",
+      message: expect.stringContaining(why),
+    });
+    expect(how).toEqual(["destroy"]);
+    expect(frames).not.toContainEqual([1, 9]);
+  });
+
+  it("turns a failure of ours while taking an answer into the source's, not the process'", async () => {
+    const { connection, receive } = fakeConnection();
+    const exchange = createExchange(
+      connection,
+      undefined,
+      framing([], () => {
+        throw new TypeError("a bug");
+      }),
+    );
+    const request = exchange.request(context(), what, () => {});
+    receive(1, 5);
+    await expect(request).rejects.toMatchObject({ condition: "internal_error", message: expect.stringContaining("a bug") });
+  });
+
+  it("gives copies of every frame to the tap, both ways", () => {
+    const { connection, receive } = fakeConnection();
+    const tapped: [string, number[]][] = [];
+    const exchange = createExchange(connection, (direction, frame) => tapped.push([direction, [...frame]]), framing([]));
+    exchange.send(Buffer.of(0x72, 1));
+    receive(1, 5, 1);
+    receive(6);
+    expect(tapped).toEqual([
+      ["out", [0x72, 1]],
+      ["in", [1, 5]],
+      ["in", [1, 6]],
+    ]);
+  });
+});
+
+describe("request", () => {
+  it("ends with its answer or refusal, whichever is first", async () => {
+    const exchange = createExchange(fakeConnection().connection, undefined, framing([]));
+    const answered = exchange.request<number>(context(), what, (answer, refuse) => {
+      answer(1);
+      refuse(new Error("too late"));
+      answer(2);
+    });
+    expect(await answered).toBe(1);
+    await expect(exchange.request(context(), what, (_, refuse) => refuse(new Error("no")))).rejects.toThrow("no");
+    await expect(
+      exchange.request(context(), what, () => {
+        throw new Error("cannot start");
+      }),
+    ).rejects.toThrow("cannot start");
+  });
+
+  it("ends without an answer in time: TIMEOUT names the request, the connection is closed", async () => {
+    const { connection, how } = fakeConnection();
+    const exchange = createExchange(connection, undefined, framing([]));
+    const ctx = context(undefined, 20);
+    await expect(exchange.request(ctx, what, () => {})).rejects.toMatchObject({
+      reason: { type: "TIMEOUT" },
+      message: "no answer within 20 ms to register 7",
+    });
+    expect(how).toEqual(["close"]);
+    await expect(exchange.request(context(), what, () => {})).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+  });
+
+  it("ends with the connection's loss, all at once", async () => {
+    const { connection } = fakeConnection();
+    const exchange = createExchange(connection, undefined, framing([]));
+    const both = [exchange.request(context(), what, () => {}), exchange.request(context(), what, () => {})];
+    const reset = new ReasonError("CONNECTION_RESET", "read ECONNRESET");
+    connection.fail(reset, "destroy");
+    for (const request of both) await expect(request).rejects.toBe(reset);
+  });
+
+  it("ends with the signal; one that aborts between requests hurts nothing", async () => {
+    const { connection, how } = fakeConnection();
+    const exchange = createExchange(connection, undefined, framing([]));
+    const stop = new AbortController();
+    await exchange.request<number>(context(stop.signal), what, (answer) => answer(1));
+    stop.abort();
+    expect(how).toEqual([]);
+    await expect(exchange.request(context(stop.signal), what, () => {})).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    expect(how).toEqual([]);
+    const deadline = new AbortController();
+    const request = exchange.request(context(deadline.signal), what, () => {});
+    deadline.abort(new Error("the deadline"));
+    await expect(request).rejects.toMatchObject({ reason: { type: "TIMEOUT" }, message: expect.stringContaining("register 7") });
+    expect(how).toEqual(["close"]);
+  });
+
+  it("listens once to a signal for all its requests, and to no signal it has left", async () => {
+    const { connection } = fakeConnection();
+    const exchange = createExchange(connection, undefined, framing([]));
+    const [first, second] = [new AbortController().signal, new AbortController().signal];
+    for (let i = 0; i < 5; i++) await exchange.request<number>(context(first), what, (answer) => answer(1));
+    expect(getEventListeners(first, "abort")).toHaveLength(1);
+    await exchange.request<number>(context(second), what, (answer) => answer(1));
+    expect(getEventListeners(first, "abort")).toHaveLength(0);
+    connection.fail(new ReasonError("CONNECTION_CLOSED", "gone"), "close");
+    expect(getEventListeners(second, "abort")).toHaveLength(0);
+  });
+
+  it("allows no more in flight than the framing says", async () => {
+    const { connection } = fakeConnection();
+    const exchange = createExchange(connection, undefined, framing([]));
+    for (let i = 0; i < 2; i++) exchange.request(context(), what, () => {}).catch(() => {});
+    await expect(exchange.request(context(), what, () => {})).rejects.toMatchObject({
+      condition: "internal_error",
+      message: expect.stringContaining("more than 2"),
+    });
+    expect(connection.alive()).toBe(true);
+  });
+});
