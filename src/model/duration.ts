@@ -9,7 +9,7 @@ export function parseDuration(text: string): number | undefined {
 
 /** Words for people: `1000 s` is `16 min 40 s`; `250` is `250 ms`. At most two units. */
 export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (Math.round(ms) < 1000) return `${Math.round(ms)} ms`;
   const parts: string[] = [];
   let rest = ms < 60_000 ? Math.round(ms / 100) * 100 : Math.round(ms / 1000) * 1000;
   for (const [unit, size] of [

@@ -2,10 +2,15 @@ import { z } from "zod";
 import { parseDuration } from "./duration.ts";
 import { uuidSchema } from "./uuid.ts";
 
-const duration = (fallback: string) =>
+/** `longest` keeps what becomes a timer within what a timer can do. */
+const duration = (fallback: string, longest = "24h") =>
   z
     .string()
     .refine((text) => parseDuration(text) !== undefined, "expected a duration such as 250ms, 5s, 2min, 1h or 30d")
+    .refine((text) => {
+      const [ms, longestMs] = [parseDuration(text), parseDuration(longest)];
+      return ms === undefined || longestMs === undefined || (ms > 0 && ms <= longestMs);
+    }, `expected a duration above zero and at most ${longest}`)
     .default(fallback)
     .transform((text) => parseDuration(text) ?? 0);
 
@@ -24,7 +29,7 @@ const size = (fallback: string) =>
 
 const listen = z
   .string()
-  .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, "expected address:port, for example 127.0.0.1:8420")
+  .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, { error: "expected address:port, for example 127.0.0.1:8420", abort: true })
   .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "the port is above 65535");
 
 const unit = z.enum(["seconds", "milliseconds"]);
@@ -48,7 +53,9 @@ const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 export const apiSettingsSchema = z
   .strictObject({
-    url: z.url({ protocol: /^https?$/ }).describe("Base address of the configuration API; /api/v2/… is appended"),
+    url: z
+      .url({ protocol: /^https?$/, error: "Invalid URL; expected one such as https://api.example", abort: true })
+      .describe("Base address of the configuration API; /api/v2/… is appended"),
     key_file: z.string().min(1).describe("File that holds the API key, one line"),
     authorization: z
       .enum(["bare", "bearer"])
@@ -97,7 +104,7 @@ export const settingsSchema = z
     buffer: z
       .strictObject({
         max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),
-        max_age: duration("30d").describe("Older values are dropped and counted"),
+        max_age: duration("30d", "3650d").describe("Older values are dropped and counted"),
       })
       .prefault({})
       .describe("The durable buffer"),
