@@ -9,8 +9,8 @@ import { fence, frameLength, MAX_FRAME_BYTES, transactionOf, wrongAnswer } from 
 import { describeRead, type ModbusRead } from "./plan.ts";
 
 /**
- * modbus-serial's transaction ids wrap at 256 and overwrite what is pending: 16 in flight (the most the Messaging Guide,
- * 4.3.2, names) keep far below.
+ * modbus-serial's transaction ids wrap at 256 and overwrite what is pending: 16 in flight (the most that the Messaging Guide names)
+ * keep far below.
  */
 const MAX_IN_FLIGHT = 16;
 
@@ -80,7 +80,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
   return (read, ctx) =>
     exchange.request(
       ctx,
-      () => `${describeRead(read)}${unmatched > 0 ? ` (${unmatched} answers had another transaction id than any request)` : ""}`,
+      () => `${describeRead(read)}${unmatched > 0 ? ` (answers with a transaction id of no request: ${unmatched})` : ""}`,
       (answer, refuse) => {
         const done = (error: Error | null, result: { buffer: Buffer } | undefined): void => {
           if (!error && result) answer(result.buffer);

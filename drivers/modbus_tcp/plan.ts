@@ -71,5 +71,6 @@ function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): M
 
 /** `holding registers 10..12 of unit 1`. */
 export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders">): string {
-  return `${AREA_WORDS[functionCode]} ${start}${count > 1 ? `..${start + count - 1}` : ""} of unit ${unit}`;
+  const words = AREA_WORDS[functionCode];
+  return `${count === 1 ? `${words.slice(0, -1)} ${start}` : `${words} ${start}..${start + count - 1}`} of unit ${unit}`;
 }

@@ -1,0 +1,72 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { fence, frameLength, wrongAnswer } from "./frames.ts";
+
+const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
+const request = hex("0001 0000 0006 01 03 006b 0003");
+
+describe("fence", () => {
+  it.each([1, 2, 3, 4])("lets function %d pass", (code) => expect(fence(hex(`0001 0000 0006 01 0${code} 0000 0001`))).toBe(true));
+
+  it("lets no other function pass, whatever its bytes", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 255 }), fc.uint8Array({ minLength: 4, maxLength: 4 }), (code, rest) => {
+        fc.pre(code < 1 || code > 4);
+        expect(fence(Buffer.concat([hex("0001 0000 0006 01"), Buffer.of(code), rest]))).toContain(`function ${code}`);
+      }),
+    );
+  });
+
+  it.each([
+    ["no function", "0001 0000 0006 01"],
+    ["a second request behind the first", "0001 0000 0006 01 03 0000 0001 0002 0000 0006 01 06 0000 0001"],
+    ["a wrong length", "0001 0000 0007 01 03 0000 0001"],
+    ["another protocol", "0001 0001 0006 01 03 0000 0001"],
+    ["no register", "0001 0000 0006 01 03 0000 0000"],
+    ["126 registers", "0001 0000 0006 01 03 0000 007e"],
+    ["2001 coils", "0001 0000 0006 01 01 0000 07d1"],
+    ["beyond the last register", "0001 0000 0006 01 03 ffff 0002"],
+  ])("stops %s", (_, bytes) => expect(fence(hex(bytes))).not.toBe(true));
+});
+
+describe("frameLength", () => {
+  it("waits for the header, then knows the length", () => {
+    for (let n = 0; n < 6; n++) expect(frameLength(request.subarray(0, n), 0)).toBeUndefined();
+    for (let n = 6; n <= 12; n++) expect(frameLength(request.subarray(0, n), 0)).toBe(12);
+    expect(frameLength(Buffer.concat([hex("ff"), request]), 1)).toBe(12);
+  });
+
+  it.each([
+    ["0001 0001 0006", "protocol id 1"],
+    ["4854 5450 2f31", "protocol id 21584"],
+    ["0001 0000 0001", "length 1"],
+    ["0001 0000 00ff", "length 255"],
+  ])("says that %s is out of sync: %s", (bytes, words) => expect(frameLength(hex(bytes), 0)).toContain(words));
+});
+
+describe("wrongAnswer", () => {
+  it.each([
+    ["the right one", "0001 0000 0009 01 03 06 022b 0000 0064", undefined],
+    ["an exception", "0001 0000 0003 01 83 02", undefined],
+    ["unit 0, as some devices answer", "0001 0000 0009 00 03 06 022b 0000 0064", undefined],
+    ["unit 255, as some devices answer", "0001 0000 0009 ff 03 06 022b 0000 0064", undefined],
+    ["another unit", "0001 0000 0009 02 03 06 022b 0000 0064", "unit 2 answered a request to unit 1"],
+    ["another function", "0001 0000 0009 01 04 06 022b 0000 0064", "function 4 answered a request of function 3"],
+    ["an exception of another function", "0001 0000 0003 01 84 02", "function 132"],
+    ["too few registers", "0001 0000 0007 01 03 04 022b 0000", "4 bytes announced and 4 sent for 3 holding registers, it must be 6"],
+    ["too many registers", "0001 0000 000b 01 03 08 022b 0000 0064 0000", "it must be 6"],
+    ["a count that lies", "0001 0000 0007 01 03 06 022b 0000", "6 bytes announced and 4 sent"],
+    ["no count", "0001 0000 0002 01 03", "it must be 6"],
+    ["an exception without a code", "0001 0000 0002 01 83", "8 bytes, it must have 9"],
+  ])("judges %s", (_, bytes, words) => {
+    const wrong = wrongAnswer(request, hex(bytes));
+    if (words === undefined) expect(wrong).toBeUndefined();
+    else expect(wrong).toContain(words);
+  });
+
+  it("counts bits in whole bytes", () => {
+    const coils = hex("0001 0000 0006 01 01 0013 0013");
+    expect(wrongAnswer(coils, hex("0001 0000 0006 01 01 03 cd6b05"))).toBeUndefined();
+    expect(wrongAnswer(coils, hex("0001 0000 0005 01 01 02 cd6b"))).toContain("it must be 3");
+  });
+});
