@@ -30,7 +30,7 @@ const size = (fallback: string) =>
 const listen = z
   .string()
   .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, { error: "expected address:port, for example 127.0.0.1:8420", abort: true })
-  .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "the port is above 65535");
+  .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535 && !text.endsWith(":0"), "the port is not within 1 and 65535");
 
 const unit = z.enum(["seconds", "milliseconds"]);
 

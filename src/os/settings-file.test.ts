@@ -33,7 +33,7 @@ describe("bad settings name line, key and what would be right", () => {
     ],
     ["a bad size", "buffer: { max_bytes: 1 GB }\n", 1, "buffer.max_bytes", /512MiB/],
     ["an unknown choice", "log:\n  level: loud\n", 2, "log.level", /"debug"\|"info"\|"warn"\|"error"/],
-    ["a port out of range", "embedded_api:\n  listen: 127.0.0.1:70000\n", 2, "embedded_api.listen", /above 65535/],
+    ["a port out of range", "embedded_api:\n  listen: 127.0.0.1:70000\n", 2, "embedded_api.listen", /within 1 and 65535/],
     ["no port", "embedded_api:\n  listen: 127.0.0.1\n", 2, "embedded_api.listen", /expected address:port/],
     ["a foreign protocol", `collector: ${UUID}\napi:\n  url: ftp://x\n  key_file: k\n`, 3, "api.url", /Invalid URL/],
     ["a missing key", `collector: ${UUID}\napi:\n  url: https://x\n`, 2, "api.key_file", /is required \(File that holds the API key/],

@@ -55,13 +55,13 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
     paint("dim", `${pad("DATA SINK", 14)}${pad("TYPE", 12)}${pad("STATE", 14)}${pad("DELIVERED", 12)}${pad("PENDING", 10)}DROPPED`),
   );
   for (const sink of status?.sinks ?? []) {
-    const dropped = droppedOf(sink.dropped);
+    const dropped = droppedOf(sink.ledger?.dropped ?? {});
     lines.push(
       pad(sink.name ?? sink.uuid, 14) +
         pad(sink.type, 12) +
         paint(sink.state === "OK" ? "green" : "red", pad(sink.state, 14)) +
-        pad(String(sink.delivered), 12) +
-        pad(String(sink.pending), 10) +
+        pad(String(sink.ledger?.delivered ?? 0), 12) +
+        pad(String(sink.ledger?.pending ?? 0), 10) +
         paint(dropped === 0 ? "dim" : "red", String(dropped)),
     );
   }

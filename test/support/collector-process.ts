@@ -1,9 +1,9 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import net, { type AddressInfo } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { stringify } from "yaml";
+import { freePort } from "./free-port.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const READY_WITHIN_MS = 30_000;
@@ -27,6 +27,7 @@ export interface CollectorProcess {
 
 /** As far as demo and tests look into it; checked by the program's own schema elsewhere. */
 export interface ServiceStatusJson {
+  readonly collector: string;
   readonly config: { readonly ok: boolean; readonly message: string };
   readonly sources: readonly {
     readonly uuid: string;
@@ -52,10 +53,12 @@ export interface ServiceStatusJson {
     readonly name: string | null;
     readonly type: string;
     readonly state: string;
-    readonly accepted: number;
-    readonly delivered: number;
-    readonly pending: number;
-    readonly dropped: Readonly<Record<string, number>>;
+    readonly ledger: {
+      readonly accepted: number;
+      readonly delivered: number;
+      readonly pending: number;
+      readonly dropped: Readonly<Record<string, number>>;
+    } | null;
   }[];
 }
 
@@ -68,14 +71,6 @@ export interface CollectorOptions {
   readonly command?: readonly [string, ...string[]];
   /** False: does not wait for the line that says ready. */
   readonly waitForReady?: boolean;
-}
-
-export async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 export async function startCollector(options: CollectorOptions = {}): Promise<CollectorProcess> {

@@ -1,0 +1,130 @@
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { createApiClient } from "./api/client.ts";
+import type { Desired } from "./api/desired.ts";
+import type { ApiWorkerData, FromApi } from "./api/messages.ts";
+import { type PollState, startPolling } from "./api/poll.ts";
+import type { SourceReport } from "./model/report.ts";
+import type { ConfigStatus } from "./model/service-status.ts";
+import type { Settings } from "./model/settings.ts";
+import { readBoundedFile } from "./os/bounded-file.ts";
+import type { Logger } from "./os/log.ts";
+import { superviseWorker } from "./os/worker.ts";
+
+export interface ConfigurationOptions {
+  readonly settings: Settings;
+  readonly stateDir: string;
+  /** This collector's uuid. */
+  readonly collector: string;
+  readonly version: string;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly workerUrl: (name: string) => URL;
+  readonly onConfiguration: (desired: Desired) => void;
+  /** All data sources as they stand now. */
+  readonly reports: () => readonly SourceReport[];
+  readonly onAlarm: (message: string) => void;
+}
+
+/** Where the configuration comes from: the platform's API or the embedded one, and how that stands. */
+export interface Configuration {
+  status(): ConfigStatus;
+  stop(): Promise<void>;
+}
+
+const MAX_KEY_BYTES = 4096;
+const MAX_CA_BYTES = 1024 * 1024;
+/** A starting embedded API is waited for before the first pull; after this the pull fails and is tried again. */
+const API_START_MS = 5000;
+const API_STOP_MS = 3000;
+
+/** Starts the embedded API where no other is configured, and polling. Throws an Error that names the setting which cannot be used. */
+export function startConfiguration(options: ConfigurationOptions): Configuration {
+  const { settings, stateDir, collector, log, signal } = options;
+  const embedded = settings.api ? undefined : startEmbeddedApi(options);
+  const api = settings.api ?? {
+    url: `http://${settings.embedded_api.listen}`,
+    key_file: path.join(stateDir, "keys", "collector.key"),
+    authorization: "bare" as const,
+    poll_interval: settings.embedded_api.poll_interval,
+    ca: undefined,
+    insecure: false,
+  };
+  const client = createApiClient({
+    url: api.url,
+    collector,
+    authorization: api.authorization,
+    insecure: api.insecure,
+    ...(api.ca !== undefined && { ca: readBoundedFile(api.ca, MAX_CA_BYTES).toString("utf8") }),
+    async readKey() {
+      await embedded?.started;
+      return readBoundedFile(api.key_file, MAX_KEY_BYTES).toString("utf8").trim();
+    },
+    log,
+  });
+  let origin: ConfigStatus["origin"] = "none";
+  let state: PollState | undefined;
+  const polling = startPolling(
+    {
+      client,
+      collector,
+      lastGoodFile: path.join(stateDir, "last-good.json"),
+      pollIntervalMs: api.poll_interval,
+      onConfiguration(desired, from) {
+        origin = from;
+        options.onConfiguration(desired);
+      },
+      onState(next) {
+        state = next;
+      },
+      takeReports: () => options.reports().map(({ uuid, status }) => ({ data_source: uuid, readout_status: status })),
+    },
+    { signal, log },
+  );
+  return {
+    status: () => ({ origin, api_url: api.url, ok: state?.ok ?? false, message: state?.message ?? null, since: state?.since ?? null }),
+    async stop() {
+      await polling.done;
+      client.close();
+      await embedded?.stop();
+    },
+  };
+}
+
+/** The configuration API that the collector carries itself, in a worker of its own. */
+function startEmbeddedApi({ settings, stateDir, collector, version, log, workerUrl, onAlarm }: ConfigurationOptions) {
+  const workerData: ApiWorkerData = {
+    databaseFile: path.join(stateDir, "api", "api.db"),
+    keysDir: path.join(stateDir, "keys"),
+    listen: settings.embedded_api.listen,
+    collector,
+    readoutIntervalUnit: settings.readout_interval_unit,
+    publishIntervalUnit: settings.publish_interval_unit,
+    version,
+  };
+  let told: string | undefined;
+  let tellStarted = () => {};
+  const listening = new Promise<void>((done) => {
+    tellStarted = done;
+  });
+  const worker = superviseWorker<FromApi>({
+    entry: workerUrl("api"),
+    name: "api",
+    workerData,
+    log,
+    onMessage(message) {
+      if (message.type === "listening") {
+        log.info(
+          { url: message.url, adminKey: message.keyFiles.admin, collectorKey: message.keyFiles.collector },
+          "the embedded configuration API listens",
+        );
+        told = undefined;
+        tellStarted();
+      } else if (message.type === "failed" && message.message !== told) {
+        told = message.message;
+        onAlarm(`the embedded configuration API cannot start: ${message.message}`);
+      } else if (message.type === "log") log[message.level](message.fields, message.message);
+    },
+  });
+  return { started: Promise.race([listening, delay(API_START_MS, undefined, { ref: false })]), stop: () => worker.stop(API_STOP_MS) };
+}

@@ -1,0 +1,26 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { installationUuid } from "./identity.ts";
+
+const uuid = "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1";
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(path.join(os.tmpdir(), "identity-"));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+it("makes it once and keeps it", () => {
+  const file = path.join(dir, "collector-uuid");
+  expect(installationUuid(file, () => uuid)).toBe(uuid);
+  expect(installationUuid(file, () => "another")).toBe(uuid);
+  expect(readFileSync(file, "utf8")).toBe(`${uuid}\n`);
+});
+
+it("names a file that holds something else, and leaves it", () => {
+  const file = path.join(dir, "collector-uuid");
+  writeFileSync(file, "press-1\n");
+  expect(() => installationUuid(file, () => uuid)).toThrow(file);
+  expect(readFileSync(file, "utf8")).toBe("press-1\n");
+});

@@ -1,0 +1,43 @@
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs";
+import path from "node:path";
+import { messageOf } from "../model/failure.ts";
+import { uuidSchema } from "../model/uuid.ts";
+import { readBoundedFile } from "./bounded-file.ts";
+
+/** A uuid and its line end, with room for a careless editor. */
+const MAX_BYTES = 200;
+
+/**
+ * The uuid by which this installation is known, from the file where it was kept at the first start; made and kept there if there is none.
+ * Throws a sentence that names the file where it holds something else: to make another one would orphan what the API keeps of this collector.
+ */
+export function installationUuid(file: string, make: () => string): string {
+  let text: string;
+  try {
+    text = readBoundedFile(file, MAX_BYTES).toString("utf8").trim();
+  } catch (error) {
+    if (!(error instanceof Error && error.cause instanceof Error && "code" in error.cause && error.cause.code === "ENOENT")) throw error;
+    return keep(file, make());
+  }
+  const parsed = uuidSchema.safeParse(text);
+  if (!parsed.success)
+    throw new Error(`${file} does not hold a uuid; put this collector's uuid there, or set \`collector\` in the settings`);
+  return parsed.data;
+}
+
+function keep(file: string, uuid: string): string {
+  const temporary = `${file}.new`;
+  try {
+    const handle = openSync(temporary, "w", 0o644);
+    writeSync(handle, `${uuid}\n`);
+    fsyncSync(handle);
+    closeSync(handle);
+    renameSync(temporary, file);
+    const folder = openSync(path.dirname(file), "r");
+    fsyncSync(folder);
+    closeSync(folder);
+  } catch (error) {
+    throw new Error(`${file} cannot be written: ${messageOf(error)}`, { cause: error });
+  }
+  return uuid;
+}

@@ -1,0 +1,133 @@
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { canonicalJson, reconcile } from "./agent/reconcile.ts";
+import type { SinkLedger } from "./buffer/buffer.ts";
+import { createStoreClient, type StoreClient } from "./buffer/client.ts";
+import type { FromStore } from "./buffer/messages.ts";
+import type { SinkReport, SourceReport } from "./model/report.ts";
+import type { Logger } from "./os/log.ts";
+import { superviseWorker } from "./os/worker.ts";
+import { SINKS } from "./sinks/index.ts";
+import type { FromDelivery, SinkSpec, ToDelivery } from "./sinks/messages.ts";
+
+export interface PipelineOptions {
+  readonly run: string;
+  readonly bufferFile: string;
+  readonly maxBytes: number;
+  readonly maxAgeMs: number;
+  readonly log: Logger;
+  readonly workerUrl: (name: string) => URL;
+  readonly onAlarm: (message: string) => void;
+}
+
+/** From an encoded readout to the sinks: the store and the delivery worker, and what they say of themselves. */
+export interface Pipeline {
+  readonly append: StoreClient["append"];
+  /** Brings the sinks that run to those that are wanted; unchanged ones notice nothing. */
+  setSinks(specs: readonly SinkSpec[]): void;
+  /** The sources as they are now, for retained status and metadata. */
+  describe(sources: readonly SourceReport[]): void;
+  sinks(): readonly (SinkReport & { readonly ledger: SinkLedger | null })[];
+  buffer(): { readonly bytes: number; readonly unansweredBytes: number; readonly rejectedValues: number };
+  /** Commits what was accepted, lets the sinks finish, ends both workers. */
+  stop(): Promise<void>;
+}
+
+const COMMIT_WITHIN_MS = 4000;
+const WORKER_STOP_MS = 4000;
+
+export function startPipeline(options: PipelineOptions): Pipeline {
+  const { log, bufferFile } = options;
+  let ledgers: readonly SinkLedger[] = [];
+  let bytes = 0;
+  let reports: readonly SinkReport[] = [];
+  let specs: ReadonlyMap<string, SinkSpec> = new Map();
+  let sources: readonly SourceReport[] = [];
+  let storeReady = false;
+
+  const client = createStoreClient({
+    run: options.run,
+    onLedger(told, fileBytes) {
+      ledgers = told;
+      bytes = fileBytes;
+    },
+    onAlarm: options.onAlarm,
+  });
+
+  /** A new way between the two workers, after either has started. */
+  const link = () => {
+    if (!storeReady) return;
+    const { port1, port2 } = new MessageChannel();
+    store.post({ type: "delivery", port: port1 }, [port1]);
+    toDelivery({ type: "store", port: port2, file: bufferFile }, [port2]);
+  };
+
+  const store = superviseWorker<FromStore>({
+    entry: options.workerUrl("store"),
+    name: "store",
+    workerData: { file: bufferFile, run: options.run, maxBytes: options.maxBytes, maxAgeMs: options.maxAgeMs },
+    log,
+    onOnline: (worker) => client.attach((message) => worker.postMessage(message)),
+    onExit: () => {
+      storeReady = false;
+    },
+    onMessage(message) {
+      client.onMessage(message);
+      if (message.type !== "ready") return;
+      storeReady = true;
+      link();
+    },
+  });
+
+  const toDelivery = (message: ToDelivery, transfer: readonly MessagePort[] = []) => delivery.post(message, transfer);
+
+  const delivery = superviseWorker<FromDelivery>({
+    entry: options.workerUrl("delivery"),
+    name: "delivery",
+    workerData: {},
+    log,
+    stopMessage: { type: "shutdown" } satisfies ToDelivery,
+    onOnline(worker) {
+      const post = (message: ToDelivery) => worker.postMessage(message);
+      for (const sink of specs.values()) post({ type: "start", sink });
+      post({ type: "sources", sources });
+      // The supervisor knows the new worker only after this call.
+      setImmediate(link);
+    },
+    onMessage(message) {
+      if (message.type === "report") reports = message.sinks;
+      else if (message.type === "log") log[message.level](message.fields, message.message);
+    },
+  });
+
+  return {
+    append: client.append,
+    setSinks(wanted) {
+      const next = new Map(wanted.map((spec) => [spec.uuid, spec]));
+      const plan = reconcile(next, new Map([...specs].map(([uuid, spec]) => [uuid, canonicalJson(spec)])), canonicalJson);
+      specs = next;
+      // The store learns first: what is read from now on is pending for a new sink.
+      client.setSinks(
+        wanted.flatMap(({ uuid, type }) => {
+          const entry = Object.hasOwn(SINKS, type) ? SINKS[type] : undefined;
+          return entry?.delivery === "every" ? [{ id: uuid, takesExploration: entry.takesExploration }] : [];
+        }),
+      );
+      for (const uuid of plan.stop) toDelivery({ type: "stop", uuid, removed: !next.has(uuid) });
+      for (const uuid of plan.start) {
+        const sink = next.get(uuid);
+        if (sink) toDelivery({ type: "start", sink });
+      }
+    },
+    describe(now) {
+      sources = now;
+      toDelivery({ type: "sources", sources });
+    },
+    sinks: () => reports.map((report) => ({ ...report, ledger: ledgers.find((l) => l.sink === report.uuid) ?? null })),
+    buffer: () => ({ bytes, unansweredBytes: client.unanswered().bytes, rejectedValues: client.rejected().values }),
+    async stop() {
+      await client.close(COMMIT_WITHIN_MS);
+      await delivery.stop(WORKER_STOP_MS);
+      await store.stop(WORKER_STOP_MS);
+    },
+  };
+}

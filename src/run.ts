@@ -1,0 +1,181 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { DRIVERS } from "../drivers/index.ts";
+import { createAgent } from "./agent/agent.ts";
+import { loadVariableFiles, type VariableFiles } from "./agent/variable-files.ts";
+import { localOptions, wantedSources } from "./agent/wanted.ts";
+import type { Desired } from "./api/desired.ts";
+import { startConfiguration } from "./configuration.ts";
+import { messageOf } from "./model/failure.ts";
+import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
+import type { Settings } from "./model/settings.ts";
+import { readBoundedFile } from "./os/bounded-file.ts";
+import { startClock } from "./os/clock.ts";
+import { installationUuid } from "./os/identity.ts";
+import type { Logger } from "./os/log.ts";
+import { variablesDir } from "./os/settings-file.ts";
+import { startPipeline } from "./pipeline.ts";
+import { wantedSinks } from "./sinks/wanted.ts";
+import { localSocketPath, startLocalSocket } from "./web/local-socket.ts";
+
+export interface RunOptions {
+  readonly settings: Settings;
+  /** Absolute; undefined: there is none, and the settings are the defaults. */
+  readonly settingsFile: string | undefined;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly version: string;
+  /** Entry of a worker, by its name. */
+  readonly workerUrl: (name: string) => URL;
+}
+
+/** How often local variable files are looked at, and changed statuses are handed on. */
+const FILES_EVERY_MS = 2000;
+const DESCRIBE_AFTER_MS = 250;
+const MAX_SECRET_BYTES = 64 * 1024;
+const MAX_ALARMS = 20;
+
+/**
+ * The service: composes configuration, agent and pipeline, and runs until the signal aborts. Throws an Error whose message is for people
+ * where it cannot start (the state folder, another service in it); nothing else ends it.
+ */
+export async function runService({ settings, settingsFile, log, signal, version, workerUrl }: RunOptions): Promise<void> {
+  const startedAt = new Date().toISOString();
+  const stateDir = path.resolve(settings.state_dir);
+  openStateDir(stateDir);
+  const collector = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
+  const folder = variablesDir({ settings, file: settingsFile });
+  const alarms: string[] = [];
+  const alarm = (message: string) => {
+    log.error({}, message);
+    alarms.push(`${new Date().toISOString()} ${message}`);
+    if (alarms.length > MAX_ALARMS) alarms.shift();
+  };
+
+  // First of all: a second service with this state folder must end before it touches anything.
+  const socket = await startLocalSocket(
+    { path: localSocketPath(stateDir), handlers: { "/status": () => status() } },
+    { signal: new AbortController().signal, log },
+  );
+  const clock = startClock(signal);
+  const pipeline = startPipeline({
+    run: randomUUID(),
+    bufferFile: path.join(stateDir, "buffer.db"),
+    maxBytes: settings.buffer.max_bytes,
+    maxAgeMs: settings.buffer.max_age,
+    log,
+    workerUrl,
+    onAlarm: alarm,
+  });
+
+  let describing: NodeJS.Timeout | undefined;
+  const agent = createAgent({
+    drivers: DRIVERS,
+    clock,
+    logFor: (fields) => log.child(fields),
+    emit: (layout, readout) => void pipeline.append(layout, readout),
+    changed() {
+      // Many sources change at once when a switch fails: one message tells of all.
+      describing ??= setTimeout(() => {
+        describing = undefined;
+        pipeline.describe(agent.reports());
+      }, DESCRIBE_AFTER_MS);
+    },
+  });
+
+  let desired: Desired | undefined;
+  let files: VariableFiles | undefined;
+  const said = new Set<string>();
+  const apply = async (): Promise<void> => {
+    if (!desired) return;
+    files = loadVariableFiles(folder, desired.sources, files);
+    for (const { file, line, source, message } of files.problems) {
+      const text = `${file}${line === undefined ? "" : `:${line}`}: ${message}`;
+      if (source === undefined && !said.has(text)) log.warn({}, text);
+      said.add(text);
+    }
+    pipeline.setSinks(wantedSinks(desired, settings, (sink) => localOptions(settings.sinks, sink), readSecret));
+    await agent.apply(wantedSources(desired, files, settings, readSecret));
+  };
+
+  const applySoon = () => void apply().catch((error: unknown) => log.error({ err: error }, "the configuration could not be applied"));
+
+  const configuration = startConfiguration({
+    settings,
+    stateDir,
+    collector,
+    version,
+    log,
+    signal,
+    workerUrl,
+    onAlarm: alarm,
+    reports: () => agent.reports(),
+    onConfiguration(next) {
+      desired = next;
+      applySoon();
+    },
+  });
+  const status = (): ServiceStatus => ({
+    version,
+    collector,
+    started_at: startedAt,
+    config: configuration.status(),
+    sources: agent.reports().map(toSourceStatus),
+    sinks: pipeline.sinks(),
+    buffer: bufferStatus(pipeline.buffer()),
+    alarms,
+  });
+  const looking = setInterval(applySoon, FILES_EVERY_MS);
+
+  log.info({ version, collector, api: configuration.status().api_url, stateDir }, "collector ready");
+  await aborted(signal);
+  log.info({}, "stopping: what was accepted is committed first");
+  clearInterval(looking);
+  clearTimeout(describing);
+  await agent.stop();
+  pipeline.describe(agent.reports());
+  await Promise.all([configuration.stop(), pipeline.stop()]);
+  await socket.close();
+  log.info({}, "stopped");
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((done) => {
+    if (signal.aborted) done();
+    else signal.addEventListener("abort", () => done(), { once: true });
+  });
+
+function openStateDir(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o750 });
+  } catch (error) {
+    throw new Error(`state_dir ${folder} cannot be made: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const bufferStatus = ({
+  bytes,
+  unansweredBytes,
+  rejectedValues,
+}: {
+  bytes: number;
+  unansweredBytes: number;
+  rejectedValues: number;
+}): ServiceStatus["buffer"] => ({
+  bytes,
+  unanswered_bytes: unansweredBytes,
+  rejected_values: rejectedValues,
+});
+
+/** One line of a file; the sentence of a problem names the file and never what it holds. */
+function readSecret(file: string): { readonly secret: string } | { readonly problem: string } {
+  try {
+    const secret = readBoundedFile(file, MAX_SECRET_BYTES)
+      .toString("utf8")
+      .replace(/\r?\n$/, "");
+    return secret === "" ? { problem: `password_file: ${file} is empty; put the password there, one line` } : { secret };
+  } catch (error) {
+    return { problem: `password_file: ${messageOf(error)}` };
+  }
+}
