@@ -26,6 +26,7 @@ export interface HttpRequest {
   readonly maxBytes: number;
   /** Certificate authorities (PEM) instead of the system's. */
   readonly ca?: string | undefined;
+  /** Keeps connections; undefined: a connection of its own. */
   readonly agent?: Agent | undefined;
   readonly signal: AbortSignal;
 }
@@ -41,11 +42,19 @@ export type HttpAnswer =
 
 type Failure = Extract<HttpAnswer, { type: "failed" }>;
 
+/** As `exchange`, once more on a fresh connection where a kept one turned out to be closed before anything was answered. */
+export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
+  const progress = { reused: false, answered: false };
+  const first = await exchange(input, progress);
+  const stale = first.type === "failed" && first.kind === "unreachable" && progress.reused && !progress.answered;
+  return stale ? exchange({ ...input, agent: undefined }, progress) : first;
+}
+
 /**
  * One request over HTTP or HTTPS. Redirects are not followed: the headers, with a key in them, go to this address alone.
  * Settles within `totalMs`, holds at most `maxBytes`, never throws.
  */
-export function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
+function exchange(input: HttpRequest, progress: { reused: boolean; answered: boolean }): Promise<HttpAnswer> {
   return new Promise((resolve) => {
     const { url, timeouts, signal } = input;
     if (signal.aborted) return resolve({ type: "failed", kind: "aborted", message: "stopped" });
@@ -83,7 +92,7 @@ export function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
         path: url.pathname + url.search,
         method: input.method,
         headers: { ...input.headers, ...(body && { "content-type": "application/json", "content-length": body.length }) },
-        agent: input.agent,
+        agent: input.agent ?? false,
         ...(input.ca !== undefined && { ca: input.ca }),
       });
     } catch (error) {
@@ -91,7 +100,8 @@ export function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
     }
     const connected = (): void => within(timeouts.headersMs, "connected, but no answer");
     outgoing.on("socket", (socket: Socket) => {
-      if (!socket.connecting && outgoing?.reusedSocket) connected();
+      progress.reused = outgoing?.reusedSocket ?? false;
+      if (progress.reused) connected();
       else socket.once(url.protocol === "https:" ? "secureConnect" : "connect", connected);
     });
     outgoing.on("error", (error) => {
@@ -99,6 +109,7 @@ export function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
       fail(kind, message);
     });
     outgoing.on("response", (response) => {
+      progress.answered = true;
       const chunks: Buffer[] = [];
       let size = 0;
       const waiting = (): void => within(timeouts.idleMs, "the answer stopped in the middle: nothing more");

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import type { Log } from "../../model/context.ts";
 import { uuidSchema } from "../../model/uuid.ts";
+import { isLoopback } from "../loopback.ts";
 import { createApp } from "./app.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
@@ -90,7 +91,6 @@ function parseListen(listen: string): { readonly host: string; readonly port: nu
   const port = Number(match?.[3]);
   if (host === undefined || port > 65_535)
     throw new Error(`embedded_api.listen: "${listen}" is not address:port, for example 127.0.0.1:8420`);
-  if (!/^127\.\d+\.\d+\.\d+$/.test(host) && host !== "::1" && host !== "localhost")
-    throw new Error(`embedded_api.listen: "${listen}" is not a loopback address, for example 127.0.0.1:8420`);
+  if (!isLoopback(host)) throw new Error(`embedded_api.listen: "${listen}" is not a loopback address, for example 127.0.0.1:8420`);
   return { host, port };
 }

@@ -1,0 +1,213 @@
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { messageOf } from "../model/failure.ts";
+import { type HttpAnswer, type HttpTimeouts, sendRequest } from "./http.ts";
+import { isLoopback } from "./loopback.ts";
+
+export type FailureKind =
+  /** No connection, or it was lost. */
+  | "unreachable"
+  | "timeout"
+  | "tls"
+  | "too_large"
+  | "truncated"
+  | "aborted"
+  /** The key cannot be read, or is none. */
+  | "key_unusable"
+  /** The key would travel in the clear. */
+  | "insecure"
+  | "unauthorized"
+  | "redirect"
+  /** Any other status than success. */
+  | "http_status"
+  | "not_json"
+  | "wrong_shape"
+  /** A list that cannot be read to its end. */
+  | "list_unfinished";
+
+export interface ApiFailure {
+  readonly type: "failed";
+  readonly kind: FailureKind;
+  /** For people: what is wrong, where, and what would be right. Never holds the key. */
+  readonly message: string;
+  readonly status?: number;
+  /** What the server asked for; bounded to an hour. */
+  readonly retryAfterMs?: number;
+}
+
+export type ApiAnswer =
+  | { readonly type: "json"; readonly value: unknown; readonly etag: string | undefined; readonly bytes: number }
+  | { readonly type: "empty" }
+  | { readonly type: "not_modified" }
+  | ApiFailure;
+
+export interface RequesterOptions {
+  /** `{base_url}` of API-V2; a trailing `/api` is tolerated. */
+  readonly url: string;
+  /** Read anew for each round, so that a changed key needs no restart. May throw. */
+  readonly readKey: () => Promise<string> | string;
+  /** Form of the Authorization header; undefined: the key alone, and the other form once after a 401. */
+  readonly authorization?: "bare" | "bearer" | undefined;
+  /** Certificate authorities, PEM. */
+  readonly ca?: string | undefined;
+  /** Send the key over plain http to another host. */
+  readonly insecure: boolean;
+  readonly timeouts: HttpTimeouts;
+}
+
+export interface ApiRequest {
+  readonly method: "GET" | "PUT";
+  /** Below `{base_url}/api`, with its query. */
+  readonly path: string;
+  readonly body?: string;
+  readonly ifNoneMatch?: string;
+  /** Bound of the answer's body, in bytes. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Requester {
+  /** Where requests go, without credentials; for messages. */
+  readonly base: string;
+  /** Whether what is sent and answered cannot be read on the way: TLS, or this machine's loopback. */
+  readonly confidential: boolean;
+  /** One request with the key; never throws, never follows a redirect. */
+  send(request: ApiRequest): Promise<ApiAnswer>;
+  close(): void;
+}
+
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** Sends requests with the API key, in the form of the Authorization header that the server takes. Throws TypeError when `url` is none. */
+export function createRequester(options: RequesterOptions): Requester {
+  const url = new URL(options.url);
+  const prefix = `${url.pathname.replace(/\/+$/, "").replace(/\/api$/, "")}/api`;
+  const base = `${url.origin}${prefix}`;
+  const confidential = url.protocol === "https:" || isLoopback(url.hostname);
+  const agent =
+    url.protocol === "https:" ? new HttpsAgent({ keepAlive: true, maxSockets: 4 }) : new HttpAgent({ keepAlive: true, maxSockets: 4 });
+  let bearer = options.authorization === "bearer";
+
+  const failed = (kind: FailureKind, message: string, rest: Pick<ApiFailure, "status" | "retryAfterMs"> = {}): ApiFailure => ({
+    type: "failed",
+    kind,
+    message: `${base}: ${message}`,
+    ...rest,
+  });
+
+  return {
+    base,
+    confidential,
+    async send(request) {
+      if (!confidential && !options.insecure)
+        return failed("insecure", "the API key would travel in the clear: use an https address, or set api.insecure: true");
+      const key = await readKey(options.readKey);
+      if (typeof key !== "string") return failed("key_unusable", key.problem);
+      const attempt = (withBearer: boolean): Promise<HttpAnswer> =>
+        sendRequest({
+          url: new URL(`${base}${request.path}`),
+          method: request.method,
+          headers: {
+            accept: "application/json",
+            authorization: withBearer ? `Bearer ${key}` : key,
+            ...(request.ifNoneMatch !== undefined && { "if-none-match": request.ifNoneMatch }),
+          },
+          ...(request.body !== undefined && { body: request.body }),
+          timeouts: options.timeouts,
+          maxBytes: request.maxBytes,
+          ca: options.ca,
+          agent,
+          signal: request.signal,
+        });
+      const where = `${request.method} ${request.path.split("?")[0]}`;
+      let answer = await attempt(bearer);
+      if (answer.type === "answer" && answer.status === 401 && options.authorization === undefined) {
+        const other = await attempt(!bearer);
+        // The other form is remembered once it opened the door; until then the next round starts with the form of before.
+        if (other.type === "answer" && other.status !== 401) bearer = !bearer;
+        answer = other;
+      }
+      const result = answer.type === "failed" ? failed(answer.kind, `${where}: ${answer.message}`) : interpret(answer, where, failed);
+      return result.type === "failed" ? { ...result, message: result.message.replaceAll(key, "<key>") } : result;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+async function readKey(read: RequesterOptions["readKey"]): Promise<string | { readonly problem: string }> {
+  let key: string;
+  try {
+    key = (await read()).trim();
+  } catch (error) {
+    // Words of the file system; a key is in none of them.
+    return { problem: `the API key cannot be read: ${messageOf(error)}` };
+  }
+  if (key === "") return { problem: "the API key is empty: api.key_file must hold the key on one line" };
+  // RFC 9110, 5.5: what a header may hold. Anything else would end in an exception that quotes it.
+  if (!/^[\x21-\x7e]{1,4096}$/.test(key)) return { problem: "the API key holds spaces, line breaks or characters beyond ASCII" };
+  return key;
+}
+
+type Fail = (kind: FailureKind, message: string, rest?: Pick<ApiFailure, "status" | "retryAfterMs">) => ApiFailure;
+
+function interpret(answer: Extract<HttpAnswer, { type: "answer" }>, where: string, failed: Fail): ApiAnswer {
+  const { status, headers, body } = answer;
+  if (status === 304) return { type: "not_modified" };
+  if (status >= 300 && status < 400)
+    return failed(
+      "redirect",
+      `${where} answered ${status} with a redirect${originOf(headers.location)}, which is not followed: set api.url to the API itself`,
+      { status },
+    );
+  if (status === 401)
+    return failed("unauthorized", `${where}: the API key is refused (401): api.key_file must hold a key of this API`, { status });
+  if (status < 200 || status >= 300) {
+    const retryAfterMs = parseRetryAfter(headers["retry-after"], Date.now());
+    return failed("http_status", `${where} answered ${status}${detailOf(body)}`, {
+      status,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
+  }
+  if (status === 204) return { type: "empty" };
+  if (body.trim() === "") return failed("not_json", `${where} answered ${status} with an empty body instead of JSON`, { status });
+  try {
+    return { type: "json", value: JSON.parse(body), etag: headers.etag, bytes: Buffer.byteLength(body) };
+  } catch {
+    const type = headers["content-type"]?.split(";")[0]?.slice(0, 50) ?? "an unnamed type";
+    const html = /^\s*</.test(body);
+    return failed(
+      "not_json",
+      html
+        ? `${where} answered ${status} with a page (${type}) instead of JSON: is api.url the address of the configuration API?`
+        : `${where} answered ${status} with damaged or truncated JSON`,
+      { status },
+    );
+  }
+}
+
+function originOf(location: string | undefined): string {
+  try {
+    return location === undefined ? "" : ` to ${new URL(location).origin}`;
+  } catch {
+    return "";
+  }
+}
+
+/** The server's own sentence, if it is one: short, on one line. */
+function detailOf(body: string): string {
+  try {
+    const value: unknown = JSON.parse(body.slice(0, 10_000));
+    if (typeof value === "object" && value !== null && "detail" in value && typeof value.detail === "string")
+      return `: ${value.detail.replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, 200)}`;
+  } catch {
+    // A page of a proxy: its status says enough.
+  }
+  return "";
+}
+
+/** RFC 9110, 10.2.3: seconds or a date; as milliseconds from `now`, 0 to an hour. */
+export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
+  if (header === undefined) return undefined;
+  const ms = /^\d{1,9}$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - now;
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}

@@ -1,0 +1,37 @@
+import type { MessagePort } from "node:worker_threads";
+import type { Log } from "../model/context.ts";
+import { messageOf } from "../model/failure.ts";
+import type { ApiWorkerData, FromApi, ToApi } from "./messages.ts";
+import { startApiServer } from "./server/server.ts";
+
+/** The embedded API in a thread of its own: starts it, says where it listens or why it does not, stops it on `stop`. Never rejects. */
+export async function runApiWorker(port: MessagePort, data: ApiWorkerData): Promise<void> {
+  const post = (message: FromApi): void => port.postMessage(message);
+  const write =
+    (level: keyof Log) =>
+    (fields: object, message: string): void => {
+      // An error loses what cannot be posted; its words and its stack are what the log needs.
+      const plain = Object.entries(fields).map(([name, value]: [string, unknown]) => [
+        name,
+        value instanceof Error ? { type: value.name, message: value.message, stack: value.stack } : value,
+      ]);
+      post({ type: "log", level, fields: Object.fromEntries(plain) as Record<string, unknown>, message });
+    };
+  const log: Log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+
+  const stopped = new Promise<void>((resolve) => {
+    port.on("message", (message: ToApi) => {
+      if (message.type === "stop") resolve();
+    });
+  });
+  try {
+    const server = await startApiServer({ ...data, log });
+    post({ type: "listening", url: server.url, keyFiles: server.keyFiles });
+    await stopped;
+    await server.close();
+    post({ type: "stopped" });
+  } catch (error) {
+    post({ type: "failed", message: messageOf(error) });
+  }
+  port.close();
+}
