@@ -150,8 +150,13 @@ const WORDS: Readonly<Record<string, string>> = {
 function describeError(error: Error): { readonly kind: Failure["kind"]; readonly message: string } {
   const inner = error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error;
   const code = "code" in inner && typeof inner.code === "string" ? inner.code : "";
-  if (/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|ERR_OSSL|HOSTNAME_MISMATCH)/.test(code))
-    return { kind: "tls", message: `TLS: ${inner.message} (${code})` };
+  if (/^(ERR_TLS_CERT|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH)/.test(code))
+    return {
+      kind: "tls",
+      message: `the server's certificate is not accepted: ${inner.message} (${code}); api.ca names the authorities to trust`,
+    };
+  if (/^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/.test(code))
+    return { kind: "tls", message: `TLS cannot be agreed on with what answers (${code})` };
   if (code.startsWith("HPE_")) return { kind: "unreachable", message: `what answers does not speak HTTP (${code})` };
   const words = WORDS[code];
   return { kind: "unreachable", message: words === undefined ? inner.message : `${words} (${code})` };
