@@ -133,16 +133,18 @@ describe("openTcp", () => {
 describe("Connection", () => {
   it("knows RST from FIN, at once", async () => {
     const { port, sockets } = await serve();
-    for (const [act, reason] of [
-      [(socket: net.Socket) => socket.resetAndDestroy(), "CONNECTION_RESET"],
-      [(socket: net.Socket) => socket.end(), "CONNECTION_CLOSED"],
+    for (const [act, reason, words] of [
+      [(socket: net.Socket) => socket.resetAndDestroy(), "CONNECTION_RESET", "ECONNRESET"],
+      [(socket: net.Socket) => socket.end(), "CONNECTION_CLOSED", `127.0.0.1:${port} closed the connection`],
     ] as const) {
       const connection = await connect(port);
       const lost = new Promise<ReasonError>((done) => connection.onLost(done));
       await expect.poll(() => sockets.length).toBe(1);
       const [socket] = sockets.splice(0);
       if (socket) act(socket);
-      expect((await lost).reason.type).toBe(reason);
+      const failure = await lost;
+      expect(failure.reason.type).toBe(reason);
+      expect(failure.message).toContain(words);
       expect(connection.alive()).toBe(false);
       await connection.close();
     }

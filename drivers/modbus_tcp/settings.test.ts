@@ -5,7 +5,7 @@ import { settingsSchema } from "./settings.ts";
 it("has every setting with its default in the README", async () => {
   const readme = await readFile(new URL("./README.md", import.meta.url), "utf8");
   for (const [key, value] of Object.entries(settingsSchema.parse({})))
-    expect(readme).toMatch(new RegExp(`\\| \`${key}\` \\| \`?${value}\`? \\|`));
+    expect(readme).toMatch(new RegExp(`\\| \`${key}\` +\\| \`?${value}\`? +\\|`));
 });
 
 it.each([
