@@ -1,8 +1,24 @@
-import type { KeyFiles } from "./server/keys.ts";
-import type { ApiServerOptions } from "./server/server.ts";
+/** What the embedded API starts with: the `workerData` of its worker. */
+export interface ApiWorkerData {
+  /** SQLite file; made with its folder where there is none. */
+  readonly databaseFile: string;
+  /** Folder of `admin.key`, `collector.key` and `secrets.key`; outside the database and its backups. */
+  readonly keysDir: string;
+  /** `address:port`, loopback only; port 0 takes a free one. */
+  readonly listen: string;
+  /** The collector that carries this API. */
+  readonly collector: string;
+  readonly readoutIntervalUnit: "seconds" | "milliseconds";
+  readonly publishIntervalUnit: "seconds" | "milliseconds";
+  /** Of the collector; for the OpenAPI description. */
+  readonly version: string;
+}
 
-/** `workerData` of the embedded API's worker. */
-export type ApiWorkerData = Omit<ApiServerOptions, "log">;
+/** Where the keys of a new installation were written. */
+export interface KeyFiles {
+  readonly admin: string;
+  readonly collector: string;
+}
 
 /** Acquisition → embedded API. */
 export interface ToApi {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { KeyFiles } from "../messages.ts";
 import type { Database } from "./database.ts";
 import { createSecretFile } from "./secret-file.ts";
 
@@ -11,11 +12,6 @@ export type Caller = { readonly role: "admin" } | { readonly role: "collector"; 
 
 /** 256 bits: no salt and no slow hash is needed where the secret is random. */
 const KEY_BYTES = 32;
-
-export interface KeyFiles {
-  readonly admin: string;
-  readonly collector: string;
-}
 
 /** Makes a key and returns it; the database keeps only its SHA-256. `file` names where the key is kept, if anywhere. */
 export function createKey(db: Database, caller: Caller, file: string | null = null): string {

@@ -4,29 +4,18 @@ import { dirname, join } from "node:path";
 import type { Log } from "../../model/context.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { isLoopback } from "../loopback.ts";
+import type { ApiWorkerData, KeyFiles } from "../messages.ts";
 import { createApp } from "./app.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
 import { openDatabase } from "./database.ts";
 import { createHandlers } from "./handlers.ts";
-import { authenticate, ensureKeyFiles, type KeyFiles } from "./keys.ts";
+import { authenticate, ensureKeyFiles } from "./keys.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openVariables } from "./variables.ts";
 
-export interface ApiServerOptions {
-  /** SQLite file; made with its folder where there is none. */
-  readonly databaseFile: string;
-  /** Folder of `admin.key`, `collector.key` and `secrets.key`; outside the database and its backups. */
-  readonly keysDir: string;
-  /** `address:port`, loopback only; port 0 takes a free one. */
-  readonly listen: string;
-  /** The collector that carries this API. */
-  readonly collector: string;
-  readonly readoutIntervalUnit: "seconds" | "milliseconds";
-  readonly publishIntervalUnit: "seconds" | "milliseconds";
-  /** Of the collector; for the OpenAPI description. */
-  readonly version: string;
+export interface ApiServerOptions extends ApiWorkerData {
   readonly log: Log;
 }
 
