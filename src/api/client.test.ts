@@ -265,6 +265,8 @@ test("nothing listens: a failure that says so; aborted: back at once", async () 
   const { url } = await scripted(() => {});
   const refused = await clientOf("http://127.0.0.1:1").client.pull(null, never);
   expect(refused).toMatchObject({ type: "failed", kind: "unreachable", message: expect.stringContaining("connection refused") });
+  const stuck = clientOf(url, { readKey: () => new Promise<string>(() => {}), timeouts: { pullMs: 50 } });
+  expect(await stuck.client.pull(null, never)).toMatchObject({ type: "failed", kind: "timeout" });
   const controller = new AbortController();
   const pull = clientOf(url).client.pull(null, controller.signal);
   controller.abort();

@@ -101,7 +101,8 @@ export function createRequester(options: RequesterOptions): Requester {
     async send(request) {
       if (!confidential && !options.insecure)
         return failed("insecure", "the API key would travel in the clear: use an https address, or set api.insecure: true");
-      const key = await readKey(options.readKey);
+      const key = await readKey(options.readKey, request.signal);
+      if (request.signal.aborted) return failed("aborted", "stopped");
       if (typeof key !== "string") return failed("key_unusable", key.problem);
       const attempt = (withBearer: boolean): Promise<HttpAnswer> =>
         sendRequest({
@@ -134,13 +135,20 @@ export function createRequester(options: RequesterOptions): Requester {
   };
 }
 
-async function readKey(read: RequesterOptions["readKey"]): Promise<string | { readonly problem: string }> {
+async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): Promise<string | { readonly problem: string }> {
   let key: string;
+  let letGo = (): void => {};
+  const aborted = new Promise<string>((resolve) => {
+    letGo = () => resolve("");
+    signal.addEventListener("abort", letGo, { once: true });
+  });
   try {
-    key = (await read()).trim();
+    key = (await Promise.race([aborted, read()])).trim();
   } catch (error) {
     // Words of the file system; a key is in none of them.
     return { problem: `the API key cannot be read: ${messageOf(error)}` };
+  } finally {
+    signal.removeEventListener("abort", letGo);
   }
   if (key === "") return { problem: "the API key is empty: api.key_file must hold the key on one line" };
   // RFC 9110, 5.5: what a header may hold. Anything else would end in an exception that quotes it.
