@@ -141,6 +141,7 @@ async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): 
   const aborted = new Promise<string>((resolve) => {
     letGo = () => resolve("");
     signal.addEventListener("abort", letGo, { once: true });
+    if (signal.aborted) letGo();
   });
   try {
     key = (await Promise.race([aborted, read()])).trim();
