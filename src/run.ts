@@ -4,7 +4,7 @@ import path from "node:path";
 import { DRIVERS } from "../drivers/index.ts";
 import { createAgent } from "./agent/agent.ts";
 import { loadVariableFiles, type VariableFiles } from "./agent/variable-files.ts";
-import { localOptions, wantedSources } from "./agent/wanted.ts";
+import { localOptions, type ReadSecret, wantedSources } from "./agent/wanted.ts";
 import type { Desired } from "./api/desired.ts";
 import { startConfiguration } from "./configuration.ts";
 import { messageOf } from "./model/failure.ts";
@@ -45,6 +45,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const stateDir = path.resolve(settings.state_dir);
   openStateDir(stateDir);
   const collector = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
+  const readSecret = secretReader(settingsFile ? path.dirname(settingsFile) : stateDir);
   const folder = variablesDir({ settings, file: settingsFile });
   const alarms: string[] = [];
   const alarm = (message: string) => {
@@ -168,14 +169,15 @@ const bufferStatus = ({
   rejected_values: rejectedValues,
 });
 
-/** One line of a file; the sentence of a problem names the file and never what it holds. */
-function readSecret(file: string): { readonly secret: string } | { readonly problem: string } {
-  try {
-    const secret = readBoundedFile(file, MAX_SECRET_BYTES)
-      .toString("utf8")
-      .replace(/\r?\n$/, "");
-    return secret === "" ? { problem: `password_file: ${file} is empty; put the password there, one line` } : { secret };
-  } catch (error) {
-    return { problem: `password_file: ${messageOf(error)}` };
-  }
+/** Reads one line of a file, its path taken from `folder`; the sentence of a problem names the file and never what it holds. */
+function secretReader(folder: string): ReadSecret {
+  return (given) => {
+    const file = path.resolve(folder, given);
+    try {
+      const secret = readBoundedFile(file, MAX_SECRET_BYTES).toString("utf8").replace(/\r?\n$/, "");
+      return secret === "" ? { problem: `password_file: ${file} is empty; put the password there, one line` } : { secret };
+    } catch (error) {
+      return { problem: `password_file: ${messageOf(error)}` };
+    }
+  };
 }

@@ -10,7 +10,7 @@ const ModbusRTU = (createRequire(import.meta.url)("modbus-serial") as { default:
 
 const [brokerPort = 0, registers = 0, intervalMs = 0, ...ports] = process.argv.slice(2).map(Number);
 const MAX_READ = 125;
-const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${brokerPort}`, { protocolVersion: 5, clientId: "bare" });
+const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${brokerPort}`, { protocolVersion: 4, clientId: "bare" });
 
 async function device(port: number): Promise<void> {
   const source = `machine-${port}`;

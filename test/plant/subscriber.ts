@@ -26,7 +26,7 @@ interface Message {
 }
 
 export async function createSubscriber(port: number, topic: string): Promise<Subscriber> {
-  const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${port}`, { clientId: "demo-subscriber", protocolVersion: 5 });
+  const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${port}`, { clientId: "demo-subscriber", protocolVersion: 4 });
   const newest = new Map<string, { source: string; variable: string; text: string; ts: number; bad: boolean }>();
   let messages = 0;
   let received = 0;

@@ -28,7 +28,7 @@ export interface CollectorProcess {
 /** As far as demo and tests look into it; checked by the program's own schema elsewhere. */
 export interface ServiceStatusJson {
   readonly collector: string;
-  readonly config: { readonly ok: boolean; readonly message: string };
+  readonly config: { readonly ok: boolean; readonly origin: string; readonly message: string | null };
   readonly sources: readonly {
     readonly uuid: string;
     readonly name: string;
@@ -85,6 +85,10 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
   );
   const [program, ...first] = options.command ?? [path.join(ROOT, "bin/collector")];
   const child = spawn(program, [...first, "run", "--config", settingsFile], { cwd: dir, stdio: ["ignore", "pipe", "pipe"] });
+  // Whatever ends this process, its collector does not stay behind.
+  const kill = () => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.removeListener("exit", kill));
   const log: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     let rest = "";
@@ -106,7 +110,11 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
     stateDir,
     log,
     status: () => statusOf([program, ...first], settingsFile),
-    adminKey: async () => (await readFile(path.join(stateDir, "keys/admin.key"), "utf8")).trim(),
+    async adminKey() {
+      // The service is ready before its API is: the log says when that listens.
+      await untilLogged(collector, /configuration API listens/, ended);
+      return (await readFile(path.join(stateDir, "keys/admin.key"), "utf8")).trim();
+    },
     async stop(signal = "SIGTERM") {
       child.kill(signal);
       const code = await ended;
@@ -114,21 +122,21 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
       return code;
     },
   };
-  if (options.waitForReady !== false) await untilReady(collector, ended);
+  if (options.waitForReady !== false) await untilLogged(collector, /\bready\b/, ended);
   return collector;
 }
 
-async function untilReady({ log, child }: CollectorProcess, ended: Promise<number>): Promise<void> {
+async function untilLogged({ log, child }: CollectorProcess, line: RegExp, ended: Promise<number>): Promise<void> {
   const deadline = Date.now() + READY_WITHIN_MS;
   let code: number | undefined;
   void ended.then((c) => {
     code = c;
   });
-  while (!log.some((line) => /\bready\b/.test(line))) {
+  while (!log.some((text) => line.test(text))) {
     if (code !== undefined) throw new Error(`the collector ended with ${code}:\n${log.join("\n")}`);
     if (Date.now() > deadline) {
       child.kill("SIGKILL");
-      throw new Error(`the collector was not ready within ${READY_WITHIN_MS} ms:\n${log.join("\n")}`);
+      throw new Error(`the collector's log had no ${line} within ${READY_WITHIN_MS} ms:\n${log.join("\n")}`);
     }
     await new Promise((done) => setTimeout(done, 20));
   }
