@@ -50,6 +50,7 @@ const PUBLISH_OVERHEAD_BYTES = 32;
 /** What moves by itself in a status (last readout, next try) is published at most this often. */
 const REFRESH_MS = 10_000;
 const OFFLINE_TIMEOUT_MS = 500;
+const MAX_WARNINGS = 10;
 
 const ONLINE = '{"state":"online"}';
 const OFFLINE = '{"state":"offline"}';
@@ -74,34 +75,21 @@ export default defineSink<MqttDetails, MqttSettings>({
     const plan = parseTopic(input.details.topic);
     const connection = await connectMqtt(connectOptions(input, plan), ctx);
     try {
-      if (connection.canRetain) {
-        input.leftBehind.add(collectorStatusTopic(plan));
-        await connection.publish(collectorStatusTopic(plan), ONLINE, true);
-      }
+      return await openSink(connection, plan, input);
     } catch (error) {
       await connection.close();
       throw error;
     }
-    return openSink(connection, plan, input);
   },
 });
 
-function connectOptions({ uuid, name, details, settings: local, secrets }: OpenInput<MqttDetails, MqttSettings>, plan: TopicPlan) {
-  const password = secrets["password"];
-  if (local.password_file !== undefined && password === undefined)
-    throw new ReasonError(
-      "UNKNOWN",
-      `sinks.${name ?? uuid}.password_file: the password could not be read from this file; make it readable for the collector`,
-      {
-        condition: "secret_missing",
-      },
-    );
+function connectOptions({ uuid, details, settings: local, secrets }: OpenInput<MqttDetails, MqttSettings>, plan: TopicPlan) {
   return {
     host: details.host,
     port: details.port,
     clientId: details.client_id ?? defaultClientId(uuid),
     username: local.username,
-    password,
+    password: secrets["password"],
     connectTimeoutMs: local.connect_timeout,
     publishTimeoutMs: local.publish_timeout,
     keepaliveS: Math.round(local.keepalive / 1000),
@@ -110,8 +98,13 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: OpenI
   };
 }
 
-function openSink(connection: Connection, plan: TopicPlan, { settings: local, leftBehind }: OpenInput<MqttDetails, MqttSettings>): Sink {
+async function openSink(
+  connection: Connection,
+  plan: TopicPlan,
+  { settings: local, leftBehind }: OpenInput<MqttDetails, MqttSettings>,
+): Promise<Sink> {
   const published = new Map<string, Retained & { readonly atMs: number }>();
+  const warnings = [...warningsOf(connection)];
   const messageOptions = (topicBytes: number) => {
     const maxBytes = connection.maxPacketBytes - topicBytes - PUBLISH_OVERHEAD_BYTES;
     return { int64: local.int64, maxBytes, splitBytes: Math.min(SPLIT_BYTES, maxBytes) };
@@ -154,15 +147,21 @@ function openSink(connection: Connection, plan: TopicPlan, { settings: local, le
     return { refused, ...(detail !== undefined && { detail }) };
   }
 
+  const retain = async (topic: string, payload: string): Promise<void> => {
+    leftBehind.add(topic);
+    const refusal = await connection.publish(topic, payload, true);
+    if (refusal !== undefined && warnings.length < MAX_WARNINGS) warnings.push(refusal);
+  };
   const clear = async (topic: string): Promise<void> => {
     await connection.publish(topic, "", true);
     published.delete(topic);
     leftBehind.delete(topic);
   };
 
+  if (connection.canRetain) await retain(collectorStatusTopic(plan), ONLINE);
   return {
     inFlight: connection.window,
-    warnings: warningsOf(connection),
+    warnings,
     lost: connection.lost,
     write,
     async describe(sources) {
@@ -174,8 +173,7 @@ function openSink(connection: Connection, plan: TopicPlan, { settings: local, le
         const before = published.get(topic);
         const atMs = performance.now();
         if (before && before.key === retained.key && (before.payload === retained.payload || atMs - before.atMs < REFRESH_MS)) continue;
-        leftBehind.add(topic);
-        await connection.publish(topic, retained.payload, true);
+        await retain(topic, retained.payload);
         published.set(topic, { ...retained, atMs });
       }
     },

@@ -1,0 +1,185 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Position, StoredBatch } from "../buffer/buffer.ts";
+import { acknowledge as acknowledgePosition, isPending } from "../buffer/position.ts";
+import { createFlow, type Flow, type Job } from "./flow.ts";
+
+const SOURCES = 3;
+const row = (id: number): StoredBatch => ({
+  id,
+  layout: id % SOURCES,
+  time: id * 100,
+  count: 1,
+  explorationCount: 0,
+  payload: new Uint8Array(10),
+});
+const idsOf = (job: Job | undefined): number[] => job?.group.rows.map(({ id }) => id) ?? [];
+const done = (job: Job) => job.group.rows.map(() => ({ delivered: 1, dropped: {} }));
+
+/** A flow on a file that holds the rows 1..n. */
+function setUp(more: { readonly keepsAll?: boolean; readonly intervalMs?: number; readonly maxLiveBytes?: number } = {}) {
+  let rows: StoredBatch[] = [];
+  let position: Position = { older: [], live: 1 };
+  const flow = createFlow({
+    keepsAll: true,
+    intervalMs: 100,
+    maxBytes: 1000,
+    maxReadouts: 100,
+    maxLiveBytes: 1000,
+    maxReadBytes: 50,
+    keyOf: ({ layout }) => `${layout}`,
+    read: (from, to, maxBytes) => rows.filter(({ id }) => id >= from && id < to).slice(0, Math.max(1, Math.floor(maxBytes / 10))),
+    acknowledge({ ids }) {
+      for (const id of ids) expect(isPending(position, id)).toBe(true);
+      position = acknowledgePosition(position, ids);
+    },
+    ...more,
+  });
+  return {
+    flow,
+    position: () => position,
+    commit(count: number): readonly StoredBatch[] {
+      const fresh = Array.from({ length: count }, (_, i) => row(rows.length + i + 1));
+      rows = [...rows, ...fresh];
+      return fresh;
+    },
+    attach: () => flow.attach(position, rows.length + 1),
+    nextId: () => rows.length + 1,
+  };
+}
+const settleAll = (flow: Flow, inFlight = 8): number[] => {
+  const written: number[] = [];
+  for (let job = flow.next(Number.POSITIVE_INFINITY, inFlight); job; job = flow.next(Number.POSITIVE_INFINITY, inFlight)) {
+    written.push(...idsOf(job));
+    flow.settle(job, done(job));
+  }
+  return written;
+};
+
+describe("live and older rows", () => {
+  test("live first, one in four for the older ones, each in order", () => {
+    const { flow, commit, attach } = setUp();
+    commit(20);
+    attach();
+    flow.open();
+    flow.take(commit(10), 0);
+    const lanes: string[] = [];
+    const ids = { live: [] as number[], older: [] as number[] };
+    for (let job = flow.next(1e6, 2); job; job = flow.next(1e6, 2)) {
+      lanes.push(job.backlog ? "o" : "L");
+      ids[job.backlog ? "older" : "live"].push(...idsOf(job));
+      flow.settle(job, done(job));
+    }
+    expect(lanes.join("").slice(0, 13)).toBe("LLLoLLLoLLLoL");
+    expect(ids.live).toEqual([...ids.live].sort((a, b) => a - b));
+    expect(ids.older).toEqual([...ids.older].sort((a, b) => a - b));
+    expect([ids.live.length, ids.older.length]).toEqual([10, 20]);
+  });
+
+  test("older ones take half of what is under way at most", () => {
+    const { flow, commit, attach } = setUp();
+    commit(30);
+    attach();
+    flow.open();
+    const jobs = [flow.next(0, 4), flow.next(0, 4), flow.next(0, 4)];
+    expect(jobs.map((job) => job?.backlog)).toEqual([true, true, undefined]);
+    flow.take(commit(1), 0);
+    expect(flow.next(1e6, 4)?.backlog).toBe(false);
+  });
+
+  test("a window of one write serves both", () => {
+    const { flow, commit, attach } = setUp();
+    commit(10);
+    attach();
+    flow.open();
+    flow.take(commit(10), 0);
+    expect(settleAll(flow, 1).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+  });
+});
+
+test("what exceeds the memory is left to the file, and comes from there", () => {
+  const { flow, commit, attach, position, nextId } = setUp({ maxLiveBytes: 100, intervalMs: 1e9 });
+  attach();
+  flow.open();
+  flow.take(commit(25), 0);
+  const first = flow.next(0, 8);
+  expect(first?.backlog).toBe(true);
+  if (first) flow.settle(first, done(first));
+  settleAll(flow);
+  expect(position()).toEqual({ older: [], live: nextId() });
+});
+
+test("a sink of current values reads nothing and acknowledges nothing", () => {
+  const { flow, commit, position } = setUp({ keepsAll: false });
+  expect(flow.isAttached()).toBe(true);
+  flow.take(commit(5), 0);
+  flow.open();
+  flow.take(commit(5), 0);
+  expect(settleAll(flow)).toEqual([6, 7, 8, 9, 10]);
+  expect(position()).toEqual({ older: [], live: 1 });
+});
+
+test("a job from before a loss settles nothing", () => {
+  const { flow, commit, attach, position } = setUp();
+  attach();
+  flow.open();
+  flow.take(commit(1), 0);
+  const job = flow.next(1e6, 8);
+  flow.close();
+  if (job) flow.settle(job, done(job));
+  expect(position()).toEqual({ older: [], live: 1 });
+  flow.open();
+  expect(settleAll(flow)).toEqual([1]);
+});
+
+type Step = { readonly do: "commit" | "next" | "settle" | "lose" | "restart" | "skip"; readonly n: number };
+const step: fc.Arbitrary<Step> = fc.record({
+  do: fc.constantFrom("commit", "commit", "next", "next", "next", "settle", "settle", "lose", "restart", "skip"),
+  n: fc.integer({ min: 1, max: 12 }),
+});
+
+test("whatever happens: all is written at least once, and in the end nothing is pending", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+      const { flow, commit, attach, position, nextId } = setUp({ maxLiveBytes: 200, intervalMs: 300 });
+      const written = new Set<number>();
+      let jobs: Job[] = [];
+      let nowMs = 0;
+      attach();
+      flow.open();
+      for (const { do: what, n } of steps) {
+        nowMs += 100;
+        if (what === "commit") flow.take(commit(n), nowMs);
+        else if (what === "skip") {
+          const from = nextId();
+          commit(n);
+          flow.addOlder({ from, to: nextId() });
+        } else if (what === "next") {
+          const job = flow.next(nowMs, 8);
+          if (job) jobs.push(job);
+        } else if (what === "settle") {
+          const [job] = jobs.splice(n % Math.max(1, jobs.length), 1);
+          if (!job) continue;
+          for (const id of idsOf(job)) written.add(id);
+          flow.settle(job, done(job));
+        } else if (what === "lose") {
+          flow.close();
+          if (n > 6) flow.take(commit(2), nowMs);
+          flow.open();
+        } else {
+          jobs = [];
+          attach();
+        }
+        expect(position().older.length).toBeLessThanOrEqual(16);
+      }
+      for (const job of jobs) {
+        for (const id of idsOf(job)) written.add(id);
+        flow.settle(job, done(job));
+      }
+      for (const id of settleAll(flow)) written.add(id);
+      expect(position()).toEqual({ older: [], live: nextId() });
+      expect(written.size).toBe(nextId() - 1);
+    }),
+    { numRuns: 500 },
+  );
+});

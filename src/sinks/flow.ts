@@ -1,0 +1,190 @@
+import type { Position, StoredBatch } from "../buffer/buffer.ts";
+import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
+import { createGrouper, type Group, type GroupBounds, groupRows } from "./grouping.ts";
+import { createLane, type Outcome, type Settled } from "./lane.ts";
+
+/** A group to write. */
+export interface Job {
+  readonly group: Group;
+  readonly backlog: boolean;
+  readonly generation: number;
+}
+
+export interface FlowOptions extends GroupBounds {
+  /** The whole history; false: current values only, nothing is read from the file and nothing acknowledged. */
+  readonly keepsAll: boolean;
+  /** Payload bytes of live rows that wait in memory; beyond it they are left to the file. */
+  readonly maxLiveBytes: number;
+  /** Payload bytes of one read from the file. */
+  readonly maxReadBytes: number;
+  /** Names a row's source. */
+  readonly keyOf: (row: StoredBatch) => string;
+  /** Rows of the file with from <= id < to. What it throws comes out of next(). */
+  readonly read: (from: number, to: number, maxBytes: number) => readonly StoredBatch[];
+  readonly acknowledge: (settled: Settled) => void;
+}
+
+/**
+ * What one sink writes next, and what it has done with it. Two lanes: rows as they are committed, and older ones out of the file.
+ * Live goes first; one write in LIVE_RUN + 1 is for the older ones at least, half of those under way at most. No timer, no clock of its own.
+ */
+export interface Flow {
+  /** Begins where the file says that this sink stands. `edge`: ids from here on come as they are committed. */
+  attach(position: Position, edge: number): void;
+  readonly isAttached: () => boolean;
+  /** Nothing is known of the file any more. */
+  detach(): void;
+  /** Rows as they were committed, in order. */
+  take(rows: readonly StoredBatch[], nowMs: number): void;
+  /** Ids that were committed and did not come. */
+  addOlder(range: IdRange): void;
+  /** The sink is open: live rows are kept for it. */
+  open(): void;
+  /** The sink is lost: what is not acknowledged is left to the file. */
+  close(): void;
+  next(nowMs: number, inFlight: number): Job | undefined;
+  /** By row of the job's group. */
+  settle(job: Job, outcomes: readonly Outcome[]): void;
+  /** When next() may have more without anything else happening. */
+  nextDueMs(): number | undefined;
+  /** Only what is live is still to go, at once. True when nothing of it waits. */
+  drain(): boolean;
+}
+
+const LIVE_RUN = 3;
+
+export function createFlow(options: FlowOptions): Flow {
+  const { keepsAll, keyOf } = options;
+  const live = createLane();
+  const backlog = createLane();
+  let grouper = createGrouper(options);
+  let ready: Group[] = [];
+  let liveBytes = 0;
+  let older: readonly IdRange[] = [];
+  let olderReady: Group[] = [];
+  let olderUnderWay = 0;
+  let liveInARow = 0;
+  /** Undefined: not attached. */
+  let liveFrom: number | undefined = keepsAll ? undefined : 0;
+  let isOpen = false;
+  let isDraining = false;
+  let generation = 0;
+
+  const acknowledge = (settled: Settled | undefined): void => {
+    if (settled && keepsAll) options.acknowledge(settled);
+  };
+  const addOlder = (ranges: readonly IdRange[]): void => {
+    if (keepsAll && liveFrom !== undefined) older = union([...older, ...ranges]);
+  };
+  const forget = (): void => {
+    generation++;
+    grouper = createGrouper(options);
+    ready = [];
+    olderReady = [];
+    liveBytes = 0;
+    olderUnderWay = 0;
+  };
+
+  /** The newest stay live: what waits is left to the file. */
+  const overflow = (): void => {
+    const ids = [...ready, ...grouper.flush()].flatMap(({ rows }) => rows.map(({ id }) => id));
+    ready = [];
+    liveBytes = 0;
+    for (const id of ids) live.remove(id);
+    addOlder(rangesOf(ids));
+    acknowledge(live.takeSettled());
+  };
+
+  const nextOlder = (): Group | undefined => {
+    for (let range = older[0]; olderReady.length === 0 && range; range = older[0]) {
+      const rows = options.read(range.from, range.to, options.maxReadBytes);
+      const last = rows.at(-1);
+      const rest = { from: (last?.id ?? range.to) + 1, to: range.to };
+      older = rest.from < rest.to ? [rest, ...older.slice(1)] : older.slice(1);
+      for (const { id } of rows) backlog.add(id);
+      olderReady.push(...groupRows(rows, keyOf, options));
+    }
+    return olderReady.shift();
+  };
+
+  return {
+    attach(position, edge) {
+      forget();
+      live.takeAll();
+      backlog.takeAll();
+      older = keepsAll ? union([...position.older, { from: position.live, to: edge }]) : [];
+      liveFrom = Math.max(position.live, edge);
+    },
+    isAttached: () => liveFrom !== undefined,
+    detach() {
+      if (!keepsAll) return;
+      forget();
+      live.takeAll();
+      backlog.takeAll();
+      older = [];
+      liveFrom = undefined;
+    },
+    take(rows, nowMs) {
+      if (liveFrom === undefined) return;
+      const from = liveFrom;
+      const taken = rows.filter(({ id }) => id >= from);
+      if (!isOpen || isDraining) {
+        addOlder(rangesOf(taken.map(({ id }) => id)));
+        return;
+      }
+      for (const row of taken) {
+        live.add(row.id);
+        liveBytes += row.payload.byteLength;
+        ready.push(...grouper.add(row, keyOf(row), nowMs));
+        if (liveBytes > options.maxLiveBytes) overflow();
+      }
+    },
+    addOlder: (range) => addOlder([range]),
+    open() {
+      isOpen = true;
+    },
+    close() {
+      isOpen = false;
+      forget();
+      const lanes = [live.takeAll(), backlog.takeAll()];
+      const rest = union([...older, ...lanes.flatMap(({ unsettled }) => rangesOf(unsettled))]);
+      // The file keeps so many ranges; with more of them some rows would be pending there that are done here.
+      if (rest.length <= MAX_OLDER_RANGES) for (const { settled } of lanes) acknowledge(settled);
+      const again = rest.length <= MAX_OLDER_RANGES ? [] : lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? []));
+      older = [];
+      addOlder([...rest, ...again]);
+    },
+    next(nowMs, inFlight) {
+      ready.push(...(isDraining ? grouper.flush() : grouper.due(nowMs)));
+      const mayOlder = !isDraining && olderUnderWay < Math.max(1, inFlight >> 1);
+      if (mayOlder && (ready.length === 0 || liveInARow >= LIVE_RUN)) {
+        const group = nextOlder();
+        if (group) {
+          liveInARow = 0;
+          olderUnderWay++;
+          return { group, backlog: true, generation };
+        }
+      }
+      const group = ready.shift();
+      if (!group) return undefined;
+      liveInARow++;
+      liveBytes -= group.bytes;
+      return { group, backlog: false, generation };
+    },
+    settle(job, outcomes) {
+      if (job.generation !== generation) return;
+      const lane = job.backlog ? backlog : live;
+      if (job.backlog) olderUnderWay--;
+      for (const [i, row] of job.group.rows.entries()) {
+        const outcome = outcomes[i];
+        if (outcome) lane.settle(row.id, outcome);
+      }
+      acknowledge(lane.takeSettled());
+    },
+    nextDueMs: () => grouper.nextDueMs(),
+    drain() {
+      isDraining = true;
+      return ready.length === 0 && grouper.nextDueMs() === undefined;
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { StoredBatch } from "../buffer/buffer.ts";
+import { createGrouper, type GroupBounds, groupRows } from "./grouping.ts";
+
+const row = (id: number, time: number, layout = 1, bytes = 10): StoredBatch => ({
+  id,
+  layout,
+  time,
+  count: 1,
+  explorationCount: 0,
+  payload: new Uint8Array(bytes),
+});
+const BOUNDS: GroupBounds = { intervalMs: 1000, maxBytes: 100, maxReadouts: 5 };
+const ids = (groups: readonly { readonly rows: readonly StoredBatch[] }[]) => groups.map((group) => group.rows.map(({ id }) => id));
+
+test("readouts of one second make one group, which is due when the second is over", () => {
+  const grouper = createGrouper(BOUNDS);
+  expect(ids(grouper.add(row(1, 10_200), "a", 500))).toEqual([]);
+  expect(ids(grouper.add(row(2, 10_900), "a", 1200))).toEqual([]);
+  expect(grouper.nextDueMs()).toBe(500 + 800 + 50);
+  expect(ids(grouper.due(1349))).toEqual([]);
+  expect(ids(grouper.due(1350))).toEqual([[1, 2]]);
+  expect(grouper.nextDueMs()).toBeUndefined();
+});
+
+test("the next second, another layout, the bounds of bytes and readouts complete a group", () => {
+  const grouper = createGrouper(BOUNDS);
+  grouper.add(row(1, 10_200), "a", 0);
+  expect(ids(grouper.add(row(2, 11_000), "a", 0))).toEqual([[1]]);
+  expect(ids(grouper.add(row(3, 11_001, 2), "a", 0))).toEqual([[2]]);
+  expect(ids(grouper.add(row(4, 11_002, 2, 95), "a", 0))).toEqual([[3]]);
+  expect(ids(grouper.add(row(5, 12_000, 2, 1), "a", 0))).toEqual([[4]]);
+  for (const id of [6, 7, 8]) expect(ids(grouper.add(row(id, 12_000, 2, 1), "a", 0))).toEqual([]);
+  expect(ids(grouper.add(row(9, 12_000, 2, 1), "a", 0))).toEqual([[5, 6, 7, 8, 9]]);
+  expect(ids(grouper.flush())).toEqual([]);
+});
+
+const rows = fc
+  .array(
+    fc.record({
+      source: fc.integer({ min: 1, max: 3 }),
+      stepMs: fc.integer({ min: 0, max: 700 }),
+      bytes: fc.integer({ min: 0, max: 150 }),
+    }),
+    {
+      maxLength: 60,
+    },
+  )
+  .map((list) => {
+    let time = 1_000_000;
+    return list.map(({ source, stepMs, bytes }, i) => {
+      time += stepMs;
+      return row(i + 1, time, source, bytes);
+    });
+  });
+
+test("every row is in one group, in order, within the bounds; and cut anywhere but inside a window the groups are the same", () => {
+  fc.assert(
+    fc.property(rows, fc.nat(60), (list, cut) => {
+      const key = ({ layout }: StoredBatch) => `${layout}`;
+      const groups = groupRows(list, key, BOUNDS);
+      expect(
+        ids(groups)
+          .flat()
+          .sort((a, b) => a - b),
+      ).toEqual(list.map(({ id }) => id));
+      for (const group of groups) {
+        expect(group.rows.every((one) => one.layout === group.layout)).toBe(true);
+        expect(new Set(group.rows.map((one) => Math.floor(one.time / 1000))).size).toBe(1);
+        expect(group.rows.length).toBeLessThanOrEqual(5);
+        expect(group.rows.length === 1 || group.bytes <= 100).toBe(true);
+        expect(group.bytes).toBe(group.rows.reduce((sum, one) => sum + one.payload.byteLength, 0));
+      }
+      for (const source of [1, 2, 3]) {
+        const order = ids(groups.filter((group) => group.layout === source)).flat();
+        expect(order).toEqual([...order].sort((a, b) => a - b));
+      }
+      const at = Math.floor((list[cut]?.time ?? 0) / 1000);
+      const parts = [list.filter((one) => Math.floor(one.time / 1000) < at), list.filter((one) => Math.floor(one.time / 1000) >= at)];
+      expect(new Set(ids(parts.flatMap((part) => groupRows(part, key, BOUNDS))).map(String))).toEqual(new Set(ids(groups).map(String)));
+    }),
+  );
+});

@@ -1,0 +1,87 @@
+import type { StoredBatch } from "../buffer/buffer.ts";
+
+/** Rows of one source and one layout that make one sink batch, in the order of their ids. */
+export interface Group {
+  readonly layout: number;
+  readonly rows: readonly StoredBatch[];
+  /** Of payload. */
+  readonly bytes: number;
+}
+
+export interface GroupBounds {
+  /** Readouts whose times lie in one whole multiple of this make one group. */
+  readonly intervalMs: number;
+  /** Payload bytes; a single row may exceed it. */
+  readonly maxBytes: number;
+  readonly maxReadouts: number;
+}
+
+interface OpenGroup {
+  readonly window: number;
+  readonly dueMs: number;
+  readonly group: { readonly layout: number; readonly rows: StoredBatch[]; bytes: number };
+}
+
+/**
+ * Sorts rows into groups. Windows are counted in the readouts' own time, so that the same rows make the same groups
+ * when they are read again; only a row that comes after its window was due makes one more.
+ */
+export interface Grouper {
+  /** The groups that this row completes. `key` names its source; `nowMs` is monotonic. */
+  add(row: StoredBatch, key: string, nowMs: number): readonly Group[];
+  /** The groups whose window has ended. */
+  due(nowMs: number): readonly Group[];
+  /** When the next window ends, on the clock of `nowMs`. */
+  nextDueMs(): number | undefined;
+  /** All that is open. */
+  flush(): readonly Group[];
+}
+
+/** Rows of one commit come together: what belongs to a window is awaited a little longer. */
+const GRACE_MS = 50;
+
+export function createGrouper({ intervalMs, maxBytes, maxReadouts }: GroupBounds): Grouper {
+  const open = new Map<string, OpenGroup>();
+  const take = (wanted: (one: OpenGroup) => boolean): readonly Group[] => {
+    const taken: Group[] = [];
+    for (const [key, one] of open) {
+      if (!wanted(one)) continue;
+      open.delete(key);
+      taken.push(one.group);
+    }
+    return taken;
+  };
+  return {
+    add(row, key, nowMs) {
+      const window = Math.floor(row.time / intervalMs);
+      const size = row.payload.byteLength;
+      const before = open.get(key);
+      if (before && before.window === window && before.group.layout === row.layout && before.group.bytes + size <= maxBytes) {
+        before.group.rows.push(row);
+        before.group.bytes += size;
+        if (before.group.rows.length < maxReadouts) return [];
+        open.delete(key);
+        return [before.group];
+      }
+      const restMs = (window + 1) * intervalMs - row.time;
+      // Deleted first: a Map keeps the place of a key that is set again.
+      open.delete(key);
+      open.set(key, { window, dueMs: nowMs + restMs + GRACE_MS, group: { layout: row.layout, rows: [row], bytes: size } });
+      return before ? [before.group] : [];
+    },
+    due: (nowMs) => take((one) => one.dueMs <= nowMs),
+    nextDueMs() {
+      let next: number | undefined;
+      for (const { dueMs } of open.values()) if (next === undefined || dueMs < next) next = dueMs;
+      return next;
+    },
+    flush: () => take(() => true),
+  };
+}
+
+/** The same for rows that are all there. */
+export function groupRows(rows: readonly StoredBatch[], keyOf: (row: StoredBatch) => string, bounds: GroupBounds): readonly Group[] {
+  const grouper = createGrouper(bounds);
+  const groups = rows.flatMap((row) => grouper.add(row, keyOf(row), 0));
+  return [...groups, ...grouper.flush()];
+}
