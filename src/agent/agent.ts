@@ -38,6 +38,10 @@ interface Entry {
   readonly task: RunningSource;
 }
 
+/** Sources that start at once are this far apart on average, and never wait longer than the longest. */
+const START_GAP_MS = 10;
+const LONGEST_START_SPREAD_MS = 1000;
+
 export function createAgent(deps: AgentDeps): Agent {
   const lanes = createLanes();
   const running = new Map<string, Entry>();
@@ -45,7 +49,7 @@ export function createAgent(deps: AgentDeps): Agent {
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
 
-  const start = async (input: SourceInput, last: SourceReport | undefined): Promise<RunningSource> => {
+  const start = async (input: SourceInput, last: SourceReport | undefined, startSpreadMs: number): Promise<RunningSource> => {
     const { record, variables } = input;
     const configured = configuredVariables(variables);
     const seen = last?.status.last_readout_at ?? null;
@@ -58,6 +62,7 @@ export function createAgent(deps: AgentDeps): Agent {
     return startSource(spec, configured, lastReadoutAt, {
       lanes,
       clock: deps.clock,
+      startSpreadMs,
       log,
       emit: deps.emit,
       changed: deps.changed,
@@ -82,9 +87,10 @@ export function createAgent(deps: AgentDeps): Agent {
       }),
     );
     if (stopped) return;
+    const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, (plan.start.length - 1) * START_GAP_MS);
     for (const id of plan.start) {
       const input = inputs.get(id);
-      if (input) running.set(id, { fingerprint: fingerprint(input), task: await start(input, replaced.get(id)) });
+      if (input) running.set(id, { fingerprint: fingerprint(input), task: await start(input, replaced.get(id), startSpreadMs) });
     }
     if (plan.stop.length + plan.start.length > 0) deps.changed();
   };

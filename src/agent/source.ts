@@ -17,6 +17,8 @@ import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time
 export interface SourceDeps {
   readonly lanes: Lanes;
   readonly clock: Clock;
+  /** The first readout comes within this, or within the interval where that is shorter: many that start at once are spread. */
+  readonly startSpreadMs: number;
   /** Already carries the source's name, type and endpoint. */
   readonly log: Log;
   readonly tap?: Tap;
@@ -35,8 +37,6 @@ export interface RunningSource {
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
-/** First readouts after a start are spread over this, or over the interval where that is shorter. */
-const START_SPREAD_MS = 1000;
 const NAMED_FAULTS = 100;
 
 type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K] };
@@ -170,7 +170,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     if (layout.variables.length === 0) return;
     const phase = Math.floor(stableFraction(spec.uuid) * intervalMs);
     let trouble: { readonly began: number; attempts: number } | undefined;
-    let due = clock.monotonicMs() + stableFraction(spec.uuid) * Math.min(intervalMs, START_SPREAD_MS);
+    let due = clock.monotonicMs() + stableFraction(spec.uuid) * Math.min(intervalMs, deps.startSpreadMs);
     while (await sleep(due - clock.monotonicMs(), stop.signal)) {
       nextRetryAt = undefined;
       const outcome = await readout();
