@@ -1,0 +1,279 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { connect } from "mqtt";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startBroker } from "../../../test/support/broker.ts";
+import { freePort } from "../../../test/support/free-port.ts";
+import { connack5, puback, startRawBroker } from "../../../test/support/raw-broker.ts";
+import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
+import { type Context, silentLog } from "../../model/context.ts";
+import type { SourceReport } from "../../model/report.ts";
+import { SINKS } from "../index.ts";
+import { prepareSink } from "../prepare.ts";
+import type { Sink, SinkBatch } from "../sink.ts";
+
+const PUBLISH = 3;
+const ctx: Context = { signal: new AbortController().signal, log: silentLog };
+let cleanups: (() => Promise<unknown>)[];
+beforeEach(() => {
+  cleanups = [];
+});
+afterEach(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+async function open(
+  port: number,
+  details: object = {},
+  settings: object = {},
+  secrets = {},
+  leftBehind = new Set<string>(),
+): Promise<Sink> {
+  const uuid = "7e0d3c5a-0000-4000-8000-000000000001";
+  const spec = {
+    uuid,
+    name: "broker",
+    type: "mqtt",
+    details: { type: "mqtt", host: "127.0.0.1", port, topic: "plant/{source}", ...details },
+    settings,
+    secrets,
+    publishIntervalUnit: "seconds" as const,
+  };
+  const prepared = await prepareSink(spec, SINKS);
+  const sink = await prepared.kind.open(
+    { uuid, name: spec.name, details: prepared.details, settings: prepared.settings, secrets, leftBehind },
+    ctx,
+  );
+  cleanups.push(() => sink.close());
+  return sink;
+}
+
+const batchOf = (variables: number, readouts = 1, layout = plainLayout(variables)): SinkBatch => ({
+  id: "e-1-1",
+  layout,
+  readouts: Array.from({ length: readouts }, (_, i) => plainReadout(variables, i)),
+  backlog: false,
+});
+
+const sourceOf = (name: string, more: Partial<SourceReport> = {}): SourceReport => ({
+  uuid: `source-${name}`,
+  name,
+  type: "modbus_tcp",
+  endpoint: "127.0.0.1:502",
+  status: { last_readout_at: "2026-11-20T09:00:00Z", configured_variables: 2, state: { type: "OK" } },
+  since: "2026-11-20T08:00:00Z",
+  error: null,
+  nextRetryAt: null,
+  intervalMs: 1000,
+  warnings: [],
+  counters: { readouts: 1, failedReadouts: 0, overruns: 0, valuesRead: 2, valuesFaulted: 0, connects: 1 },
+  faults: [],
+  layout: plainLayout(2, { scalar: "float32" }, name),
+  ...more,
+});
+
+describe("topics", () => {
+  test("with {variable}: one value a message, each on its own topic", async () => {
+    const broker = await startBroker();
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port, { topic: "plant/{source}/{variable}" });
+    expect(await sink.write(batchOf(30, 3), ctx)).toEqual({ refused: 0 });
+    const values = broker.received.filter((m) => m.topic.startsWith("plant/press-1/"));
+    expect(values).toHaveLength(90);
+    expect(new Set(values.map((m) => m.topic)).size).toBe(30);
+    expect(JSON.parse(values.filter((m) => m.topic === "plant/press-1/v7")[2]?.payload ?? "").readouts[0].values).toEqual({ v7: 9 });
+  });
+
+  test("that cannot be published to are refused before anything is connected", async () => {
+    await expect(open(1, { topic: "$SYS/x" })).rejects.toMatchObject({
+      condition: "configuration_invalid",
+      message: expect.stringMatching(/^topic: /),
+    });
+  });
+});
+
+describe("retained", () => {
+  test("status and metadata of each source, published when they change, cleared when it is renamed", async () => {
+    const broker = await startBroker();
+    cleanups.push(() => broker.stop());
+    const leftBehind = new Set<string>();
+    const sink = await open(broker.port, {}, {}, {}, leftBehind);
+    await sink.describe?.([sourceOf("a"), sourceOf("b")], ctx);
+    expect([...broker.retained.keys()].sort()).toEqual([
+      "plant/meta/a",
+      "plant/meta/b",
+      "plant/status",
+      "plant/status/a",
+      "plant/status/b",
+    ]);
+    expect(JSON.parse(broker.retained.get("plant/status/a") ?? "")).toMatchObject({
+      v: 1,
+      source: "a",
+      source_id: "source-a",
+      state: "OK",
+      reason: null,
+    });
+    expect(JSON.parse(broker.retained.get("plant/meta/a") ?? "").variables[1]).toEqual({
+      uuid: "variable-1",
+      name: "v1",
+      type: "float32",
+      unit: null,
+      address: "holding:1",
+      comment: null,
+    });
+    const before = broker.received.length;
+    await sink.describe?.(
+      [sourceOf("a", { status: { ...sourceOf("a").status, last_readout_at: "2026-11-20T09:00:01Z" } }), sourceOf("b")],
+      ctx,
+    );
+    expect(broker.received.length).toBe(before);
+    const failed: Partial<SourceReport> = {
+      status: {
+        last_readout_at: null,
+        configured_variables: 2,
+        state: { type: "ERROR", reason: { type: "TIMEOUT" }, error_at: "2026-11-20T09:00:02Z" },
+      },
+      error: { reason: { type: "TIMEOUT" }, condition: null, detail: "no answer within 3000 ms" },
+    };
+    await sink.describe?.([sourceOf("a", failed), sourceOf("b")], ctx);
+    expect(broker.received.slice(before).map((m) => m.topic)).toEqual(["plant/status/a"]);
+    expect(JSON.parse(broker.retained.get("plant/status/a") ?? "")).toMatchObject({
+      state: "ERROR",
+      reason: { type: "TIMEOUT" },
+      detail: "no answer within 3000 ms",
+    });
+    await sink.close();
+    const again = await open(broker.port, {}, {}, {}, leftBehind);
+    await again.describe?.([sourceOf("renamed")], ctx);
+    expect([...broker.retained.keys()].sort()).toEqual(["plant/meta/renamed", "plant/status", "plant/status/renamed"]);
+    await again.forget?.(ctx);
+    expect([...broker.retained.keys()]).toEqual([]);
+  });
+
+  test("online while open, offline by the last will or by closing", async () => {
+    const broker = await startBroker();
+    cleanups.push(() => broker.stop());
+    const first = await open(broker.port);
+    expect(broker.retained.get("plant/status")).toBe('{"state":"online"}');
+    broker.drop();
+    await first.lost;
+    await expect.poll(() => broker.retained.get("plant/status")).toBe('{"state":"offline"}');
+    const second = await open(broker.port);
+    expect(broker.retained.get("plant/status")).toBe('{"state":"online"}');
+    await second.close();
+    expect(broker.retained.get("plant/status")).toBe('{"state":"offline"}');
+  });
+});
+
+describe("refusals", () => {
+  test("of a batch for ever are counted with the broker's words", async () => {
+    const broker = await startRawBroker((packet, socket) => {
+      if (packet.type === 1) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(puback(packet, packet.body.includes("status") ? undefined : 135));
+    });
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port);
+    expect(await sink.write(batchOf(4, 2), ctx)).toEqual({ refused: 8, detail: expect.stringContaining("Not authorized (code 135)") });
+    expect(sink.warnings).toEqual([]);
+  });
+
+  test("of the status are warnings", async () => {
+    const broker = await startRawBroker((packet, socket) => {
+      if (packet.type === 1) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(puback(packet, packet.body.includes("status") ? 135 : undefined));
+    });
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port);
+    expect(sink.warnings).toEqual([expect.stringContaining("plant/status: Not authorized")]);
+    expect(await sink.write(batchOf(1), ctx)).toEqual({ refused: 0 });
+  });
+
+  test("a broker without retained messages gets none", async () => {
+    const broker = await startRawBroker((packet, socket) => {
+      if (packet.type === 1) socket.write(connack5(0, [0x25, 0]));
+      if (packet.type === PUBLISH) socket.write(puback(packet));
+    });
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port);
+    await sink.describe?.([sourceOf("a")], ctx);
+    expect(broker.packets.filter((p) => p.type === PUBLISH)).toEqual([]);
+    expect(sink.warnings.join()).toMatch(/no retained messages/);
+  });
+
+  test("no packet is above the broker's maximum; a readout that alone exceeds it is refused", async () => {
+    const maximum = 1500;
+    const broker = await startRawBroker((packet, socket) => {
+      if (packet.type === 1) socket.write(connack5(0, [0x27, 0, 0, maximum >> 8, maximum & 0xff]));
+      if (packet.type === PUBLISH) socket.write(puback(packet));
+    });
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port);
+    expect(await sink.write(batchOf(20, 50), ctx)).toEqual({ refused: 0 });
+    const sizes = broker.packets.filter((p) => p.type === PUBLISH).map((p) => p.body.length + 3);
+    expect(sizes.length).toBeGreaterThan(5);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(maximum);
+    expect(await sink.write(batchOf(500), ctx)).toEqual({ refused: 500, detail: expect.stringContaining("1500 bytes") });
+  });
+});
+
+test("user name and password go to the broker; a wrong one is told without it", async () => {
+  const broker = await startBroker({ user: { name: "line", password: "s3cret-word" } });
+  cleanups.push(() => broker.stop());
+  const sink = await open(broker.port, {}, { username: "line" }, { password: "s3cret-word" });
+  expect(await sink.write(batchOf(1), ctx)).toEqual({ refused: 0 });
+  const refused = open(broker.port, {}, { username: "line" }, { password: "an0ther-word" });
+  await expect(refused).rejects.toMatchObject({ reason: { type: "UNKNOWN" }, message: expect.stringMatching(/Not authorized \(code 5\)/) });
+  await expect(refused).rejects.not.toMatchObject({ message: expect.stringContaining("an0ther-word") });
+});
+
+const MOSQUITTO = "/usr/sbin/mosquitto";
+const hasMosquitto = await new Promise<boolean>((done) => {
+  const child = spawn(MOSQUITTO, ["-h"], { stdio: "ignore" });
+  child.once("error", () => done(false));
+  child.once("exit", () => done(true));
+});
+
+describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")("with mosquitto", () => {
+  test("MQTT 5: values, retained status, and rights that it denies", async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), "mosquitto-"));
+    const port = await freePort();
+    await writeFile(path.join(folder, "acl"), "topic readwrite plant/#\n", { mode: 0o600 });
+    await writeFile(
+      path.join(folder, "conf"),
+      `user root\nlistener ${port} 127.0.0.1\nallow_anonymous true\nacl_file ${folder}/acl\nmax_inflight_messages 5\n`,
+    );
+    const child = spawn(MOSQUITTO, ["-c", path.join(folder, "conf")], { stdio: "ignore" });
+    cleanups.push(async () => {
+      child.kill();
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      await rm(folder, { recursive: true, force: true });
+    });
+    await expect
+      .poll(
+        async () => {
+          const sink = await open(port).catch(() => undefined);
+          await sink?.close();
+          return sink !== undefined;
+        },
+        { timeout: 5000 },
+      )
+      .toBe(true);
+    const reader = connect(`mqtt://127.0.0.1:${port}`, { protocolVersion: 5, reconnectPeriod: 0 });
+    cleanups.push(() => reader.endAsync(true));
+    const received = new Map<string, string>();
+    reader.on("message", (topic, payload) => received.set(topic, payload.toString()));
+    await new Promise<void>((done) => reader.once("connect", () => done()));
+    await reader.subscribeAsync("plant/#", { qos: 1 });
+    const sink = await open(port);
+    expect(sink.warnings).toEqual([]);
+    expect(sink.inFlight).toBe(5);
+    expect(await sink.write(batchOf(3, 2), ctx)).toEqual({ refused: 0 });
+    await expect.poll(() => JSON.parse(received.get("plant/press-1") ?? "{}").readouts?.[1]?.values).toEqual({ v0: 1, v1: 2, v2: 3 });
+    expect(received.get("plant/status")).toBe('{"state":"online"}');
+    const denied = await open(port, { topic: "elsewhere/{source}", client_id: "denied" });
+    expect(await denied.write(batchOf(3, 2), ctx)).toEqual({ refused: 6, detail: expect.stringContaining("code 135") });
+  });
+});

@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
+import { type Context, silentLog } from "../../src/model/context.ts";
+import type { ReasonError } from "../../src/model/reason.ts";
+import { SINKS } from "../../src/sinks/index.ts";
+import type { SinkSpec } from "../../src/sinks/messages.ts";
+import { prepareSink } from "../../src/sinks/prepare.ts";
+import type { AnySinkKind, OpenInput, Sink, SinkBatch } from "../../src/sinks/sink.ts";
+import { startBroker } from "../support/broker.ts";
+
+/** The real far side of a kind of sink, as this suite needs it. */
+interface FarSide {
+  readonly details: unknown;
+  /** Ids of the batches that it holds, in order of arrival. */
+  readonly ids: () => readonly string[];
+  /** While true it takes nothing. */
+  readonly hold: (on: boolean) => void;
+  readonly held: () => number;
+  readonly drop: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+interface Harness {
+  readonly start: () => Promise<FarSide>;
+  /** Details that must be refused, with the field that the error names. */
+  readonly wrong: readonly (readonly [field: string, change: object])[];
+  readonly settings: object;
+  readonly wrongSettings: readonly (readonly [field: string, value: unknown])[];
+}
+
+/** By type; a kind without an entry here fails. */
+const HARNESSES: Readonly<Record<string, Harness>> = {
+  mqtt: {
+    async start() {
+      const broker = await startBroker();
+      const topic = "plant/values";
+      return {
+        details: { type: "mqtt", host: "127.0.0.1", port: broker.port, topic },
+        ids: () => broker.received.filter((m) => m.topic === topic).map((m) => JSON.parse(m.payload).id),
+        hold: (on) => broker.hold(on),
+        held: broker.held,
+        drop: () => broker.drop(),
+        stop: () => broker.stop(),
+      };
+    },
+    wrong: [
+      ["host", { host: "" }],
+      ["topic", { topic: "plant/#" }],
+      ["port", { port: "1883" }],
+      ["publish_interval", { publish_interval: -1 }],
+    ],
+    settings: { in_flight: 3, publish_timeout: "2s" },
+    wrongSettings: [
+      ["in_flight", 0],
+      ["in_flight", 65],
+      ["int64", "hex"],
+      ["keepalive", "0s"],
+      ["publish_timeout", "soon"],
+      ["no_such_setting", 1],
+    ],
+  },
+};
+
+const LAYOUT = plainLayout(3);
+const batch = (number: number): SinkBatch => ({ id: `e-${number}`, layout: LAYOUT, readouts: [plainReadout(3, number)], backlog: false });
+
+describe.each(Object.entries(SINKS))("the sink %s", (type, entry) => {
+  const harness = HARNESSES[type];
+  if (!harness) throw new Error(`test/conformance/sink.test.ts has no far side for ${type}; add one to HARNESSES`);
+  let far: FarSide;
+  let kind: AnySinkKind;
+  let opened: Sink[];
+  let stop: AbortController;
+
+  const spec = (change: object = {}, settings: object = harness.settings): SinkSpec => ({
+    uuid: "7e0d3c5a-0000-4000-8000-000000000001",
+    name: "sink",
+    type,
+    details: { ...(far.details as object), ...change },
+    settings,
+    secrets: {},
+    publishIntervalUnit: "seconds",
+  });
+  const ctx = (): Context => ({ signal: stop.signal, log: silentLog });
+  const open = async (): Promise<Sink> => {
+    const { details, settings } = await prepareSink(spec(), SINKS);
+    const { uuid, name, secrets } = spec();
+    const input: OpenInput<unknown, unknown> = { uuid, name, details, settings, secrets, leftBehind: new Set() };
+    const sink = await kind.open(input, ctx());
+    opened.push(sink);
+    return sink;
+  };
+  const failure = async (work: Promise<unknown>): Promise<ReasonError> => {
+    const thrown = await work.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(thrown).toHaveProperty("reason.type");
+    return thrown as ReasonError;
+  };
+
+  beforeEach(async () => {
+    far = await harness.start();
+    stop = new AbortController();
+    opened = [];
+    kind = (await entry.kind()).default;
+  });
+  afterEach(async () => {
+    for (const sink of opened) await sink.close();
+    await far.stop();
+  });
+
+  test("stands in the registry as it is", () => {
+    expect(kind.type).toBe(type);
+    expect(entry).toMatchObject({ delivery: kind.delivery, takesExploration: kind.takesExploration });
+  });
+
+  test("holds a batch once write has resolved, and never before", async () => {
+    const sink = await open();
+    expect(await sink.write(batch(1), ctx())).toEqual({ refused: 0 });
+    await expect.poll(far.ids).toEqual(["e-1"]);
+    far.hold(true);
+    let resolved = false;
+    const writing = sink.write(batch(2), ctx()).then(() => {
+      resolved = true;
+    });
+    await expect.poll(far.held).toBe(1);
+    expect(resolved).toBe(false);
+    far.hold(false);
+    await writing;
+    await expect.poll(far.ids).toEqual(["e-1", "e-2"]);
+  });
+
+  test("keeps the order of what is written at once, and never has more than inFlight under way", async () => {
+    const sink = await open();
+    far.hold(true);
+    const numbers = Array.from({ length: sink.inFlight * 4 }, (_, i) => i);
+    const writing = Promise.all(numbers.map((number) => sink.write(batch(number), ctx())));
+    await expect.poll(far.held).toBe(sink.inFlight);
+    expect(far.ids()).toEqual([]);
+    far.hold(false);
+    await writing;
+    await expect.poll(far.ids).toEqual(numbers.map((number) => `e-${number}`));
+  });
+
+  test("throws what is under way and settles lost when the way out is lost", async () => {
+    const sink = await open();
+    far.hold(true);
+    const writing = failure(sink.write(batch(1), ctx()));
+    await expect.poll(far.held).toBe(1);
+    far.drop();
+    await writing;
+    expect(await sink.lost).toHaveProperty("reason.type");
+    await failure(sink.write(batch(2), ctx()));
+  });
+
+  test("opened again it takes the same batch under the same id", async () => {
+    const first = await open();
+    await first.write(batch(7), ctx());
+    far.drop();
+    await first.lost;
+    const second = await open();
+    await second.write(batch(7), ctx());
+    await expect.poll(far.ids).toEqual(["e-7", "e-7"]);
+  });
+
+  test("cannot be opened while nothing is there: a reason, in time", async () => {
+    await far.stop();
+    const error = await failure(open());
+    expect(error.reason).toEqual({ type: "CONNECTION_REFUSED" });
+    far = await harness.start();
+  });
+
+  test("lets go of opening when the signal aborts", async () => {
+    stop.abort();
+    await failure(open());
+  });
+
+  test("close is idempotent, settles lost, and nothing can be written after it", async () => {
+    const sink = await open();
+    await Promise.all([sink.close(), sink.close()]);
+    await sink.close();
+    expect(await sink.lost).toHaveProperty("reason.type");
+    await failure(sink.write(batch(1), ctx()));
+  });
+
+  test.each(harness.wrong)("refuses details with a wrong %s by name", async (field, change) => {
+    const error = await failure(prepareSink(spec(change), SINKS));
+    expect(error.message).toContain(field);
+    expect(["configuration_invalid", "interval_invalid"]).toContain(error.condition);
+  });
+
+  test.each(harness.wrongSettings)("refuses settings with a wrong %s by name: %j", async (field, value) => {
+    const error = await failure(prepareSink(spec({}, { [field]: value }), SINKS));
+    expect(error.message).toContain(field);
+    expect(error.condition).toBe("configuration_invalid");
+  });
+});
