@@ -186,7 +186,8 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       } else {
         trouble = undefined;
         counters.overruns += ticksBetween(due, now, intervalMs, phase);
-        due = nextTick(now, intervalMs, phase);
+        // A readout that ends before its own tick (a timer may fire early) is not read again at it.
+        due = nextTick(Math.max(now, due), intervalMs, phase);
       }
       const before = state;
       state = nextState(before, problem, outcome.time);

@@ -29,7 +29,8 @@ function sleepOnce(ms: number, signal: AbortSignal): Promise<boolean> {
         signal.removeEventListener("abort", stop);
         done(true);
       },
-      Math.max(0, ms),
+      // Node cuts fractions off, which would end the wait before its time.
+      Math.ceil(Math.max(0, ms)),
     );
     signal.addEventListener("abort", stop, { once: true });
   });
