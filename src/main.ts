@@ -15,6 +15,7 @@ const io: CommandIo = {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
+  pid: process.pid,
   signal: stop.signal,
   version: manifest.version,
   crashesTo: (log) => {

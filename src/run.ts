@@ -14,7 +14,10 @@ import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
 import { installationUuid } from "./os/identity.ts";
 import type { Logger } from "./os/log.ts";
+import { createNotifier, startNotifying } from "./os/notify.ts";
+import { createProgress } from "./os/progress.ts";
 import { variablesDir } from "./os/settings-file.ts";
+import { summaryOf } from "./os/summary.ts";
 import { startPipeline } from "./pipeline.ts";
 import { wantedSinks } from "./sinks/wanted.ts";
 import { localSocketPath, startLocalSocket } from "./web/local-socket.ts";
@@ -26,6 +29,9 @@ export interface RunOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly version: string;
+  /** Of this process: where a service manager leaves what it wants to be told. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
   /** Entry of a worker, by its name. */
   readonly workerUrl: (name: string) => URL;
 }
@@ -40,7 +46,7 @@ const MAX_ALARMS = 20;
  * The service: composes configuration, agent and pipeline, and runs until the signal aborts. Throws an Error whose message is for people
  * where it cannot start (the state folder, another service in it); nothing else ends it.
  */
-export async function runService({ settings, settingsFile, log, signal, version, workerUrl }: RunOptions): Promise<void> {
+export async function runService({ settings, settingsFile, log, signal, version, env, pid, workerUrl }: RunOptions): Promise<void> {
   const startedAt = new Date().toISOString();
   const stateDir = path.resolve(settings.state_dir);
   openStateDir(stateDir);
@@ -100,7 +106,11 @@ export async function runService({ settings, settingsFile, log, signal, version,
     await agent.apply(wantedSources(desired, files, settings, readSecret));
   };
 
-  const applySoon = () => void apply().catch((error: unknown) => log.error({ err: error }, "the configuration could not be applied"));
+  const progress = createProgress(clock.monotonicMs, FILES_EVERY_MS);
+  const applySoon = () =>
+    void apply()
+      .catch((error: unknown) => log.error({ err: error }, "the configuration could not be applied"))
+      .finally(progress.reconciled);
 
   const configuration = startConfiguration({
     settings,
@@ -130,6 +140,16 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const looking = setInterval(applySoon, FILES_EVERY_MS);
 
   log.info({ version, collector, api: configuration.status().api_url, stateDir }, "collector ready");
+  const notifier = createNotifier(env, log);
+  if (notifier)
+    startNotifying({
+      notifier,
+      env,
+      pid,
+      summary: () => summaryOf(agent.reports(), pipeline.sinks()),
+      progressing: () => progress.ok(agent.reports()),
+      signal,
+    });
   await aborted(signal);
   log.info({}, "stopping: what was accepted is committed first");
   clearInterval(looking);

@@ -6,6 +6,7 @@ export interface CommandIo {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
   /** Aborts when the person or the system asks to stop. */
   readonly signal: AbortSignal;
   readonly version: string;

@@ -14,7 +14,8 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
   io.crashesTo(log);
   const { runService } = await import("../run.ts");
   try {
-    await runService({ settings, settingsFile: file, log, signal: io.signal, version: io.version, workerUrl: io.workerUrl });
+    const { signal, version, env, pid, workerUrl } = io;
+    await runService({ settings, settingsFile: file, log, signal, version, env, pid, workerUrl });
     return EXIT.good;
   } catch (error) {
     log.error({ err: error, nextStep: "Put right what the message names, and start the collector again" }, "the collector cannot run");
