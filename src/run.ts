@@ -194,7 +194,9 @@ function secretReader(folder: string): ReadSecret {
   return (given) => {
     const file = path.resolve(folder, given);
     try {
-      const secret = readBoundedFile(file, MAX_SECRET_BYTES).toString("utf8").replace(/\r?\n$/, "");
+      const secret = readBoundedFile(file, MAX_SECRET_BYTES)
+        .toString("utf8")
+        .replace(/\r?\n$/, "");
       return secret === "" ? { problem: `password_file: ${file} is empty; put the password there, one line` } : { secret };
     } catch (error) {
       return { problem: `password_file: ${messageOf(error)}` };

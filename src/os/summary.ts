@@ -7,7 +7,8 @@ export function summaryOf(
 ): string {
   const reading = sources.filter(({ status }) => status.state.type === "OK").length;
   const failing = sinks.filter(({ state }) => state !== "OK").length;
-  const ofSources = sources.length === 0 ? "no data sources are configured" : `reading ${reading} of ${count(sources.length, "data source")}`;
+  const ofSources =
+    sources.length === 0 ? "no data sources are configured" : `reading ${reading} of ${count(sources.length, "data source")}`;
   const ofSinks = failing === 0 ? count(sinks.length, "sink") : `${sinks.length - failing} of ${count(sinks.length, "sink")}`;
   return `${ofSources}; ${sinks.length === 0 ? "no sink" : ofSinks}`;
 }
