@@ -15,6 +15,11 @@ export interface Point<A = unknown> {
 /** One exchange with the device. A driver adds what it needs to form it. */
 export interface Request<A = unknown> {
   readonly points: readonly Point<A>[];
+  /**
+   * What behind the endpoint answers (`unit 3`), where several do: no request mixes two. One that is silent is asked seldom and
+   * costs the others nothing. Absent: the device itself.
+   */
+  readonly part?: string;
 }
 
 /** What one request may hold: the smaller of what the device grants and what the settings say. A driver may add its own. */
@@ -47,7 +52,7 @@ export interface Timeouts {
 export interface DriverContext extends Context {
   readonly timeouts: Timeouts;
   readonly tap?: Tap;
-  /** Name to address, with the agent's memory and policy; absent: the system's look-up. */
+  /** Name (or address) to address, with the agent's memory and policy: no connection goes past it. Absent: the system's look-up. */
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<{ readonly address: string; readonly family: 4 | 6 }>;
 }
 
@@ -61,8 +66,8 @@ export interface Discovered {
 export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
   readonly limits: L;
   /**
-   * readings[i] belongs to request.points[i]. Throws FaultError: the device refused this request (the connection is good);
-   * anything else: the source failed, and the agent throws the session away.
+   * readings[i] belongs to request.points[i]. Throws FaultError: the device refused this request (the connection is good), and its
+   * scope says whether asking for less would help; anything else: the source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
@@ -93,6 +98,13 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   endpoint(details: D): Endpoint;
   /** False: a new connection for each readout. */
   keepsConnection(details: D): boolean;
+  /**
+   * Sources on one host and port with equal keys share an open connection: what of the configuration the connection depends on.
+   * Pure. Absent: all of details, settings and secrets.
+   */
+  connectionKey?(details: D, settings: S): string;
+  /** What a source may ask for on a connection that another one may have opened. Pure. Absent: what the session grants. */
+  limits?(granted: L, settings: S): L;
   /**
    * Pure. `type` undefined: the driver's default for this address. Settings are those of the source (a unit id, an order).
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.

@@ -26,6 +26,9 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   maxConnections: 1,
   endpoint,
   keepsConnection: ({ ephemeral_connections }) => !ephemeral_connections,
+  // Nothing of the settings belongs to the connection: units, orders and sizes are each request's own.
+  connectionKey: () => "modbus_tcp",
+  limits: (_granted, settings) => knownLimits(settings),
   parseAddress,
   plan,
   async connect({ details, settings }, ctx) {

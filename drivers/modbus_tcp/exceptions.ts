@@ -1,9 +1,11 @@
-import { type Fault, FaultError } from "../../src/model/fault.ts";
+import { type Fault, FaultError, type RefusalScope } from "../../src/model/fault.ts";
 
 interface ExceptionWords {
   readonly fault: Fault;
   readonly words: string;
   readonly hint?: string;
+  /** Absent: `points`. */
+  readonly scope?: RefusalScope;
 }
 
 /** MODBUS Application Protocol V1.1b3, 7, by exception code. */
@@ -12,17 +14,18 @@ const EXCEPTIONS: Readonly<Record<number, ExceptionWords>> = {
   2: { fault: "not_found", words: "illegal data address" },
   3: { fault: "out_of_range", words: "illegal data value", hint: "the device may take fewer at once: see max_registers and max_coils" },
   4: { fault: "device_error", words: "server device failure" },
-  5: { fault: "device_error", words: "acknowledge", hint: "the device needs longer and has to be asked later" },
-  6: { fault: "device_error", words: "server device busy" },
+  5: { fault: "device_error", words: "acknowledge", hint: "the device needs longer and has to be asked later", scope: "busy" },
+  6: { fault: "device_error", words: "server device busy", hint: "it is asked again at the next readout", scope: "busy" },
   7: { fault: "device_error", words: "negative acknowledge" },
   8: { fault: "device_error", words: "memory parity error" },
-  10: { fault: "no_answer", words: "gateway path unavailable" },
-  11: { fault: "no_answer", words: "gateway target device failed to respond" },
+  10: { fault: "no_answer", words: "gateway path unavailable", scope: "silent" },
+  11: { fault: "no_answer", words: "gateway target device failed to respond", scope: "silent" },
 };
 
 /** The fault for an exception: a proper answer, so the connection is good. `gateway` is `host:port`, `unit` the one behind it. */
 export function exceptionFault(code: number, read: string, gateway: string, unit: number): FaultError {
-  const { fault, words, hint } = EXCEPTIONS[code] ?? { fault: "device_error" as const, words: "not in the standard" };
+  const known: ExceptionWords = EXCEPTIONS[code] ?? { fault: "device_error", words: "not in the standard" };
+  const { fault, words, hint, scope = "points" } = known;
   const because = fault === "no_answer" ? `the gateway ${gateway} answers, unit ${unit} behind it does not` : hint;
-  return new FaultError(fault, `exception ${code} (${words}) for ${read}${because === undefined ? "" : `: ${because}`}`);
+  return new FaultError(fault, `exception ${code} (${words}) for ${read}${because === undefined ? "" : `: ${because}`}`, { scope });
 }

@@ -8,6 +8,8 @@ import type { ModbusSettings } from "./settings.ts";
 /** One read: `count` registers or coils from `start`. `decoders[i]` belongs to `points[i]`. */
 export interface ModbusRead extends Request<ModbusAddress> {
   readonly unit: number;
+  /** The unit in words. */
+  readonly part: string;
   readonly functionCode: FunctionCode;
   readonly start: number;
   readonly count: number;
@@ -61,6 +63,7 @@ function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): M
   const ordered = [...area].sort((a, b) => a.index - b.index);
   return groupSpans(ordered, (point) => point.address, { length, gap, count: limits.maxPoints }).map((group) => ({
     unit,
+    part: `unit ${unit}`,
     functionCode,
     start: group.start,
     count: group.length,
@@ -70,7 +73,7 @@ function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): M
 }
 
 /** `holding registers 10..12 of unit 1`. */
-export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders">): string {
+export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders" | "part">): string {
   const words = AREA_WORDS[functionCode];
   return `${count === 1 ? `${words.slice(0, -1)} ${start}` : `${words} ${start}..${start + count - 1}`} of unit ${unit}`;
 }

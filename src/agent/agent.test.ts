@@ -219,6 +219,70 @@ describe("the agent", () => {
     expect(device.connections()).toBeLessThanOrEqual(1);
   });
 
+  it("reads several units behind one gateway over one connection, whatever each source's own settings are", async () => {
+    const device = await plant({ maxConnections: 1, units: new Map([1, 2, 3].map((unit) => [unit, { holding }])) });
+    const { agent, of } = running();
+    await agent.apply([1, 2, 3].map((n) => source(n, device.port, { local: { unit: n, max_gap: n, answer_timeout: "300ms" } })));
+    await expect.poll(() => Math.min(...[1, 2, 3].map((n) => of(`machine-${n}`).length)), { timeout: 8000 }).toBeGreaterThan(4);
+    expect(device.accepted()).toBe(1);
+  });
+
+  it.each([
+    ["answers nothing", { silent: true } as const],
+    ["is reported missing by its gateway", { exception: 11 } as const],
+  ])("demotes a unit that %s: the other units of the source miss nothing, and it is read when it is back", async (_, odd) => {
+    let silent = true;
+    const device = await plant({
+      units: new Map([1, 2].map((unit) => [unit, { holding }])),
+      misbehave: ({ unit }) => (unit === 2 && silent ? odd : undefined),
+    });
+    const { agent, of, report } = running();
+    const variables = [variable(1, 1, "2/holding:0"), variable(1, 2, "2/holding:1"), variable(1, 3, "1/holding:0")];
+    await agent.apply([source(1, device.port, { variables })]);
+    const last = () => of("machine-1").at(-1)?.readout.readings;
+    await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBeGreaterThan(10);
+    expect(last()?.[2]).toEqual({ quality: "good", value: 11 });
+    expect(last()?.[0]).toMatchObject({ quality: "bad", fault: "no_answer" });
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+    expect(device.requests()).toBeLessThan(of("machine-1").length + 6);
+    silent = false;
+    await expect.poll(() => last()?.map((r) => r?.quality), { timeout: 10_000 }).toEqual(["good", "good", "good"]);
+  });
+
+  it("lets a unit that answers nothing cost its siblings on the same gateway little", async () => {
+    const device = await plant({
+      maxConnections: 1,
+      units: new Map([1, 2].map((unit) => [unit, { holding }])),
+      misbehave: ({ unit }) => (unit === 2 ? { silent: true } : undefined),
+    });
+    const { agent, of, report } = running();
+    await agent.apply([source(1, device.port), source(2, device.port, { local: { unit: 2, answer_timeout: "300ms" } })]);
+    await expect.poll(() => report(2)?.status.state, { timeout: 5000 }).toMatchObject({ reason: { type: "TIMEOUT" } });
+    await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBeGreaterThan(20);
+    expect(report(1)?.counters.failedReadouts).toBe(0);
+  });
+
+  it("gives each source of an unreachable device its exact reason, however many wait for it", async () => {
+    const device = await plant();
+    await device.close();
+    const { agent, report } = running();
+    const many = Array.from({ length: 12 }, (_, i) => i + 1);
+    await agent.apply(many.map((n) => source(n, device.port)));
+    for (const n of many)
+      await expect.poll(() => report(n)?.status.state, { timeout: 8000 }).toMatchObject({ reason: { type: "CONNECTION_REFUSED" } });
+  });
+
+  it("opens a new connection when the old one stands and brings no good value, and not where the device says so of each", async () => {
+    const mute = await plant({ misbehave: () => ({ exception: 10 }) });
+    const definite = await plant({ misbehave: () => ({ exception: 2 }) });
+    const { agent, report } = running();
+    await agent.apply([source(1, mute.port), source(2, definite.port)]);
+    await expect.poll(() => mute.accepted(), { timeout: 8000 }).toBe(2);
+    await expect.poll(() => report(2)?.counters.readouts, { timeout: 8000 }).toBeGreaterThan(10);
+    expect(definite.accepted()).toBe(1);
+    for (const n of [1, 2]) expect(report(n)?.error?.condition).toBe("all_variables_faulted");
+  });
+
   it("counts the ticks that a slow readout overran, and skips them", async () => {
     const device = await plant({ misbehave: () => ({ delayMs: 180 }) });
     const { agent, report } = running();

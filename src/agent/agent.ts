@@ -10,6 +10,7 @@ import { createLanes } from "./lanes.ts";
 import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./prepare.ts";
 import { canonicalJson, reconcile } from "./reconcile.ts";
 import { type RunningSource, startSource } from "./source.ts";
+import { createReasonBudget } from "./speak.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
 export interface AgentDeps {
@@ -40,10 +41,11 @@ interface Entry {
 
 /** Sources that start at once are this far apart on average, and never wait longer than the longest. */
 const START_GAP_MS = 10;
-const LONGEST_START_SPREAD_MS = 1000;
+const LONGEST_START_SPREAD_MS = 10_000;
 
 export function createAgent(deps: AgentDeps): Agent {
   const lanes = createLanes();
+  const reasonLines = createReasonBudget(deps.clock.monotonicMs);
   const running = new Map<string, Entry>();
   let order: readonly string[] = [];
   let work: Promise<void> = Promise.resolve();
@@ -64,6 +66,7 @@ export function createAgent(deps: AgentDeps): Agent {
       clock: deps.clock,
       startSpreadMs,
       log,
+      reasonLines,
       emit: deps.emit,
       changed: deps.changed,
       ...(deps.tapFor && { tap: deps.tapFor(record.uuid) }),

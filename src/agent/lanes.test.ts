@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AnySession } from "../../drivers/driver.ts";
-import { createLanes } from "./lanes.ts";
+import { ReasonError } from "../model/reason.ts";
+import { createLanes, type Lanes, type Turn } from "./lanes.ts";
 
 function connection(open: Set<AnySession>): AnySession {
   const session = {
@@ -16,50 +17,95 @@ function connection(open: Set<AnySession>): AnySession {
 }
 
 const forever = new AbortController().signal;
+const ask = (lanes: Lanes, key: string, maxConnections: number, signal = forever, demoted = false) =>
+  lanes.acquire("d", { key, maxConnections, demoted }, signal);
+async function turn(...args: Parameters<typeof ask>): Promise<Turn> {
+  const got = await ask(...args);
+  if (!got || got instanceof ReasonError) throw new Error(`no turn: ${got?.message ?? "aborted"}`);
+  return got;
+}
 
 describe("lanes", () => {
   it("hands a kept connection to the next of the same key, and closes it for another key when the maximum is reached", async () => {
     const lanes = createLanes();
     const open = new Set<AnySession>();
-    const first = await lanes.acquire("d", "a", 1, forever);
+    const first = await turn(lanes, "a", 1);
     const session = connection(open);
-    first?.release(session);
-    const second = await lanes.acquire("d", "a", 1, forever);
-    expect(second?.session).toBe(session);
-    second?.release(session);
-    const other = await lanes.acquire("d", "b", 1, forever);
-    expect(other?.session).toBeUndefined();
+    first.release(session);
+    const second = await turn(lanes, "a", 1);
+    expect(second.session).toBe(session);
+    second.release(session);
+    const other = await turn(lanes, "b", 1);
+    expect(other.session).toBeUndefined();
     expect(open.size).toBe(0);
-    other?.release(undefined);
+    other.release(undefined);
   });
 
   it("does not hand out a connection that the far side has dropped", async () => {
     const lanes = createLanes();
     const open = new Set<AnySession>();
     const session = connection(open);
-    (await lanes.acquire("d", "a", 1, forever))?.release(session);
+    (await turn(lanes, "a", 1)).release(session);
     open.clear();
-    expect((await lanes.acquire("d", "a", 1, forever))?.session).toBeUndefined();
+    expect((await turn(lanes, "a", 1))?.session).toBeUndefined();
   });
 
   it("gives up waiting when the signal aborts, and those behind go on", async () => {
     const lanes = createLanes();
-    const held = await lanes.acquire("d", "a", 1, forever);
+    const held = await turn(lanes, "a", 1);
     const stop = new AbortController();
-    const givenUp = lanes.acquire("d", "b", 1, stop.signal);
-    const behind = lanes.acquire("d", "c", 1, forever);
+    const givenUp = ask(lanes, "b", 1, stop.signal);
+    const behind = ask(lanes, "c", 1);
     stop.abort();
     expect(await givenUp).toBeUndefined();
-    held?.release(undefined);
+    held.release(undefined);
     expect(await behind).toBeDefined();
   });
 
-  it("drops idle connections of a key whose last source has gone", async () => {
+  it("closes the idle connection when the last source with its key leaves, and not before", async () => {
     const lanes = createLanes();
     const open = new Set<AnySession>();
-    (await lanes.acquire("d", "a", 2, forever))?.release(connection(open));
-    await lanes.drop("d", "a");
+    const [first, second, other] = [lanes.join("d", "a"), lanes.join("d", "a"), lanes.join("d", "b")];
+    (await turn(lanes, "a", 2)).release(connection(open));
+    expect(lanes.shared("d")).toBe(true);
+    await first();
+    await first();
+    expect(open.size).toBe(1);
+    await second();
     expect(open.size).toBe(0);
+    expect(lanes.shared("d")).toBe(false);
+    await other();
+  });
+
+  it("tells those who wait to open the same connection that it was refused, and nobody else", async () => {
+    const lanes = createLanes();
+    const refused = new ReasonError("CONNECTION_REFUSED", "refused");
+    const held = await turn(lanes, "a", 1);
+    const [same, different] = [ask(lanes, "a", 1), ask(lanes, "b", 1)];
+    held.release(undefined, refused);
+    expect(await same).toBe(refused);
+    expect(await different).toMatchObject({ session: undefined });
+  });
+
+  it("serves sources that were answered before those that were not, which still get their turn", async () => {
+    let now = 0;
+    const lanes = createLanes(() => now);
+    const served: string[] = [];
+    const wait = (name: string, demoted: boolean) =>
+      turn(lanes, "a", 1, forever, demoted).then((got) => {
+        served.push(name);
+        return got;
+      });
+    const held = await turn(lanes, "a", 1);
+    const slow = wait("silent", true);
+    const [first, second] = [wait("first", false), wait("second", false)];
+    held.release(undefined);
+    const next = await first;
+    now = 3000;
+    next.release(undefined);
+    (await slow).release(undefined);
+    (await second).release(undefined);
+    expect(served).toEqual(["first", "silent", "second"]);
   });
 
   it("serves every asker once, in order, and never has more connections than the maximum", async () => {
@@ -73,13 +119,13 @@ describe("lanes", () => {
           const served: number[] = [];
           await Promise.all(
             askers.map(async ({ key, keep }, i) => {
-              const turn = await lanes.acquire("d", key, max, forever);
+              const got = await turn(lanes, key, max);
               served.push(i);
-              const session = turn?.session ?? connection(open);
+              const session = got.session ?? connection(open);
               expect(open.size).toBeLessThanOrEqual(max);
               await Promise.resolve();
               if (!keep) await session.close();
-              turn?.release(keep ? session : undefined);
+              got.release(keep ? session : undefined);
             }),
           );
           expect(served).toEqual(askers.map((_, i) => i));

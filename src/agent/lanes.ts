@@ -1,11 +1,24 @@
 import type { AnySession } from "../../drivers/driver.ts";
+import type { ReasonError } from "../model/reason.ts";
 
 /** A turn on a lane: the connection is this readout's alone until it is given back. */
 export interface Turn {
   /** An open connection from an earlier readout, if there is one. */
   readonly session: AnySession | undefined;
-  /** Gives the turn back. The session is kept open for the next one, or undefined where it was closed or never opened. */
-  release(kept: AnySession | undefined): void;
+  /**
+   * Gives the turn back. The session is kept open for the next one, or undefined where it was closed or never opened.
+   * `refused`: it could not be opened; those who wait to open the same one learn it at once instead of trying one after the other.
+   */
+  release(kept: AnySession | undefined, refused?: ReasonError): void;
+}
+
+/** What a source asks for. */
+export interface Wanted {
+  /** Sources with one key share open connections. */
+  readonly key: string;
+  readonly maxConnections: number;
+  /** Its last readout had no answer: those that were answered go first. */
+  readonly demoted: boolean;
 }
 
 interface Slot {
@@ -14,10 +27,10 @@ interface Slot {
   busy: boolean;
 }
 
-interface Waiter {
-  readonly key: string;
-  readonly maxConnections: number;
+interface Waiter extends Wanted {
+  readonly sinceMs: number;
   grant(slot: Slot): void;
+  refuse(error: ReasonError): void;
 }
 
 interface Lane {
@@ -28,24 +41,42 @@ interface Lane {
 }
 
 /**
- * Who may use a device's connections, in order of asking. Sources on one host and port share a lane;
- * those with one connection key share open connections. A kept connection of another key gives way when the maximum is reached.
+ * Who may use a device's connections, in order of asking, sources that were answered before those that were not. Sources on one
+ * host and port share a lane; those with one connection key share open connections. A kept connection of another key gives way
+ * when the maximum is reached.
  */
 export interface Lanes {
-  /** Waits for a turn; undefined when the signal aborts first. */
-  acquire(lane: string, key: string, maxConnections: number, signal: AbortSignal): Promise<Turn | undefined>;
-  /** Closes the idle connections of this key: its last source has gone. */
-  drop(lane: string, key: string): Promise<void>;
+  /** Counts a source in. The function counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
+  join(lane: string, key: string): () => Promise<void>;
+  /** Whether more than one source uses it. */
+  shared(lane: string): boolean;
+  /** Waits for a turn; undefined when the signal aborts first, a ReasonError when the connection has just been refused to another. */
+  acquire(lane: string, wanted: Wanted, signal: AbortSignal): Promise<Turn | ReasonError | undefined>;
 }
 
-export function createLanes(): Lanes {
+/** A demoted source that has waited this long is served in its turn: how else would it be seen to answer again? */
+const LONGEST_DEMOTION_MS = 3000;
+
+export function createLanes(now: () => number = () => performance.now()): Lanes {
   const lanes = new Map<string, Lane>();
+  const users = new Map<string, Set<{ readonly key: string }>>();
+
+  const firstOf = ({ waiting }: Lane): Waiter | undefined => {
+    const [head] = waiting;
+    if (!head?.demoted || now() - head.sinceMs >= LONGEST_DEMOTION_MS) return head;
+    return waiting.find((waiter) => !waiter.demoted) ?? head;
+  };
+
+  const leave = (lane: Lane, waiter: Waiter): void => {
+    const at = lane.waiting.indexOf(waiter);
+    if (at >= 0) lane.waiting.splice(at, 1);
+  };
 
   const serve = (name: string, lane: Lane): void => {
-    for (let waiter = lane.waiting[0]; waiter; waiter = lane.waiting[0]) {
+    for (let waiter = firstOf(lane); waiter; waiter = firstOf(lane)) {
       const slot = take(name, lane, waiter);
       if (!slot) return;
-      lane.waiting.shift();
+      leave(lane, waiter);
       waiter.grant(slot);
     }
     if (lane.slots.size === 0 && lane.closing === 0 && lane.waiting.length === 0) lanes.delete(name);
@@ -78,8 +109,37 @@ export function createLanes(): Lanes {
     return undefined;
   };
 
+  const turnOf = (name: string, lane: Lane, slot: Slot): Turn => {
+    let given = false;
+    return {
+      session: slot.session,
+      release(kept, refused) {
+        if (given) return;
+        given = true;
+        slot.session = kept;
+        slot.busy = false;
+        if (!kept) lane.slots.delete(slot);
+        if (refused) for (const waiter of lane.waiting.filter(({ key }) => key === slot.key)) waiter.refuse(refused);
+        serve(name, lane);
+      },
+    };
+  };
+
   return {
-    acquire(name, key, maxConnections, signal) {
+    join(name, key) {
+      const source = { key };
+      const others = users.get(name) ?? new Set();
+      users.set(name, others.add(source));
+      return async () => {
+        others.delete(source);
+        if (others.size === 0 && users.get(name) === others) users.delete(name);
+        const lane = lanes.get(name);
+        if (!lane || [...others].some((other) => other.key === key)) return;
+        await Promise.all([...lane.slots].filter((slot) => !slot.busy && slot.key === key).map((slot) => closeIdle(name, lane, slot)));
+      };
+    },
+    shared: (name) => (users.get(name)?.size ?? 0) > 1,
+    acquire(name, wanted, signal) {
       return new Promise((done) => {
         if (signal.aborted) {
           done(undefined);
@@ -88,39 +148,27 @@ export function createLanes(): Lanes {
         const lane = lanes.get(name) ?? { slots: new Set(), waiting: [], closing: 0 };
         lanes.set(name, lane);
         const onAbort = () => {
-          const at = lane.waiting.indexOf(waiter);
-          if (at >= 0) lane.waiting.splice(at, 1);
+          leave(lane, waiter);
           done(undefined);
           serve(name, lane);
         };
         const waiter: Waiter = {
-          key,
-          maxConnections,
+          ...wanted,
+          sinceMs: now(),
           grant(slot) {
             signal.removeEventListener("abort", onAbort);
-            let given = false;
-            done({
-              session: slot.session,
-              release(kept) {
-                if (given) return;
-                given = true;
-                slot.session = kept;
-                slot.busy = false;
-                if (!kept) lane.slots.delete(slot);
-                serve(name, lane);
-              },
-            });
+            done(turnOf(name, lane, slot));
+          },
+          refuse(error) {
+            signal.removeEventListener("abort", onAbort);
+            leave(lane, waiter);
+            done(error);
           },
         };
         signal.addEventListener("abort", onAbort, { once: true });
         lane.waiting.push(waiter);
         serve(name, lane);
       });
-    },
-    async drop(name, key) {
-      const lane = lanes.get(name);
-      if (!lane) return;
-      await Promise.all([...lane.slots].filter((slot) => !slot.busy && slot.key === key).map((slot) => closeIdle(name, lane, slot)));
     },
   };
 }

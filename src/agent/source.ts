@@ -1,15 +1,17 @@
-import type { AnySession, DriverContext, Tap } from "../../drivers/driver.ts";
+import type { DriverContext, Tap } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
-import { messageOf, toReasonError } from "../model/failure.ts";
+import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import { ReasonError } from "../model/reason.ts";
+import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { Reading, Readout } from "../model/value.ts";
 import type { Lanes } from "./lanes.ts";
+import { createGroupMemory, forget } from "./memory.ts";
 import { type SourceSpec, scale } from "./prepare.ts";
-import { createGroupMemory, readAll } from "./read.ts";
-import { isChange, judge, logChange, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
+import { createReadouts, type Outcome } from "./readout.ts";
+import { createSpeaker, type LineBudget } from "./speak.ts";
+import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
 import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
 
@@ -17,12 +19,14 @@ import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time
 export interface SourceDeps {
   readonly lanes: Lanes;
   readonly clock: Clock;
-  /** The first readout comes within this, or within the interval where that is shorter: many that start at once are spread. */
+  /** The first readout comes within this: many that start at once are spread. */
   readonly startSpreadMs: number;
   /** Already carries the source's name, type and endpoint. */
   readonly log: Log;
   readonly tap?: Tap;
   readonly resolve?: NonNullable<DriverContext["resolve"]>;
+  /** Shared by all sources: see createSpeaker. */
+  readonly reasonLines: LineBudget;
   /** Takes a readout with at least one answer. */
   emit(layout: Layout, readout: Readout): void;
   /** After each change of state or reason. */
@@ -35,27 +39,23 @@ export interface RunningSource {
   stop(): Promise<void>;
 }
 
-/** A readout may take as long as its interval, and at least this. */
-const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 const NAMED_FAULTS = 100;
+/** Readouts without a good value on a connection that stands, after which it is thrown away. */
+const FRUITLESS_BEFORE_RENEWAL = 5;
+const FIRST_RENEWAL_MS = 10_000;
+const LAST_RENEWAL_MS = 600_000;
+/** After trouble of this length the device may have another program: what was learned about it is forgotten. */
+const LONG_OUTAGE_MS = 600_000;
+/** A source that had no answer takes at most one part in so many of a device's time that others use too. */
+const SHARE_OF_DEMOTED = 5;
 
 type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K] };
 
-interface Outcome {
-  readonly time: number;
-  readonly spanMs: number;
-  readonly readings: readonly (Reading | undefined)[];
-  readonly failure: ReasonError | undefined;
-}
-
 /** One source, from its first readout until it is stopped. Everything that fails becomes its status. */
 export function startSource(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps): RunningSource {
-  const { clock, lanes, log } = deps;
-  const { intervalMs, driver, layout } = spec;
+  const { clock, log } = deps;
+  const { intervalMs, layout } = spec;
   const where = `${spec.endpoint.host}:${spec.endpoint.port}`;
-  const laneName = `${spec.endpoint.transport}:${spec.endpoint.host.toLowerCase()}:${spec.endpoint.port}`;
-  // Sources with the same way in share open connections; the text holds secrets and never leaves this function.
-  const connectionKey = JSON.stringify([spec.type, spec.connect]);
   const stop = new AbortController();
   const memory = createGroupMemory(spec.points);
   const counters: MutableCounters = { readouts: 0, failedReadouts: 0, overruns: 0, valuesRead: 0, valuesFaulted: 0, connects: 0 };
@@ -63,91 +63,15 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   let lastGoodAt = lastReadoutAt;
   let lastReadings: readonly (Reading | undefined)[] = [];
   let nextRetryAt: number | undefined;
-  let underWay: AbortController | undefined;
-  /** The last connection of a source that keeps none; the readout's values do not wait for it. */
-  let closing: Promise<void> = Promise.resolve();
-  stop.signal.addEventListener("abort", () => underWay?.abort(stop.signal.reason), { once: true });
-
-  const context = (signal: AbortSignal): DriverContext => ({
-    signal,
+  const speaker = createSpeaker(log, { source: spec.name, endpoint: where }, state, deps.reasonLines, clock.monotonicMs);
+  const readouts = createReadouts(spec, memory, {
+    lanes: deps.lanes,
+    clock,
     log,
-    timeouts: spec.timeouts,
     ...(deps.tap && { tap: deps.tap }),
     ...(deps.resolve && { resolve: deps.resolve }),
+    connecting: () => counters.connects++,
   });
-
-  /** Reads everything once on the given session, or on a new one. Never throws. */
-  const readOn = async (
-    given: AnySession | undefined,
-    ctx: DriverContext,
-  ): Promise<{ readonly outcome: Outcome; readonly session: AnySession | undefined }> => {
-    let session = given;
-    let time = clock.epochMs();
-    let started = clock.monotonicMs();
-    try {
-      if (!session) {
-        counters.connects++;
-        session = await driver.connect(spec.connect, ctx);
-      }
-      time = clock.epochMs();
-      started = clock.monotonicMs();
-      const { readings, failure, ranOut } = await readAll(driver, session, memory, ctx);
-      const spanMs = clock.monotonicMs() - started;
-      if (failure) {
-        await session.close();
-        session = undefined;
-      }
-      return {
-        outcome: {
-          time,
-          spanMs,
-          readings,
-          failure:
-            failure ?? (ranOut ? new ReasonError("TIMEOUT", "the readout's deadline came before every variable was asked for") : undefined),
-        },
-        session,
-      };
-    } catch (error) {
-      await session?.close();
-      return { outcome: { time, spanMs: clock.monotonicMs() - started, readings: [], failure: toReasonError(error) }, session: undefined };
-    }
-  };
-
-  const readout = async (): Promise<Outcome> => {
-    if (spec.points.length === 0) return { time: clock.epochMs(), spanMs: 0, readings: [], failure: undefined };
-    const deadline = new AbortController();
-    underWay = deadline;
-    const timer = setTimeout(
-      () => deadline.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")),
-      Math.min(2 ** 31 - 1, Math.max(intervalMs, SHORTEST_READOUT_DEADLINE_MS)),
-    );
-    try {
-      const turn = await lanes.acquire(laneName, connectionKey, spec.maxConnections, deadline.signal);
-      if (!turn)
-        return {
-          time: clock.epochMs(),
-          spanMs: 0,
-          readings: [],
-          failure: new ReasonError(
-            "TIMEOUT",
-            `waited for a turn: the ${spec.maxConnections} connection(s) to ${where} were in use by other data sources`,
-          ),
-        };
-      const ctx = context(deadline.signal);
-      let result = await readOn(turn.session, ctx);
-      // A kept connection that the device has dropped since is normal life: one new one within the readout.
-      if (turn.session && result.outcome.failure && isLoss(result.outcome.failure) && !deadline.signal.aborted)
-        result = await readOn(undefined, ctx);
-      if (result.session && (!spec.keepsConnection || stop.signal.aborted)) {
-        const { session } = result;
-        closing = session.close().finally(() => turn.release(undefined));
-      } else turn.release(result.session);
-      return result.outcome;
-    } finally {
-      clearTimeout(timer);
-      underWay = undefined;
-    }
-  };
 
   const settle = ({ time, spanMs, readings, failure }: Outcome): Problem | undefined => {
     counters.readouts++;
@@ -166,21 +90,46 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     return problem;
   };
 
+  /** Connected, asked and not one good value, and not because the device says so of each: the connection itself may be what is wrong. */
+  let fruitless = { readouts: 0, renewals: 0, renewedAt: Number.NEGATIVE_INFINITY };
+  const watchFreshness = ({ failure, definite, readings }: Outcome, problem: Problem | undefined, nowMs: number): void => {
+    if (!problem) {
+      fruitless = { readouts: 0, renewals: 0, renewedAt: fruitless.renewedAt };
+      return;
+    }
+    if (failure || (definite && !readings.some(isIndefinite))) {
+      fruitless = { ...fruitless, readouts: 0 };
+      return;
+    }
+    const pauseMs = fruitless.renewals === 0 ? 0 : Math.min(LAST_RENEWAL_MS, FIRST_RENEWAL_MS * 2 ** Math.min(fruitless.renewals, 10));
+    fruitless = { ...fruitless, readouts: fruitless.readouts + 1 };
+    if (fruitless.readouts < FRUITLESS_BEFORE_RENEWAL || nowMs - fruitless.renewedAt < pauseMs) return;
+    fruitless = { readouts: 0, renewals: fruitless.renewals + 1, renewedAt: nowMs };
+    log.debug({}, `no good value in ${FRUITLESS_BEFORE_RENEWAL} readouts over a connection that stands: opening a new one`);
+    readouts.renew();
+    forget(memory);
+  };
+
   const run = async (): Promise<void> => {
     if (layout.variables.length === 0) return;
     const phase = Math.floor(stableFraction(spec.uuid) * intervalMs);
     let trouble: { readonly began: number; attempts: number } | undefined;
-    let due = clock.monotonicMs() + stableFraction(spec.uuid) * Math.min(intervalMs, deps.startSpreadMs);
+    let due = clock.monotonicMs() + stableFraction(spec.uuid) * deps.startSpreadMs;
     while (await sleep(due - clock.monotonicMs(), stop.signal)) {
       nextRetryAt = undefined;
-      const outcome = await readout();
+      const demoted = trouble !== undefined;
+      const began = clock.monotonicMs();
+      const outcome = spec.points.length === 0 ? nothingAsked(clock) : await readouts.read(demoted, stop.signal);
       if (stop.signal.aborted) return;
       const problem = settle(outcome);
       const now = clock.monotonicMs();
+      watchFreshness(outcome, problem, now);
       if (problem && outcome.failure) {
         trouble ??= { began: due, attempts: 0 };
-        const wait = backoffMs(now - trouble.began, trouble.attempts);
+        const steady = backoffMs(now - trouble.began, trouble.attempts);
+        const wait = readouts.shared() ? Math.max(steady, (SHARE_OF_DEMOTED - 1) * (now - began)) : steady;
         if (now - trouble.began >= 10_000) trouble.attempts++;
+        if (now - trouble.began >= LONG_OUTAGE_MS) forget(memory);
         due = now + wait;
         nextRetryAt = clock.epochMs() + wait;
       } else {
@@ -191,10 +140,8 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       }
       const before = state;
       state = nextState(before, problem, outcome.time);
-      if (isChange(before, state)) {
-        logChange(log, before, state, { source: spec.name, endpoint: where });
-        deps.changed();
-      }
+      speaker.say(state);
+      if (isChange(before, state)) deps.changed();
     }
   };
 
@@ -203,9 +150,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     state = nextState(state, { reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) }, clock.epochMs());
     deps.changed();
   };
-  const done = supervise(run, stop.signal, crashed, clock.monotonicMs)
-    .then(() => closing)
-    .then(() => lanes.drop(laneName, connectionKey));
+  const done = supervise(run, stop.signal, crashed, clock.monotonicMs).then(() => readouts.leave());
   return {
     report: () => ({
       uuid: spec.uuid,
@@ -233,7 +178,11 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   };
 }
 
-const isLoss = ({ reason: { type } }: ReasonError): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";
+/** Says that there is no value, and not what is wrong with the variable. */
+const isIndefinite = (reading: Reading | undefined): boolean =>
+  reading?.quality === "bad" && (reading.fault === "no_answer" || reading.fault === "stale");
+
+const nothingAsked = (clock: Clock): Outcome => ({ time: clock.epochMs(), spanMs: 0, readings: [], failure: undefined, definite: true });
 
 /** One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the rest. */
 function complete(

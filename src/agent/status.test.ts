@@ -42,7 +42,8 @@ describe("nextState", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(undefined, refused, timeout), { minLength: 1 }), (outcomes) => {
         const states: SourceState[] = [];
-        for (const [i, problem] of outcomes.entries()) states.push(nextState(states.at(-1) ?? { type: "UNKNOWN", since: 0 }, problem, i + 1));
+        for (const [i, problem] of outcomes.entries())
+          states.push(nextState(states.at(-1) ?? { type: "UNKNOWN", since: 0 }, problem, i + 1));
         expect(states.map((state) => state.type)).toEqual(outcomes.map((problem) => (problem ? "ERROR" : "OK")));
       }),
     );

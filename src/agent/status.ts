@@ -56,7 +56,8 @@ export function nextState(state: SourceState, problem: Problem | undefined, now:
   return sameProblem(state.problem, problem) ? { ...state, problem } : { ...state, since: now, problem };
 }
 
-const sameProblem = (a: Problem, b: Problem): boolean =>
+/** Whether both are the same trouble for a person: the detail may differ. */
+export const sameProblem = (a: Problem, b: Problem): boolean =>
   a.condition === b.condition && JSON.stringify(a.reason) === JSON.stringify(b.reason);
 
 /** Whether a person should hear of it: one line per change of state or reason, never one per readout. */

@@ -1,0 +1,206 @@
+import type { AnySession, DriverContext, Limits, Tap } from "../../drivers/driver.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Log } from "../model/context.ts";
+import { toReasonError } from "../model/failure.ts";
+import { ReasonError } from "../model/reason.ts";
+import type { Reading } from "../model/value.ts";
+import type { Lanes } from "./lanes.ts";
+import { demote, type GroupMemory } from "./memory.ts";
+import type { SourceSpec } from "./prepare.ts";
+import { type ReadOutcome, readAll } from "./read.ts";
+
+/** A readout may take as long as its interval, and at least this. */
+const SHORTEST_READOUT_DEADLINE_MS = 10_000;
+/** Parts (units) that may be silent one after the other before the device itself is held to be. */
+const SILENT_IN_A_ROW = 2;
+
+export interface Outcome {
+  /** Epoch ms of the first request. */
+  readonly time: number;
+  readonly spanMs: number;
+  readonly readings: readonly (Reading | undefined)[];
+  readonly failure: ReasonError | undefined;
+  /** Whether every refusal was about what was asked: see `ReadOutcome.definite`. */
+  readonly definite: boolean;
+}
+
+export interface ReadoutDeps {
+  readonly lanes: Lanes;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tap?: Tap;
+  readonly resolve?: NonNullable<DriverContext["resolve"]>;
+  /** Counts a connect. */
+  connecting(): void;
+}
+
+export interface Readouts {
+  /** One pass over all points, within its deadline or until the signal aborts. Never throws. */
+  read(demoted: boolean, stop: AbortSignal): Promise<Outcome>;
+  /** The next readout opens a new connection. */
+  renew(): void;
+  /** Whether others use the same device. */
+  shared(): boolean;
+  /** Lets go of the connection; resolves when it is closed. */
+  leave(): Promise<void>;
+}
+
+/** How one source is read: its turn on the lane, its connection, and a second try where the first connection was stale. */
+export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: ReadoutDeps): Readouts {
+  const { clock, lanes, log } = deps;
+  const { driver, endpoint, connect } = spec;
+  const deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
+  const lane = `${endpoint.transport}:${endpoint.host.toLowerCase()}:${endpoint.port}`;
+  // Sources with the same way in share open connections; the text may hold secrets and never leaves this function.
+  const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
+  const key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
+  const leave = lanes.join(lane, key);
+  const limitsOf = new WeakMap<Limits, Limits>();
+  /** The last connection of a source that keeps none; the readout's values do not wait for it. */
+  let closing: Promise<void> = Promise.resolve();
+  let renewing = false;
+
+  const context = (signal: AbortSignal): DriverContext => ({
+    signal,
+    log,
+    timeouts: spec.timeouts,
+    ...(deps.tap && { tap: deps.tap }),
+    ...(deps.resolve && { resolve: deps.resolve }),
+  });
+
+  const ownLimits = (granted: Limits): Limits => {
+    const known = limitsOf.get(granted) ?? driver.limits?.(granted, connect.settings) ?? granted;
+    limitsOf.set(granted, known);
+    return known;
+  };
+
+  interface Result {
+    readonly outcome: Outcome;
+    readonly session: AnySession | undefined;
+    /** The connection could not be opened. */
+    readonly refused?: ReasonError;
+  }
+
+  /** A part that stayed silent is one bad thing of several: the others are read on a new connection, unless it was the last hope. */
+  const isPartSilent = ({ failure, failedPart, parts }: ReadOutcome): boolean =>
+    failure?.reason.type === "TIMEOUT" && failedPart !== undefined && parts > 1;
+
+  /** Reads everything once, on the given session or on a new one. Never throws. */
+  const readOn = async (given: AnySession | undefined, ctx: DriverContext, beganMs: number): Promise<Result> => {
+    let session = given;
+    let time = clock.epochMs();
+    let started = clock.monotonicMs();
+    let first = true;
+    const readings: (Reading | undefined)[] = [];
+    let silent = 0;
+    for (;;) {
+      if (!session) {
+        try {
+          deps.connecting();
+          session = await driver.connect(connect, ctx);
+        } catch (error) {
+          const failure = toReasonError(error);
+          const spanMs = clock.monotonicMs() - started;
+          return { outcome: { time, spanMs, readings, failure, definite: false }, session: undefined, refused: failure };
+        }
+      }
+      if (first) {
+        time = clock.epochMs();
+        started = clock.monotonicMs();
+        first = false;
+      }
+      const result = await readAll(driver, session, memory, ctx, {
+        limits: ownLimits(session.limits),
+        readings,
+        now: clock.monotonicMs,
+        searchUntilMs: beganMs + deadlineMs / 2,
+      });
+      const { failure, failedPart, ranOut } = result;
+      const spanMs = clock.monotonicMs() - started;
+      if (!failure)
+        return {
+          session,
+          outcome: {
+            time,
+            spanMs,
+            readings,
+            failure: ranOut ? new ReasonError("TIMEOUT", "the readout's deadline came before every variable was asked for") : undefined,
+            definite: result.definite && silent === 0,
+          },
+        };
+      await session.close();
+      session = undefined;
+      const ended: Result = { session: undefined, outcome: { time, spanMs, readings, failure, definite: false } };
+      if (!isPartSilent(result) || failedPart === undefined || ctx.signal.aborted) return ended;
+      demote(
+        memory,
+        failedPart,
+        { quality: "bad", fault: "no_answer", detail: `${failedPart} does not answer: ${failure.message}` },
+        clock.monotonicMs(),
+      );
+      silent = result.answered > 0 ? 1 : silent + 1;
+      if (memory.silent.size >= result.parts) memory.silent.clear();
+      else if (silent < SILENT_IN_A_ROW) continue;
+      return ended;
+    }
+  };
+
+  return {
+    async read(demoted, stop) {
+      const deadline = new AbortController();
+      const onStop = () => deadline.abort(stop.reason);
+      if (stop.aborted) onStop();
+      else stop.addEventListener("abort", onStop, { once: true });
+      const beganMs = clock.monotonicMs();
+      const timer = setTimeout(
+        () => deadline.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")),
+        Math.min(2 ** 31 - 1, deadlineMs),
+      );
+      const failed = (failure: ReasonError): Outcome => ({
+        time: clock.epochMs(),
+        spanMs: 0,
+        readings: [],
+        failure,
+        definite: false,
+      });
+      try {
+        const turn = await lanes.acquire(lane, { key, maxConnections: spec.maxConnections, demoted }, deadline.signal);
+        if (turn instanceof ReasonError) return failed(turn);
+        if (!turn)
+          return failed(
+            new ReasonError(
+              "TIMEOUT",
+              `waited for a turn: the ${spec.maxConnections} connection(s) to ${endpoint.host}:${endpoint.port} were in use by other data sources`,
+            ),
+          );
+        let open = turn.session;
+        if (renewing) await open?.close();
+        if (renewing) open = undefined;
+        renewing = false;
+        const ctx = context(deadline.signal);
+        let result = await readOn(open, ctx, beganMs);
+        // A kept connection that the device has dropped since is normal life: one new one within the readout.
+        if (open && result.outcome.failure && isLoss(result.outcome.failure) && !deadline.signal.aborted)
+          result = await readOn(undefined, ctx, beganMs);
+        if (result.session && (!spec.keepsConnection || stop.aborted)) {
+          const { session } = result;
+          closing = session.close().finally(() => turn.release(undefined));
+        } else turn.release(result.session, result.refused);
+        return result.outcome;
+      } finally {
+        clearTimeout(timer);
+        stop.removeEventListener("abort", onStop);
+      }
+    },
+    renew() {
+      renewing = true;
+    },
+    shared: () => lanes.shared(lane),
+    async leave() {
+      await closing;
+      await leave();
+    },
+  };
+}
+
+const isLoss = ({ reason: { type } }: ReasonError): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";

@@ -1,0 +1,77 @@
+import type { Log } from "../model/context.ts";
+import { isChange, logChange, type SourceState, sameProblem } from "./status.ts";
+
+/** A bucket of lines: so many at once, and one more each `refillMs`. */
+export interface LineBudget {
+  take(): boolean;
+}
+
+export function createLineBudget(lines: number, refillMs: number, now: () => number): LineBudget {
+  let left = lines;
+  let filledAt = now();
+  return {
+    take() {
+      const more = Math.floor((now() - filledAt) / refillMs);
+      if (more > 0) {
+        filledAt += more * refillMs;
+        left = Math.min(lines, left + more);
+      }
+      if (left < 1) return false;
+      left--;
+      return true;
+    },
+  };
+}
+
+/** Changes of reason that all sources together may tell of while they stay in ERROR. */
+const REASON_LINES = 20;
+const REASON_REFILL_MS = 240_000;
+/** Changes between OK and ERROR of one source. */
+const STATE_LINES = 4;
+const STATE_REFILL_MS = 1_800_000;
+
+/** Shared by all sources of an agent. */
+export const createReasonBudget = (now: () => number): LineBudget => createLineBudget(REASON_LINES, REASON_REFILL_MS, now);
+
+/** Tells the log of a source's state, one line per change, and less where it changes all the time. */
+export interface Speaker {
+  /** After each readout. What finds no place in the budget is told later, as it stands then. */
+  say(state: SourceState): void;
+}
+
+/**
+ * The first line of each trouble and its end are told while the source's own budget lasts; another reason within a trouble takes from
+ * the budget of all sources. A line that follows untold changes says how many there were.
+ */
+export function createSpeaker(
+  log: Log,
+  where: { readonly source: string; readonly endpoint: string | null },
+  initial: SourceState,
+  reasons: LineBudget,
+  now: () => number,
+): Speaker {
+  const states = createLineBudget(STATE_LINES, STATE_REFILL_MS, now);
+  let told = initial;
+  let before = initial;
+  let untold = 0;
+  const counting: Log = {
+    debug: (fields, message) => log.debug(fields, message),
+    info: (fields, message) => log.info(untold > 0 ? { ...fields, changesNotLogged: untold } : fields, message),
+    warn: (fields, message) => log.warn(untold > 0 ? { ...fields, changesNotLogged: untold } : fields, message),
+    error: (fields, message) => log.error(fields, message),
+  };
+  return {
+    say(state) {
+      const changed = isChange(before, state);
+      before = state;
+      if (told.type === state.type && !(told.type === "ERROR" && state.type === "ERROR" && !sameProblem(told.problem, state.problem)))
+        return;
+      const budget = told.type === state.type ? reasons : states;
+      if (budget.take()) {
+        logChange(counting, told, state, where);
+        told = state;
+        untold = 0;
+      } else if (changed) untold++;
+    },
+  };
+}
