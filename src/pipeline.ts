@@ -46,8 +46,8 @@ export function startPipeline(options: PipelineOptions): Pipeline {
 
   const client = createStoreClient({
     run: options.run,
-    onLedger(told, fileBytes) {
-      ledgers = told;
+    onLedger(ledger, fileBytes) {
+      ledgers = ledger.sinks;
       bytes = fileBytes;
     },
     onAlarm: options.onAlarm,

@@ -1,44 +1,42 @@
-import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
-import Database from "better-sqlite3";
-import { messageOf } from "../model/failure.ts";
+import { statSync } from "node:fs";
+import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { Buffer, DropReason, NewBatch, StoredBatch } from "./buffer.ts";
-import { type FileState, fileBytes, load, MAX_WAL_BYTES, prepareFile } from "./file-state.ts";
-import { type IdRange, union, without } from "./position.ts";
-import { checksumOf } from "./schema.ts";
-import { isDamage, setAside } from "./set-aside.ts";
+import type { Buffer, CommitWork, DropReason, GapReason, NewBatch, RejectReason, StoredBatch } from "./buffer.ts";
+import { type FileIdentity, type FileState, fileBytes } from "./file-state.ts";
+import { gapTable } from "./gaps.ts";
+import { type Mark, writeMark } from "./mark.ts";
+import { type IdRange, rangesOf, union, without } from "./position.ts";
+import { DamagedFileError } from "./set-aside.ts";
 import {
   acknowledged,
-  type CountValues,
   droppedBelow,
   ledgerOf,
   mapSinks,
+  pendingAmong,
   pendingRanges,
   sinksDiffer,
   valuesFor,
   withSinks,
 } from "./sink-state.ts";
+import { tablesOf } from "./tables.ts";
 
-export interface BufferOptions {
+export interface BufferLimits {
   /** Bound of the file with its WAL; the oldest values are dropped and counted. */
   readonly maxBytes: number;
   /** Values whose readout is older are dropped and counted. */
   readonly maxAgeMs: number;
-  /** For the operator: a sentence about the file. */
-  readonly onAlarm: (message: string) => void;
   /** Epoch ms; default: the wall clock. */
   readonly now?: () => number;
 }
 
 export interface FileBuffer extends Buffer {
-  /** One bounded step of what commits leave behind: rows nobody waits for, values beyond max age. True: there is more to do. */
+  /** One bounded step of what commits leave behind: rows nobody waits for, values beyond the bounds, free pages. True: there is more to do. */
   maintain(): boolean;
   /** A layout by its id in this file. */
   layout(id: number): Layout | undefined;
+  /** Sinks that have gaps to tell. */
+  sinksWithGaps(): readonly string[];
 }
-
-type Work = Parameters<Buffer["commit"]>[0];
 
 /** Rows deleted in one commit at most, beyond those that were dropped. */
 const TRIM_ROWS = 4096;
@@ -46,101 +44,83 @@ const TRIM_ROWS = 4096;
 const DROP_ROWS = 64;
 /** Steps of dropping in one commit: always more than it adds. */
 const DROP_STEPS = 64;
+/** Ids reserved in the file at once while nothing is stored, so that most commits write nothing. */
 const RESERVED_IDS = 65_536;
-/**
- * Opens or makes the buffer's file: SQLite, WAL, synchronous=FULL. A damaged one is set aside with an alarm and a new one begins, with a new epoch.
- * Throws where a new file would not help: rights, a full disk, another process.
- */
-export function openBuffer(file: string, options: BufferOptions): FileBuffer {
-  mkdirSync(dirname(file), { recursive: true });
-  try {
-    return openFile(file, options);
-  } catch (error) {
-    if (!isDamage(error, file)) throw error;
-    const target = setAside(file, (options.now ?? Date.now)());
-    options.onAlarm(
-      `the buffer ${file} is damaged (${messageOf(error)}): it is kept as ${target}, what was pending in it is not delivered`,
-    );
-    return openFile(file, options);
-  }
-}
+/** Ids reserved outside the file at once: the mark costs two fsyncs. */
+const MARKED_IDS = 4096;
+/** So often the mark outside the file follows it: what a file lacks of more than this is seen. */
+const MARK_EVERY_MS = 10_000;
+/** The WAL begins anew at this, or at a sixteenth of the whole, and is cut to it then. */
+const WAL_BYTES = 4 * 2 ** 20;
+/** A WAL above that which a reader kept from beginning anew may grow to this, or a quarter of the whole. */
+const MAX_WAL_BYTES = 64 * 2 ** 20;
+/** Free pages are kept for what comes, up to this; beyond half of the file they go back to the file system. */
+const KEPT_FREE_BYTES = 16 * 2 ** 20;
+const VACUUM_PAGES = 256;
 
-function openFile(file: string, options: BufferOptions): FileBuffer {
-  const db = new Database(file);
-  try {
-    return bufferOn(db, file, options);
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-}
-
-function bufferOn(db: Database.Database, file: string, options: BufferOptions): FileBuffer {
-  prepareFile(db, file);
-  const { epoch, ...loaded } = load(db);
-  const now = options.now ?? Date.now;
-  const dropAboveBytes = options.maxBytes - Math.min(2 * MAX_WAL_BYTES, options.maxBytes / 4);
-  let state: FileState = loaded;
-
-  const insertLayout = db.prepare<[string, string]>("INSERT INTO layout (key, body) VALUES (?, ?)");
-  const layoutBody = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
-  const insertBatch = db.prepare<[number, number, number, number, number, number, Uint8Array]>(
-    "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, ?)",
-  );
-  const saveMeta = db.prepare<[number, string, number]>("UPDATE meta SET next_id = ?, run = ?, last_seq = ?");
-  const saveSink = db.prepare<[string, number, number, string, number, number, number, string]>(
-    `INSERT INTO sink VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET active = excluded.active,
-     takes_exploration = excluded.takes_exploration, older = excluded.older, live = excluded.live,
-     accepted = excluded.accepted, delivered = excluded.delivered, dropped = excluded.dropped`,
-  );
-  const forgetSink = db.prepare<[string]>("DELETE FROM sink WHERE id = ?");
-  const sumRange = db.prepare<[number, number], { n: number; x: number }>(
-    "SELECT coalesce(sum(n), 0) AS n, coalesce(sum(n_exploration), 0) AS x FROM batch WHERE id >= ? AND id < ?",
-  );
-  const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
-  const deleteRange = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
-  const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT ?");
-  const pageCount = db.prepare<[], number>("PRAGMA page_count").pluck();
-  const freePages = db.prepare<[], number>("PRAGMA freelist_count").pluck();
+/** The buffer on a database that was prepared and loaded. `epoch`, ids and sinks are already those of this life of the file. */
+export function bufferOn(
+  db: Database.Database,
+  file: string,
+  loaded: FileState & FileIdentity,
+  { maxBytes, maxAgeMs, now = Date.now }: BufferLimits,
+): FileBuffer {
+  const { epoch, lost } = loaded;
+  const tables = tablesOf(db);
+  const gaps = gapTable(db);
   const pageBytes = Number(db.pragma("page_size", { simple: true }));
+  const walLimitBytes = Math.min(WAL_BYTES, maxBytes / 16);
+  const maxWalBytes = Math.min(MAX_WAL_BYTES, maxBytes / 4);
+  // Room is left for what a commit adds before it drops, and SQLite's own bound lies above: it only ever stops what could not be foreseen.
+  const maxPages = Math.max(1, Math.floor((maxBytes - maxWalBytes) / pageBytes));
+  const dropAbovePages = maxPages - Math.min(WAL_BYTES / pageBytes, Math.floor(maxPages / 8));
+  db.pragma(`journal_size_limit = ${Math.floor(walLimitBytes)}`);
+  db.pragma(`wal_autocheckpoint = ${Math.ceil(walLimitBytes / pageBytes)}`);
+  db.pragma(`max_page_count = ${maxPages}`);
+  let state: FileState = loaded;
+  const inode = inodeOf(file);
+  let marked: Mark | undefined;
+  let markedAtMs = 0;
 
-  const countValues: CountValues = (sink, ranges) => {
-    let values = 0;
-    for (const { from, to } of ranges) {
-      const sum = sumRange.get(from, to);
-      if (sum) values += valuesFor(sink, sum.n, sum.x);
-    }
-    return values;
+  const walBytes = (): number => fileBytes(`${file}-wal`);
+
+  /** Begins the WAL anew where it has grown. Throws where a reader that does not end keeps it growing. */
+  const keepWalBounded = (): void => {
+    if (walBytes() <= 2 * walLimitBytes) return;
+    db.pragma("wal_checkpoint(RESTART)");
+    if (walBytes() > maxWalBytes) db.pragma("wal_checkpoint(TRUNCATE)");
+    if (walBytes() > maxWalBytes)
+      throw new Error(`${file}-wal has ${walBytes()} bytes and cannot be emptied, because another program reads the buffer without an end`);
+  };
+
+  const activeSinks = (): string[] => [...state.sinks.values()].filter(({ active }) => active).map(({ id }) => id);
+  const mark = (to: number, closed: boolean, sinks = activeSinks()): void => {
+    const next: Mark = { epoch, from: state.nextId, to, closed, sinks, oldest: tables.oldest(1)[0]?.ts ?? now() };
+    writeMark(file, next);
+    marked = next;
+    markedAtMs = performance.now();
+  };
+  /** Ids below `to` may be given from now on. */
+  const reserve = (to: number): void => {
+    if (!marked || marked.to < to) mark(to + MARKED_IDS, false);
   };
 
   const transaction = db.transaction((change: () => FileState): FileState => {
-    const before = state;
     const after = change();
-    for (const [id, sink] of after.sinks)
-      if (sink !== before.sinks.get(id))
-        saveSink.run(
-          id,
-          sink.active ? 1 : 0,
-          sink.takesExploration ? 1 : 0,
-          JSON.stringify(sink.position.older),
-          sink.position.live,
-          sink.accepted,
-          sink.delivered,
-          JSON.stringify(sink.dropped),
-        );
-    for (const id of before.sinks.keys()) if (!after.sinks.has(id)) forgetSink.run(id);
-    saveMeta.run(after.reservedId, after.run, after.lastSeq);
+    tables.saveState(state, after);
     return after;
   });
   /** What `change` returns becomes the state only once it is on disk. */
   const write = (change: () => FileState): void => {
+    keepWalBounded();
     state = transaction.immediate(change);
   };
 
-  const withLayouts = (before: FileState, work: Work): FileState => {
+  const isStoring = (): boolean => [...state.sinks.values()].some(({ active }) => active);
+
+  const withLayouts = (before: FileState, work: CommitWork): FileState => {
     const layouts = new Map(before.layouts);
-    for (const { key, layout } of work.layouts)
-      if (!layouts.has(key)) layouts.set(key, Number(insertLayout.run(key, JSON.stringify(layout)).lastInsertRowid));
+    for (const { key, layout } of work.layouts) if (!layouts.has(key)) layouts.set(key, tables.addLayout(key, layout));
     return { ...before, layouts };
   };
 
@@ -148,15 +128,7 @@ function bufferOn(db: Database.Database, file: string, options: BufferOptions): 
     let count = 0;
     let explorationCount = 0;
     for (const batch of batches) {
-      const row = {
-        id: batch.id,
-        layout: batch.layout,
-        ts: batch.time,
-        n: batch.count,
-        n_exploration: batch.explorationCount,
-        payload: batch.payload,
-      };
-      insertBatch.run(row.id, row.layout, row.ts, row.n, row.n_exploration, checksumOf(row), row.payload);
+      tables.addBatch(batch);
       count += batch.count;
       explorationCount += batch.explorationCount;
     }
@@ -168,39 +140,63 @@ function bufferOn(db: Database.Database, file: string, options: BufferOptions): 
     };
   };
 
-  const acknowledge = (before: FileState, work: Work): FileState => {
+  const addGap = (sink: string, reason: GapReason, values: number, ranges: readonly IdRange[]): void => {
+    const span = values > 0 ? tables.timeSpan(ranges) : undefined;
+    if (span) gaps.add({ sink, reason, values, ...span });
+  };
+
+  const acknowledge = (before: FileState, work: CommitWork): FileState => {
     const sinks = new Map(before.sinks);
     const garbage: IdRange[] = [...before.garbage];
     for (const acknowledgement of work.acknowledgements) {
       const sink = sinks.get(acknowledgement.sink);
       if (!sink?.active) continue;
-      const after = acknowledged(sink, acknowledgement, before.nextId, countValues);
+      const damagedBefore = sink.dropped.damaged ?? 0;
+      const taken = (acknowledgement.dropped.damaged ?? 0) > 0 ? pendingAmong(sink, rangesOf(acknowledgement.ids), before.nextId) : [];
+      const after = acknowledged(sink, acknowledgement, before.nextId, tables.countValues);
+      addGap(sink.id, "damaged", (after.state.dropped.damaged ?? 0) - damagedBefore, taken);
       sinks.set(sink.id, after.state);
       garbage.push(...after.freed);
     }
+    for (const { sink: id, values } of work.deliveredUnstored ?? []) {
+      const sink = sinks.get(id);
+      if (sink) sinks.set(id, { ...sink, deliveredUnstored: sink.deliveredUnstored + values });
+    }
+    for (const gap of work.gaps ?? []) gaps.acknowledge(gap);
     return { ...before, sinks, garbage: union(garbage) };
   };
 
-  const dropBelow = (before: FileState, upTo: number, reason: DropReason): FileState => {
-    const sinks = mapSinks(before.sinks, (sink) => droppedBelow(sink, upTo, before.nextId, reason, countValues));
-    deleteRange.run(0, upTo);
+  const dropBelow = (before: FileState, upTo: number, reason: DropReason & GapReason): FileState => {
+    const sinks = mapSinks(before.sinks, (sink) => {
+      const after = droppedBelow(sink, upTo, before.nextId, reason, tables.countValues);
+      addGap(sink.id, reason, after.values, after.lost);
+      return after.state;
+    });
+    tables.deleteBatches({ from: 0, to: upTo });
     return { ...before, sinks };
+  };
+
+  const isTooLarge = (): boolean => {
+    const { all, free } = tables.pages();
+    return all - free > dropAbovePages;
   };
 
   const keepWithinBytes = (before: FileState): FileState => {
     let after = before;
-    for (let step = 0; step < DROP_STEPS && ((pageCount.get() ?? 0) - (freePages.get() ?? 0)) * pageBytes > dropAboveBytes; step++) {
-      const last = oldest.all(DROP_ROWS).at(-1);
+    for (let step = 0; step < DROP_STEPS && isTooLarge(); step++) {
+      const last = tables.oldest(DROP_ROWS).at(-1);
       if (!last) break;
       after = dropBelow(after, last.id + 1, "buffer_full");
     }
     return after;
   };
 
+  const cutoff = (): number => now() - maxAgeMs;
+
   const keepWithinAge = (before: FileState): FileState => {
-    const cutoff = now() - options.maxAgeMs;
-    const rows = oldest.all(DROP_ROWS);
-    const firstYoung = rows.find((row) => row.ts >= cutoff);
+    const oldestKept = cutoff();
+    const rows = tables.oldest(DROP_ROWS);
+    const firstYoung = rows.find((row) => row.ts >= oldestKept);
     const upTo = firstYoung?.id ?? (rows.at(-1)?.id ?? 0) + 1;
     return rows[0] && upTo > rows[0].id ? dropBelow(before, upTo, "too_old") : before;
   };
@@ -212,19 +208,18 @@ function bufferOn(db: Database.Database, file: string, options: BufferOptions): 
     let left = TRIM_ROWS;
     const garbage: IdRange[] = [];
     for (const { from, to } of free) {
-      const first = left > 0 ? firstIn.get(from, to) : from;
-      if (first === null || first === undefined) continue;
+      const first = left > 0 ? tables.firstIn({ from, to }) : from;
+      if (first === undefined) continue;
       const end = Math.min(to, first + left);
-      if (left > 0) left -= deleteRange.run(first, end).changes;
+      if (left > 0) left -= tables.deleteBatches({ from: first, to: end });
       if (end < to) garbage.push({ from: end, to });
     }
     return { ...before, garbage };
   };
 
-  const isStoring = (): boolean => [...state.sinks.values()].some((sink) => sink.active);
-
-  const number = (before: FileState, work: Work): { readonly state: FileState; readonly batches: readonly StoredBatch[] } => {
-    let lastSeq = before.run === work.run ? before.lastSeq : 0;
+  const number = (before: FileState, work: CommitWork): { readonly state: FileState; readonly batches: readonly StoredBatch[] } => {
+    const isSameRun = before.run === work.run;
+    let lastSeq = isSameRun ? before.lastSeq : 0;
     let { nextId } = before;
     const batches: StoredBatch[] = [];
     for (const batch of work.batches) {
@@ -232,29 +227,66 @@ function bufferOn(db: Database.Database, file: string, options: BufferOptions): 
       lastSeq = batch.seq;
       batches.push(stored(batch, nextId++, before.layouts));
     }
-    return { state: { ...before, nextId, run: work.run, lastSeq }, batches };
+    const overflowOfRun = isSameRun ? before.overflowOfRun : 0;
+    return { state: { ...before, nextId, run: work.run, lastSeq, overflowOfRun }, batches };
+  };
+
+  const reject = (before: FileState, { rejected = {}, overflowOfRun }: CommitWork): FileState => {
+    const counts = { ...before.rejected };
+    const add = (reason: RejectReason, values: number): void => {
+      if (values > 0) counts[reason] = (counts[reason] ?? 0) + values;
+    };
+    add("not_stored", rejected.not_stored ?? 0);
+    add("overflow", rejected.overflow ?? 0);
+    const overflow = Math.max(before.overflowOfRun, overflowOfRun ?? 0);
+    add("overflow", overflow - before.overflowOfRun);
+    return { ...before, rejected: counts, overflowOfRun: overflow };
+  };
+
+  const writesNothing = (work: CommitWork, storing: boolean): boolean => {
+    const countsNothing =
+      Object.values(work.rejected ?? {}).every((n) => n === 0) &&
+      (work.overflowOfRun ?? 0) <= (work.run === state.run ? state.overflowOfRun : 0) &&
+      (work.deliveredUnstored ?? []).length === 0 &&
+      (work.gaps ?? []).length === 0;
+    return (
+      countsNothing &&
+      work.acknowledgements.length === 0 &&
+      state.garbage.length === 0 &&
+      work.layouts.every(({ key }) => state.layouts.has(key)) &&
+      (work.batches.length === 0 || (!storing && state.nextId + work.batches.length <= state.reservedId))
+    );
+  };
+
+  /** Gives free pages back in a small step; false: there are none to give. */
+  const shrink = (): boolean => {
+    const { all, free } = tables.pages();
+    const isWide = free * pageBytes > KEPT_FREE_BYTES && free > all / 2;
+    if (free === 0 || !(isWide || all > maxPages)) return false;
+    keepWalBounded();
+    db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
+    // SQLite raises a bound that the file exceeds, and does not lower it again.
+    db.pragma(`max_page_count = ${maxPages}`);
+    return true;
   };
 
   return {
     epoch,
     lastSeq: (run) => (run === state.run ? state.lastSeq : 0),
+    nextId: () => state.nextId,
     commit(work) {
       let batches: readonly StoredBatch[] = [];
       const storing = isStoring();
-      const nothingToWrite =
-        work.acknowledgements.length === 0 &&
-        state.garbage.length === 0 &&
-        work.layouts.every(({ key }) => state.layouts.has(key)) &&
-        (work.batches.length === 0 || (!storing && state.nextId + work.batches.length <= state.reservedId));
-      if (nothingToWrite) {
+      if (writesNothing(work, storing)) {
         const numbered = number(state, work);
         state = numbered.state;
         return numbered.batches;
       }
+      reserve(state.nextId + work.batches.length + (storing ? 0 : RESERVED_IDS));
       write(() => {
         const numbered = number(withLayouts(state, work), work);
         batches = numbered.batches;
-        let after = numbered.state;
+        let after = reject(numbered.state, work);
         if (storing) after = keepWithinBytes(insert({ ...after, reservedId: after.nextId }, batches));
         else if (after.nextId > after.reservedId) after = { ...after, reservedId: after.nextId + RESERVED_IDS };
         return trim(acknowledge(after, work));
@@ -263,24 +295,37 @@ function bufferOn(db: Database.Database, file: string, options: BufferOptions): 
     },
     setSinks(wanted) {
       if (!sinksDiffer(state.sinks, wanted)) return;
-      write(() => trim({ ...state, ...withSinks(state, wanted), reservedId: state.nextId }));
+      mark(Math.max(state.nextId + MARKED_IDS, marked?.to ?? 0), false, [...new Set([...activeSinks(), ...wanted.map(({ id }) => id)])]);
+      write(() => {
+        const after = withSinks(state, wanted);
+        for (const { id } of state.sinks.values()) if (!after.sinks.get(id)?.active) gaps.forget(id);
+        return trim({ ...state, ...after, reservedId: state.nextId });
+      });
     },
-    layout(id) {
-      const body = layoutBody.get(id);
-      return body === undefined ? undefined : (JSON.parse(body) as Layout);
-    },
-    ledger: () => [...state.sinks.values()].map(ledgerOf),
+    layout: tables.layout,
+    sinksWithGaps: gaps.sinks,
+    ledger: () => ({ epoch, sinks: [...state.sinks.values()].map(ledgerOf), rejected: state.rejected, lost }),
     maintain() {
-      const [first] = oldest.all(1);
-      const tooOld = first !== undefined && first.ts < now() - options.maxAgeMs;
-      if (!tooOld && state.garbage.length === 0) return false;
-      write(() => trim(tooOld ? keepWithinAge(state) : state));
-      return state.garbage.length > 0 || tooOld;
+      if (inodeOf(file) !== inode) throw new DamagedFileError("it was removed or replaced while it was in use");
+      if (marked && marked.from < state.nextId && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
+      const [first] = tables.oldest(1);
+      const tooOld = first !== undefined && first.ts < cutoff();
+      if (!tooOld && state.garbage.length === 0 && !isTooLarge()) return shrink();
+      write(() => trim(keepWithinBytes(tooOld ? keepWithinAge(state) : state)));
+      return state.garbage.length > 0 || tooOld || isTooLarge();
     },
-    bytes: () => fileBytes(file) + fileBytes(`${file}-wal`),
-    close: () => void db.close(),
+    bytes: () => fileBytes(file) + walBytes(),
+    close() {
+      // Without it the next opening takes the file for one that was not closed, which costs some ids.
+      try {
+        if (db.open) mark(Math.max(state.nextId, state.reservedId) + MARKED_IDS, true);
+      } catch {}
+      db.close();
+    },
   };
 }
+
+const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
 
 function stored(batch: NewBatch, id: number, layouts: ReadonlyMap<string, number>): StoredBatch {
   const layout = layouts.get(batch.layoutKey);

@@ -42,6 +42,13 @@ export interface BufferSink {
 export const DROP_REASONS = ["buffer_full", "too_old", "sink_removed", "refused", "damaged"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
+/**
+ * Why read values were never accepted. overflow: no memory left to wait for the store in; not_stored: the file took nothing for too long,
+ * and they were handed to the sinks that could take them at once.
+ */
+export const REJECT_REASONS = ["overflow", "not_stored"] as const;
+export type RejectReason = (typeof REJECT_REASONS)[number];
+
 /** In values. accepted = delivered + pending + Σ dropped, at every look. */
 export interface SinkLedger {
   readonly sink: string;
@@ -49,6 +56,45 @@ export interface SinkLedger {
   readonly delivered: number;
   readonly pending: number;
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
+  /** Rejected values that the far side got all the same; outside the equation. */
+  readonly deliveredUnstored: number;
+}
+
+/** The account as a whole. Counts go on over restarts; a file that was lost begins a new epoch, with `lost`. */
+export interface Ledger {
+  readonly epoch: string;
+  readonly sinks: readonly SinkLedger[];
+  /** Values of all variables that were read and not accepted. */
+  readonly rejected: Readonly<Partial<Record<RejectReason, number>>>;
+  /** An unknown number of values was lost with an earlier file, none of them older than `since` (epoch ms). */
+  readonly lost: { readonly since: number; readonly why: string } | null;
+}
+
+/** Drops that the far side is told of, and `lost`: an unknown number went with a damaged, emptied or replaced file. */
+export const GAP_REASONS = ["buffer_full", "too_old", "damaged", "lost"] as const;
+export type GapReason = (typeof GAP_REASONS)[number];
+
+/**
+ * What a sink has not delivered and never will. One per sink and reason is open at a time and grows until it is acknowledged;
+ * what is dropped afterwards opens one with the next number. Published twice under one number, the later message holds.
+ */
+export interface Gap {
+  readonly reason: GapReason;
+  /** From 1 per sink and reason; never used again. */
+  readonly number: number;
+  /** Epoch ms of the first and the last readout in it. */
+  readonly from: number;
+  readonly to: number;
+  /** Null: nobody knows. */
+  readonly values: number | null;
+}
+
+/** The far side holds a gap message with so many values. What came to the gap since then stays to be told. */
+export interface GapAcknowledgement {
+  readonly sink: string;
+  readonly reason: GapReason;
+  readonly number: number;
+  readonly values: number | null;
 }
 
 /** What a sink has done with whole batches: those ids are no longer pending for it. */
@@ -61,22 +107,35 @@ export interface Acknowledgement {
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
 }
 
+/** What one transaction does; absent lists are empty. */
+export interface CommitWork {
+  /** Names one life of the process. */
+  readonly run: string;
+  readonly layouts: readonly { readonly key: string; readonly layout: Layout }[];
+  readonly batches: readonly NewBatch[];
+  readonly acknowledgements: readonly Acknowledgement[];
+  readonly gaps?: readonly GapAcknowledgement[];
+  /** Values to add to what was rejected. */
+  readonly rejected?: Readonly<Partial<Record<RejectReason, number>>>;
+  /** Values that `run` has rejected as overflow since its start; what is new in it is added. */
+  readonly overflowOfRun?: number;
+  /** Values to add to what was delivered unstored. */
+  readonly deliveredUnstored?: readonly { readonly sink: string; readonly values: number }[];
+}
+
 /** The store's side: the only writer of the file. Synchronous: it lives in a worker of its own. */
 export interface Buffer {
-  /** Id of this file's life: a new one after the file was set aside. */
+  /** Id of this file's life: a new one after values were lost with the file. */
   readonly epoch: string;
   /** Highest `seq` of `run` that is committed; 0 if none. */
   lastSeq(run: string): number;
-  /** One transaction, committed with synchronous=FULL when it returns. Batches at or below lastSeq are left out. */
-  commit(work: {
-    readonly run: string;
-    readonly layouts: readonly { readonly key: string; readonly layout: Layout }[];
-    readonly batches: readonly NewBatch[];
-    readonly acknowledgements: readonly Acknowledgement[];
-  }): readonly StoredBatch[];
+  /** The id that the next batch gets. */
+  nextId(): number;
+  /** One transaction, committed with synchronous=FULL when it returns. Batches at or below lastSeq are left out. Throws with nothing changed. */
+  commit(work: CommitWork): readonly StoredBatch[];
   /** The sinks that get the whole history from now on. A new one starts at the live edge; what a missing one had pending is dropped(sink_removed). */
   setSinks(sinks: readonly BufferSink[]): void;
-  ledger(): readonly SinkLedger[];
+  ledger(): Ledger;
   /** Bytes of the file with its WAL. */
   bytes(): number;
   close(): void;
@@ -88,5 +147,7 @@ export interface BufferReader {
   /** Batches with from <= id < to in order, until maxBytes of payload are reached (at least one if there is one). */
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   layout(id: number): Layout | undefined;
+  /** What is to be told to a sink's far side, at most one per reason. */
+  gaps(sink: string): readonly Gap[];
   close(): void;
 }

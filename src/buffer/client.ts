@@ -1,6 +1,6 @@
 import type { Layout } from "../model/layout.ts";
 import type { Readout } from "../model/value.ts";
-import type { BufferSink, NewBatch, SinkLedger } from "./buffer.ts";
+import type { BufferSink, Ledger, NewBatch } from "./buffer.ts";
 import { encodeReadout, layoutKey } from "./codec.ts";
 import type { FromStore, ToStore } from "./messages.ts";
 
@@ -11,7 +11,7 @@ export interface StoreClientOptions {
   readonly maxUnansweredBytes?: number;
   /** Every batch up to this number is on disk (or was not to be stored). */
   readonly onCommitted?: (upTo: number) => void;
-  readonly onLedger: (sinks: readonly SinkLedger[], bytes: number) => void;
+  readonly onLedger: (ledger: Ledger, bytes: number) => void;
   /** Sentences for the operator; the same one is not told twice in a row. */
   readonly onAlarm: (message: string) => void;
 }
@@ -21,10 +21,11 @@ export interface StoreClient {
   attach(post: (message: ToStore) => void): void;
   /** What the store says. */
   onMessage(message: FromStore): void;
-  /** False: more waits for the store than may, or the client is closed; the readout's values are counted as rejected. */
+  /** False: more waits for the store than may, or the client is closed; the readout's values are counted as rejected(overflow). */
   append(layout: Layout, readout: Readout): boolean;
   setSinks(sinks: readonly BufferSink[]): void;
   unanswered(): { readonly batches: number; readonly bytes: number };
+  /** What append refused. */
   rejected(): { readonly readouts: number; readonly values: number };
   /** Takes no more. True once everything is answered, false if it is not within `timeoutMs`. */
   close(timeoutMs: number): Promise<boolean>;
@@ -56,6 +57,7 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
   let flushing: NodeJS.Immediate | undefined;
   let rejectedReadouts = 0;
   let rejectedValues = 0;
+  let toldRejectedValues = 0;
   let lastAlarm: string | undefined;
   let closed = false;
   let onDrained: (() => void) | undefined;
@@ -86,6 +88,12 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
     if (batches.length > 0) post({ type: "append", batches });
   };
 
+  const tellOverflow = (): void => {
+    if (!isReady || toldRejectedValues === rejectedValues) return;
+    toldRejectedValues = rejectedValues;
+    post?.({ type: "overflow", values: rejectedValues });
+  };
+
   const answered = (upTo: number): void => {
     for (const [seq, { batch }] of unanswered) {
       if (seq > upTo) break;
@@ -99,12 +107,14 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
     attach(postToStore) {
       post = postToStore;
       isReady = false;
-      sentLayouts = new Set();
     },
     onMessage(message) {
       switch (message.type) {
         case "ready":
           isReady = true;
+          sentLayouts = new Set();
+          toldRejectedValues = 0;
+          tellOverflow();
           answered(message.lastSeq);
           if (sinks) post?.({ type: "sinks", sinks });
           nextToPost = unanswered.keys().next().value ?? nextSeq;
@@ -113,9 +123,15 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
         case "committed":
           answered(message.upTo);
           options.onCommitted?.(message.upTo);
+          tellOverflow();
+          return;
+        case "rejected":
+          answered(message.upTo);
+          tellOverflow();
           return;
         case "ledger":
-          options.onLedger(message.sinks, message.bytes);
+          tellOverflow();
+          options.onLedger(message.ledger, message.bytes);
           return;
         case "alarm":
           if (message.message !== lastAlarm) options.onAlarm(message.message);

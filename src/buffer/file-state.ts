@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
-import type { Position } from "./buffer.ts";
+import type { Ledger, Position } from "./buffer.ts";
 import { type IdRange, union } from "./position.ts";
 import { SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
@@ -19,26 +19,41 @@ export interface FileState {
   /** Ids that no sink waits for, whose rows may still be there. */
   readonly garbage: readonly IdRange[];
   readonly layouts: ReadonlyMap<string, number>;
+  readonly rejected: Ledger["rejected"];
+  /** Of these, what `run` has told as overflow. */
+  readonly overflowOfRun: number;
+}
+
+/** What a file says of itself, and does not change at run. */
+export interface FileIdentity {
+  readonly epoch: string;
+  readonly lost: Ledger["lost"];
 }
 
 /** The whole file is checked at opening up to this size; a larger one would delay the start. */
 const CHECKED_BYTES = 64 * 2 ** 20;
-/** The WAL is cut to this after a checkpoint. */
-export const MAX_WAL_BYTES = 4 * 2 ** 20;
+/** How long another connection may hold a lock that a commit needs. */
+const BUSY_TIMEOUT_MS = 250;
+
+/** Opens the file for writing. */
+export function openDatabase(file: string): Database.Database {
+  return new Database(file, { timeout: BUSY_TIMEOUT_MS });
+}
 
 /** Makes the tables of a new file, checks an old one. Throws DamagedFileError if it is not a buffer's. */
 export function prepareFile(db: Database.Database, file: string): void {
+  // Only a file without tables takes this; it is what lets a file shrink again.
+  db.pragma("auto_vacuum = INCREMENTAL");
   const mode = db.pragma("journal_mode = WAL", { simple: true });
   if (mode !== "wal") throw new Error(`the buffer ${file} needs SQLite's WAL, and its file system gives ${String(mode)}`);
   db.pragma("synchronous = FULL");
-  db.pragma(`journal_size_limit = ${MAX_WAL_BYTES}`);
   db.pragma("cache_size = -4096");
   const version = Number(db.pragma("user_version", { simple: true }));
   if (version === 0) {
     if (db.prepare("SELECT 1 FROM sqlite_schema").get() !== undefined) throw new DamagedFileError("it is the database of another program");
     db.transaction(() => {
       db.exec(SCHEMA);
-      db.prepare("INSERT INTO meta VALUES (1, ?, 1, '', 0)").run(randomUUID());
+      db.prepare("INSERT INTO meta VALUES (1, ?, 1, '', 0, 0, NULL, NULL)").run(randomUUID());
     }).immediate();
     return;
   }
@@ -53,6 +68,9 @@ interface MetaRow {
   readonly next_id: number;
   readonly run: string;
   readonly last_seq: number;
+  readonly overflow_of_run: number;
+  readonly lost_since: number | null;
+  readonly lost_why: string | null;
 }
 
 interface SinkRow {
@@ -64,10 +82,11 @@ interface SinkRow {
   readonly accepted: number;
   readonly delivered: number;
   readonly dropped: string;
+  readonly delivered_unstored: number;
 }
 
 /** What the file says. Throws DamagedFileError if it says what cannot be. */
-export function load(db: Database.Database): FileState & { readonly epoch: string } {
+export function load(db: Database.Database): FileState & FileIdentity {
   try {
     const meta = db.prepare<[], MetaRow>("SELECT * FROM meta").get();
     if (!meta) throw new Error("its table meta is empty");
@@ -81,13 +100,16 @@ export function load(db: Database.Database): FileState & { readonly epoch: strin
         accepted: row.accepted,
         delivered: row.delivered,
         dropped: JSON.parse(row.dropped) as SinkState["dropped"],
+        deliveredUnstored: row.delivered_unstored,
       });
     const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
     // Layouts that no batch can name any more go when it costs no search.
     if (first === meta.next_id) db.exec("DELETE FROM layout");
     const layouts = db.prepare<[], { id: number; key: string }>("SELECT id, key FROM layout").all();
+    const rejected = db.prepare<[], { reason: string; n: number }>("SELECT reason, n FROM rejected").all();
     return {
       epoch: meta.epoch,
+      lost: meta.lost_since === null ? null : { since: meta.lost_since, why: meta.lost_why ?? "" },
       nextId: meta.next_id,
       reservedId: meta.next_id,
       run: meta.run,
@@ -95,6 +117,8 @@ export function load(db: Database.Database): FileState & { readonly epoch: strin
       sinks,
       garbage: union([{ from: first, to: meta.next_id }]),
       layouts: new Map(layouts.map(({ key, id }) => [key, id])),
+      rejected: Object.fromEntries(rejected.map(({ reason, n }) => [reason, n])),
+      overflowOfRun: meta.overflow_of_run,
     };
   } catch (error) {
     if (error instanceof Database.SqliteError && error.code !== "SQLITE_ERROR") throw error;

@@ -1,17 +1,22 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
 export const SCHEMA = `
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), epoch TEXT NOT NULL, next_id INTEGER NOT NULL,
-                   run TEXT NOT NULL, last_seq INTEGER NOT NULL) STRICT;
+                   run TEXT NOT NULL, last_seq INTEGER NOT NULL, overflow_of_run INTEGER NOT NULL,
+                   lost_since REAL, lost_why TEXT) STRICT;
 CREATE TABLE layout (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
 CREATE TABLE batch (id INTEGER PRIMARY KEY, layout INTEGER NOT NULL, ts REAL NOT NULL, n INTEGER NOT NULL,
                     n_exploration INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
 CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_exploration INTEGER NOT NULL, older TEXT NOT NULL,
-                   live INTEGER NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, dropped TEXT NOT NULL) STRICT;
+                   live INTEGER NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, dropped TEXT NOT NULL,
+                   delivered_unstored INTEGER NOT NULL) STRICT;
+CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
+CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
+                  n INTEGER, is_open INTEGER NOT NULL, PRIMARY KEY (sink, reason)) STRICT;
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 

@@ -2,7 +2,7 @@ import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 /** Files set aside that are kept; older ones are removed, so that a failing disk is not filled by its own failures. */
-const KEPT = 2;
+const KEPT = 3;
 
 /** The file is not a buffer's, or not a whole one. The message says why. */
 export class DamagedFileError extends Error {
@@ -17,24 +17,34 @@ export function isDamage(error: unknown, file: string): boolean {
   return code === "SQLITE_CANTOPEN" && statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** Renames the file, with what SQLite keeps beside it, to `<name>.damaged-<time>`. Returns the new path. */
-export function setAside(file: string, nowMs: number): string {
+/**
+ * Renames the file, with what SQLite keeps beside it, to `<name>.damaged-<time>`, and removes older ones: three are kept,
+ * and never more than maxBytes of them. Returns the new path; undefined: there was no file. Throws what the file system says.
+ */
+export function setAside(file: string, nowMs: number, maxBytes: number): string | undefined {
   const suffix = `.damaged-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
   let target = `${file}${suffix}`;
   for (let n = 2; statSync(target, { throwIfNoEntry: false }); n++) target = `${file}${suffix}-${n}`;
-  renameSync(file, target);
+  const isThere = statSync(file, { throwIfNoEntry: false }) !== undefined;
+  if (isThere) renameSync(file, target);
   for (const beside of ["-wal", "-shm"])
     if (statSync(`${file}${beside}`, { throwIfNoEntry: false })) renameSync(`${file}${beside}`, `${target}${beside}`);
-  removeOldest(file);
-  return target;
+  removeOldest(file, maxBytes);
+  return isThere ? target : undefined;
 }
 
-function removeOldest(file: string): void {
+/** Removes the oldest until so many are left, and their bytes together are within the bound. */
+function removeOldest(file: string, maxBytes: number): void {
   const folder = dirname(file);
   const prefix = `${basename(file)}.damaged-`;
   const aside = readdirSync(folder)
     .filter((name) => name.startsWith(prefix) && !/-(wal|shm)$/.test(name))
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  for (const name of aside.slice(0, -KEPT))
-    for (const beside of ["", "-wal", "-shm"]) rmSync(join(folder, `${name}${beside}`), { recursive: true, force: true });
+  let bytes = 0;
+  let kept = 0;
+  for (const name of aside.reverse()) {
+    const parts = ["", "-wal", "-shm"].map((beside) => join(folder, `${name}${beside}`));
+    bytes += parts.reduce((sum, part) => sum + (statSync(part, { throwIfNoEntry: false })?.size ?? 0), 0);
+    if (++kept > KEPT || bytes > maxBytes) for (const part of parts) rmSync(part, { recursive: true, force: true });
+  }
 }

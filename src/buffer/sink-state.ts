@@ -14,14 +14,22 @@ export interface SinkState {
   readonly accepted: number;
   readonly delivered: number;
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
+  readonly deliveredUnstored: number;
 }
 
 /** Values of this sink in the stored batches of the ranges. */
 export type CountValues = (state: SinkState, ranges: readonly IdRange[]) => number;
 
+/** A sink after something was given up; `lost` are the ids that were pending, `values` what they were worth. */
+export interface AfterDrop {
+  readonly state: SinkState;
+  readonly lost: readonly IdRange[];
+  readonly values: number;
+}
+
 export function ledgerOf(state: SinkState): SinkLedger {
-  const { id: sink, accepted, delivered, dropped } = state;
-  return { sink, accepted, delivered, pending: pendingValues(state), dropped };
+  const { id: sink, accepted, delivered, dropped, deliveredUnstored } = state;
+  return { sink, accepted, delivered, pending: pendingValues(state), dropped, deliveredUnstored };
 }
 
 function pendingValues({ accepted, delivered, dropped }: SinkState): number {
@@ -84,16 +92,13 @@ function takenBack(state: SinkState, values: number): SinkState {
 }
 
 /** The sink after every id below `upTo` was given up. */
-export function droppedBelow(state: SinkState, upTo: number, nextId: number, reason: DropReason, countValues: CountValues): SinkState {
+export function droppedBelow(state: SinkState, upTo: number, nextId: number, reason: DropReason, countValues: CountValues): AfterDrop {
   const all = [{ from: 0, to: upTo }];
   const lost = pendingAmong(state, all, nextId);
-  if (lost.length === 0) return state;
+  if (lost.length === 0) return { state, lost, values: 0 };
   const values = countValues(state, lost);
-  return {
-    ...state,
-    position: subtract(state.position, all),
-    dropped: values === 0 ? state.dropped : { ...state.dropped, [reason]: (state.dropped[reason] ?? 0) + values },
-  };
+  const dropped = values === 0 ? state.dropped : { ...state.dropped, [reason]: (state.dropped[reason] ?? 0) + values };
+  return { state: { ...state, position: subtract(state.position, all), dropped }, lost, values };
 }
 
 /** The sink after it left the configuration. */
@@ -138,7 +143,7 @@ export function withSinks(before: SinksState, wanted: readonly BufferSink[]): Si
   for (const { id, takesExploration } of wanted) {
     const sink = sinks.get(id);
     if (sink?.active) continue;
-    const counts = sink ?? { accepted: 0, delivered: 0, dropped: {} };
+    const counts = sink ?? { accepted: 0, delivered: 0, dropped: {}, deliveredUnstored: 0 };
     sinks.set(id, { ...counts, id, active: true, takesExploration, position: startAtLiveEdge(before.nextId) });
   }
   const gone = [...sinks.values()].filter((sink) => !sink.active);

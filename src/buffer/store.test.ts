@@ -1,10 +1,10 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
-import type { SinkLedger, StoredBatch } from "./buffer.ts";
-import { createStoreClient, type StoreClient } from "./client.ts";
+import type { Ledger, SinkLedger, StoredBatch } from "./buffer.ts";
+import { createStoreClient, type StoreClient, type StoreClientOptions } from "./client.ts";
 import { decodeReadout } from "./codec.ts";
 import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "./messages.ts";
 import { openReader } from "./reader.ts";
@@ -41,11 +41,14 @@ const optionsOf = (file: string, more: Partial<StoreOptions> = {}): StoreOptions
 });
 
 /** The store on this thread, and what it says. */
-function startStore(options: StoreOptions) {
+function startStore(options: StoreOptions, client?: StoreClient) {
   const { port1, port2 } = new MessageChannel();
   const said: FromStore[] = [];
   let closed = false;
-  port1.on("message", (message: FromStore) => said.push(message));
+  port1.on("message", (message: FromStore) => {
+    said.push(message);
+    client?.onMessage(message);
+  });
   port1.on("close", () => {
     closed = true;
   });
@@ -54,15 +57,17 @@ function startStore(options: StoreOptions) {
     return poll(() => closed).toBe(true);
   });
   const post = (message: ToStore, transfer: MessagePort[] = []): void => port1.postMessage(message, transfer);
+  client?.attach(post);
   runStore(port2, options);
+  const ledger = (): Ledger | undefined => said.findLast((message) => message.type === "ledger")?.ledger;
   const alarms = (): string[] => said.flatMap((message) => (message.type === "alarm" ? [message.message] : []));
-  return { said, post, alarms, isClosed: () => closed };
+  return { said, post, alarms, ledger, isClosed: () => closed };
 }
 
 /** Connects a client to whatever store is started next. */
-function newClient() {
+function newClient(more: Partial<StoreClientOptions> = {}) {
   const ledgers: (readonly SinkLedger[])[] = [];
-  const client = createStoreClient({ run: "r1", onLedger: (sinks) => ledgers.push(sinks), onAlarm: () => {} });
+  const client = createStoreClient({ run: "r1", onLedger: ({ sinks }) => ledgers.push(sinks), onAlarm: () => {}, ...more });
   return { client, ledgers };
 }
 
@@ -74,21 +79,24 @@ function startWorker(file: string, client: StoreClient): Worker {
   return worker;
 }
 
-function startDelivery(): {
-  readonly port: MessagePort;
-  readonly batches: StoredBatch[];
-  readonly kinds: string[];
-  send(message: DeliveryToStore): void;
-} {
+function startDelivery({ answers = true } = {}) {
   const { port1, port2 } = new MessageChannel();
   const batches: StoredBatch[] = [];
+  const unstored: StoredBatch[] = [];
   const kinds: string[] = [];
+  const said: StoreToDelivery[] = [];
+  const send = (message: DeliveryToStore): void => port1.postMessage(message);
+  const skippedTo = (): number | undefined => said.findLast((message) => message.type === "skipped")?.nextId;
+  const gaps = (): readonly string[] => said.findLast((message) => message.type === "gaps")?.sinks ?? [];
   port1.on("message", (message: StoreToDelivery) => {
     kinds.push(message.type);
-    if (message.type === "committed") batches.push(...message.batches);
+    said.push(message);
+    if (message.type !== "committed" && message.type !== "unstored") return;
+    (message.type === "committed" ? batches : unstored).push(...message.batches);
+    if (answers) send({ type: "received" });
   });
   undo.push(() => port1.close());
-  return { port: port2, batches, kinds, send: (message) => port1.postMessage(message) };
+  return { port: port2, batches, unstored, kinds, skippedTo, gaps, send };
 }
 
 const rowsOf = (file: string): readonly StoredBatch[] => {
@@ -121,8 +129,8 @@ describe("store", () => {
     const ids = delivery.batches.map(({ id }) => id);
     delivery.send({ type: "acknowledge", acknowledgements: [{ sink: "a", ids: ids.slice(0, 4), delivered: 40, dropped: {} }] });
     await expect
-      .poll(() => store.said.findLast((message) => message.type === "ledger")?.sinks)
-      .toEqual([{ sink: "a", accepted: 50, delivered: 40, pending: 10, dropped: {} }]);
+      .poll(() => store.said.findLast((message) => message.type === "ledger")?.ledger.sinks)
+      .toEqual([{ sink: "a", accepted: 50, delivered: 40, pending: 10, dropped: {}, deliveredUnstored: 0 }]);
     expect(rowsOf(file).map(({ id }) => id)).toEqual(ids.slice(4));
   });
 
@@ -147,7 +155,13 @@ describe("store", () => {
     store.post({ type: "stop" });
     await poll(store.isClosed).toBe(true);
     expect(store.said.slice(-2)).toEqual([
-      { type: "ledger", sinks: [{ sink: "a", accepted: 10, delivered: 0, pending: 10, dropped: {} }], bytes: expect.any(Number) },
+      {
+        type: "ledger",
+        ledger: expect.objectContaining({
+          sinks: [{ sink: "a", accepted: 10, delivered: 0, pending: 10, dropped: {}, deliveredUnstored: 0 }],
+        }),
+        bytes: expect.any(Number),
+      },
       { type: "stopped" },
     ]);
     expect(firstValues(rowsOf(file))).toEqual([7]);
@@ -169,7 +183,9 @@ describe("store", () => {
       store.post({ type: "stop" });
       await poll(store.isClosed).toBe(true);
       for (const message of store.said) if (message.type === "ledger") client.onMessage(message);
-      expect(ledgers.at(-1)).toEqual([{ sink: "a", accepted: expected, delivered: 0, pending: expected, dropped: {} }]);
+      expect(ledgers.at(-1)).toEqual([
+        { sink: "a", accepted: expected, delivered: 0, pending: expected, dropped: {}, deliveredUnstored: 0 },
+      ]);
     }
     expect(firstValues(rowsOf(file))).toEqual([1, 2]);
   });
@@ -181,7 +197,7 @@ describe("store", () => {
     client.attach(store.post);
     client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
     client.setSinks([A]);
-    await poll(() => store.said.filter((message) => message.type === "ledger").at(-1)?.sinks.length).toBe(1);
+    await poll(() => store.said.filter((message) => message.type === "ledger").at(-1)?.ledger.sinks.length).toBe(1);
     const other = new Database(file);
     other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
     client.append(layout, plainReadout(10, 1));
@@ -191,41 +207,150 @@ describe("store", () => {
     other.close();
     await poll(() => store.said.find((message) => message.type === "committed")?.upTo).toBe(2);
     expect(firstValues(rowsOf(file))).toEqual([1, 2]);
-    expect(store.alarms()[1]).toMatch(/takes values again, after \d+ s/);
-    expect(store.alarms()).toHaveLength(2);
+    await poll(() => store.alarms().slice(1)).toEqual([expect.stringMatching(/takes values again, after \d+ s/)]);
   });
 
-  it("sets a file aside that turns out damaged while it runs, and a new start takes what was unanswered", async () => {
+  it("puts a new file in the place of one that turns out damaged at run, and takes what was unanswered", async () => {
     const file = newFile();
-    const store = startStore(optionsOf(file));
     const { client } = newClient();
-    client.attach(store.post);
-    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    const store = startStore(optionsOf(file, { retryMs: 20 }), client);
     client.setSinks([A]);
-    await poll(() => store.said.findLast((message) => message.type === "ledger")?.sinks.length).toBe(1);
+    await poll(() => store.ledger()?.sinks.length).toBe(1);
+    const before = store.ledger()?.epoch;
     const other = new Database(file);
     other.unsafeMode();
     other.pragma("writable_schema = ON");
     other.exec("UPDATE sqlite_schema SET rootpage = 9999 WHERE name = 'batch'; PRAGMA schema_version = 1000");
     other.close();
     client.append(layout, plainReadout(10, 1));
-    await poll(store.isClosed).toBe(true);
+    await poll(() => store.said.find((message) => message.type === "committed")?.upTo).toBe(1);
     expect(store.alarms()).toEqual([expect.stringMatching(/is damaged \(.*malformed.*\): it is kept as .+\.damaged-/)]);
-
-    const next = startStore(optionsOf(file));
-    client.attach(next.post);
-    await poll(() => next.said[0]).toMatchObject({ type: "ready", lastSeq: 0 });
-    for (const message of next.said) client.onMessage(message);
-    await poll(() => next.said.find((message) => message.type === "committed")?.upTo).toBe(1);
     expect(firstValues(rowsOf(file))).toEqual([1]);
+    await poll(() => store.ledger()).toMatchObject({
+      lost: { why: expect.stringContaining("is damaged") },
+      sinks: [{ sink: "a", accepted: 10 }],
+    });
+    expect(store.ledger()?.epoch).not.toBe(before);
   });
 
-  it("ends with an alarm where no file can be", async () => {
+  it("begins a new file where it was removed while in use", async () => {
     const file = newFile();
-    writeFileSync(file, "");
-    const store = startStore(optionsOf(join(file, "buffer.db")));
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { retryMs: 20 }), client);
+    client.setSinks([A]);
+    client.append(layout, plainReadout(10, 1));
+    await poll(() => store.said.some(({ type }) => type === "committed")).toBe(true);
+    rmSync(file);
+    await poll(store.alarms).toEqual([expect.stringMatching(/removed or replaced while it was in use\): it is gone/)]);
+    client.append(layout, plainReadout(10, 2));
+    await poll(() => existsSync(file) && firstValues(rowsOf(file))).toEqual([2]);
+    const reader = openReader(file);
+    expect(reader.gaps("a")).toEqual([expect.objectContaining({ reason: "lost", number: 1, values: null })]);
+    reader.close();
+  });
+
+  it("waits where no file can be, hands on what waited for long, and stores again once it can", async () => {
+    const file = newFile();
+    const blocker = dirname(file);
+    rmSync(blocker, { recursive: true });
+    writeFileSync(blocker, "");
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { retryMs: 20, unstoredAfterMs: 100 }), client);
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    client.setSinks([A]);
+    client.append(layout, plainReadout(10, 1));
+    await poll(() => delivery.unstored.length).toBe(1);
+    expect(delivery.unstored[0]).toMatchObject({ id: -1, layout: -1, count: 10 });
+    expect(delivery.kinds).toContain("layout");
+    delivery.send({ type: "delivered_unstored", sink: "a", values: 10 });
+    await poll(() => client.unanswered().batches).toBe(0);
+    expect(store.alarms()).toEqual([expect.stringMatching(/takes no values: (ENOTDIR|EEXIST)/)]);
+    rmSync(blocker);
+    client.append(layout, plainReadout(10, 2));
+    await poll(() => store.ledger()).toMatchObject({
+      rejected: { not_stored: 10 },
+      sinks: [{ sink: "a", accepted: 10, pending: 10 }],
+    });
+    expect(firstValues(rowsOf(file))).toEqual([2]);
+  });
+
+  it("rejects and hands on what the file does not take, and counts it over restarts", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const options = optionsOf(file, { retryMs: 20, unstoredAfterMs: 60 });
+    const store = startStore(options, client);
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    client.setSinks([A]);
+    await poll(() => store.ledger()?.sinks.length).toBe(1);
+    const other = new Database(file);
+    other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    for (let n = 1; n <= 3; n++) {
+      client.append(layout, plainReadout(10, n));
+      await poll(() => delivery.unstored.length).toBe(n);
+    }
+    delivery.send({ type: "delivered_unstored", sink: "a", values: 20 });
+    other.exec("DROP TRIGGER refuse");
+    other.close();
+    client.append(layout, plainReadout(10, 4));
+    await poll(() => store.ledger()).toMatchObject({
+      rejected: { not_stored: 30 },
+      sinks: [{ sink: "a", accepted: 10, delivered: 0, pending: 10, deliveredUnstored: 20 }],
+    });
+    expect(delivery.batches.map(({ id }) => id)).toHaveLength(1);
+    store.post({ type: "stop" });
     await poll(store.isClosed).toBe(true);
-    expect(store.alarms()).toEqual([expect.stringMatching(/cannot be opened: (ENOTDIR|EEXIST)/)]);
+    const next = startStore({ ...options, run: "r2" }, newClient().client);
+    await poll(() => next.ledger()).toMatchObject({ rejected: { not_stored: 30 }, sinks: [{ deliveredUnstored: 20, pending: 10 }] });
+  });
+
+  it("counts what found no room to wait in, once over restarts of the store", async () => {
+    const file = newFile();
+    const { client } = newClient({ maxUnansweredBytes: 1000 });
+    for (let n = 0; n < 10; n++) client.append(layout, plainReadout(10, n));
+    const lost = client.rejected().values;
+    expect(lost).toBeGreaterThan(0);
+    for (let life = 0; life < 2; life++) {
+      const store = startStore(optionsOf(file), client);
+      await poll(() => store.ledger()?.rejected).toEqual({ overflow: lost });
+      store.post({ type: "stop" });
+      await poll(store.isClosed).toBe(true);
+    }
+  });
+
+  it("posts no more to the delivery than it takes, and says what it has left to the file", async () => {
+    const { client } = newClient();
+    const store = startStore(optionsOf(newFile(), { maxUnderWayBytes: 1, commitDelayMs: 1 }), client);
+    const delivery = startDelivery({ answers: false });
+    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    client.setSinks([A]);
+    for (let n = 1; n <= 5; n++) {
+      client.append(layout, plainReadout(10, n));
+      await poll(() => client.unanswered().batches).toBe(0);
+    }
+    await poll(() => delivery.batches.length).toBe(1);
+    delivery.send({ type: "received" });
+    await poll(() => delivery.skippedTo()).toBe(6);
+    client.append(layout, plainReadout(10, 6));
+    await poll(() => delivery.batches.map(({ id }) => id)).toEqual([1, 6]);
+  });
+
+  it("says which sinks have gaps to tell", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { maxAgeMs: 1 }), client);
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    client.setSinks([A]);
+    client.append(layout, plainReadout(10, 1, Date.now() - 1000));
+    await poll(delivery.gaps).toEqual(["a"]);
+    const reader = openReader(file);
+    const [gap] = reader.gaps("a");
+    expect(gap).toMatchObject({ reason: "too_old", number: 1, values: 10 });
+    delivery.send({ type: "gaps_published", gaps: [{ sink: "a", reason: "too_old", number: 1, values: 10 }] });
+    await poll(() => reader.gaps("a")).toEqual([]);
+    reader.close();
   });
 });
 

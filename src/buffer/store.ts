@@ -1,10 +1,13 @@
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, BufferSink, NewBatch, StoredBatch } from "./buffer.ts";
-import { type FileBuffer, openBuffer } from "./buffer-file.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "./messages.ts";
-import { isDamage, setAside } from "./set-aside.ts";
+import type { Acknowledgement, BufferSink, CommitWork, GapAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
+import type { FileBuffer } from "./buffer-file.ts";
+import type { FromStore, ToStore } from "./messages.ts";
+import { openBuffer } from "./open.ts";
+import { createOutbox } from "./outbox.ts";
+import { isDamage } from "./set-aside.ts";
+import { createTrouble } from "./trouble.ts";
 
 export interface StoreOptions {
   readonly file: string;
@@ -20,189 +23,281 @@ export interface StoreOptions {
   readonly commitBytes?: number;
   /** How often the ledger is told; default 1000. */
   readonly ledgerIntervalMs?: number;
+  /** Where the file takes nothing for so long, batches are handed to the delivery unstored; default 5000. */
+  readonly unstoredAfterMs?: number;
+  /** How often a file that takes nothing is tried; default 1000. */
+  readonly retryMs?: number;
+  /** Bytes under way to the delivery at once; default 16 MiB. */
+  readonly maxUnderWayBytes?: number;
 }
 
 const COMMIT_DELAY_MS = 150;
 const COMMIT_BYTES = 2 ** 20;
 const LEDGER_INTERVAL_MS = 1000;
+const UNSTORED_AFTER_MS = 5000;
 const RETRY_MS = 1000;
 /** Steps of maintenance at once, so that appends wait for none for long. */
 const MAINTENANCE_STEPS = 8;
 
-/**
- * The store's loop: groups what comes from the acquisition and the delivery into commits, answers, and hands on what was committed.
- * Ends on `stop`, or by itself where only a new start helps; `port` is closed then. Never throws.
- */
-export function runStore(port: MessagePort, options: StoreOptions): void {
-  const tell = (message: FromStore): void => port.postMessage(message);
-  const alarm = (message: string): void => tell({ type: "alarm", message });
-  let buffer: FileBuffer;
-  try {
-    buffer = openBuffer(options.file, { maxBytes: options.maxBytes, maxAgeMs: options.maxAgeMs, onAlarm: alarm });
-  } catch (error) {
-    alarm(`the buffer ${options.file} cannot be opened: ${messageOf(error)}. Values wait in memory and it is tried again`);
-    port.close();
-    return;
-  }
-  storeLoop(port, buffer, options, tell, alarm);
+/** What waits for the next commit. */
+interface Waiting {
+  layouts: { readonly key: string; readonly layout: Layout }[];
+  batches: NewBatch[];
+  batchBytes: number;
+  acknowledgements: Acknowledgement[];
+  gaps: GapAcknowledgement[];
+  notStored: number;
+  deliveredUnstored: Map<string, number>;
 }
 
-function storeLoop(
-  port: MessagePort,
-  buffer: FileBuffer,
-  options: StoreOptions,
-  tell: (message: FromStore) => void,
-  alarm: (message: string) => void,
-): void {
+const nothingWaits = (): Waiting => ({
+  layouts: [],
+  batches: [],
+  batchBytes: 0,
+  acknowledgements: [],
+  gaps: [],
+  notStored: 0,
+  deliveredUnstored: new Map(),
+});
+
+/**
+ * The store's loop: groups what comes from the acquisition and the delivery into commits, answers, and hands on what was committed.
+ * Where the file takes nothing it is tried again, opened anew or replaced, and batches that waited for long go to the delivery
+ * unstored. Ends on `stop`; `port` is closed then. Never throws.
+ */
+export function runStore(port: MessagePort, options: StoreOptions): void {
   const { file, run, commitDelayMs = COMMIT_DELAY_MS, commitBytes = COMMIT_BYTES, ledgerIntervalMs = LEDGER_INTERVAL_MS } = options;
-  let layouts: { readonly key: string; readonly layout: Layout }[] = [];
-  let batches: NewBatch[] = [];
-  let batchBytes = 0;
-  let acknowledgements: Acknowledgement[] = [];
+  const { unstoredAfterMs = UNSTORED_AFTER_MS, retryMs = RETRY_MS, maxUnderWayBytes } = options;
+  let buffer: FileBuffer | undefined;
+  let waiting = nothingWaits();
+  /** By key, for batches that go out unstored: no file has their layout. */
+  const layouts = new Map<string, { readonly number: number; readonly layout: Layout }>();
+  let nextLayout = 1;
   /** As the acquisition wants them; undefined: as the file has them. */
   let wantedSinks: readonly BufferSink[] | undefined;
   let sinks: readonly BufferSink[] | undefined;
-  let delivery: MessagePort | undefined;
-  let toldLayouts = new Set<number>();
-  let commitTimer: NodeJS.Timeout | undefined;
-  let failingSinceMs: number | undefined;
+  let overflowOfRun = 0;
+  let isReady = false;
+  /** What was found wrong with the file at run. */
+  let damage: string | undefined;
+  let retryAtMs = 0;
+  let flushTimer: NodeJS.Timeout | undefined;
+  let gapsChanged = false;
   let ended = false;
 
-  const end = (): void => {
-    ended = true;
-    clearTimeout(commitTimer);
-    clearInterval(ledgerTimer);
-    delivery?.close();
-    port.close();
+  const tell = (message: FromStore): void => port.postMessage(message);
+  const trouble = createTrouble(file, (message) => tell({ type: "alarm", message }));
+  const outbox = createOutbox({
+    layout: (id) => (id < 0 ? [...layouts.values()].find(({ number }) => number === -id)?.layout : buffer?.layout(id)),
+    maxUnderWayBytes,
+    onMessage(message) {
+      if (ended) return;
+      switch (message.type) {
+        case "acknowledge":
+          waiting.acknowledgements.push(...message.acknowledgements);
+          break;
+        case "delivered_unstored":
+          waiting.deliveredUnstored.set(message.sink, (waiting.deliveredUnstored.get(message.sink) ?? 0) + message.values);
+          break;
+        case "gaps_published":
+          waiting.gaps.push(...message.gaps);
+          break;
+      }
+      flushSoon();
+    },
+  });
+
+  /** The last two of each source: what waits names no other. */
+  const rememberLayout = (key: string, layout: Layout): void => {
+    if (layouts.has(key)) return;
+    const same = [...layouts].filter(([, known]) => known.layout.source.uuid === layout.source.uuid);
+    for (const [old] of same.slice(0, -1)) layouts.delete(old);
+    layouts.set(key, { number: nextLayout++, layout });
   };
 
-  /** Runs `work`; false: it failed, and is to be done again later (or the store has ended). */
-  const attempt = (work: () => void): boolean => {
+  const ready = (): void => {
+    isReady = true;
+    // All that is unanswered comes again, and the delivery is linked anew.
+    waiting = { ...nothingWaits(), notStored: waiting.notStored, deliveredUnstored: waiting.deliveredUnstored };
+    outbox.forgetLayouts();
+    tell({ type: "ready", epoch: buffer?.epoch ?? "", lastSeq: buffer?.lastSeq(run) ?? 0 });
+  };
+
+  /** Runs `work` on the file; false: it failed, and is to be done again later. */
+  const attempt = (work: (file: FileBuffer) => void): boolean => {
     try {
-      work();
+      if (!buffer) open();
+      if (buffer) work(buffer);
+      return true;
     } catch (error) {
-      if (isDamage(error, file)) {
+      if (buffer && isDamage(error, file)) {
+        // The next attempt puts a new file in its place.
         buffer.close();
-        const target = setAside(file, Date.now());
-        alarm(`the buffer ${file} is damaged (${messageOf(error)}): it is kept as ${target}, what was pending in it is not delivered`);
-        end();
-      } else {
-        if (failingSinceMs === undefined)
-          alarm(`the buffer ${file} takes no values: ${messageOf(error)}. They wait in memory and it is tried again`);
-        failingSinceMs ??= performance.now();
-      }
+        buffer = undefined;
+        damage = messageOf(error);
+      } else trouble.failed(messageOf(error));
+      retryAtMs = performance.now() + retryMs;
+      if (!ended) flushTimer ??= setTimeout(flush, commitDelayMs);
       return false;
     }
-    return true;
   };
 
-  const toDelivery = (message: StoreToDelivery, transfer: readonly ArrayBuffer[] = []): void => delivery?.postMessage(message, transfer);
-
-  const handOn = (committed: readonly StoredBatch[]): void => {
-    if (!delivery || committed.length === 0) return;
-    for (const id of new Set(committed.map((batch) => batch.layout))) {
-      if (toldLayouts.has(id)) continue;
-      const layout = buffer.layout(id);
-      if (layout) toDelivery({ type: "layout", id, layout });
-      toldLayouts.add(id);
-    }
-    // The payloads came here as copies, and nobody else needs them now.
-    const memory = new Set(committed.map(({ payload }) => payload.buffer).filter((buffer) => buffer instanceof ArrayBuffer));
-    toDelivery({ type: "committed", batches: committed }, [...memory]);
+  const open = (): void => {
+    buffer = openBuffer(file, {
+      maxBytes: options.maxBytes,
+      maxAgeMs: options.maxAgeMs,
+      damage,
+      onAlarm: (message) => tell({ type: "alarm", message }),
+    });
+    damage = undefined;
+    if (sinks) wantedSinks ??= sinks;
+    gapsChanged = true;
+    ready();
   };
 
   const commit = (): boolean => {
-    clearTimeout(commitTimer);
-    commitTimer = undefined;
-    if (ended) return false;
     let committed: readonly StoredBatch[] = [];
-    const done = attempt(() => {
+    let work = waiting;
+    const done = attempt((target) => {
       if (wantedSinks) {
-        buffer.setSinks(wantedSinks);
+        target.setSinks(wantedSinks);
         sinks = wantedSinks;
         wantedSinks = undefined;
-        toDelivery({ type: "sinks", sinks });
+        outbox.sinks(sinks);
       }
-      committed = buffer.commit({ run, layouts, batches, acknowledgements });
+      work = waiting;
+      committed = target.commit(workOf(waiting));
+      trouble.over();
     });
-    if (!done) {
-      if (!ended) commitTimer = setTimeout(commit, RETRY_MS);
-      return false;
-    }
-    if (failingSinceMs !== undefined)
-      alarm(`the buffer ${file} takes values again, after ${Math.round((performance.now() - failingSinceMs) / 1000)} s`);
-    failingSinceMs = undefined;
-    const answered = batches.length > 0;
-    layouts = [];
-    batches = [];
-    batchBytes = 0;
-    acknowledgements = [];
-    if (answered) tell({ type: "committed", upTo: buffer.lastSeq(run) });
-    handOn(committed);
+    if (!done) return false;
+    waiting = nothingWaits();
+    if (work.batches.length > 0 && buffer) tell({ type: "committed", upTo: buffer.lastSeq(run) });
+    outbox.committed(committed, buffer?.nextId() ?? 0);
+    gapsChanged = true;
     return true;
   };
 
-  const commitSoon = (): void => {
-    // While it fails, only the retry commits: a full disk is not asked with every append.
-    if (batchBytes >= commitBytes && failingSinceMs === undefined) commit();
-    else if (!ended) commitTimer ??= setTimeout(commit, commitDelayMs);
+  const workOf = (now: Waiting): CommitWork => ({
+    run,
+    layouts: now.layouts,
+    batches: now.batches,
+    acknowledgements: now.acknowledgements,
+    gaps: now.gaps,
+    rejected: { not_stored: now.notStored },
+    overflowOfRun,
+    deliveredUnstored: [...now.deliveredUnstored].map(([sink, values]) => ({ sink, values })),
+  });
+
+  /** The file takes nothing: what waits goes to the sinks that can take it at once, and is rejected. */
+  const giveUpStoring = (): void => {
+    const last = waiting.batches.at(-1);
+    if (!last || !outbox.isAttached()) return;
+    for (const { count, explorationCount } of waiting.batches) waiting.notStored += count + explorationCount;
+    const batches = waiting.batches.map(
+      (batch): StoredBatch => ({
+        id: -batch.seq,
+        layout: -(layouts.get(batch.layoutKey)?.number ?? 0),
+        time: batch.time,
+        count: batch.count,
+        explorationCount: batch.explorationCount,
+        payload: batch.payload,
+      }),
+    );
+    outbox.unstored(batches);
+    tell({ type: "rejected", upTo: last.seq });
+    waiting.batches = [];
+    waiting.batchBytes = 0;
   };
 
-  const attachDelivery = (deliveryPort: MessagePort): void => {
-    delivery?.close();
-    delivery = deliveryPort;
-    toldLayouts = new Set();
-    deliveryPort.on("message", (message: DeliveryToStore) => {
-      if (ended) return;
-      acknowledgements.push(...message.acknowledgements);
-      commitSoon();
-    });
-    deliveryPort.on("close", () => {
-      if (delivery === deliveryPort) delivery = undefined;
-    });
-    toDelivery({ type: "ready" });
-    if (sinks) toDelivery({ type: "sinks", sinks });
+  const flush = (): void => {
+    clearTimeout(flushTimer);
+    flushTimer = undefined;
+    if (ended) return;
+    const nowMs = performance.now();
+    if (nowMs >= retryAtMs && commit()) return;
+    // While it fails, only its own time tries it again: a full disk is not asked with every append.
+    let waitMs = Math.max(commitDelayMs, Math.min(retryMs, retryAtMs - nowMs));
+    if (trouble.lastsForMs() >= unstoredAfterMs) {
+      if (!isReady) ready();
+      giveUpStoring();
+      waitMs = commitDelayMs;
+    }
+    flushTimer ??= setTimeout(flush, waitMs);
+  };
+
+  const flushSoon = (): void => {
+    if (ended) return;
+    if (waiting.batchBytes >= commitBytes && trouble.lastsForMs() === 0) flush();
+    else flushTimer ??= setTimeout(flush, commitDelayMs);
+  };
+
+  const stop = (): void => {
+    retryAtMs = 0;
+    commit();
+    tellLedger();
+    buffer?.close();
+    tell({ type: "stopped" });
+    ended = true;
+    clearTimeout(flushTimer);
+    clearInterval(ledgerTimer);
+    outbox.close();
+    port.close();
   };
 
   const onMessage = (message: ToStore): void => {
     if (ended) return;
     switch (message.type) {
       case "layout":
-        layouts.push({ key: message.key, layout: message.layout });
+        rememberLayout(message.key, message.layout);
+        waiting.layouts.push({ key: message.key, layout: message.layout });
         return;
       case "append":
         for (const batch of message.batches) {
-          batches.push(batch);
-          batchBytes += batch.payload.byteLength;
+          waiting.batches.push(batch);
+          waiting.batchBytes += batch.payload.byteLength;
         }
-        commitSoon();
+        flushSoon();
         return;
       case "sinks":
         // What came before belongs to the sinks that were.
-        if (batches.length > 0) commit();
+        if (waiting.batches.length > 0 && trouble.lastsForMs() === 0) commit();
         wantedSinks = message.sinks;
-        commit();
+        flush();
+        return;
+      case "overflow":
+        overflowOfRun = message.values;
+        flushSoon();
         return;
       case "delivery":
-        attachDelivery(message.port);
+        outbox.attach(message.port, sinks);
+        gapsChanged = true;
         return;
       case "stop":
-        commit();
-        if (ended) return;
-        tell({ type: "ledger", sinks: buffer.ledger(), bytes: buffer.bytes() });
-        buffer.close();
-        tell({ type: "stopped" });
-        end();
+        stop();
         return;
     }
   };
 
+  const tellLedger = (): void => {
+    if (buffer) tell({ type: "ledger", ledger: buffer.ledger(), bytes: buffer.bytes() });
+  };
+
+  const tellGaps = (target: FileBuffer): void => {
+    if (!gapsChanged) return;
+    const withGaps = target.sinksWithGaps();
+    if (withGaps.length > 0) outbox.gaps(withGaps);
+    gapsChanged = false;
+  };
+
   const ledgerTimer = setInterval(() => {
-    attempt(() => {
-      for (let step = 0; step < MAINTENANCE_STEPS && buffer.maintain(); step++);
-    });
-    if (!ended) tell({ type: "ledger", sinks: buffer.ledger(), bytes: buffer.bytes() });
+    if (buffer && performance.now() >= retryAtMs)
+      attempt((target) => {
+        for (let step = 0; step < MAINTENANCE_STEPS && target.maintain(); step++);
+        tellGaps(target);
+      });
+    trouble.look();
+    tellLedger();
   }, ledgerIntervalMs);
-  tell({ type: "ready", epoch: buffer.epoch, lastSeq: buffer.lastSeq(run) });
   port.on("message", onMessage);
+  flush();
 }

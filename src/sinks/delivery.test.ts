@@ -47,7 +47,7 @@ const ledger = (sink = "sink-1"): SinkLedger | undefined =>
   store.told
     .filter((m) => m.type === "ledger")
     .at(-1)
-    ?.sinks.find((one) => one.sink === sink);
+    ?.ledger.sinks.find((one) => one.sink === sink);
 const reportOf = (sink = "sink-1"): SinkReport | undefined =>
   delivery.told
     .filter((m) => m.type === "report")

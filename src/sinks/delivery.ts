@@ -176,7 +176,11 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, ...giv
       case "layout":
         layouts.set(message.id, message.layout);
         return;
+      case "skipped":
+        advance(message.nextId);
+        return;
       case "committed": {
+        store?.port.postMessage({ type: "received" } satisfies DeliveryToStore);
         const [first] = message.batches;
         const last = message.batches.at(-1);
         if (!first || !last) return;

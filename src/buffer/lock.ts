@@ -1,0 +1,40 @@
+import { rmSync } from "node:fs";
+import Database from "better-sqlite3";
+
+/** Another process has the buffer. */
+export class BufferInUseError extends Error {
+  override readonly name = "BufferInUseError";
+}
+
+/**
+ * Holds the buffer `file` for this process alone until the returned function is called or the process ends, however it ends:
+ * an exclusive transaction in `<file>.lock`, of which the kernel keeps the lock (Node has no flock).
+ * Throws BufferInUseError where another one holds it.
+ */
+export function lockBuffer(file: string): () => void {
+  const path = `${file}.lock`;
+  try {
+    return hold(path, file);
+  } catch (error) {
+    if (!(error instanceof Database.SqliteError) || error.code !== "SQLITE_NOTADB") throw error;
+    // What is no lock file is held by nobody.
+    rmSync(path);
+    return hold(path, file);
+  }
+}
+
+function hold(path: string, file: string): () => void {
+  const db = new Database(path, { timeout: 0 });
+  try {
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY"))
+      throw new BufferInUseError(
+        `another collector uses the buffer ${file}. End that one ("systemctl status collector", "pgrep -a collector"), or give this one a state_dir of its own`,
+        { cause: error },
+      );
+    throw error;
+  }
+  return () => void db.close();
+}

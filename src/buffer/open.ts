@@ -1,0 +1,116 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import type Database from "better-sqlite3";
+import { messageOf } from "../model/failure.ts";
+import type { Ledger } from "./buffer.ts";
+import { type BufferLimits, bufferOn, type FileBuffer } from "./buffer-file.ts";
+import { type FileIdentity, type FileState, load, openDatabase, prepareFile } from "./file-state.ts";
+import { gapTable } from "./gaps.ts";
+import { lockBuffer } from "./lock.ts";
+import { type Mark, markFile, readMark } from "./mark.ts";
+import { isDamage, setAside } from "./set-aside.ts";
+import { tornWal } from "./wal.ts";
+
+export interface BufferOptions extends BufferLimits {
+  /** What was found wrong with the file at run: it is set aside whatever it looks like. */
+  readonly damage?: string | undefined;
+  /** For the operator: a sentence about the file. */
+  readonly onAlarm: (message: string) => void;
+}
+
+/**
+ * Opens or makes the buffer's file for this process alone: SQLite, WAL, synchronous=FULL. A damaged one is set aside with an alarm
+ * and a new one begins; what was lost that way, or with a file that was emptied, replaced or rolled back, makes a new epoch with `lost`.
+ * Throws where a new file would not help: rights, a full disk, another process (BufferInUseError).
+ */
+export function openBuffer(file: string, options: BufferOptions): FileBuffer {
+  mkdirSync(dirname(file), { recursive: true });
+  const release = lockBuffer(file);
+  try {
+    const buffer = openOrReplace(file, options);
+    return {
+      ...buffer,
+      close() {
+        buffer.close();
+        release();
+      },
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function openOrReplace(file: string, options: BufferOptions): FileBuffer {
+  if (options.damage !== undefined) return replace(file, options, options.damage);
+  // SQLite leaves out what it cannot read of a WAL and says nothing of it: it is looked at before.
+  const torn = tornWal(`${file}-wal`);
+  try {
+    return openFile(file, options, torn);
+  } catch (error) {
+    if (!isDamage(error, file)) throw error;
+    return replace(file, options, messageOf(error));
+  }
+}
+
+function replace(file: string, options: BufferOptions, damage: string): FileBuffer {
+  const target = setAside(file, (options.now ?? Date.now)(), options.maxBytes);
+  const kept = target === undefined ? "it is gone" : `it is kept as ${target}`;
+  return openFile(file, options, `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered`);
+}
+
+/** `why`: what is known of a loss. */
+function openFile(file: string, options: BufferOptions, why: string | undefined): FileBuffer {
+  const db = openDatabase(file);
+  try {
+    prepareFile(db, file);
+    const loaded = load(db);
+    const mark = readMark(file);
+    const loss = why ?? lossSince(loaded, mark, file);
+    const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, (options.now ?? Date.now)());
+    const buffer = bufferOn(db, file, current, options);
+    if (loss !== undefined) options.onAlarm(loss);
+    return buffer;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** What the mark outside tells of a file that is in order in itself; undefined: it is the one that the mark is of. */
+function lossSince({ epoch, nextId }: FileState & FileIdentity, mark: Mark | undefined, file: string): string | undefined {
+  if (!mark || mark.sinks.length === 0) return undefined;
+  if (mark.epoch !== epoch)
+    return `the buffer ${file} is gone, and another or an empty one is in its place (${markFile(file)} knows it): what was pending in it is not delivered`;
+  if (nextId < mark.from)
+    return `the buffer ${file} is an older copy of itself: it ends at batch ${nextId - 1}, and batch ${mark.from - 1} had been stored; what was pending beyond is not delivered`;
+  return undefined;
+}
+
+/** Ids given before a death may have been seen outside without being in the file: none of them is used again. */
+function goOn(loaded: FileState & FileIdentity, mark: Mark | undefined): FileState & FileIdentity {
+  if (!mark) return loaded;
+  const nextId = mark.closed && mark.epoch === loaded.epoch ? loaded.nextId : Math.max(loaded.nextId, mark.to);
+  return { ...loaded, nextId, reservedId: Math.max(nextId, loaded.reservedId) };
+}
+
+/** A new epoch of the account; what the file still holds is delivered in it. */
+function begin(
+  db: Database.Database,
+  loaded: FileState & FileIdentity,
+  mark: Mark | undefined,
+  why: string,
+  nowMs: number,
+): FileState & FileIdentity {
+  const epoch = randomUUID();
+  const since = mark?.oldest ?? nowMs;
+  const lost: Ledger["lost"] = { since, why };
+  const gaps = gapTable(db);
+  db.transaction(() => {
+    db.prepare<[string, number, string]>("UPDATE meta SET epoch = ?, lost_since = ?, lost_why = ?").run(epoch, since, why);
+    for (const sink of mark?.sinks ?? []) gaps.add({ sink, reason: "lost", values: null, from: since, to: Math.max(since, nowMs) });
+  }).immediate();
+  const { epoch: _, ...state } = goOn(loaded, mark && { ...mark, closed: false });
+  return { ...state, epoch, lost };
+}

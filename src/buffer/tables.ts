@@ -1,0 +1,99 @@
+import type Database from "better-sqlite3";
+import type { Layout } from "../model/layout.ts";
+import type { StoredBatch } from "./buffer.ts";
+import type { FileState } from "./file-state.ts";
+import type { IdRange } from "./position.ts";
+import { checksumOf } from "./schema.ts";
+import { type SinkState, valuesFor } from "./sink-state.ts";
+
+/** The statements of the file's one writer, by what they are for. Changes belong into a transaction. */
+export interface Tables {
+  /** Returns its id in this file. */
+  addLayout(key: string, layout: Layout): number;
+  layout(id: number): Layout | undefined;
+  addBatch(batch: StoredBatch): void;
+  /** Returns how many there were. */
+  deleteBatches(range: IdRange): number;
+  /** Writes what differs. */
+  saveState(before: FileState, after: FileState): void;
+  /** Values that the stored batches of the ranges are worth to the sink. */
+  countValues(sink: SinkState, ranges: readonly IdRange[]): number;
+  /** Epoch ms of the first and the last readout in the ranges; undefined: no batch is there. */
+  timeSpan(ranges: readonly IdRange[]): { readonly from: number; readonly to: number } | undefined;
+  firstIn(range: IdRange): number | undefined;
+  oldest(count: number): readonly { readonly id: number; readonly ts: number }[];
+  /** Pages of the file as the last commit left it. */
+  pages(): { readonly all: number; readonly free: number };
+}
+
+export function tablesOf(db: Database.Database): Tables {
+  const insertLayout = db.prepare<[string, string]>("INSERT INTO layout (key, body) VALUES (?, ?)");
+  const layoutBody = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
+  const insertBatch = db.prepare<[number, number, number, number, number, number, Uint8Array]>(
+    "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, ?)",
+  );
+  const saveMeta = db.prepare<[number, string, number, number]>("UPDATE meta SET next_id = ?, run = ?, last_seq = ?, overflow_of_run = ?");
+  const saveSink = db.prepare<[string, number, number, string, number, number, number, string, number]>(
+    `INSERT INTO sink VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET active = excluded.active,
+     takes_exploration = excluded.takes_exploration, older = excluded.older, live = excluded.live, accepted = excluded.accepted,
+     delivered = excluded.delivered, dropped = excluded.dropped, delivered_unstored = excluded.delivered_unstored`,
+  );
+  const forgetSink = db.prepare<[string]>("DELETE FROM sink WHERE id = ?");
+  const saveRejected = db.prepare<[string, number]>("INSERT INTO rejected VALUES (?, ?) ON CONFLICT (reason) DO UPDATE SET n = excluded.n");
+  const sumRange = db.prepare<[number, number], { n: number; x: number }>(
+    "SELECT coalesce(sum(n), 0) AS n, coalesce(sum(n_exploration), 0) AS x FROM batch WHERE id >= ? AND id < ?",
+  );
+  const span = db.prepare<[number, number], { first: number | null; last: number | null }>(
+    "SELECT min(ts) AS first, max(ts) AS last FROM batch WHERE id >= ? AND id < ?",
+  );
+  const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
+  const deleteRange = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
+  const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT ?");
+  const pageCount = db.prepare<[], number>("PRAGMA page_count").pluck();
+  const freePages = db.prepare<[], number>("PRAGMA freelist_count").pluck();
+
+  return {
+    addLayout: (key, layout) => Number(insertLayout.run(key, JSON.stringify(layout)).lastInsertRowid),
+    layout(id) {
+      const body = layoutBody.get(id);
+      return body === undefined ? undefined : (JSON.parse(body) as Layout);
+    },
+    addBatch({ id, layout, time, count, explorationCount, payload }) {
+      const crc = checksumOf({ id, layout, ts: time, n: count, n_exploration: explorationCount, payload });
+      insertBatch.run(id, layout, time, count, explorationCount, crc, payload);
+    },
+    deleteBatches: ({ from, to }) => deleteRange.run(from, to).changes,
+    saveState(before, after) {
+      for (const [id, sink] of after.sinks) {
+        if (sink === before.sinks.get(id)) continue;
+        const { active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored } = sink;
+        const [older, counts] = [JSON.stringify(position.older), JSON.stringify(dropped)];
+        saveSink.run(id, Number(active), Number(takesExploration), older, position.live, accepted, delivered, counts, deliveredUnstored);
+      }
+      for (const id of before.sinks.keys()) if (!after.sinks.has(id)) forgetSink.run(id);
+      if (before.rejected !== after.rejected)
+        for (const [reason, values] of Object.entries(after.rejected)) saveRejected.run(reason, values);
+      saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
+    },
+    countValues(sink, ranges) {
+      let values = 0;
+      for (const { from, to } of ranges) {
+        const sum = sumRange.get(from, to);
+        if (sum) values += valuesFor(sink, sum.n, sum.x);
+      }
+      return values;
+    },
+    timeSpan(ranges) {
+      let found: { from: number; to: number } | undefined;
+      for (const { from, to } of ranges) {
+        const { first = null, last = null } = span.get(from, to) ?? {};
+        if (first === null || last === null) continue;
+        found = { from: Math.min(found?.from ?? first, first), to: Math.max(found?.to ?? last, last) };
+      }
+      return found;
+    },
+    firstIn: ({ from, to }) => firstIn.get(from, to) ?? undefined,
+    oldest: (count) => oldest.all(count),
+    pages: () => ({ all: pageCount.get() ?? 0, free: freePages.get() ?? 0 }),
+  };
+}
