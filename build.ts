@@ -1,39 +1,76 @@
 import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { build } from "esbuild";
+import { build, type Metafile } from "esbuild";
 
-/** Bundles the collector and its worker entries into dist/: what a device runs. Only better-sqlite3 stays a package, for its native part. */
-const root = import.meta.dirname;
-const out = path.join(root, "dist");
-rmSync(out, { recursive: true, force: true });
+const ROOT = import.meta.dirname;
+/** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
+const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
+  { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },
+  { name: "koffi", parts: ["package.json", "LICENSE.txt", "index.cjs", "src/koffi/index.cjs", "src/koffi/src/static.cjs"] },
+  { name: "@koromix/koffi-linux-ARCH", parts: ["package.json", "index.js", "linux_ARCH/koffi.node"] },
+];
 
-const result = await build({
-  absWorkingDir: root,
-  entryPoints: ["src/main.ts", "src/workers/store.ts", "src/workers/delivery.ts", "src/workers/api.ts"],
-  outbase: "src",
-  outdir: out,
-  bundle: true,
-  splitting: true,
-  format: "esm",
-  platform: "node",
-  target: "node24",
-  // serialport is an optional part of modbus-serial for serial lines; the collector gives it TCP sockets.
-  external: ["better-sqlite3", "serialport"],
-  // CommonJS inside an ES module needs a require of its own.
-  banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
-  minify: true,
-  keepNames: true,
-  legalComments: "none",
-  metafile: true,
-  logLevel: "warning",
-});
+export type Arch = "x64" | "arm64";
 
-const sqlite = path.join(out, "node_modules", "better-sqlite3");
-mkdirSync(sqlite, { recursive: true });
-for (const part of ["package.json", "LICENSE", "lib", `prebuilds/${process.platform}-${process.arch}.node`])
-  cpSync(path.join(root, "node_modules", "better-sqlite3", part), path.join(sqlite, part), { recursive: true });
-writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
+export interface BundleOptions {
+  /** Made anew; what is there is removed. */
+  readonly out: string;
+  readonly arch: Arch;
+  /** Where an installed package lies. */
+  readonly packageDir: (name: string) => string;
+}
 
-const files = Object.keys(result.metafile.outputs);
-const bytes = files.reduce((sum, file) => sum + statSync(path.join(root, file)).size, 0);
-console.log(`dist/: ${files.length} files, ${(bytes / 1024).toFixed(0)} KiB, and better-sqlite3 for ${process.platform}-${process.arch}`);
+export interface Bundle {
+  readonly metafile: Metafile;
+  /** Names of the packages that lie beside the bundle as they are. */
+  readonly native: readonly string[];
+}
+
+/** Bundles the collector and its worker entries: what a device runs. Packages with a native part stay packages beside it. */
+export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<Bundle> {
+  rmSync(out, { recursive: true, force: true });
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: ["src/main.ts", "src/workers/store.ts", "src/workers/delivery.ts", "src/workers/api.ts"],
+    outbase: "src",
+    outdir: out,
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node24",
+    // serialport is an optional part of modbus-serial for serial lines; the collector gives it TCP sockets.
+    external: ["better-sqlite3", "koffi", "serialport"],
+    // CommonJS inside an ES module needs a require of its own.
+    banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
+    minify: true,
+    keepNames: true,
+    legalComments: "none",
+    metafile: true,
+    logLevel: "warning",
+  });
+  const native = NATIVE.map(({ name }) => name.replace("ARCH", arch));
+  for (const { name: pattern, parts } of NATIVE) {
+    const name = pattern.replace("ARCH", arch);
+    for (const part of parts.map((text) => text.replace("ARCH", arch))) {
+      const target = path.join(out, "node_modules", name, part);
+      mkdirSync(path.dirname(target), { recursive: true });
+      cpSync(path.join(packageDir(name), part), target, { recursive: true });
+    }
+  }
+  writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
+  return { metafile, native };
+}
+
+if (import.meta.main) {
+  const { arch } = process;
+  if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}; build on x64 or arm64`);
+  const { metafile, native } = await bundle({
+    out: path.join(ROOT, "dist"),
+    arch,
+    packageDir: (name) => path.join(ROOT, "node_modules", name),
+  });
+  const files = Object.keys(metafile.outputs);
+  const bytes = files.reduce((sum, file) => sum + statSync(path.join(ROOT, file)).size, 0);
+  console.log(`dist/: ${files.length} files, ${(bytes / 1024).toFixed(0)} KiB, and ${native.join(", ")}`);
+}

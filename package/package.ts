@@ -1,0 +1,160 @@
+import { execFileSync } from "node:child_process";
+import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { type Arch, bundle } from "../build.ts";
+import { createProgram } from "../src/commands/program.ts";
+import { buildDeb } from "./deb.ts";
+import { bashCompletion, manPage } from "./documents.ts";
+import { bundledPackages, type Component, describePackage } from "./inventory.ts";
+import { fetchPackage } from "./registry.ts";
+import { cycloneDx } from "./sbom.ts";
+import { CONFFILES, layOut, MODES } from "./tree.ts";
+
+/** `npm run package`: the Debian packages of the collector, for each architecture, in dist-packages/. */
+
+const ROOT = path.resolve(import.meta.dirname, "..");
+/** Debian's names. */
+const ARCHITECTURES = {
+  amd64: { arch: "x64", strip: "x86_64-linux-gnu-strip" },
+  arm64: { arch: "arm64", strip: "aarch64-linux-gnu-strip" },
+} as const;
+type Architecture = keyof typeof ARCHITECTURES;
+const MAX_MIB = 32;
+const RUNTIME = readJson<{ version: string; integrity: Record<Arch, string> }>("package/runtime.json");
+const MAINTAINER = "The collector's maintainers <collector@localhost>";
+
+const { values } = parseArgs({
+  options: {
+    arch: { type: "string", multiple: true },
+    out: { type: "string", default: path.join(ROOT, "dist-packages") },
+    fast: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+if (values.help) {
+  console.log("npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--fast]\n--fast packs quickly and large, for tests.");
+  process.exit(0);
+}
+const wanted = (values.arch ?? Object.keys(ARCHITECTURES)).map((name): Architecture => {
+  if (name !== "amd64" && name !== "arm64") throw new Error(`--arch ${name}: there are amd64 and arm64`);
+  return name;
+});
+mkdirSync(values.out, { recursive: true });
+for (const architecture of wanted) await packageFor(architecture);
+
+async function packageFor(architecture: Architecture): Promise<void> {
+  const { arch, strip } = ARCHITECTURES[architecture];
+  const work = mkdtempSync(path.join(os.tmpdir(), "collector-package-"));
+  try {
+    const { version } = readJson<{ version: string }>("package.json");
+    const sourceDate = sourceDateOf();
+    const lock = readJson<{ packages: Record<string, { version?: string; integrity?: string }> }>("package-lock.json").packages;
+    const runtime = fetchRuntime(arch, work);
+    const node = path.join(work, "node");
+    copyFileSync(path.join(runtime, "bin/node"), node);
+    execFileSync(strip, ["--strip-all", node]);
+    const app = path.join(work, "app");
+    const folders = new Map<string, string>();
+    const packageDir = (name: string): string => {
+      const folder = folders.get(name) ?? installed(name, lock, work);
+      folders.set(name, folder);
+      return folder;
+    };
+    const { metafile, native } = await bundle({ out: app, arch, packageDir });
+    for (const addon of globSync("node_modules/**/*.node", { cwd: app })) execFileSync(strip, ["--strip-unneeded", path.join(app, addon)]);
+    const components: Component[] = [
+      ...bundledPackages(metafile).map((key) => describePackage(key, path.join(ROOT, key), lock, "bundled")),
+      ...native.map((name) => describePackage(`node_modules/${name}`, packageDir(name), lock, "native")),
+      { ...describePackage(`node-linux-${arch}`, runtime, lock, "runtime"), integrity: RUNTIME.integrity[arch] },
+    ];
+    const program = createProgram(silentIo(version)).command;
+    const date = new Date(sourceDate * 1000);
+    const tree = path.join(work, "tree");
+    layOut({
+      tree,
+      node,
+      app,
+      components,
+      manPage: manPage(program, version, date.toISOString().slice(0, 10)),
+      completion: bashCompletion(program),
+      sbom: cycloneDx({ name: "collector", version, architecture, sourceDate }, components),
+      changelog: `collector (${version}) stable; urgency=medium\n\n  * See the project's history.\n\n -- ${MAINTAINER}  ${date.toUTCString().replace("GMT", "+0000")}\n`,
+    });
+    const out = path.join(values.out, `collector_${version}_${architecture}.deb`);
+    buildDeb({
+      tree,
+      out,
+      control: {
+        Package: "collector",
+        Version: version,
+        Architecture: architecture,
+        Maintainer: MAINTAINER,
+        Section: "net",
+        Priority: "optional",
+        // Node is built against glibc 2.28; the unit needs systemd 250 (credentials from a folder).
+        Depends: "libc6 (>= 2.28), libstdc++6 (>= 9), libgcc-s1 (>= 9), init-system-helpers (>= 1.54), systemd (>= 250)",
+        Description: `reads industrial machines and publishes their values
+ A service that reads PLCs and other devices over their own protocols, keeps
+ what was read on disk until it is delivered, and publishes it to MQTT. It only
+ reads: no device is ever changed. Node.js is inside.`,
+      },
+      conffiles: CONFFILES,
+      scripts: Object.fromEntries(
+        ["postinst", "prerm", "postrm"].map((name) => [name, readFileSync(path.join(import.meta.dirname, "debian", name), "utf8")]),
+      ),
+      modes: MODES,
+      sourceDate,
+      small: !values.fast,
+    });
+    const mib = statSync(out).size / 2 ** 20;
+    console.log(`${path.relative(process.cwd(), out)}: ${mib.toFixed(1)} MiB, ${components.length} packages inside`);
+    if (!values.fast && mib > MAX_MIB) throw new Error(`${out} is larger than ${MAX_MIB} MiB`);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Node for the architecture, as package.json pins it. */
+function fetchRuntime(arch: Arch, work: string): string {
+  const pinned = readJson<{ devDependencies: { node: string } }>("package.json").devDependencies.node;
+  if (pinned !== RUNTIME.version)
+    throw new Error(`package.json pins Node ${pinned}, package/runtime.json describes ${RUNTIME.version}; put version and integrity there`);
+  return fetchPackage(`node-linux-${arch}`, RUNTIME.version, RUNTIME.integrity[arch], work);
+}
+
+/** Where a package lies; one for another architecture is fetched, as the lock file names it. */
+function installed(name: string, lock: Readonly<Record<string, { version?: string; integrity?: string }>>, work: string): string {
+  const here = path.join(ROOT, "node_modules", name);
+  if (statSync(here, { throwIfNoEntry: false })) return here;
+  const { version, integrity } = lock[`node_modules/${name}`] ?? {};
+  if (version === undefined || integrity === undefined)
+    throw new Error(`${name} is neither installed nor in package-lock.json; run npm ci`);
+  return fetchPackage(name, version, integrity, work);
+}
+
+/** Seconds of the epoch: SOURCE_DATE_EPOCH where it is set, else the last commit's. */
+function sourceDateOf(): number {
+  const given = process.env["SOURCE_DATE_EPOCH"];
+  return Number(given ?? execFileSync("git", ["log", "-1", "--format=%ct"], { cwd: ROOT, encoding: "utf8" }).trim());
+}
+
+/** For the definition of the command line alone: nothing runs. */
+function silentIo(version: string): Parameters<typeof createProgram>[0] {
+  const nowhere = { write: () => true };
+  return {
+    stdout: nowhere,
+    stderr: nowhere,
+    env: {},
+    pid: 0,
+    signal: new AbortController().signal,
+    version,
+    crashesTo: () => undefined,
+    workerUrl: () => new URL("file:///"),
+  };
+}
+
+function readJson<T>(file: string): T {
+  return JSON.parse(readFileSync(path.join(ROOT, file), "utf8")) as T;
+}

@@ -1,0 +1,75 @@
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Component } from "./inventory.ts";
+
+const ROOT = path.resolve(import.meta.dirname, "..");
+
+export interface TreeOptions {
+  readonly tree: string;
+  /** The stripped Node for the architecture. */
+  readonly node: string;
+  /** The bundle with its native packages. */
+  readonly app: string;
+  readonly components: readonly Component[];
+  readonly manPage: string;
+  readonly completion: string;
+  readonly sbom: string;
+  readonly changelog: string;
+}
+
+const WRAPPER = `#!/bin/sh
+# --scavenger-max-new-space-capacity-mb=8: Node 24 answers short-lived buffers with full collections otherwise.
+exec /usr/lib/collector/bin/node --scavenger-max-new-space-capacity-mb=8 /usr/lib/collector/app/main.js "$@"
+`;
+
+/** Files that an upgrade keeps as the person left them. */
+export const CONFFILES = ["etc/collector/collector.yaml"];
+
+/** Modes that differ from 0644 and 0755. */
+export const MODES: Readonly<Record<string, number>> = { "etc/collector/credentials": 0o700, "etc/collector/credentials.encrypted": 0o700 };
+
+/** Lays out what the package installs. */
+export function layOut(options: TreeOptions): void {
+  const { tree } = options;
+  const at = (file: string): string => {
+    const target = path.join(tree, file);
+    mkdirSync(path.dirname(target), { recursive: true });
+    return target;
+  };
+  const put = (file: string, text: string | Buffer, mode = 0o644): void => {
+    writeFileSync(at(file), text);
+    chmodSync(path.join(tree, file), mode);
+  };
+  const copy = (from: string, file: string): void => copyFileSync(path.join(ROOT, from), at(file));
+  const gzip = (text: string): Buffer => gzipSync(text, { level: 9 });
+
+  put("usr/bin/collector", WRAPPER, 0o755);
+  copyFileSync(options.node, at("usr/lib/collector/bin/node"));
+  cpSync(options.app, at("usr/lib/collector/app"), { recursive: true });
+  put("usr/lib/collector/unseal", readFileSync(path.join(ROOT, "systemd/unseal")), 0o755);
+  for (const unit of ["collector.service", "collector-credentials.service"]) copy(`systemd/${unit}`, `lib/systemd/system/${unit}`);
+  copy("systemd/collector.sysusers", "usr/lib/sysusers.d/collector.conf");
+  copy("config/collector.example.yaml", "etc/collector/collector.yaml");
+  for (const folder of ["variables", "credentials", "credentials.encrypted"]) mkdirSync(path.join(tree, "etc/collector", folder));
+
+  put("usr/share/man/man1/collector.1.gz", gzip(options.manPage));
+  put("usr/share/bash-completion/completions/collector", options.completion);
+  copy("package/debian/lintian-overrides", "usr/share/lintian/overrides/collector");
+  const doc = "usr/share/doc/collector";
+  put(`${doc}/copyright`, copyrightOf(options.components));
+  put(`${doc}/changelog.gz`, gzip(options.changelog));
+  put(`${doc}/sbom.cdx.json`, options.sbom);
+  copy("config/collector.example.yaml", `${doc}/examples/collector.yaml`);
+  for (const name of ["low-port", "site-lock-down", "tpm-credentials"])
+    copy(`systemd/dropins/${name}.conf`, `${doc}/examples/${name}.conf`);
+}
+
+/** Whose code is inside, under which terms: each package with the text of its licence. */
+function copyrightOf(components: readonly Component[]): string {
+  const texts = components.map(
+    ({ name, version, license, licenseText }) =>
+      `${"=".repeat(78)}\n${name} ${version} (${license})\n${"=".repeat(78)}\n\n${licenseText === "" ? "The package holds no licence file; its package.json names the terms above." : licenseText}\n`,
+  );
+  return `The collector. It contains code of these packages under the terms that follow:\n\n${components.map(({ name, version, license }) => `  ${name} ${version}: ${license}`).join("\n")}\n\n${texts.join("\n")}`;
+}
