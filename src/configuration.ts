@@ -2,7 +2,8 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { createApiClient } from "./api/client.ts";
 import type { Desired } from "./api/desired.ts";
-import type { ApiWorkerData, FromApi } from "./api/messages.ts";
+import { isLoopback } from "./api/loopback.ts";
+import { type ApiWorkerData, embeddedDatabase, type FromApi } from "./api/messages.ts";
 import { type PollState, startPolling } from "./api/poll.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { ConfigStatus } from "./model/service-status.ts";
@@ -29,6 +30,8 @@ export interface ConfigurationOptions {
 /** Where the configuration comes from: the platform's API or the embedded one, and how that stands. */
 export interface Configuration {
   status(): ConfigStatus;
+  /** What a person should know of it all the time. */
+  notes(): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -42,8 +45,9 @@ const API_STOP_MS = 3000;
 export function startConfiguration(options: ConfigurationOptions): Configuration {
   const { settings, stateDir, collector, log, signal } = options;
   const embedded = settings.api ? undefined : startEmbeddedApi(options);
+  const socketFile = embeddedSocket(options);
   const api = settings.api ?? {
-    url: `http://${settings.embedded_api.listen}`,
+    url: `${settings.embedded_api.tls ? "https" : "http"}://${settings.embedded_api.listen}`,
     key_file: path.join(stateDir, "keys", "collector.key"),
     authorization: "bare" as const,
     poll_interval: settings.embedded_api.poll_interval,
@@ -53,6 +57,7 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   const client = createApiClient({
     url: api.url,
     collector,
+    ...(socketFile !== undefined && { socketPath: socketFile }),
     authorization: api.authorization,
     insecure: api.insecure,
     ...(api.ca !== undefined && { ca: readBoundedFile(api.ca, MAX_CA_BYTES).toString("utf8") }),
@@ -81,7 +86,15 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
     },
     { signal, log },
   );
+  const shownOnNetwork = !settings.api && settings.embedded_api.insecure && !settings.embedded_api.tls;
   return {
+    notes: () =>
+      shownOnNetwork && socketFile !== undefined
+        ? [
+            `the embedded configuration API serves ${settings.embedded_api.listen} in plain http (embedded_api.insecure: true): ` +
+              "keys and passwords can be read on the network; name a certificate in embedded_api.tls",
+          ]
+        : [],
     status: () => ({ origin, api_url: api.url, ok: state?.ok ?? false, message: state?.message ?? null, since: state?.since ?? null }),
     async stop() {
       await polling.done;
@@ -91,12 +104,28 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   };
 }
 
+/**
+ * The socket on which the collector asks its own API where other machines can reach that: whatever certificate they are shown, and whether
+ * or not it is still good, is nothing to the collector. Undefined: it is asked on its address.
+ */
+function embeddedSocket({ settings, stateDir }: ConfigurationOptions): string | undefined {
+  const { listen, tls } = settings.embedded_api;
+  if (settings.api || (!tls && isLoopback(listen.slice(0, listen.lastIndexOf(":"))))) return undefined;
+  return path.join(stateDir, "api.sock");
+}
+
 /** The configuration API that the collector carries itself, in a worker of its own. */
-function startEmbeddedApi({ settings, stateDir, collector, version, log, workerUrl, onAlarm }: ConfigurationOptions) {
+function startEmbeddedApi(options: ConfigurationOptions) {
+  const { settings, stateDir, collector, version, log, workerUrl, onAlarm } = options;
+  const { listen, tls, insecure, values } = settings.embedded_api;
   const workerData: ApiWorkerData = {
-    databaseFile: path.join(stateDir, "api", "api.db"),
+    databaseFile: embeddedDatabase(stateDir),
     keysDir: path.join(stateDir, "keys"),
-    listen: settings.embedded_api.listen,
+    listen,
+    tls: tls && { certFile: tls.cert_file, keyFile: tls.key_file },
+    insecure,
+    socketFile: embeddedSocket(options),
+    values: { maxBytes: values.max_bytes, maxAgeMs: values.max_age },
     collector,
     readoutIntervalUnit: settings.readout_interval_unit,
     publishIntervalUnit: settings.publish_interval_unit,

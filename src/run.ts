@@ -3,10 +3,12 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { DRIVERS } from "../drivers/index.ts";
 import { createAgent } from "./agent/agent.ts";
-import { loadVariableFiles, type VariableFiles } from "./agent/variable-files.ts";
+import { createResolver } from "./agent/resolve.ts";
+import { loadVariableFiles, type VariableFiles, variableFilesStamp } from "./agent/variable-files.ts";
 import { localOptions, type ReadSecret, wantedSources } from "./agent/wanted.ts";
 import type { Desired } from "./api/desired.ts";
 import { startConfiguration } from "./configuration.ts";
+import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
@@ -14,7 +16,10 @@ import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
 import { installationUuid } from "./os/identity.ts";
 import type { Logger } from "./os/log.ts";
+import { createNameLookup } from "./os/name-lookup.ts";
 import { createNotifier, startNotifying } from "./os/notify.ts";
+import { listenRefusal, permitOf } from "./os/policy.ts";
+import { loadPolicy, policyFile } from "./os/policy-file.ts";
 import { createProgress } from "./os/progress.ts";
 import { variablesDir } from "./os/settings-file.ts";
 import { summaryOf } from "./os/summary.ts";
@@ -53,6 +58,9 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const collector = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
   const readSecret = secretReader(settingsFile ? path.dirname(settingsFile) : stateDir);
   const folder = variablesDir({ settings, file: settingsFile });
+  const { policy } = loadPolicy(policyFile(settingsFile));
+  const closed = settings.api ? undefined : listenRefusal(policy, settings.embedded_api.listen);
+  if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
   const alarms: string[] = [];
   const alarm = (message: string) => {
     log.error({}, message);
@@ -73,6 +81,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     maxAgeMs: settings.buffer.max_age,
     log,
     workerUrl,
+    policy,
     onAlarm: alarm,
   });
 
@@ -80,6 +89,13 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const agent = createAgent({
     drivers: DRIVERS,
     clock,
+    resolver: createResolver({
+      lookUp: createNameLookup(),
+      now: clock.monotonicMs,
+      onStale: (host, address, ageMs) =>
+        log.warn({ host, address }, `no name server answers for ${host}: its last address is used, ${formatDuration(ageMs)} old`),
+    }),
+    permit: permitOf(policy, "sources"),
     logFor: (fields) => log.child(fields),
     emit: (layout, readout) => void pipeline.append(layout, readout),
     changed() {
@@ -94,8 +110,14 @@ export async function runService({ settings, settingsFile, log, signal, version,
   let desired: Desired | undefined;
   let files: VariableFiles | undefined;
   const said = new Set<string>();
+  let applied: { readonly desired: Desired; readonly local: string } | undefined;
+  /** What lies in local files and takes part in the configuration; compared only, because it holds secrets. */
+  const localStamp = () => [variableFilesStamp(folder), ...passwordFiles(settings).map((file) => JSON.stringify(readSecret(file)))].join("\n");
   const apply = async (): Promise<void> => {
     if (!desired) return;
+    const local = localStamp();
+    if (applied?.desired === desired && applied.local === local) return;
+    applied = { desired, local };
     files = loadVariableFiles(folder, desired.sources, files);
     for (const { file, line, source, message } of files.problems) {
       const text = `${file}${line === undefined ? "" : `:${line}`}: ${message}`;
@@ -135,7 +157,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     sources: agent.reports().map(toSourceStatus),
     sinks: pipeline.sinks(),
     buffer: bufferStatus(pipeline.buffer()),
-    alarms,
+    alarms: [...configuration.notes(), ...alarms],
   });
   const looking = setInterval(applySoon, FILES_EVERY_MS);
 
@@ -166,6 +188,9 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) done();
     else signal.addEventListener("abort", () => done(), { once: true });
   });
+
+const passwordFiles = (settings: Settings): readonly string[] =>
+  [...Object.values(settings.sources), ...Object.values(settings.sinks)].flatMap(({ password_file }) => (typeof password_file === "string" ? [password_file] : []));
 
 function openStateDir(folder: string): void {
   try {

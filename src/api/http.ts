@@ -26,6 +26,8 @@ export interface HttpRequest {
   readonly maxBytes: number;
   /** Certificate authorities (PEM) instead of the system's. */
   readonly ca?: string | undefined;
+  /** A unix socket to connect to instead of the address, over plain HTTP. */
+  readonly socketPath?: string | undefined;
   /** Keeps connections; undefined: a connection of its own. */
   readonly agent?: Agent | undefined;
   readonly signal: AbortSignal;
@@ -57,6 +59,7 @@ export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
 function exchange(input: HttpRequest, progress: { reused: boolean; answered: boolean }): Promise<HttpAnswer> {
   return new Promise((resolve) => {
     const { url, timeouts, signal } = input;
+    const overTls = url.protocol === "https:" && input.socketPath === undefined;
     if (signal.aborted) return resolve({ type: "failed", kind: "aborted", message: "stopped" });
     let outgoing: ClientRequest | undefined;
     let step: NodeJS.Timeout | undefined;
@@ -84,11 +87,12 @@ function exchange(input: HttpRequest, progress: { reused: boolean; answered: boo
     within(timeouts.connectMs, "no connection");
     const body = input.body === undefined ? undefined : Buffer.from(input.body);
     try {
-      outgoing = (url.protocol === "https:" ? httpsRequest : httpRequest)({
-        protocol: url.protocol,
-        // Node wants an IPv6 address without its brackets.
-        host: url.hostname.replace(/^\[|\]$/g, ""),
-        port: url.port,
+      outgoing = (overTls ? httpsRequest : httpRequest)({
+        protocol: overTls ? "https:" : "http:",
+        ...(input.socketPath !== undefined
+          ? { socketPath: input.socketPath }
+          : // Node wants an IPv6 address without its brackets.
+            { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port }),
         path: url.pathname + url.search,
         method: input.method,
         headers: { ...input.headers, ...(body && { "content-type": "application/json", "content-length": body.length }) },
@@ -102,7 +106,7 @@ function exchange(input: HttpRequest, progress: { reused: boolean; answered: boo
     outgoing.on("socket", (socket: Socket) => {
       progress.reused = outgoing?.reusedSocket ?? false;
       if (progress.reused) connected();
-      else socket.once(url.protocol === "https:" ? "secureConnect" : "connect", connected);
+      else socket.once(overTls ? "secureConnect" : "connect", connected);
     });
     outgoing.on("error", (error) => {
       const { kind, message } = describeError(error);

@@ -1,11 +1,24 @@
+import { join } from "node:path";
+
+/** Where the embedded API keeps the configuration. */
+export const embeddedDatabase = (stateDir: string): string => join(stateDir, "api", "api.db");
+
 /** What the embedded API starts with: the `workerData` of its worker. */
 export interface ApiWorkerData {
   /** SQLite file; made with its folder where there is none. */
   readonly databaseFile: string;
   /** Folder of `admin.key`, `collector.key` and `secrets.key`; outside the database and its backups. */
   readonly keysDir: string;
-  /** `address:port`, loopback only; port 0 takes a free one. */
+  /** `address:port`; port 0 takes a free one. Off loopback it needs `tls` or `insecure`. */
   readonly listen: string;
+  /** PEM files; read again when they change. Absent: plain HTTP. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** Plain HTTP off loopback, for whoever decided so. */
+  readonly insecure?: boolean | undefined;
+  /** A unix socket on which it listens as well, for the collector beside it; absent: none. */
+  readonly socketFile?: string | undefined;
+  /** What is kept of the values that are sent to it. */
+  readonly values: { readonly maxBytes: number; readonly maxAgeMs: number };
   /** The collector that carries this API. */
   readonly collector: string;
   readonly readoutIntervalUnit: "seconds" | "milliseconds";
@@ -13,6 +26,27 @@ export interface ApiWorkerData {
   /** Of the collector; for the OpenAPI description. */
   readonly version: string;
 }
+
+/** Something done to the embedded API's database from the command line, whether the service runs or not. */
+export type ApiTask =
+  | { readonly type: "key_create"; readonly role: "admin" | "collector"; readonly collector: string; readonly name: string | null }
+  | { readonly type: "key_list" }
+  | { readonly type: "key_revoke"; readonly id: number }
+  | { readonly type: "audit"; readonly limit: number }
+  /** `file` null: into the folder of the daily ones. */
+  | { readonly type: "backup"; readonly file: string | null }
+  | { readonly type: "backups" }
+  /** `file` null: the newest one. Only while no service runs. */
+  | { readonly type: "restore"; readonly file: string | null };
+
+/** The `workerData` of a worker that carries out a task and ends. */
+export interface ApiTaskData {
+  readonly databaseFile: string;
+  readonly task: ApiTask;
+}
+
+/** What a task answers; the result of each: see its function. */
+export type ApiTaskAnswer = { readonly type: "done"; readonly result: unknown } | { readonly type: "failed"; readonly message: string };
 
 /** Where the keys of a new installation were written. */
 export interface KeyFiles {

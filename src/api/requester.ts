@@ -50,6 +50,8 @@ export interface RequesterOptions {
   readonly authorization?: "bare" | "bearer" | undefined;
   /** Certificate authorities, PEM. */
   readonly ca?: string | undefined;
+  /** A unix socket of this machine on which the API listens: it is asked there, over plain http, and `url` is its name in messages. */
+  readonly socketPath?: string | undefined;
   /** Send the key over plain http to another host. */
   readonly insecure: boolean;
   readonly timeouts: HttpTimeouts;
@@ -83,9 +85,12 @@ export function createRequester(options: RequesterOptions): Requester {
   const url = new URL(options.url);
   const prefix = `${url.pathname.replace(/\/+$/, "").replace(/\/api$/, "")}/api`;
   const base = `${url.origin}${prefix}`;
-  const confidential = url.protocol === "https:" || isLoopback(url.hostname);
+  const { socketPath } = options;
+  const confidential = socketPath !== undefined || url.protocol === "https:" || isLoopback(url.hostname);
   const agent =
-    url.protocol === "https:" ? new HttpsAgent({ keepAlive: true, maxSockets: 4 }) : new HttpAgent({ keepAlive: true, maxSockets: 4 });
+    url.protocol === "https:" && socketPath === undefined
+      ? new HttpsAgent({ keepAlive: true, maxSockets: 4 })
+      : new HttpAgent({ keepAlive: true, maxSockets: 4 });
   let bearer = options.authorization === "bearer";
 
   const failed = (kind: FailureKind, message: string, rest: Pick<ApiFailure, "status" | "retryAfterMs"> = {}): ApiFailure => ({
@@ -117,6 +122,7 @@ export function createRequester(options: RequesterOptions): Requester {
           timeouts: options.timeouts,
           maxBytes: request.maxBytes,
           ca: options.ca,
+          socketPath,
           agent,
           signal: request.signal,
         });

@@ -122,11 +122,36 @@ export const dataSinkPatchSchema = z
   })
   .describe("Only the fields that are present change");
 
+const siteName = z.string().describe("Name of the site");
+
 /** API-V2, 2.6. */
-export const siteSchema = z.strictObject({
-  uuid: uuidSchema.describe("Identifier of the site"),
-  name: z.string().describe("Name of the site"),
+export const siteSchema = z.strictObject({ uuid: uuidSchema.describe("Identifier of the site"), name: siteName });
+
+/** API-V2, 4.3. Unknown fields are errors. */
+export const siteCreateSchema = z.strictObject({ name: siteName });
+
+/** API-V2, 4.3; no default is applied. */
+export const sitePatchSchema = z.strictObject({ name: z.exactOptional(siteName) }).describe("Only the fields that are present change");
+
+const MAX_INVENTORY_NAME = 200;
+const inventory = {
+  name: z.string().min(1).max(MAX_INVENTORY_NAME).nullable().describe("Human-readable name; null: none was given"),
+  site: uuidSchema.nullable().describe("The site at which it is located; null: none was given"),
+} as const;
+
+/** A machine, or a collector, as our extension answers it. */
+export const inventoryRecordSchema = z.strictObject({ uuid: uuidSchema.describe("Identifier of the record"), ...inventory });
+
+/** A machine or collector that already has an identifier elsewhere brings it along. Unknown fields are errors. */
+export const inventoryCreateSchema = z.strictObject({
+  uuid: z.exactOptional(uuidSchema).describe("Identifier that it already has; absent: a new one"),
+  name: inventory.name.default(null),
+  site: inventory.site.default(null),
 });
+
+export const inventoryPatchSchema = z
+  .strictObject({ name: z.exactOptional(inventory.name), site: z.exactOptional(inventory.site) })
+  .describe("Only the fields that are present change");
 
 const nextCursor = z.string().nullable().describe("Opaque cursor of the next page; null: no more data");
 
@@ -171,6 +196,11 @@ export type DataSinkResponse = z.output<typeof dataSinkResponseSchema>;
 export type DataSinkCreate = z.output<typeof dataSinkCreateSchema>;
 export type DataSinkPatch = z.output<typeof dataSinkPatchSchema>;
 export type Site = z.output<typeof siteSchema>;
+export type SiteCreate = z.output<typeof siteCreateSchema>;
+export type SitePatch = z.output<typeof sitePatchSchema>;
+export type InventoryRecord = z.output<typeof inventoryRecordSchema>;
+export type InventoryCreate = z.output<typeof inventoryCreateSchema>;
+export type InventoryPatch = z.output<typeof inventoryPatchSchema>;
 export type Page<T> = { readonly data: readonly T[]; readonly metadata: { readonly next_cursor: string | null } };
 export type ValidationError = z.output<typeof validationErrorSchema>;
 export type Capabilities = z.output<typeof capabilitiesSchema>;

@@ -50,6 +50,7 @@ export const sourceSettingsSchema = z.strictObject({
 });
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+const isLoopbackHost = (host: string): boolean => LOOPBACK.has(host.toLowerCase()) || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);
 
 export const apiSettingsSchema = z
   .strictObject({
@@ -76,10 +77,35 @@ export const apiSettingsSchema = z
     },
   );
 
-export const embeddedApiSettingsSchema = z.strictObject({
-  listen: listen.default("127.0.0.1:8420").describe("Address and port of the embedded configuration API; loopback only"),
-  poll_interval: duration("2s").describe("How often the collector asks its own embedded API for changes"),
-});
+export const embeddedApiSettingsSchema = z
+  .strictObject({
+    listen: listen
+      .default("127.0.0.1:8420")
+      .describe("Address and port of the embedded configuration API; off loopback it needs tls, or insecure: true"),
+    tls: z
+      .strictObject({
+        cert_file: z.string().min(1).describe("File with the certificate and what leads to its authority (PEM); a new one is taken over"),
+        key_file: z.string().min(1).describe("File with the certificate's private key (PEM)"),
+      })
+      .optional()
+      .describe("TLS of the embedded configuration API; absent: plain http"),
+    insecure: z.boolean().default(false).describe("Serve keys and passwords over plain http to other machines; status shows it"),
+    poll_interval: duration("2s").describe("How often the collector asks its own embedded API for changes"),
+    values: z
+      .strictObject({
+        max_bytes: size("1GiB").describe("Bound of the values that platform sinks send to the embedded API"),
+        max_age: duration("30d", "3650d").describe("Older ones are dropped"),
+      })
+      .prefault({})
+      .describe("What the embedded API keeps of values"),
+  })
+  .refine(
+    ({ listen: address, tls, insecure }) => insecure || tls !== undefined || isLoopbackHost(address.slice(0, address.lastIndexOf(":"))),
+    {
+      path: ["listen"],
+      message: "other machines would see keys and passwords in plain http; name a certificate in tls, or set insecure: true beside it",
+    },
+  );
 
 /** The settings file, `collector.yaml`. Strict: an unknown key is an error that names it. */
 export const settingsSchema = z

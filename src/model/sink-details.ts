@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { SECURITY_MODES, SECURITY_POLICIES } from "./details.ts";
 
-/** `details.type` of the data sinks (API-V2, 2.5). */
-export const SINK_TYPES = ["mqtt"] as const;
+/** `details.type` of the data sinks (API-V2, 1 and 2.5: an MQTT broker, an OPC UA server hosted by the collector, the platform itself). */
+export const SINK_TYPES = ["mqtt", "opcua", "platform"] as const;
 export type SinkType = (typeof SINK_TYPES)[number];
 
 /** MQTT 5.0, 1.5.4: the length of a UTF-8 string is a two-byte integer. */
@@ -43,19 +44,125 @@ const mqtt = {
     ),
 } as const;
 
+const MAX_USERS = 100;
+
+/** Lists in which nothing stands twice and something stands at least once. */
+const choices = <const V extends readonly [string, ...string[]]>(values: V, fallback: V[number][]) =>
+  z
+    .array(z.enum(values))
+    .min(1, "expected at least one of them")
+    .refine((list) => new Set(list).size === list.length, "the values are not unique: give each of them once")
+    .meta({ uniqueItems: true })
+    .default(fallback);
+
+const username = z.string().min(1, "expected a user name of at least one character").describe("User name, once in the list");
+
+/** As in every list of users: a name that stood twice would have two passwords. */
+const namedOnce = (users: readonly { readonly username: string }[]): boolean =>
+  new Set(users.map((user) => user.username)).size === users.length;
+const NAMED_ONCE = "a user name stands twice: give each of them once";
+const USERS = "Who may log in at the server; a change replaces the full list";
+
+const opcua = {
+  type: z.literal("opcua").describe("Type of the data sink"),
+  path: z
+    .string()
+    .regex(/^\/[^\s?#]*$/, "expected a path that begins with /, such as / or /collector")
+    .default("/")
+    .describe("Path in the endpoint's URL"),
+  security_modes: choices(SECURITY_MODES, ["Sign", "SignAndEncrypt"]).describe("Message security modes that the server offers"),
+  security_policies: choices(SECURITY_POLICIES, ["Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic256Sha256"]).describe(
+    "Security policies that the server offers in the modes other than None",
+  ),
+  anonymous: z.boolean().default(false).describe("Whether a client may connect without a user"),
+} as const;
+
+interface OfferedSecurity {
+  readonly security_modes: readonly string[];
+  readonly security_policies: readonly string[];
+}
+
+/** A server whose modes find no policy to go with would offer no endpoint. */
+const policyForModes = ({ security_modes, security_policies }: OfferedSecurity): boolean =>
+  !security_modes.some((mode) => mode !== "None") || security_policies.some((policy) => policy !== "None");
+const POLICY_FOR_MODES = {
+  path: ["security_policies"],
+  error: "a security mode other than None requires a security policy other than None",
+};
+
+const platform = {
+  type: z.literal("platform").describe("Type of the data sink: the platform whose configuration API this is"),
+  publish_interval: mqtt.publish_interval,
+} as const;
+
+/** Port of OPC UA's own registration (OPC 10000-6, 7.1). */
+const OPCUA_PORT = 4840;
+
 /** Every sink type, described once: how it is created, and how it is read. The fields that the API does not show are decided in DESIGN, 6. */
 export const SINK_DETAILS = {
   mqtt: { create: z.strictObject({ ...mqtt, port: createdPort }), read: z.object({ ...mqtt, port: readPort }) },
+  opcua: {
+    create: z
+      .strictObject({
+        ...opcua,
+        port: z.int().min(0).max(65_535).default(OPCUA_PORT).describe("Port that the server listens on, 0..65535"),
+        users: z
+          .array(
+            z.strictObject({
+              username,
+              password: z.string().min(1, "expected a password of at least one character").describe("Password; write-only, never returned"),
+            }),
+          )
+          .max(MAX_USERS)
+          .refine(namedOnce, NAMED_ONCE)
+          .default([])
+          .describe(USERS),
+      })
+      .refine(policyForModes, POLICY_FOR_MODES),
+    read: z.object({
+      ...opcua,
+      port: z.int().default(OPCUA_PORT).describe("Port that the server listens on"),
+      users: z.array(z.object({ username })).default([]).describe(USERS),
+    }),
+  },
+  platform: { create: z.strictObject(platform), read: z.object(platform) },
 } as const satisfies { readonly [T in SinkType]: { readonly create: z.ZodObject; readonly read: z.ZodObject } };
 
 /** `details` of a creation request. Unknown fields are errors. */
-export const sinkDetailsCreateSchema = z.discriminatedUnion("type", [SINK_DETAILS.mqtt.create]);
+export const sinkDetailsCreateSchema = z.discriminatedUnion("type", [
+  SINK_DETAILS.mqtt.create,
+  SINK_DETAILS.opcua.create,
+  SINK_DETAILS.platform.create,
+]);
 /** `details` as the API holds them. Unknown fields are dropped. */
-export const sinkDetailsReadSchema = z.discriminatedUnion("type", [SINK_DETAILS.mqtt.read]);
+export const sinkDetailsReadSchema = z.discriminatedUnion("type", [
+  SINK_DETAILS.mqtt.read,
+  SINK_DETAILS.opcua.read,
+  SINK_DETAILS.platform.read,
+]);
 
 export type CreatedSinkDetails = z.output<typeof sinkDetailsCreateSchema>;
 export type SinkDetails = z.output<typeof sinkDetailsReadSchema>;
 export type MqttDetails = z.infer<typeof SINK_DETAILS.mqtt.read>;
+export type OpcuaSinkDetails = z.infer<typeof SINK_DETAILS.opcua.read>;
+export type PlatformDetails = z.infer<typeof SINK_DETAILS.platform.read>;
+
+/** Name under which the password of a user of an OPC UA sink stands among the sink's secrets. */
+export function userSecretName(user: string): string {
+  return `users.${user}.password`;
+}
+
+/** What was created, in the form in which it is read, and the write-only secrets that were in it, by the name a sink takes them by. Pure. */
+export function toReadSinkDetails(created: CreatedSinkDetails): {
+  readonly details: SinkDetails;
+  readonly secrets: Readonly<Record<string, string>>;
+} {
+  if (created.type !== "opcua") return { details: created, secrets: {} };
+  return {
+    details: { ...created, users: created.users.map((user) => ({ username: user.username })) },
+    secrets: Object.fromEntries(created.users.map((user) => [userSecretName(user.username), user.password])),
+  };
+}
 
 /** `client_id` where none is configured. */
 export function defaultClientId(sinkUuid: string): string {

@@ -177,11 +177,15 @@ function lineOfBadByte(bytes: Uint8Array): number {
 }
 
 function absolute(settings: Settings, folder: string): Settings {
-  const { api, variables_dir } = settings;
+  const { api, embedded_api, variables_dir } = settings;
+  const { tls } = embedded_api;
   return {
     ...settings,
     state_dir: resolve(folder, settings.state_dir),
     ...(variables_dir !== undefined && { variables_dir: resolve(folder, variables_dir) }),
+    ...(tls && {
+      embedded_api: { ...embedded_api, tls: { cert_file: resolve(folder, tls.cert_file), key_file: resolve(folder, tls.key_file) } },
+    }),
     ...(api && { api: { ...api, key_file: resolve(folder, api.key_file), ...(api.ca !== undefined && { ca: resolve(folder, api.ca) }) } }),
   };
 }

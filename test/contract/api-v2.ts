@@ -5,7 +5,7 @@
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-export type Row = Plain | Enum | Nested | Union;
+export type Row = Plain | Enum | List | Nested | Union;
 
 interface Common {
   readonly field: string;
@@ -48,9 +48,17 @@ interface Enum extends Common {
   readonly values: readonly string[];
 }
 
+/** One or more of the values, each once. */
+interface List extends Common {
+  readonly type: "list";
+  readonly values: readonly string[];
+}
+
 interface Nested extends Common {
   readonly type: "object" | "array";
   readonly shape: readonly Row[];
+  /** A field in which no two items of an array may agree. */
+  readonly unique?: string;
 }
 
 interface Union extends Common {
@@ -85,7 +93,18 @@ const object = (field: string, shape: readonly Row[], rest: Omit<Nested, "field"
   shape,
   ...rest,
 });
-const array = (field: string, shape: readonly Row[]): Nested => ({ field, type: "array", shape, ...R });
+const array = (field: string, shape: readonly Row[], rest: Omit<Nested, "field" | "type" | "shape"> = R): Nested => ({
+  field,
+  type: "array",
+  shape,
+  ...rest,
+});
+const list = (field: string, values: readonly string[], rest: Omit<List, "field" | "type" | "values">): List => ({
+  field,
+  type: "list",
+  values,
+  ...rest,
+});
 const union = (
   field: string,
   discriminator: string,
@@ -319,11 +338,37 @@ const MQTT: readonly Row[] = [
   integer("publish_interval", O),
 ];
 
+// The document names the two other kinds (1) and the list of users (4.2), and shows none of their fields.
+
+const username = string("username", { ...R, ours: { minLength: 1 } });
+const OPCUA: readonly Row[] = [
+  integer("port", { ...O, ours: { default: 4840 } }),
+  string("path", {
+    ...O,
+    ours: { default: "/", takes: ["/", "/collector", "/a/b-c"], refuses: ["", "collector", "/a b", "/a?b", "/a#b"] },
+  }),
+  list("security_modes", ["None", "Sign", "SignAndEncrypt"], { ...O, sample: ["None"], ours: { default: ["Sign", "SignAndEncrypt"] } }),
+  list("security_policies", POLICIES, {
+    ...O,
+    sample: ["Basic256Sha256"],
+    ours: { default: ["Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic256Sha256"] },
+  }),
+  boolean("anonymous", { ...O, ours: { default: false } }),
+  array("users", [username], { ...O, unique: "username", ours: { default: [] } }),
+];
+const PLATFORM: readonly Row[] = [integer("publish_interval", O)];
+
 /** Sink details as they are read, by type (2.5). */
-export const READ_SINK_DETAILS: Readonly<Record<string, readonly Row[]>> = { mqtt: MQTT };
+export const READ_SINK_DETAILS: Readonly<Record<string, readonly Row[]>> = { mqtt: MQTT, opcua: OPCUA, platform: PLATFORM };
 /** Sink details as they are created, by type (2.5). */
 export const CREATE_SINK_DETAILS: typeof READ_SINK_DETAILS = {
   mqtt: replaced(MQTT, integer("port", { ...O, ours: { default: 1883, min: 0, max: 65_535 } })),
+  opcua: replaced(
+    OPCUA,
+    integer("port", { ...O, ours: { default: 4840, min: 0, max: 65_535 } }),
+    array("users", [username, string("password", { ...R, ours: { minLength: 1 } })], { ...O, unique: "username", ours: { default: [] } }),
+  ),
+  platform: PLATFORM,
 };
 
 export const DATA_SINK: Table = {
@@ -332,7 +377,7 @@ export const DATA_SINK: Table = {
     string("name", { ...R, minLength: 1, maxLength: 200, ours: { nullable: true } }),
     uuid("collector"),
     uuid("uuid"),
-    oneOf("type", ["mqtt"], R),
+    oneOf("type", ["mqtt", "opcua", "platform"], R),
     union("details", "type", READ_SINK_DETAILS, { ...R, form: "stripping" }),
   ],
 };
@@ -357,3 +402,7 @@ export const SITE_PAGE: Table = {
   section: "2.7",
   shape: [array("data", SITE.shape), object("metadata", [string("next_cursor", { ...R, nullable: true })])],
 };
+
+export const SITE_CREATE: Table = { section: "4.3", shape: [string("name", R)] };
+/** As with data sources: DESIGN, 6, "PATCH bodies". */
+export const SITE_PATCH: Table = { section: "4.3", shape: [string("name", O)] };

@@ -88,6 +88,12 @@ function ofField(own: JsonObject, row: Row, around: Form, at: string): string[] 
       hold("type", bare["type"], "string");
       hold("values", sorted(bare["enum"]), [...row.values].sort());
       break;
+    case "list":
+      hold("type", bare["type"], "array");
+      hold("minItems", bare["minItems"], 1);
+      hold("uniqueItems", bare["uniqueItems"], true);
+      hold("values", sorted(isObject(bare["items"]) ? bare["items"]["enum"] : undefined), [...row.values].sort());
+      break;
     case "object":
       found.push(...ofObject(bare, row.shape, form, at, undefined));
       break;
@@ -217,10 +223,12 @@ function rightOf(row: Row): readonly Json[] {
       return [{}, { port: 1, inside: { a: [1] } }];
     case "enum":
       return row.values;
+    case "list":
+      return [...row.values.map((value) => [value]), row.values];
     case "object":
       return [sampleOf(row.shape)];
     case "array":
-      return [[], [sampleOf(row.shape), sampleOf(row.shape)]];
+      return [[], row.unique === undefined ? [sampleOf(row.shape), sampleOf(row.shape)] : [sampleOf(row.shape)]];
     case "union":
       return Object.entries(row.variants).map(([value, shape]) => ({ [row.discriminator]: value, ...sampleOf(shape) }));
   }
@@ -256,7 +264,10 @@ function wrongOf(row: Row): readonly Json[] {
     case "object":
     case "union":
       return ["", 1, true, []];
+    case "list":
+      return ["", 1, {}, [], row.values[0] ?? "", [row.values[0] ?? "", row.values[0] ?? ""]];
     case "array":
+      // The form on read has no rule on what is in the list: only creation refuses it.
       return ["", 1, {}];
   }
 }

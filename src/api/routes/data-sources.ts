@@ -36,18 +36,20 @@ export const dataSourceRoutes = {
   patchDataSource: route({
     method: "PATCH",
     path: "/v2/data-sources/{uuid}",
+    conditional: true,
     section: "4.1",
     summary: "Changes the fields of a data source that are present",
     params: byUuid,
     body: dataSourcePatchSchema,
-    responses: { 204: null, 404: problemSchema, ...COMMON_ERRORS },
+    responses: { 204: null, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
   }),
   deleteDataSource: route({
     method: "DELETE",
     path: "/v2/data-sources/{uuid}",
+    conditional: true,
     section: "4.1",
     summary: "Deletes a data source with its variables",
     params: byUuid,
-    responses: { 204: null, 404: problemSchema, ...COMMON_ERRORS },
+    responses: { 204: null, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
   }),
 } as const;

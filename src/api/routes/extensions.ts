@@ -66,19 +66,21 @@ export const extensionRoutes = {
   patchVariable: route({
     method: "PATCH",
     path: "/ext/v1/variables/{uuid}",
+    conditional: true,
     section: "ours",
     summary: "Changes the fields of a variable that are present",
     params: byUuid,
     body: variablePatchSchema,
-    responses: { 204: null, 404: problemSchema, 409: problemSchema, ...COMMON_ERRORS },
+    responses: { 204: null, 404: problemSchema, 409: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
   }),
   deleteVariable: route({
     method: "DELETE",
     path: "/ext/v1/variables/{uuid}",
+    conditional: true,
     section: "ours",
     summary: "Deletes a variable",
     params: byUuid,
-    responses: { 204: null, 404: problemSchema, ...COMMON_ERRORS },
+    responses: { 204: null, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
   }),
   putReadoutStatuses: route({
     method: "PUT",

@@ -14,9 +14,15 @@ export interface Route {
   readonly summary: string;
   /** May change without notice (API-V2, 1). */
   readonly experimental?: true;
+  /** Takes If-Match with the ETag of the record (RFC 9110, 13.1.1) and answers 412 where the record has changed since. */
+  readonly conditional?: true;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
+  /** Bound of the body, in bytes; absent: the server's. */
+  readonly bodyBytes?: number;
+  /** Integers beyond 2^53 in the body become bigints instead of losing digits. */
+  readonly exactIntegers?: true;
   /** Bodies by status; null: none. */
   readonly responses: Readonly<Record<number, z.ZodType | null>>;
 }
@@ -27,8 +33,8 @@ export const route = <const R extends Route>(definition: R): R => definition;
 /** Everything but a 422 (DESIGN, 6). */
 export const problemSchema = z.strictObject({ detail: z.string().describe("What is wrong and what would be right") });
 
-/** The errors that every operation can answer. */
-export const COMMON_ERRORS = { 401: problemSchema, 422: validationErrorSchema } as const;
+/** The errors that every operation can answer; others have the body of a problem as well. */
+export const COMMON_ERRORS = { 401: problemSchema, 422: validationErrorSchema, 429: problemSchema, 503: problemSchema } as const;
 
 /** Items of one filter (API-V2, 8). */
 const MAX_FILTER_ITEMS = 50;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import swagger from "@fastify/swagger";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { createJsonSchemaTransform } from "fastify-type-provider-zod";
@@ -5,34 +6,42 @@ import { z } from "zod";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { ROUTES } from "../routes/index.ts";
-import type { Method, Route } from "../routes/route.ts";
+import { type Method, problemSchema, type Route } from "../routes/route.ts";
 import { HttpProblem, invalidJson, type Part, validationEntries } from "./errors.ts";
+import { parseExactly } from "./exact-json.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
-import type { Caller } from "./keys.ts";
+import type { Authenticate, Caller } from "./keys.ts";
+import type { Throttle } from "./throttle.ts";
 
 const BODY_BYTES = 2 ** 20;
 /** Characters of a request's target: three filters of 50 uuids take 7,500. */
 const URL_CHARACTERS = 10_000;
+export const HTTP_OPTIONS = { headersTimeout: 10_000, maxHeaderSize: 16_384 } as const;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path" };
+const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path", headers: "header" };
+/** What a key that opens nothing is told when too many of its address wait already, in seconds. */
+const RETRY_AFTER_S = 5;
 
 export interface AppOptions {
   readonly handlers: Handlers;
-  readonly authenticate: (header: string | undefined) => Caller | undefined;
+  readonly authenticate: Authenticate;
+  readonly throttle: Throttle;
+  /** Certificate and key, PEM; absent: plain HTTP. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly version: string;
   readonly log: Log;
 }
 
 /** The HTTP side of the API: routes, authorization, validation, errors, OpenAPI. It does not listen yet. */
-export async function createApp({ handlers, authenticate, version, log }: AppOptions): Promise<FastifyInstance> {
-  const app = fastify({
+export async function createApp({ handlers, authenticate, throttle, tls, version, log }: AppOptions): Promise<FastifyInstance> {
+  const app: FastifyInstance = fastify({
     logger: false,
     bodyLimit: BODY_BYTES,
     // Deadlines of what comes in, so that a client that says nothing holds nothing.
     requestTimeout: 30_000,
     connectionTimeout: 60_000,
     keepAliveTimeout: 30_000,
-    http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
+    ...serverOptions(tls),
     forceCloseConnections: true,
     frameworkErrors: (_error, _request, reply) => void problem(reply, new HttpProblem(404, "there is no such path")),
     clientErrorHandler: (_error, socket) => {
@@ -60,22 +69,34 @@ export async function createApp({ handlers, authenticate, version, log }: AppOpt
   const parseJson = app.getDefaultJsonParser("error", "error");
   // A body that is not there is the schema's matter: a DELETE with a content type has none, and needs none.
   app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) =>
-    body.length === 0 ? done(null, undefined) : parseJson(request, String(body), done),
+    body.length === 0
+      ? done(null, undefined)
+      : parseJson(request, String(body), (error, value) =>
+          error || !configOf(request).exactIntegers ? done(error, value) : done(null, parseExactly(String(body), value)),
+        ),
   );
 
   app.addHook("onRequest", async (request, reply) => {
     if (request.raw.url !== undefined && request.raw.url.length > URL_CHARACTERS)
       return problem(reply, new HttpProblem(414, `the request's target has more than ${URL_CHARACTERS} characters`));
     const caller = authenticate(request.headers.authorization);
-    if (!caller)
+    if (!caller) {
+      const wait = throttle.failed(addressOf(request));
+      if (!wait)
+        return problem(
+          reply.header("retry-after", String(RETRY_AFTER_S)),
+          new HttpProblem(429, "too many requests with a wrong API key from this address"),
+        );
+      await delay(wait.delayMs, undefined, { ref: false });
+      wait.done();
       return problem(
         reply.header("www-authenticate", "Bearer"),
         new HttpProblem(401, "the Authorization header must carry a valid API key"),
       );
+    }
     callers.set(request, caller);
-    const known = request.routeOptions.config as { readonly allow?: string };
-    if (known.allow !== undefined)
-      return problem(reply.header("allow", known.allow), new HttpProblem(405, `this path takes ${known.allow}`));
+    const { allow } = configOf(request);
+    if (allow !== undefined) return problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
     return undefined;
   });
 
@@ -92,7 +113,14 @@ export async function createApp({ handlers, authenticate, version, log }: AppOpt
       components: { securitySchemes: { apiKey: { type: "apiKey", in: "header", name: "Authorization" } } },
     },
     stripBasePath: true,
-    transform: createJsonSchemaTransform({ zodToJsonConfig: { unrepresentable: "any" } }),
+    transform: createJsonSchemaTransform({
+      zodToJsonConfig: {
+        unrepresentable: "any",
+        override({ zodSchema, jsonSchema }) {
+          if (zodSchema._zod.def.type === "bigint") jsonSchema.type = "integer";
+        },
+      },
+    }),
   });
 
   app.get("/api/openapi.json", { schema: { hide: true } }, () => app.swagger());
@@ -106,6 +134,8 @@ export async function createApp({ handlers, authenticate, version, log }: AppOpt
       method: definition.method,
       url,
       schema: schemaOf(operation, definition),
+      ...(definition.bodyBytes !== undefined && { bodyLimit: definition.bodyBytes }),
+      config: { exactIntegers: definition.exactIntegers === true } satisfies RouteConfig,
       handler: (request, reply) => {
         const caller = callers.get(request);
         if (!caller) throw new HttpProblem(401, "the Authorization header must carry a valid API key");
@@ -114,7 +144,9 @@ export async function createApp({ handlers, authenticate, version, log }: AppOpt
           query: request.query as never,
           body: request.body as never,
           caller,
+          address: addressOf(request),
           ifNoneMatch: request.headers["if-none-match"],
+          ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
         });
         return reply
           .code(answer.status)
@@ -129,12 +161,33 @@ export async function createApp({ handlers, authenticate, version, log }: AppOpt
       method: others,
       url,
       schema: { hide: true },
-      config: { allow: methods.join(", ") },
+      config: { allow: methods.join(", ") } satisfies RouteConfig,
       handler: (_request, reply) => problem(reply, new HttpProblem(405, `this path takes ${methods.join(", ")}`)),
     });
   }
   return app;
 }
+
+/** For TLS the options stand under another name; which server it is makes no difference to what is done with it. */
+function serverOptions(tls: AppOptions["tls"]): { readonly http: typeof HTTP_OPTIONS } {
+  if (!tls) return { http: HTTP_OPTIONS };
+  return { https: { ...HTTP_OPTIONS, ...tls, minVersion: "TLSv1.2" } } as unknown as { readonly http: typeof HTTP_OPTIONS };
+}
+
+interface RouteConfig {
+  /** What the path takes, where this route stands for what it does not. */
+  readonly allow?: string;
+  readonly exactIntegers?: boolean;
+}
+
+const configOf = (request: FastifyRequest): RouteConfig => request.routeOptions.config as RouteConfig;
+
+/** The peer; over the local socket it has none. */
+const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? "local";
+
+const ifMatchHeader = z.looseObject({
+  "if-match": z.string().optional().describe("ETag of the record as it was read; 412 where it has changed since"),
+});
 
 function schemaOf(operation: string, definition: Route): Record<string, unknown> {
   return {
@@ -142,11 +195,15 @@ function schemaOf(operation: string, definition: Route): Record<string, unknown>
     summary: definition.summary,
     tags: [definition.section === "ours" ? "extension" : definition.experimental ? "experimental" : "v2"],
     ...(definition.params && { params: definition.params }),
+    ...(definition.conditional && { headers: ifMatchHeader }),
     querystring: definition.query ?? z.strictObject({}),
     ...(definition.body && { body: definition.body }),
-    response: Object.fromEntries(
-      Object.entries(definition.responses).map(([status, schema]) => [status, schema ?? z.null().describe("No content")]),
-    ),
+    response: {
+      ...Object.fromEntries(
+        Object.entries(definition.responses).map(([status, schema]) => [status, schema ?? z.null().describe("No content")]),
+      ),
+      default: problemSchema.describe("Any other problem"),
+    },
   };
 }
 
@@ -181,7 +238,7 @@ const REFUSALS: Readonly<Record<string, () => HttpProblem>> = {
   FST_ERR_CTP_EMPTY_JSON_BODY: invalidJson,
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: invalidJson,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new HttpProblem(415, "the body must be application/json"),
-  FST_ERR_CTP_BODY_TOO_LARGE: () => new HttpProblem(413, `the body is larger than ${BODY_BYTES} bytes`),
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new HttpProblem(413, "the body is larger than this operation takes"),
 };
 
 function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProblem {
@@ -194,6 +251,8 @@ function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProbl
   if (status === 400) return invalidJson();
   // Words of SQLite and of ours only; a request's content is in neither.
   log.error({ method: request.method, path: request.routeOptions.url, code, detail: messageOf(error) }, "a request to the API failed");
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB")
+    return new HttpProblem(503, "the database is damaged: bring a backup back with `collector api restore`");
   if (code.startsWith("SQLITE_CONSTRAINT_UNIQUE")) return new HttpProblem(409, "a record with this name exists");
   if (code.startsWith("SQLITE_"))
     return new HttpProblem(503, `the configuration database does not answer (${code}): is the disk full or read-only?`);

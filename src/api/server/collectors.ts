@@ -5,6 +5,10 @@ import { databaseEpoch } from "./database.ts";
 export interface Collectors {
   ensure(uuid: string): void;
   exists(uuid: string): boolean;
+  /** Those at the same site, itself included; where it has no site, itself alone (API-V2, 1). */
+  atSameSite(uuid: string): readonly string[];
+  /** Where it is located; null: nowhere that is known. */
+  siteOf(uuid: string): string | null;
   /** A new revision, after a change that the collector must see. */
   touch(uuid: string): void;
   /** Undefined for an unknown collector. */
@@ -15,10 +19,17 @@ export function openCollectors(db: Database): Collectors {
   const epoch = databaseEpoch(db);
   const insert = db.prepare<[string]>("INSERT INTO collectors (uuid) VALUES (?) ON CONFLICT DO NOTHING");
   const update = db.prepare<[string]>("UPDATE collectors SET revision = revision + 1 WHERE uuid = ?");
-  const select = db.prepare<[string], { revision: number }>("SELECT revision FROM collectors WHERE uuid = ?");
+  const select = db.prepare<[string], { revision: number; site: string | null }>("SELECT revision, site FROM collectors WHERE uuid = ?");
+  const siblings = db.prepare<[string], { uuid: string }>("SELECT uuid FROM collectors WHERE site = ? ORDER BY id");
+  const siteOf = (uuid: string): string | null => select.get(uuid)?.site ?? null;
   return {
     ensure: (uuid) => void insert.run(uuid),
     exists: (uuid) => select.get(uuid) !== undefined,
+    atSameSite(uuid) {
+      const site = siteOf(uuid);
+      return site === null ? [uuid] : siblings.all(site).map((sibling) => sibling.uuid);
+    },
+    siteOf,
     touch: (uuid) => void update.run(uuid),
     revision: (uuid) => {
       const row = select.get(uuid);

@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 /** Bytes of the signature kept in a token: 128 bits. */
 const SIGNATURE_BYTES = 16;
-/** Bytes of the position: a 64-bit row id. */
-const POSITION_BYTES = 8;
+/** Bytes of one part of a position: a 64-bit integer. */
+const PART_BYTES = 8;
 
 /** Filters by parameter name; undefined where the parameter is absent. */
 export type Filters = Readonly<Record<string, readonly string[] | undefined>>;
@@ -20,21 +20,21 @@ export function cursorBinding(operation: string, filters: Filters): string {
   return JSON.stringify([operation, sets]);
 }
 
-/** An opaque token that continues after the row `position` (0 .. 2^53 - 1), signed with `key`, good for this binding only. */
-export function encodeCursor(key: Uint8Array, position: number, binding: string): string {
-  const head = Buffer.alloc(POSITION_BYTES);
-  head.writeBigUInt64BE(BigInt(position));
+/** An opaque token that continues after the row at `position` (integers within ±2^53), signed with `key`, good for this binding only. */
+export function encodeCursor(key: Uint8Array, position: readonly number[], binding: string): string {
+  const head = Buffer.alloc(PART_BYTES * position.length);
+  for (const [i, part] of position.entries()) head.writeBigInt64BE(BigInt(part), i * PART_BYTES);
   return Buffer.concat([head, sign(key, head, binding)]).toString("base64url");
 }
 
-/** The position in the token; undefined when the token was altered, signed with another key, or made for other parameters. */
-export function decodeCursor(key: Uint8Array, token: string, binding: string): number | undefined {
+/** The position of `parts` integers in the token; undefined when the token was altered, signed with another key, or made for other parameters. */
+export function decodeCursor(key: Uint8Array, token: string, binding: string, parts: number): readonly number[] | undefined {
   const bytes = Buffer.from(token, "base64url");
   // Decoding forgives characters that are not of the alphabet: only the one spelling that was given out is taken back.
-  if (bytes.length !== POSITION_BYTES + SIGNATURE_BYTES || bytes.toString("base64url") !== token) return undefined;
-  const head = bytes.subarray(0, POSITION_BYTES);
-  if (!timingSafeEqual(bytes.subarray(POSITION_BYTES), sign(key, head, binding))) return undefined;
-  return Number(head.readBigUInt64BE());
+  if (bytes.length !== parts * PART_BYTES + SIGNATURE_BYTES || bytes.toString("base64url") !== token) return undefined;
+  const head = bytes.subarray(0, parts * PART_BYTES);
+  if (!timingSafeEqual(bytes.subarray(parts * PART_BYTES), sign(key, head, binding))) return undefined;
+  return Array.from({ length: parts }, (_, i) => Number(head.readBigInt64BE(i * PART_BYTES)));
 }
 
 function sign(key: Uint8Array, head: Uint8Array, binding: string): Buffer {

@@ -1,20 +1,20 @@
 import { randomUUID } from "node:crypto";
 import type { DataSinkCreate, DataSinkPatch, DataSinkResponse, Page } from "../../model/resources.ts";
-import { type CreatedSinkDetails, defaultClientId, defaultPublishInterval, type SinkDetails } from "../../model/sink-details.ts";
+import { defaultClientId, defaultPublishInterval, type SinkDetails, toReadSinkDetails } from "../../model/sink-details.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeSinkDetails } from "./details.ts";
 import { HttpProblem, notFound } from "./errors.ts";
-import { type PageRequest, pageReader } from "./pages.ts";
+import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
 /** `reach`: see PageRequest. Access by uuid throws HttpProblem 404; a name that is taken 409. */
 export interface DataSinks {
   list(request: PageRequest): Page<DataSinkResponse>;
-  get(uuid: string, reach: readonly string[] | undefined): DataSinkResponse;
+  get(uuid: string, reach: Reach): DataSinkResponse;
   create(request: DataSinkCreate): DataSinkResponse;
-  patch(uuid: string, reach: readonly string[] | undefined, patch: DataSinkPatch): void;
-  delete(uuid: string, reach: readonly string[] | undefined): void;
+  patch(uuid: string, reach: Reach, patch: DataSinkPatch): void;
+  delete(uuid: string, reach: Reach): void;
   /** Uuids of a collector's data sinks. */
   uuidsOf(collector: string): string[];
 }
@@ -34,15 +34,21 @@ export function openDataSinks(
   intervalUnit: "seconds" | "milliseconds",
 ): DataSinks {
   const select = "SELECT r.* FROM data_sinks r";
-  const page = pageReader<Row, DataSinkResponse>(db, "listDataSinks", select, { uuid: "uuid", collector: "collector" }, toResponse);
+  const page = pageReader<Row, DataSinkResponse>(db, {
+    operation: "listDataSinks",
+    select,
+    reach: "r.collector",
+    filters: { uuid: "r.uuid", collector: "r.collector" },
+    toRecord: toResponse,
+  });
   const byUuid = db.prepare<[string], Row>(`${select} WHERE r.uuid = ?`);
   const insert = db.prepare("INSERT INTO data_sinks (uuid, collector, name, details) VALUES (@uuid, @collector, @name, @details)");
-  const update = db.prepare("UPDATE data_sinks SET name = @name, details = @details WHERE uuid = @uuid");
+  const update = db.prepare("UPDATE data_sinks SET name = @name, details = @details, version = version + 1 WHERE uuid = @uuid");
   const remove = db.prepare<[string]>("DELETE FROM data_sinks WHERE uuid = ?");
   const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sinks WHERE collector = ? ORDER BY id");
   const named = db.prepare<[string, string], { uuid: string }>("SELECT uuid FROM data_sinks WHERE collector = ? AND name = ?");
 
-  const find = (uuid: string, reach: readonly string[] | undefined): Row => {
+  const find = (uuid: string, reach: Reach): Row => {
     const row = byUuid.get(uuid);
     if (!row || (reach && !reach.includes(row.collector))) throw notFound("data sink");
     return row;
@@ -53,11 +59,14 @@ export function openDataSinks(
     if (taken && taken.uuid !== uuid)
       throw new HttpProblem(409, `the name is taken by data sink ${taken.uuid} of this collector: choose another one`);
   };
-  const complete = (uuid: string, details: CreatedSinkDetails): SinkDetails => ({
-    ...details,
-    client_id: details.client_id ?? defaultClientId(uuid),
-    publish_interval: details.publish_interval ?? defaultPublishInterval(intervalUnit),
-  });
+  /** With what the server fills in (DESIGN, 6). */
+  const complete = (uuid: string, details: SinkDetails): SinkDetails => {
+    if (details.type === "opcua") return details;
+    const publish_interval = details.publish_interval ?? defaultPublishInterval(intervalUnit);
+    return details.type === "mqtt"
+      ? { ...details, publish_interval, client_id: details.client_id ?? defaultClientId(uuid) }
+      : { ...details, publish_interval };
+  };
 
   return {
     list: page,
@@ -65,24 +74,27 @@ export function openDataSinks(
     create: db.transaction((request: DataSinkCreate) => {
       const uuid = randomUUID();
       requireFreeName(uuid, request.collector, request.name);
+      const { details, secrets: written } = toReadSinkDetails(request.details);
       insert.run({
         uuid,
         collector: request.collector,
         name: request.name,
-        details: JSON.stringify(complete(uuid, request.details)),
+        details: JSON.stringify(complete(uuid, details)),
       });
+      secrets.replace(uuid, written);
       collectors.touch(request.collector);
       return toResponse(find(uuid, undefined));
     }).immediate,
-    patch: db.transaction((uuid: string, reach: readonly string[] | undefined, patch: DataSinkPatch) => {
+    patch: db.transaction((uuid: string, reach: Reach, patch: DataSinkPatch) => {
       const row = find(uuid, reach);
       requireFreeName(uuid, row.collector, patch.name);
       const stored = parseDetails(row.details);
-      const details = patch.details ? mergeSinkDetails(stored.type, stored, patch.details) : stored;
-      update.run({ uuid, name: patch.name ?? row.name, details: JSON.stringify(details) });
+      const merged = patch.details && mergeSinkDetails(stored.type, stored, patch.details);
+      update.run({ uuid, name: patch.name ?? row.name, details: JSON.stringify(merged?.details ?? stored) });
+      if (merged?.secrets) secrets.replace(uuid, merged.secrets);
       collectors.touch(row.collector);
     }).immediate,
-    delete: db.transaction((uuid: string, reach: readonly string[] | undefined) => {
+    delete: db.transaction((uuid: string, reach: Reach) => {
       const row = find(uuid, reach);
       remove.run(uuid);
       secrets.replace(uuid, {});

@@ -6,7 +6,7 @@ import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeDetails } from "./details.ts";
 import { notFound } from "./errors.ts";
-import { type PageRequest, pageReader } from "./pages.ts";
+import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
 /** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
@@ -15,12 +15,12 @@ const READOUT_INTERVAL = { seconds: 10, milliseconds: 10_000 } as const;
 export interface DataSources {
   list(request: PageRequest): Page<DataSourceResponse>;
   /** Throws HttpProblem 404, as every other access by uuid. `reach`: see PageRequest. */
-  get(uuid: string, reach: readonly string[] | undefined): DataSourceResponse;
+  get(uuid: string, reach: Reach): DataSourceResponse;
   create(request: DataSourceCreate): DataSourceResponse;
-  patch(uuid: string, reach: readonly string[] | undefined, patch: DataSourcePatch): void;
-  delete(uuid: string, reach: readonly string[] | undefined): void;
+  patch(uuid: string, reach: Reach, patch: DataSourcePatch): void;
+  delete(uuid: string, reach: Reach): void;
   /** Takes statuses over; unknown data sources are named, the others are not held up by them. */
-  report(reports: ReadoutStatusReport, reach: readonly string[] | undefined): { updated: number; unknown: string[] };
+  report(reports: ReadoutStatusReport, reach: Reach): { updated: number; unknown: string[] };
   /** Uuids of a collector's data sources. */
   uuidsOf(collector: string): string[];
 }
@@ -55,21 +55,22 @@ export function openDataSources(
   secrets: SecretStore,
   intervalUnit: "seconds" | "milliseconds",
 ): DataSources {
-  const page = pageReader<Row, DataSourceResponse>(
-    db,
-    "listDataSources",
-    SELECT,
-    { uuid: "uuid", machine: "machine", collector: "collector" },
-    toResponse,
-  );
+  const page = pageReader<Row, DataSourceResponse>(db, {
+    operation: "listDataSources",
+    select: SELECT,
+    reach: "r.collector",
+    filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
+    toRecord: toResponse,
+  });
   const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
-  const ensureMachine = db.prepare<[string]>("INSERT INTO machines (uuid) VALUES (?) ON CONFLICT DO NOTHING");
+  const ensureMachine = db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const insert = db.prepare(`
     INSERT INTO data_sources (uuid, collector, machine, type, name, manufacturer, device_model, note, readout_interval, details)
     VALUES (@uuid, @collector, @machine, @type, @name, @manufacturer, @device_model, @note, @readout_interval, @details)`);
   const update = db.prepare(`
     UPDATE data_sources SET machine = @machine, type = @type, name = @name, manufacturer = @manufacturer, device_model = @device_model,
-      note = @note, readout_interval = @readout_interval, readout_limit = @readout_limit, details = @details
+      note = @note, readout_interval = @readout_interval, readout_limit = @readout_limit, details = @details,
+      version = version + 1
     WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM data_sources WHERE uuid = ?");
   // A report without a time says that none was read since its sender started; it takes no earlier time away.
@@ -79,7 +80,7 @@ export function openDataSources(
     WHERE uuid = @uuid`);
   const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sources WHERE collector = ? ORDER BY id");
 
-  const find = (uuid: string, reach: readonly string[] | undefined): Row => {
+  const find = (uuid: string, reach: Reach): Row => {
     const row = byUuid.get(uuid);
     if (!row || (reach && !reach.includes(row.collector))) throw notFound("data source");
     return row;
@@ -91,7 +92,7 @@ export function openDataSources(
     create: db.transaction((request: DataSourceCreate) => {
       const uuid = randomUUID();
       const { details, secrets: written } = toReadDetails(request.details);
-      ensureMachine.run(request.machine);
+      ensureMachine.run(request.machine, collectors.siteOf(request.collector));
       insert.run({
         uuid,
         collector: request.collector,
@@ -108,22 +109,22 @@ export function openDataSources(
       collectors.touch(request.collector);
       return toResponse(find(uuid, undefined));
     }).immediate,
-    patch: db.transaction((uuid: string, reach: readonly string[] | undefined, patch: DataSourcePatch) => {
+    patch: db.transaction((uuid: string, reach: Reach, patch: DataSourcePatch) => {
       const row = find(uuid, reach);
       const { details, ...fields } = patch;
       const merged = details && mergeDetails(row.type, parseDetails(row.details), details);
-      if (patch.machine !== undefined) ensureMachine.run(patch.machine);
+      if (patch.machine !== undefined) ensureMachine.run(patch.machine, collectors.siteOf(row.collector));
       update.run({ ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details });
       if (merged?.secrets) secrets.replace(uuid, merged.secrets);
       collectors.touch(row.collector);
     }).immediate,
-    delete: db.transaction((uuid: string, reach: readonly string[] | undefined) => {
+    delete: db.transaction((uuid: string, reach: Reach) => {
       const row = find(uuid, reach);
       remove.run(uuid);
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
     }).immediate,
-    report: db.transaction((reports: ReadoutStatusReport, reach: readonly string[] | undefined) => {
+    report: db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
       const unknown: string[] = [];
       for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
         const row = byUuid.get(uuid);

@@ -7,7 +7,7 @@ import { messageOf } from "../../model/failure.ts";
  * The schema, one step per version; `user_version` says how many were taken. A step that was released never changes.
  * Row ids rise and are never used again: creation order is the order of pages.
  */
-const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 
@@ -80,15 +80,85 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (owner, field)
   ) STRICT;
   `,
+  `
+  CREATE TABLE sites (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uuid TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1
+  ) STRICT;
+
+  CREATE TABLE collectors_with_site (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uuid TEXT NOT NULL UNIQUE,
+    name TEXT,
+    site TEXT REFERENCES sites (uuid),
+    revision INTEGER NOT NULL DEFAULT 1,
+    version INTEGER NOT NULL DEFAULT 1
+  ) STRICT;
+  INSERT INTO collectors_with_site (uuid, revision) SELECT uuid, revision FROM collectors ORDER BY rowid;
+  DROP TABLE collectors;
+  ALTER TABLE collectors_with_site RENAME TO collectors;
+  CREATE INDEX collectors_site ON collectors (site, id);
+
+  CREATE TABLE machines_with_site (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uuid TEXT NOT NULL UNIQUE,
+    name TEXT,
+    site TEXT REFERENCES sites (uuid),
+    version INTEGER NOT NULL DEFAULT 1
+  ) STRICT;
+  INSERT INTO machines_with_site (uuid) SELECT uuid FROM machines ORDER BY rowid;
+  DROP TABLE machines;
+  ALTER TABLE machines_with_site RENAME TO machines;
+  CREATE INDEX machines_site ON machines (site, id);
+
+  ALTER TABLE data_sources ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE data_sinks ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+  ALTER TABLE variables ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+
+  ALTER TABLE api_keys ADD COLUMN name TEXT;
+
+  CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    role TEXT NOT NULL,
+    key_id INTEGER,
+    key_name TEXT,
+    address TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    resource TEXT,
+    fields TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 export type Database = SQLite.Database;
 
+/** How a database is brought to its present schema. */
+export interface Schema {
+  /** What it is, for messages: `configuration database`. */
+  readonly what: string;
+  /** One step per version. */
+  readonly migrations: readonly string[];
+  /** What a person does about a damaged one. */
+  readonly wayBack: string;
+}
+
+const CONFIGURATION: Schema = {
+  what: "configuration database",
+  migrations: MIGRATIONS,
+  wayBack: "bring a backup back with `collector api restore`",
+};
+
+/** Opens the configuration's database. See openSqlite. */
+export const openDatabase = (file: string): Database => openSqlite(file, CONFIGURATION);
+
 /**
- * Opens the database, makes it where there is none (0600), and brings its schema up to date.
- * Throws an Error whose message names the file: not a database, damaged, written by a newer version, not writable.
+ * Opens a database, makes it where there is none (0600), checks its pages, and brings its schema up to date.
+ * Throws an Error whose message names the file and the way back: not a database, damaged, written by a newer version, not writable.
  */
-export function openDatabase(file: string): Database {
+export function openSqlite(file: string, schema: Schema): Database {
   let db: Database | undefined;
   try {
     // SQLite makes its -wal and -shm files with the rights of the database.
@@ -97,30 +167,50 @@ export function openDatabase(file: string): Database {
     db = new SQLite(file, { timeout: 2000 });
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
-    db.pragma("foreign_keys = ON");
     // A deleted secret does not stay in free pages.
     db.pragma("secure_delete = ON");
-    migrate(db);
+    const found = db.pragma("quick_check(1)", { simple: true });
+    if (found !== "ok") throw new Error(`it is damaged (${String(found)})`);
+    // A step may make a table anew that others refer to; what refers to what is checked after it, and kept from then on.
+    db.pragma("foreign_keys = OFF");
+    migrate(db, schema.migrations);
+    db.pragma("foreign_keys = ON");
     return db;
   } catch (error) {
     db?.close();
-    throw new Error(`the configuration database ${file} cannot be opened: ${messageOf(error)}`, { cause: error });
+    const hint = isDamage(error) ? `: ${schema.wayBack}` : "";
+    throw new Error(`the ${schema.what} ${file} cannot be opened: ${messageOf(error)}${hint}`, { cause: error });
   }
 }
 
-function migrate(db: Database): void {
+/** Whether what SQLite or the check of its pages says means that the file itself is bad. */
+function isDamage(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT") || /^it is damaged/.test(messageOf(error));
+}
+
+function migrate(db: Database, migrations: readonly string[]): void {
   db.transaction(() => {
     const version = Number(db.pragma("user_version", { simple: true }));
-    if (version > MIGRATIONS.length)
+    if (version > migrations.length)
       throw new Error(
-        `it was written by a newer collector (schema ${version}, this one knows ${MIGRATIONS.length}): install that version again`,
+        `it was written by a newer collector (schema ${version}, this one knows ${migrations.length}): install that version again`,
       );
-    for (const step of MIGRATIONS.slice(version)) db.exec(step);
-    db.pragma(`user_version = ${MIGRATIONS.length}`);
+    for (const step of migrations.slice(version)) db.exec(step);
+    const broken = db.pragma("foreign_key_check") as readonly unknown[];
+    if (broken.length > 0) throw new Error("it is damaged (records refer to others that are not there)");
+    db.pragma(`user_version = ${migrations.length}`);
     const put = db.prepare("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING");
     put.run("cursor_key", randomBytes(32));
-    put.run("epoch", randomBytes(9));
+    put.run("epoch", newEpoch());
   }).immediate();
+}
+
+const newEpoch = (): Uint8Array => randomBytes(9);
+
+/** Begins another life of the database: revisions and ETags of before are never taken for present ones. */
+export function renewEpoch(db: Database): void {
+  db.prepare("UPDATE meta SET value = ? WHERE name = 'epoch'").run(newEpoch());
 }
 
 /** The key that cursors of this database are signed with. */
@@ -135,6 +225,6 @@ export function databaseEpoch(db: Database): string {
 
 function metaValue(db: Database, name: string): Uint8Array {
   const row = db.prepare<[string], { value: Uint8Array }>("SELECT value FROM meta WHERE name = ?").get(name);
-  if (!row) throw new Error(`the configuration database has no ${name}: it is damaged, restore it from its backup`);
+  if (!row) throw new Error(`the configuration database has no ${name}: it is damaged, bring a backup back with collector api restore`);
   return row.value;
 }

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { type Details, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
-import { type SinkDetails, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
+import { type SinkDetails, type SinkType, sinkDetailsCreateSchema, toReadSinkDetails } from "../../model/sink-details.ts";
 import { HttpProblem, validationEntries } from "./errors.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -48,10 +48,27 @@ export function mergeDetails(type: string, stored: Details | null, patch: Fields
   return { details: merged as Details, secrets: secretField !== undefined && kept.includes(secretField) ? undefined : secrets };
 }
 
-/** As mergeDetails, for a data sink. */
-export function mergeSinkDetails(type: string, stored: SinkDetails, patch: Fields): SinkDetails {
+/** As STAND_INS, for data sinks: the stored users have no passwords. */
+const SINK_STAND_INS: { readonly [T in SinkType]?: Fields } = { opcua: { users: [] } };
+
+export interface MergedSinkDetails {
+  readonly details: SinkDetails;
+  /** As in MergedDetails. */
+  readonly secrets: Readonly<Record<string, string>> | undefined;
+}
+
+/** As mergeDetails, for a data sink. A list of users replaces the stored one whole (API-V2, 4.2, PATCH rule 4). */
+export function mergeSinkDetails(type: string, stored: SinkDetails, patch: Fields): MergedSinkDetails {
   keepType(type, patch);
-  return validated(sinkDetailsCreateSchema, { ...stored, ...patch });
+  const standIns = SINK_STAND_INS[stored.type] ?? {};
+  const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
+  const candidate = { ...stored, ...patch, ...Object.fromEntries(kept.map((field) => [field, standIns[field]])) };
+  const { details, secrets } = toReadSinkDetails(validated(sinkDetailsCreateSchema, candidate));
+  const original: Fields = { ...stored };
+  const merged = { ...details, ...Object.fromEntries(kept.map((field) => [field, original[field]])) };
+  const keepsSecrets = Object.keys(standIns).length === 0 || kept.length > 0;
+  // Every field is of the read form: as toReadSinkDetails made it, or as it was stored.
+  return { details: merged as SinkDetails, secrets: keepsSecrets ? undefined : secrets };
 }
 
 function keepType(type: string, patch: Fields): void {

@@ -10,7 +10,7 @@ export interface ValidationEntry {
 }
 
 /** Where a request's part stands in `loc`. */
-export type Part = "body" | "query" | "path";
+export type Part = "body" | "query" | "path" | "header";
 
 /** An answer other than success; thrown by handlers, sent by the server as `{detail}`. The detail never holds a secret. */
 export class HttpProblem extends Error {

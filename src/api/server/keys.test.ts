@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openCollectors } from "./collectors.ts";
 import { openDatabase } from "./database.ts";
-import { authenticate, createKey, ensureKeyFiles } from "./keys.ts";
+import { createAuthenticate, createKey, ensureKeyFiles, listKeys, revokeKey } from "./keys.ts";
 import { COLLECTOR, MACHINE as OTHER, temporaryFolder } from "./testing.ts";
 
 function open(folder: string, name = "c.db") {
@@ -13,6 +13,12 @@ function open(folder: string, name = "c.db") {
   openCollectors(db).ensure(OTHER);
   return db;
 }
+const authenticate = (db: ReturnType<typeof open>, header: string | undefined) => {
+  const caller = createAuthenticate(db)(header);
+  if (!caller) return undefined;
+  const { key: _, ...grant } = caller;
+  return grant;
+};
 const read = (file: string) => readFileSync(file, "utf8").trim();
 
 test("the first start writes both keys, readable by the owner alone; the next one leaves them", () => {
@@ -72,5 +78,19 @@ test("the database holds no key, only hashes; a key not given out opens nothing"
   for (const wrong of [undefined, "", "Bearer", "Bearer ", key.slice(1), randomBytes(32).toString("base64url"), `Token ${key}`])
     expect(authenticate(db, wrong)).toBeUndefined();
   expect(JSON.stringify(db.prepare("SELECT * FROM api_keys").all())).not.toContain(key);
+  db.close();
+});
+
+test("keys are listed without anything that opens, and a revoked one opens nothing any more", () => {
+  const db = open(temporaryFolder());
+  const key = createKey(db, { role: "admin" }, "laptop");
+  const other = createKey(db, { role: "collector", collector: OTHER });
+  expect(listKeys(db)).toEqual([
+    { id: 1, role: "admin", collector: null, name: "laptop", created_at: expect.stringMatching(/^\d{4}-.*Z$/) },
+    { id: 2, role: "collector", collector: OTHER, name: null, created_at: expect.any(String) },
+  ]);
+  expect(createAuthenticate(db)(key)).toEqual({ role: "admin", key: { id: 1, name: "laptop" } });
+  expect([revokeKey(db, 1), revokeKey(db, 1)]).toEqual([true, false]);
+  expect([authenticate(db, key), authenticate(db, other)]).toEqual([undefined, { role: "collector", collector: OTHER }]);
   db.close();
 });

@@ -7,30 +7,70 @@ import { createSecretFile } from "./secret-file.ts";
 
 export type Role = "admin" | "collector";
 
-/** Who sends a request. A collector's key is bound to one collector. */
-export type Caller = { readonly role: "admin" } | { readonly role: "collector"; readonly collector: string };
+/** What a key is good for. A collector's key is bound to one collector. */
+export type Grant = { readonly role: "admin" } | { readonly role: "collector"; readonly collector: string };
+
+/** Who sends a request: a grant, and the key that carries it. */
+export type Caller = Grant & { readonly key: { readonly id: number; readonly name: string | null } };
+
+export interface KeyInfo {
+  readonly id: number;
+  readonly role: Role;
+  /** Bound to it; null for an admin's key. */
+  readonly collector: string | null;
+  readonly name: string | null;
+  /** ISO 8601 UTC. */
+  readonly created_at: string;
+}
 
 /** 256 bits: no salt and no slow hash is needed where the secret is random. */
 const KEY_BYTES = 32;
 
-/** Makes a key and returns it; the database keeps only its SHA-256. `file` names where the key is kept, if anywhere. */
-export function createKey(db: Database, caller: Caller, file: string | null = null): string {
+/** Makes a key and returns it; the database keeps only its SHA-256. `name` tells people whose it is. */
+export function createKey(db: Database, grant: Grant, name: string | null = null): string {
   const key = randomBytes(KEY_BYTES).toString("base64url");
-  insertKey(db, key, caller, file);
+  insertKey(db, key, grant, null, name);
   return key;
 }
 
+/** Every key, without its hash, in creation order. */
+export function listKeys(db: Database): KeyInfo[] {
+  return db.prepare<[], KeyInfo>("SELECT id, role, collector, name, created_at FROM api_keys ORDER BY id").all();
+}
+
+/** Whether there was such a key. From then on it opens nothing. */
+export function revokeKey(db: Database, id: number): boolean {
+  return db.prepare<[number]>("DELETE FROM api_keys WHERE id = ?").run(id).changes > 0;
+}
+
+interface KeyRow {
+  readonly id: number;
+  readonly hash: Buffer;
+  readonly role: Role;
+  readonly collector: string | null;
+  readonly name: string | null;
+}
+
+/** Whose key an Authorization header carries. */
+export type Authenticate = (header: string | undefined) => Caller | undefined;
+
+/** Looks the keys up for each request: one that was made or revoked elsewhere counts at once. */
+export function createAuthenticate(db: Database): Authenticate {
+  const select = db.prepare<[], KeyRow>("SELECT id, hash, role, collector, name FROM api_keys");
+  return (header) => callerOf(select.all(), header);
+}
+
 /** Whose key the Authorization header carries: the key alone (API-V2, 5.1) or after `Bearer `. Undefined: nobody's. */
-export function authenticate(db: Database, header: string | undefined): Caller | undefined {
+function callerOf(rows: readonly KeyRow[], header: string | undefined): Caller | undefined {
   const text = header?.trim() ?? "";
   const presented = hash(/^bearer /i.test(text) ? text.slice("bearer ".length).trim() : text);
   let found: Caller | undefined;
   // Every key is compared, each in constant time: the time taken says nothing about a hash.
-  for (const row of db
-    .prepare<[], { hash: Buffer; role: Role; collector: string | null }>("SELECT hash, role, collector FROM api_keys")
-    .all())
-    if (timingSafeEqual(row.hash, presented))
-      found = row.collector === null ? { role: "admin" } : { role: "collector", collector: row.collector };
+  for (const row of rows)
+    if (timingSafeEqual(row.hash, presented)) {
+      const key = { id: row.id, name: row.name };
+      found = row.collector === null ? { role: "admin", key } : { role: "collector", collector: row.collector, key };
+    }
   return found;
 }
 
@@ -41,9 +81,10 @@ export function authenticate(db: Database, header: string | undefined): Caller |
 export function ensureKeyFiles(db: Database, folder: string, collector: string): KeyFiles {
   const files: KeyFiles = { admin: join(folder, "admin.key"), collector: join(folder, "collector.key") };
   db.transaction(() => {
+    const authenticate = createAuthenticate(db);
     const admins = db.prepare<[], { n: number }>("SELECT count(*) AS n FROM api_keys WHERE role = 'admin'").get();
     if (admins?.n === 0) adoptOrWrite(db, files.admin, { role: "admin" });
-    const caller = authenticate(db, readKey(files.collector));
+    const caller = authenticate(readKey(files.collector));
     if (caller?.role !== "collector" || caller.collector !== collector) {
       db.prepare("DELETE FROM api_keys WHERE file = ?").run("collector.key");
       adoptOrWrite(db, files.collector, { role: "collector", collector });
@@ -53,20 +94,22 @@ export function ensureKeyFiles(db: Database, folder: string, collector: string):
 }
 
 /** A key file that outlived its database stays good; otherwise a new key is written to it. The file first: a key in the database alone opens nothing. */
-function adoptOrWrite(db: Database, file: string, caller: Caller): void {
+function adoptOrWrite(db: Database, file: string, grant: Grant): void {
   const kept = readKey(file);
-  const usable = kept !== undefined && Buffer.from(kept, "base64url").length === KEY_BYTES && authenticate(db, kept) === undefined;
+  const usable = kept !== undefined && Buffer.from(kept, "base64url").length === KEY_BYTES && createAuthenticate(db)(kept) === undefined;
   const key = usable ? kept : randomBytes(KEY_BYTES).toString("base64url");
   if (!usable) createSecretFile(file, key);
-  insertKey(db, key, caller, caller.role === "admin" ? "admin.key" : "collector.key");
+  const name = grant.role === "admin" ? "admin.key" : "collector.key";
+  insertKey(db, key, grant, name, `file ${name}`);
 }
 
-function insertKey(db: Database, key: string, caller: Caller, file: string | null): void {
-  db.prepare("INSERT INTO api_keys (hash, role, collector, file, created_at) VALUES (?, ?, ?, ?, ?)").run(
+function insertKey(db: Database, key: string, grant: Grant, file: string | null, name: string | null): void {
+  db.prepare("INSERT INTO api_keys (hash, role, collector, file, name, created_at) VALUES (?, ?, ?, ?, ?, ?)").run(
     hash(key),
-    caller.role,
-    caller.role === "collector" ? caller.collector : null,
+    grant.role,
+    grant.role === "collector" ? grant.collector : null,
     file,
+    name,
     new Date().toISOString(),
   );
 }

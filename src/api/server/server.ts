@@ -1,18 +1,27 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import type { Log } from "../../model/context.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import { isLoopback } from "../loopback.ts";
 import type { ApiWorkerData, KeyFiles } from "../messages.ts";
 import { createApp } from "./app.ts";
+import { openAudit } from "./audit.ts";
+import { auditedHandlers } from "./audited.ts";
+import { refuseToBeginAnew, startDailyBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
 import { openDatabase } from "./database.ts";
+import { openEtags } from "./etags.ts";
 import { createHandlers } from "./handlers.ts";
-import { authenticate, ensureKeyFiles } from "./keys.ts";
+import { openInventory } from "./inventory.ts";
+import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
+import { followCertificate, listenLocally, parseListen, readTls } from "./listening.ts";
 import { openSecretStore } from "./secrets.ts";
+import { openSites } from "./sites.ts";
+import { createThrottle } from "./throttle.ts";
+import { openValues } from "./values.ts";
 import { openVariables } from "./variables.ts";
 
 export interface ApiServerOptions extends ApiWorkerData {
@@ -32,54 +41,76 @@ const MAX_CONNECTIONS = 256;
 
 /** Starts the embedded configuration API. Throws an Error that names the file, the address or the option that is wrong. */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
-  const { log } = options;
-  const { host, port } = parseListen(options.listen);
+  const { log, databaseFile } = options;
+  const { host, port } = parseListen(options.listen, { tls: options.tls !== undefined, insecure: options.insecure === true });
+  const tls = options.tls && readTls(options.tls);
   const collector = uuidSchema.safeParse(options.collector);
   if (!collector.success) throw new Error(`collector: "${options.collector}" is not a UUID`);
-  mkdirSync(dirname(options.databaseFile), { recursive: true, mode: 0o700 });
-  const db = openDatabase(options.databaseFile);
+  mkdirSync(dirname(databaseFile), { recursive: true, mode: 0o700 });
+  refuseToBeginAnew(databaseFile, existsSync(databaseFile) ? statSync(databaseFile).size : 0);
+  const db = openDatabase(databaseFile);
+  const values = openValues({ ...options.values, file: join(dirname(databaseFile), "values.db"), log });
   try {
     const collectors = openCollectors(db);
     collectors.ensure(collector.data);
     const keyFiles = ensureKeyFiles(db, options.keysDir, collector.data);
     const secrets = openSecretStore(db, join(options.keysDir, "secrets.key"), log);
+    const sites = openSites(db);
     const handlers = createHandlers({
       collectors,
+      collectorRecords: openInventory(db, "collectors", sites, collector.data),
+      machines: openInventory(db, "machines", sites),
+      sites,
       dataSources: openDataSources(db, collectors, secrets, options.readoutIntervalUnit),
       dataSinks: openDataSinks(db, collectors, secrets, options.publishIntervalUnit),
       variables: openVariables(db, collectors),
       secrets,
+      values,
+      etags: openEtags(db),
       log,
     });
-    const app = await createApp({ handlers, authenticate: (header) => authenticate(db, header), version: options.version, log });
+    const app = await createApp({
+      handlers: auditedHandlers(handlers, db, openAudit(db)),
+      authenticate: createAuthenticate(db),
+      throttle: createThrottle(),
+      tls,
+      version: options.version,
+      log,
+    });
     app.server.maxConnections = MAX_CONNECTIONS;
     await app.listen({ host, port });
+    let local: Server | undefined;
+    try {
+      local = options.socketFile === undefined ? undefined : await listenLocally(app, options.socketFile);
+    } catch (error) {
+      await app.close();
+      throw error;
+    }
+    const unfollow = options.tls && tls ? followCertificate(app.server, options.tls, tls, log) : () => {};
+    const backups = startDailyBackups(db, databaseFile, log);
     const bound = app.server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
     return {
-      url: `http://${host.includes(":") ? `[${host}]` : host}:${bound.port}`,
+      url: `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${bound.port}`,
       keyFiles,
       close: () => {
+        unfollow();
+        local?.close();
+        local?.closeAllConnections();
         closing ??= app
           .close()
           .catch((error: unknown) => log.warn({ err: error }, "closing the configuration API failed"))
-          .then(() => void db.close());
+          .then(() => backups.stop())
+          .then(() => {
+            values.close();
+            db.close();
+          });
         return closing;
       },
     };
   } catch (error) {
+    values.close();
     db.close();
     throw error;
   }
-}
-
-/** Keys and secrets travel in the clear here, so nothing but this machine may listen in. */
-function parseListen(listen: string): { readonly host: string; readonly port: number } {
-  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  if (host === undefined || port > 65_535)
-    throw new Error(`embedded_api.listen: "${listen}" is not address:port, for example 127.0.0.1:8420`);
-  if (!isLoopback(host)) throw new Error(`embedded_api.listen: "${listen}" is not a loopback address, for example 127.0.0.1:8420`);
-  return { host, port };
 }

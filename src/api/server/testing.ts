@@ -56,6 +56,7 @@ export async function startTestServer(folder: string = temporaryFolder(), collec
     databaseFile: join(folder, "api", "configuration.db"),
     keysDir: join(folder, "keys"),
     listen: "127.0.0.1:0",
+    values: { maxBytes: 2 ** 30, maxAgeMs: 10 * 365 * 86_400_000 },
     collector,
     readoutIntervalUnit: "seconds",
     publishIntervalUnit: "seconds",

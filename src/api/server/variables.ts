@@ -6,17 +6,19 @@ import type { VariablePatch } from "../routes/extensions.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { HttpProblem, notFound } from "./errors.ts";
-import { type PageRequest, pageReader } from "./pages.ts";
+import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 
 type VariableCreate = z.output<typeof variableCreateSchema>;
 
 /** `reach`: see PageRequest. Access by uuid throws HttpProblem 404; a name that is taken in its data source 409. */
 export interface Variables {
   list(request: PageRequest): Page<Variable>;
+  /** Throws HttpProblem 404. */
+  get(uuid: string, reach: Reach): Variable;
   /** The data source must be there. */
   create(request: VariableCreate, collector: string): Variable;
-  patch(uuid: string, reach: readonly string[] | undefined, patch: VariablePatch): void;
-  delete(uuid: string, reach: readonly string[] | undefined): void;
+  patch(uuid: string, reach: Reach, patch: VariablePatch): void;
+  delete(uuid: string, reach: Reach): void;
 }
 
 interface Row extends Omit<Variable, "scaling"> {
@@ -26,21 +28,28 @@ interface Row extends Omit<Variable, "scaling"> {
 }
 
 export function openVariables(db: Database, collectors: Collectors): Variables {
-  const select = "SELECT r.* FROM variables r";
-  const page = pageReader<Row, Variable>(db, "listVariables", select, { data_source: "data_source", collector: "collector" }, toResponse);
+  const select = `
+    SELECT r.id, r.uuid, r.data_source, r.collector, r.name, r.address, r.type, r.unit, r.scaling, r.comment, r.status FROM variables r`;
+  const page = pageReader<Row, Variable>(db, {
+    operation: "listVariables",
+    select,
+    reach: "r.collector",
+    filters: { data_source: "r.data_source", collector: "r.collector" },
+    toRecord: toResponse,
+  });
   const byUuid = db.prepare<[string], Row>(`${select} WHERE r.uuid = ?`);
   const insert = db.prepare(`
     INSERT INTO variables (uuid, data_source, collector, name, address, type, unit, scaling, comment, status)
     VALUES (@uuid, @data_source, @collector, @name, @address, @type, @unit, @scaling, @comment, @status)`);
   const update = db.prepare(`
     UPDATE variables SET name = @name, address = @address, type = @type, unit = @unit, scaling = @scaling, comment = @comment,
-      status = @status WHERE uuid = @uuid`);
+      status = @status, version = version + 1 WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM variables WHERE uuid = ?");
   const named = db.prepare<[string, string], { uuid: string }>("SELECT uuid FROM variables WHERE data_source = ? AND name = ?");
   // What the collector counted before the change no longer holds; it reports the new count itself.
   const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?");
 
-  const find = (uuid: string, reach: readonly string[] | undefined): Row => {
+  const find = (uuid: string, reach: Reach): Row => {
     const row = byUuid.get(uuid);
     if (!row || (reach && !reach.includes(row.collector))) throw notFound("variable");
     return row;
@@ -57,6 +66,7 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
 
   return {
     list: page,
+    get: (uuid, reach) => toResponse(find(uuid, reach)),
     create: db.transaction((request: VariableCreate, collector: string) => {
       const uuid = randomUUID();
       requireFreeName(uuid, request.data_source, request.name);
@@ -64,13 +74,13 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
       changed({ data_source: request.data_source, collector });
       return toResponse(find(uuid, undefined));
     }).immediate,
-    patch: db.transaction((uuid: string, reach: readonly string[] | undefined, patch: VariablePatch) => {
+    patch: db.transaction((uuid: string, reach: Reach, patch: VariablePatch) => {
       const row = find(uuid, reach);
       requireFreeName(uuid, row.data_source, patch.name);
       update.run({ ...row, ...patch, scaling: patch.scaling === undefined ? row.scaling : toText(patch.scaling) });
       changed(row);
     }).immediate,
-    delete: db.transaction((uuid: string, reach: readonly string[] | undefined) => {
+    delete: db.transaction((uuid: string, reach: Reach) => {
       const row = find(uuid, reach);
       remove.run(uuid);
       changed(row);

@@ -11,6 +11,7 @@ function start(data: Partial<ApiWorkerData>) {
     databaseFile: join(folder, "api.db"),
     keysDir: join(folder, "keys"),
     listen: "127.0.0.1:0",
+    values: { maxBytes: 2 ** 30, maxAgeMs: 2 ** 40 },
     collector: COLLECTOR,
     readoutIntervalUnit: "seconds",
     publishIntervalUnit: "seconds",

@@ -1,0 +1,33 @@
+import type { Operation } from "../routes/index.ts";
+import { ROUTES } from "../routes/index.ts";
+import type { Route } from "../routes/route.ts";
+import { type Audit, fieldNames } from "./audit.ts";
+import type { Database } from "./database.ts";
+import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
+
+/** Operations that change no configuration although their method might: what the collector sends all day, and reading by POST. */
+const NOT_RECORDED: ReadonlySet<Operation> = new Set(["putReadoutStatuses", "postValues", "postTimeseries"]);
+/** Reading that is recorded all the same. */
+const RECORDED_READS: ReadonlySet<Operation> = new Set(["getSecrets"]);
+
+/** The handlers, those that change something each in one transaction with its entry in the audit trail: both are kept, or neither. */
+export function auditedHandlers(handlers: Handlers, db: Database, audit: Audit): Handlers {
+  const wrap = (operation: Operation, handler: (request: Incoming<Route>) => Outgoing) => {
+    const changes = ROUTES[operation].method !== "GET" && !NOT_RECORDED.has(operation);
+    if (!changes && !RECORDED_READS.has(operation)) return handler;
+    return db.transaction((request: Incoming<Route>) => {
+      const answer = handler(request);
+      const { caller, address, params, body } = request;
+      const resource = uuidIn(params) ?? uuidIn(answer.body) ?? null;
+      audit.record({ role: caller.role, key: caller.key, address }, operation, resource, fieldNames(body));
+      return answer;
+    }).immediate;
+  };
+  // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
+  const entries = Object.entries(handlers) as [Operation, (request: Incoming<Route>) => Outgoing][];
+  return Object.fromEntries(entries.map(([operation, handler]) => [operation, wrap(operation, handler)])) as unknown as Handlers;
+}
+
+function uuidIn(value: unknown): string | undefined {
+  return typeof value === "object" && value !== null && "uuid" in value && typeof value.uuid === "string" ? value.uuid : undefined;
+}

@@ -1,0 +1,73 @@
+import { existsSync } from "node:fs";
+import type { MessagePort } from "node:worker_threads";
+import { messageOf } from "../../model/failure.ts";
+import type { ApiTask, ApiTaskAnswer, ApiTaskData } from "../messages.ts";
+import { type Actor, openAudit } from "./audit.ts";
+import { copyDatabase, listBackups, makeBackup, restoreBackup } from "./backups.ts";
+import { openCollectors } from "./collectors.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { createKey, listKeys, revokeKey } from "./keys.ts";
+
+const ACTOR: Actor = { role: "command_line", address: "local" };
+
+/** Carries out a task of the command line and answers once. Never rejects. */
+export async function runApiTask(port: MessagePort, { databaseFile, task }: ApiTaskData): Promise<void> {
+  const answer = await carryOut(databaseFile, task).then(
+    (result): ApiTaskAnswer => ({ type: "done", result }),
+    (error: unknown): ApiTaskAnswer => ({ type: "failed", message: messageOf(error) }),
+  );
+  port.postMessage(answer);
+  port.close();
+}
+
+async function carryOut(databaseFile: string, task: ApiTask): Promise<unknown> {
+  if (task.type === "backups") return listBackups(databaseFile);
+  if (task.type === "restore") {
+    const file = task.file ?? listBackups(databaseFile)[0]?.file;
+    if (file === undefined) throw new Error(`there is no backup beside ${databaseFile}; name a file`);
+    if (!existsSync(file)) throw new Error(`there is no backup ${file}`);
+    return { file, ...restoreBackup(databaseFile, file) };
+  }
+  if (!existsSync(databaseFile))
+    throw new Error(`there is no configuration database ${databaseFile}: the service makes it when it first starts without api.url`);
+  const db = openDatabase(databaseFile);
+  try {
+    return await onDatabase(db, databaseFile, task);
+  } finally {
+    db.close();
+  }
+}
+
+async function onDatabase(db: Database, databaseFile: string, task: Exclude<ApiTask, { type: "backups" | "restore" }>): Promise<unknown> {
+  switch (task.type) {
+    case "key_create":
+      return db.transaction(() => {
+        if (task.role === "collector" && !openCollectors(db).exists(task.collector))
+          throw new Error(`there is no collector ${task.collector} in this configuration database`);
+        const grant = task.role === "admin" ? ({ role: "admin" } as const) : ({ role: "collector", collector: task.collector } as const);
+        const key = createKey(db, grant, task.name);
+        openAudit(db).record(ACTOR, "createKey", null, ["role", "name"]);
+        return { key, info: listKeys(db).at(-1) };
+      })();
+    case "key_list":
+      return listKeys(db);
+    case "key_revoke":
+      return db.transaction(() => {
+        const keys = listKeys(db);
+        const key = keys.find(({ id }) => id === task.id);
+        if (!key) throw new Error(`there is no key ${task.id}: \`collector api key list\` shows them`);
+        if (key.role === "admin" && keys.filter(({ role }) => role === "admin").length === 1)
+          throw new Error(`key ${task.id} is the last admin's: make another one first`);
+        revokeKey(db, task.id);
+        openAudit(db).record(ACTOR, "revokeKey", null, []);
+        return key;
+      })();
+    case "audit":
+      return openAudit(db).newest(task.limit);
+    case "backup": {
+      if (task.file === null) return { file: await makeBackup(db, databaseFile) };
+      await copyDatabase(db, task.file);
+      return { file: task.file };
+    }
+  }
+}
