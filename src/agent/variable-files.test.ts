@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { decodeText, delimiterOf, parseCsv } from "./csv.ts";
 import { uuidV5 } from "./uuid-v5.ts";
 import { MAX_PROBLEMS, parseNumber, parseVariableCsv, parseVariableYaml } from "./variable-file.ts";
-import { loadVariableFiles, matchFiles } from "./variable-files.ts";
+import { loadVariableFiles, matchFiles, variableFilesStamp } from "./variable-files.ts";
 
 const csv = (text: string) => parseVariableCsv(Buffer.from(text));
 const yaml = (text: string) => parseVariableYaml(Buffer.from(text));
@@ -210,6 +210,17 @@ describe("the folder", () => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
+
+  test("the stamp of the folder changes with its files only", () => {
+    const empty = variableFilesStamp(folder);
+    writeFileSync(join(folder, "press-1.csv"), "name;address\na;1\n");
+    const one = variableFilesStamp(folder);
+    expect(one).not.toBe(empty);
+    expect(variableFilesStamp(folder)).toBe(one);
+    writeFileSync(join(folder, "press-1.csv"), "name;address\nb;1\n");
+    expect(variableFilesStamp(folder)).not.toBe(one);
+    expect(variableFilesStamp(join(folder, "absent"))).toBe(empty);
+  });
 
   test("gives each source its variables, with ids that stay", () => {
     const file = write("press-1.csv", "name;address\ntemp;holding:0\n");

@@ -73,6 +73,19 @@ export function loadVariableFiles(folder: string, sources: readonly SourceName[]
   return { bySource, problems, seen };
 }
 
+/** The same text while the folder holds the same files, unchanged: then there is no need to load them again. Never throws. */
+export function variableFilesStamp(folder: string): string {
+  const { files, problems } = list(folder);
+  const stamps = files.map((name) => {
+    try {
+      return `${name} ${stampOf(join(folder, name))}`;
+    } catch (error) {
+      return `${name} ${messageOf(error)}`;
+    }
+  });
+  return [...stamps, ...problems.map((problem) => problem.message)].join("\n");
+}
+
 /** Which files are for which data source, by its uuid or its name; a name that fits several is nobody's. Pure. */
 export function matchFiles(
   files: readonly string[],
@@ -136,11 +149,15 @@ function read(
   const format = FORMATS[extname(file).toLowerCase()];
   if (!format) return { stamp: undefined, parsed: { variables: [], problems: [] } };
   try {
-    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
-    const stamp = [ino, size, mtimeNs, ctimeNs].join(" ");
+    const stamp = stampOf(file);
     if (before?.stamp === stamp) return before;
     return { stamp, parsed: format.parse(readBoundedFile(file, format.maxBytes)) };
   } catch (error) {
     return { stamp: undefined, parsed: { variables: [], problems: [{ message: messageOf(error).replace(`${file} `, "") }] } };
   }
+}
+
+function stampOf(file: string): string {
+  const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+  return [ino, size, mtimeNs, ctimeNs].join(" ");
 }
