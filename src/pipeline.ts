@@ -3,17 +3,20 @@ import { canonicalJson, reconcile } from "./agent/reconcile.ts";
 import type { SinkLedger } from "./buffer/buffer.ts";
 import { createStoreClient, type StoreClient } from "./buffer/client.ts";
 import type { FromStore } from "./buffer/messages.ts";
+import type { Policy } from "./model/policy.ts";
 import type { SinkReport, SourceReport } from "./model/report.ts";
 import type { Logger } from "./os/log.ts";
 import { superviseWorker } from "./os/worker.ts";
 import { SINKS } from "./sinks/index.ts";
-import type { FromDelivery, SinkSpec, ToDelivery } from "./sinks/messages.ts";
+import type { DeliveryWorkerData, FromDelivery, SinkSpec, ToDelivery } from "./sinks/messages.ts";
 
 export interface PipelineOptions {
   readonly run: string;
   readonly bufferFile: string;
   readonly maxBytes: number;
   readonly maxAgeMs: number;
+  /** Where sinks may connect to. */
+  readonly policy: Policy;
   readonly log: Logger;
   readonly workerUrl: (name: string) => URL;
   readonly onAlarm: (message: string) => void;
@@ -83,7 +86,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   const delivery = superviseWorker<FromDelivery>({
     entry: options.workerUrl("delivery"),
     name: "delivery",
-    workerData: {},
+    workerData: { policy: options.policy } satisfies DeliveryWorkerData,
     log,
     stopMessage: { type: "shutdown" } satisfies ToDelivery,
     onOnline(worker) {

@@ -8,6 +8,7 @@ import type { Variable } from "../model/variable.ts";
 import { startClock } from "../os/clock.ts";
 import { createAgent } from "./agent.ts";
 import type { SourceInput } from "./prepare.ts";
+import { createResolver } from "./resolve.ts";
 
 const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 const stop = new AbortController();
@@ -18,7 +19,7 @@ interface Line {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-function rig() {
+function rig(more: Partial<Parameters<typeof createAgent>[0]> = {}) {
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const lines: Line[] = [];
   const agent = createAgent({
@@ -30,6 +31,7 @@ function rig() {
     },
     emit: (layout, readout) => void readouts.push({ layout, readout }),
     changed() {},
+    ...more,
   });
   const of = (name: string) => readouts.filter((r) => r.layout.source.name === name);
   return { agent, lines, of, report: (n: number) => agent.reports().find((r) => r.uuid === uuid(n)) };
@@ -81,8 +83,8 @@ async function plant(options: Partial<ModbusPlantOptions> = {}): Promise<ModbusP
   open.push(started.close);
   return started;
 }
-function running() {
-  const made = rig();
+function running(more: Parameters<typeof rig>[0] = {}) {
+  const made = rig(more);
   open.unshift(() => made.agent.stop());
   return made;
 }
@@ -301,6 +303,30 @@ describe("the agent", () => {
     await new Promise((done) => setTimeout(done, 1500));
     const ticks = Math.ceil((performance.now() - began) / 50) + 1;
     expect((report(1)?.counters.readouts ?? 0) - before).toBeLessThanOrEqual(ticks);
+  });
+
+  it("connects only where the policy permits, also when a name comes to mean another address", async () => {
+    const device = await plant();
+    let address = "127.0.0.1";
+    const asked: string[] = [];
+    const { agent, of, report } = running({
+      resolver: createResolver({ lookUp: async () => [{ address, family: 4 }], now: clock.monotonicMs }),
+      permit(to, port) {
+        asked.push(`${to}:${port}`);
+        return to === "127.0.0.1" ? undefined : `${to} is closed`;
+      },
+    });
+    await agent.apply([
+      source(1, device.port, {}, { host: "press.lab", ephemeral_connections: true }),
+      source(2, device.port, {}, { host: "127.0.0.2" }),
+    ]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(1);
+    await expect
+      .poll(() => report(2)?.error)
+      .toMatchObject({ reason: { type: "UNKNOWN" }, condition: "forbidden_by_policy", detail: "127.0.0.2 is closed" });
+    address = "127.0.0.9";
+    await expect.poll(() => report(1)?.error?.detail, { timeout: 14_000, interval: 250 }).toBe("press.lab: 127.0.0.9 is closed");
+    expect(new Set(asked)).toEqual(new Set([`127.0.0.1:${device.port}`, `127.0.0.2:${device.port}`, `127.0.0.9:${device.port}`]));
   });
 
   it("leaves no connection behind when it stops", async () => {

@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
-import type { DriverContext, DriverEntry, Tap } from "../../drivers/driver.ts";
+import type { DriverEntry, Tap } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
 import { createLanes } from "./lanes.ts";
 import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./prepare.ts";
 import { canonicalJson, reconcile } from "./reconcile.ts";
+import type { Resolver } from "./resolve.ts";
 import { type RunningSource, startSource } from "./source.ts";
 import { createReasonBudget } from "./speak.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
@@ -19,7 +21,10 @@ export interface AgentDeps {
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;
   readonly tapFor?: (source: string) => Tap;
-  readonly resolve?: NonNullable<DriverContext["resolve"]>;
+  /** Absent: the system's look-up. */
+  readonly resolver?: Resolver;
+  /** Which addresses may be connected to; absent: all. */
+  readonly permit?: Permit;
   emit(layout: Layout, readout: Readout): void;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
@@ -70,7 +75,8 @@ export function createAgent(deps: AgentDeps): Agent {
       emit: deps.emit,
       changed: deps.changed,
       ...(deps.tapFor && { tap: deps.tapFor(record.uuid) }),
-      ...(deps.resolve && { resolve: deps.resolve }),
+      ...(deps.resolver && { resolver: deps.resolver }),
+      ...(deps.permit && { permit: deps.permit }),
     });
   };
 

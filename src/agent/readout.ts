@@ -1,13 +1,17 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
 import type { AnySession, DriverContext, Limits, Tap } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { toReasonError } from "../model/failure.ts";
+import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import type { Lanes } from "./lanes.ts";
 import { demote, type GroupMemory } from "./memory.ts";
 import type { SourceSpec } from "./prepare.ts";
 import { type ReadOutcome, readAll } from "./read.ts";
+import type { Address, Resolver } from "./resolve.ts";
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
@@ -29,7 +33,8 @@ export interface ReadoutDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly tap?: Tap;
-  readonly resolve?: NonNullable<DriverContext["resolve"]>;
+  readonly resolver?: Resolver;
+  readonly permit?: Permit;
   /** Counts a connect. */
   connecting(): void;
 }
@@ -60,12 +65,19 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   let closing: Promise<void> = Promise.resolve();
   let renewing = false;
 
+  const resolve: NonNullable<DriverContext["resolve"]> = async (host, signal) => {
+    const family = isIP(host);
+    const address = family === 0 ? await (deps.resolver?.resolve(host, signal) ?? systemAddress(host)) : literal(host, family);
+    const refusal = deps.permit?.(address.address, endpoint.port);
+    if (refusal === undefined) return address;
+    throw new ReasonError("UNKNOWN", family === 0 ? `${host}: ${refusal}` : refusal, { condition: "forbidden_by_policy" });
+  };
   const context = (signal: AbortSignal): DriverContext => ({
     signal,
     log,
     timeouts: spec.timeouts,
     ...(deps.tap && { tap: deps.tap }),
-    ...(deps.resolve && { resolve: deps.resolve }),
+    resolve,
   });
 
   const ownLimits = (granted: Limits): Limits => {
@@ -100,6 +112,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
           session = await driver.connect(connect, ctx);
         } catch (error) {
           const failure = toReasonError(error);
+          deps.resolver?.suspect(endpoint.host);
           const spanMs = clock.monotonicMs() - started;
           return { outcome: { time, spanMs, readings, failure, definite: false }, session: undefined, refused: failure };
         }
@@ -204,3 +217,10 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
 }
 
 const isLoss = ({ reason: { type } }: ReasonError): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";
+
+const literal = (address: string, family: number): Address => ({ address, family: family === 6 ? 6 : 4 });
+
+async function systemAddress(host: string): Promise<Address> {
+  const { address, family } = await lookup(host);
+  return literal(address, family);
+}

@@ -1,8 +1,9 @@
-import type { DriverContext, Tap } from "../../drivers/driver.ts";
+import type { Tap } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import type { Permit } from "../model/policy.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { Reading, Readout } from "../model/value.ts";
@@ -10,6 +11,7 @@ import type { Lanes } from "./lanes.ts";
 import { createGroupMemory, forget } from "./memory.ts";
 import { type SourceSpec, scale } from "./prepare.ts";
 import { createReadouts, type Outcome } from "./readout.ts";
+import type { Resolver } from "./resolve.ts";
 import { createSpeaker, type LineBudget } from "./speak.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
@@ -24,7 +26,8 @@ export interface SourceDeps {
   /** Already carries the source's name, type and endpoint. */
   readonly log: Log;
   readonly tap?: Tap;
-  readonly resolve?: NonNullable<DriverContext["resolve"]>;
+  readonly resolver?: Resolver;
+  readonly permit?: Permit;
   /** Shared by all sources: see createSpeaker. */
   readonly reasonLines: LineBudget;
   /** Takes a readout with at least one answer. */
@@ -61,7 +64,8 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   const counters: MutableCounters = { readouts: 0, failedReadouts: 0, overruns: 0, valuesRead: 0, valuesFaulted: 0, connects: 0 };
   let state: SourceState = { type: "UNKNOWN", since: clock.epochMs() };
   let lastGoodAt = lastReadoutAt;
-  let lastReadings: readonly (Reading | undefined)[] = [];
+  /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
+  let faults: SourceReport["faults"] = [];
   let nextRetryAt: number | undefined;
   const speaker = createSpeaker(log, { source: spec.name, endpoint: where }, state, deps.reasonLines, clock.monotonicMs);
   const readouts = createReadouts(spec, memory, {
@@ -69,7 +73,8 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     clock,
     log,
     ...(deps.tap && { tap: deps.tap }),
-    ...(deps.resolve && { resolve: deps.resolve }),
+    ...(deps.resolver && { resolver: deps.resolver }),
+    ...(deps.permit && { permit: deps.permit }),
     connecting: () => counters.connects++,
   });
 
@@ -81,7 +86,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     else lastGoodAt = time;
     if (answered) {
       const all = complete(spec, readings, failure);
-      lastReadings = all;
+      faults = faultsOf(layout, all);
       for (const reading of all)
         if (reading?.quality === "bad") counters.valuesFaulted++;
         else if (reading) counters.valuesRead++;
@@ -168,7 +173,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       intervalMs,
       warnings: spec.warnings,
       counters: { ...counters },
-      faults: faultsOf(layout, lastReadings),
+      faults,
       layout,
     }),
     stop() {

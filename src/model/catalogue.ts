@@ -181,6 +181,13 @@ const CONDITIONS: { readonly [C in Condition]: (at: Place) => Explanation } = {
     cause: "The addresses belong to another device or program, or the rights to read them are missing.",
     nextStep: "Type `collector status`; it lists the variables and what is wrong with each.",
   }),
+  forbidden_by_policy: ({ device }) => ({
+    sentence: `The policy of this machine does not let the collector connect to ${device}.`,
+    cause:
+      "policy.yaml does not open this address or port; without that file, loopback, link-local, multicast and metadata addresses are closed.",
+    nextStep:
+      "If it is meant, add the address to networks in policy.yaml beside the settings file and restart the collector; then type `collector status`.",
+  }),
   protocol_violation: ({ device, host, port }) => ({
     sentence: `What ${device} sends does not follow the protocol.`,
     cause: "Another service listens on this port, or the type of the data source is wrong.",

@@ -6,6 +6,7 @@ export const CONDITIONS = [
   /** a password or key that is configured but not here */ "secret_missing",
   /** readout_interval or publish_interval ≤ 0 */ "interval_invalid",
   /** the device answers, and every variable is faulted */ "all_variables_faulted",
+  /** policy.yaml does not let the collector connect there */ "forbidden_by_policy",
   /** bytes that do not follow the protocol */ "protocol_violation",
   /** the collector's own host refuses: out of file handles, ports, memory, rights */ "collector_host_trouble",
   /** our own failure */ "internal_error",

@@ -5,6 +5,7 @@ import { type BufferFileReader, openReader } from "../buffer/reader.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import type { Permit } from "../model/policy.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { SINKS, type SinkEntry } from "./index.ts";
 import { joinSettled, type Settled } from "./lane.ts";
@@ -15,6 +16,8 @@ import { type Pump, type PumpLimits, type PumpPort, startPump } from "./pump.ts"
 export interface DeliveryOptions extends Partial<PumpLimits> {
   /** Kinds of sinks by type; default: all there are. */
   readonly sinks?: Readonly<Record<string, SinkEntry>>;
+  /** Which addresses sinks may connect to; default: all. */
+  readonly permit?: Permit;
 }
 
 const LIMITS: PumpLimits = {
@@ -41,7 +44,7 @@ interface Slot {
  * The delivery worker: a pump for each sink, fed with what the store commits. Ends on `shutdown`: the sinks are closed,
  * `stopped` is posted and `port` is closed. Never throws.
  */
-export function runDelivery(port: MessagePort, { sinks: registry = SINKS, ...given }: DeliveryOptions = {}): void {
+export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit, ...given }: DeliveryOptions = {}): void {
   const limits: PumpLimits = { ...LIMITS, ...given };
   const slots = new Map<string, Slot>();
   /** By uuid: what was asked for last has happened when it settles. */
@@ -95,6 +98,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, ...giv
 
   const portOf = (uuid: string): PumpPort => ({
     log,
+    ...(permit && { permit }),
     layout: layoutOf,
     read(from, to, maxBytes) {
       if (!reader) throw new Error("the buffer is not open");

@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import type { Policy } from "../model/policy.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 
 /** A sink as the agent wants it to run. `details` and `settings` are still as they came: the delivery validates them with the sink's kind. */
@@ -13,6 +14,11 @@ export interface SinkSpec {
   /** A secret that is configured and cannot be had, in words: the sink then does not open (condition secret_missing). */
   readonly missingSecret?: string;
   readonly publishIntervalUnit: "seconds" | "milliseconds";
+}
+
+/** What the delivery worker is started with. */
+export interface DeliveryWorkerData {
+  readonly policy: Policy;
 }
 
 /** Acquisition → delivery. */

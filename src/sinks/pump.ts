@@ -5,6 +5,7 @@ import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import type { Permit } from "../model/policy.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
@@ -17,6 +18,7 @@ import type { Sink, SinkBatch } from "./sink.ts";
 /** What a pump needs of the others. */
 export interface PumpPort {
   readonly log: Log;
+  readonly permit?: Permit;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   layout(id: number): Layout | undefined;
   /** Throws if the file cannot be read. */
@@ -224,7 +226,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     const { uuid, name, secrets } = spec;
     const opened = await kind.open(
       { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind },
-      { signal, log },
+      { signal, log, ...(port.permit && { permit: port.permit }) },
     );
     if (!stopping.signal.aborted) return opened;
     await opened.close();

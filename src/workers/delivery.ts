@@ -1,5 +1,7 @@
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
+import { permitOf } from "../os/policy.ts";
 import { runDelivery } from "../sinks/delivery.ts";
+import type { DeliveryWorkerData } from "../sinks/messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
-runDelivery(parentPort);
+runDelivery(parentPort, { permit: permitOf((workerData as DeliveryWorkerData).policy, "sinks") });

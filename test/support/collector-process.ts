@@ -67,6 +67,8 @@ export interface CollectorOptions {
   readonly dir?: string;
   /** Added to the settings file. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** policy.yaml; absent: sources and sinks on loopback. */
+  readonly policy?: Readonly<Record<string, unknown>>;
   /** The program and its first arguments; absent: bin/collector. */
   readonly command?: readonly [string, ...string[]];
   /** False: does not wait for the line that says ready. */
@@ -83,6 +85,9 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
     settingsFile,
     stringify({ state_dir: stateDir, embedded_api: { listen: `127.0.0.1:${port}`, poll_interval: "500ms" }, ...options.settings }),
   );
+  // Devices and brokers of tests are on this machine, which is closed without a policy.
+  const open = { networks: ["127.0.0.0/8", "::1"] };
+  await writeFile(path.join(dir, "policy.yaml"), stringify(options.policy ?? { sources: open, sinks: open }));
   const [program, ...first] = options.command ?? [path.join(ROOT, "bin/collector")];
   const child = spawn(program, [...first, "run", "--config", settingsFile], { cwd: dir, stdio: ["ignore", "pipe", "pipe"] });
   // Whatever ends this process, its collector does not stay behind.

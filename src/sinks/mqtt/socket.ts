@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import { toReasonError } from "../../model/failure.ts";
+import type { Permit } from "../../model/policy.ts";
 import { ReasonError } from "../../model/reason.ts";
 
 export interface Dial {
@@ -10,17 +11,25 @@ export interface Dial {
   readonly nameMs: number;
   /** TCP connect; below 3.1 s a failed ARP shows as TIMEOUT. */
   readonly connectMs: number;
+  /** Addresses that it forbids are not connected to; absent: all are permitted. */
+  readonly permit?: Permit | undefined;
 }
 
 /** Resolves once TCP is connected. Throws ReasonError; leaves no socket behind then. The caller listens for errors from then on. */
-export async function dial({ host, port, nameMs, connectMs }: Dial, signal: AbortSignal): Promise<Socket> {
+export async function dial({ host, port, nameMs, connectMs, permit }: Dial, signal: AbortSignal): Promise<Socket> {
   if (port < 1 || port > 65_535)
     throw new ReasonError("UNKNOWN", `port: ${port} is no port to connect to; it must be within 1 and 65535`, {
       condition: "configuration_invalid",
     });
-  const addresses = await withDeadline(resolve(host), nameMs, signal, () => {
+  const found = await withDeadline(resolve(host), nameMs, signal, () => {
     return new ReasonError("LOOKUP_ERROR", `no answer within ${nameMs} ms to the look-up of ${host}`);
   });
+  const addresses = found.filter(({ address }) => permit?.(address, port) === undefined);
+  const [refused] = found;
+  if (addresses.length === 0 && refused)
+    throw new ReasonError("UNKNOWN", permit?.(refused.address, port) ?? `${host} may not be connected to`, {
+      condition: "forbidden_by_policy",
+    });
   const known: LookupFunction = (_host, options, done) => {
     const [first] = addresses;
     if (options.all || !first) done(null, addresses);

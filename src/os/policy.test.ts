@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { policySchema } from "../model/policy.ts";
+import { listenRefusal, permitOf } from "./policy.ts";
+import { loadPolicy, policyFile } from "./policy-file.ts";
+
+const byDefault = permitOf(policySchema.parse({}), "sources");
+
+describe("without a policy file", () => {
+  it.each([
+    "127.0.0.1",
+    "127.255.0.9",
+    "::1",
+    "0.0.0.0",
+    "::",
+    "169.254.1.1",
+    "169.254.169.254",
+    "100.100.100.200",
+    "168.63.129.16",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%eth0",
+    "224.0.0.1",
+    "239.1.2.3",
+    "255.255.255.255",
+    "ff02::1",
+    "::ffff:127.0.0.1",
+    "::ffff:a9fe:a9fe",
+    "::127.0.0.1",
+    "64:ff9b::7f00:1",
+    "0:0:0:0:0:FFFF:7f00:0001",
+    "press-1",
+    "",
+  ])("%j is closed", (address) => expect(byDefault(address, 502)).toEqual(expect.any(String)));
+
+  it.each(["10.0.0.1", "192.168.1.7", "172.16.0.1", "8.8.8.8", "fd00::7", "2001:db8::1", "::ffff:10.0.0.1"])("%s is open", (address) =>
+    expect(byDefault(address, 502)).toBeUndefined(),
+  );
+
+  it("listens on loopback only", () => {
+    const policy = policySchema.parse({});
+    expect([listenRefusal(policy, "127.0.0.1:8420"), listenRefusal(policy, "[::1]:1"), listenRefusal(policy, "localhost:1")]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    for (const at of ["0.0.0.0:8420", "[::]:8420", "10.0.0.1:80", "eth0:80"])
+      expect(listenRefusal(policy, at), at).toEqual(expect.any(String));
+  });
+});
+
+describe("a policy file", () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "policy-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const load = (text: string) => {
+    const file = path.join(folder, "policy.yaml");
+    writeFileSync(file, text);
+    return loadPolicy(file);
+  };
+
+  it("opens what it names and nothing else, for sources and sinks apart", () => {
+    const { policy } = load("sources:\n  networks: [10.20.0.0/16, 127.0.0.1, 'fd00::/8']\n  ports: [502, 4840-4850]\n");
+    const [sources, sinks] = [permitOf(policy, "sources"), permitOf(policy, "sinks")];
+    for (const [address, port] of [
+      ["10.20.3.4", 502],
+      ["127.0.0.1", 4845],
+      ["fd12::1", 502],
+      ["::ffff:10.20.0.1", 502],
+    ] as const)
+      expect(sources(address, port), address).toBeUndefined();
+    for (const [address, port] of [
+      ["10.21.0.1", 502],
+      ["127.0.0.2", 502],
+      ["10.20.3.4", 503],
+      ["fe80::1", 502],
+    ] as const)
+      expect(sources(address, port), `${address} ${port}`).toMatch(/policy\.yaml/);
+    expect(sinks("127.0.0.1", 1883)).toMatch(/loopback/);
+    expect(sinks("10.99.0.1", 1883)).toBeUndefined();
+  });
+
+  it.each([
+    ["sources: {networks: [10.0.0.0/33]}", /sources\.networks\.0: expected an address or a network/],
+    ["sources: {network: [10.0.0.0/8]}", /sources\.network: .*did you mean networks/],
+    ["sinks: {ports: [0]}", /sinks\.ports\.0: expected a port/],
+    ["sinks: {ports: ['9-5']}", /sinks\.ports\.0: expected a port/],
+    ["discovery: maybe", /discovery/],
+    ["sources: [", /not valid YAML/],
+  ])("that says %s opens nothing: it is an error that names the place", (text, words) => expect(() => load(text)).toThrow(words));
+
+  it("lies beside the settings file; without one the defaults hold", () => {
+    expect(policyFile("/etc/collector/collector.yaml")).toBe("/etc/collector/policy.yaml");
+    expect(loadPolicy(path.join(folder, "none.yaml"))).toEqual({ policy: policySchema.parse({}), file: undefined });
+  });
+});
