@@ -1,9 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Log } from "../../model/context.ts";
-import { type ApiServer, startApiServer } from "./server.ts";
+import { type ApiServer, type ApiServerOptions, startApiServer } from "./server.ts";
+import { type AnswerCheck, answerCheck } from "./testing-openapi.ts";
 
 export const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01";
 export const MACHINE = "0b6f3f0e-0f4f-4b3c-8b0f-5a1c2d3e4f50";
@@ -31,7 +32,10 @@ export interface TestServer {
   readonly log: ReturnType<typeof recordingLog>;
   readonly adminKey: string;
   readonly collectorKey: string;
-  /** Sends JSON with the admin's key, unless `headers` say another. The path is below `/api`. */
+  /**
+   * Sends JSON with the admin's key, unless `headers` say another. The path is below `/api`. Every answer is held to the description that
+   * the server gives of itself.
+   */
   send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Sent>;
 }
 
@@ -49,8 +53,15 @@ export interface Json {
   readonly [index: number]: Json;
 }
 
+/** The description is the same for every server of one build. */
+let check: AnswerCheck | undefined;
+
 /** The API on a free port with a database in `folder` (a fresh one unless given); closed when the test ends. */
-export async function startTestServer(folder: string = temporaryFolder(), collector: string = COLLECTOR): Promise<TestServer> {
+export async function startTestServer(
+  folder: string = temporaryFolder(),
+  collector: string = COLLECTOR,
+  options: Partial<ApiServerOptions> = {},
+): Promise<TestServer> {
   const log = recordingLog();
   const server = await startApiServer({
     databaseFile: join(folder, "api", "configuration.db"),
@@ -62,9 +73,14 @@ export async function startTestServer(folder: string = temporaryFolder(), collec
     publishIntervalUnit: "seconds",
     version: "0.0.0-test",
     log,
+    ...options,
   });
   onTestFinished(() => server.close());
   const adminKey = readFileSync(server.keyFiles.admin, "utf8").trim();
+  const describe = async (): Promise<AnswerCheck> => {
+    const response = await fetch(`${server.url}/api/openapi.json`, { headers: { authorization: adminKey } });
+    return answerCheck((await response.json()) as Parameters<typeof answerCheck>[0]);
+  };
   return {
     server,
     folder,
@@ -79,6 +95,8 @@ export async function startTestServer(folder: string = temporaryFolder(), collec
         signal: AbortSignal.timeout(10_000),
       });
       const text = await response.text();
+      check ??= await describe();
+      expect(check(method, path, response.status, text)).toBeUndefined();
       return { status: response.status, headers: response.headers, text, body: text === "" ? {} : (JSON.parse(text) as Json) };
     },
   };
