@@ -146,6 +146,7 @@ function silentIo(version: string): Parameters<typeof createProgram>[0] {
   return {
     stdout: nowhere,
     stderr: nowhere,
+    stdin: process.stdin,
     env: {},
     pid: 0,
     signal: new AbortController().signal,

@@ -14,6 +14,10 @@ let crashLog: Log | undefined;
 const io: CommandIo = {
   stdout: process.stdout,
   stderr: process.stderr,
+  // Not opened before a verb reads it.
+  get stdin() {
+    return process.stdin;
+  },
   env: process.env,
   pid: process.pid,
   signal: stop.signal,

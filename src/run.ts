@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { z } from "zod";
 import { DRIVERS } from "../drivers/index.ts";
 import { createAgent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
@@ -14,6 +15,7 @@ import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
 import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
+import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "./os/credentials.ts";
 import { installationUuid } from "./os/identity.ts";
 import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
@@ -25,7 +27,7 @@ import { variablesDir } from "./os/settings-file.ts";
 import { summaryOf } from "./os/summary.ts";
 import { startPipeline } from "./pipeline.ts";
 import { wantedSinks } from "./sinks/wanted.ts";
-import { localSocketPath, startLocalSocket } from "./web/local-socket.ts";
+import { LocalRequestError, localSocketPath, startLocalSocket } from "./web/local-socket.ts";
 
 export interface RunOptions {
   readonly settings: Settings;
@@ -46,6 +48,8 @@ const FILES_EVERY_MS = 2000;
 const DESCRIBE_AFTER_MS = 250;
 const MAX_SECRET_BYTES = 64 * 1024;
 const MAX_ALARMS = 20;
+/** What `collector secret` posts. */
+const secretChangeSchema = z.strictObject({ key: z.string().min(1).max(255), secret: z.string().max(MAX_SECRET_BYTES).nullable() });
 
 /**
  * The service: composes configuration, agent and pipeline, and runs until the signal aborts. Throws an Error whose message is for people
@@ -58,6 +62,9 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const collector = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
   const readSecret = secretReader(settingsFile ? path.dirname(settingsFile) : stateDir);
   const folder = variablesDir({ settings, file: settingsFile });
+  const loaded = loadCredentials(env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
+  for (const problem of loaded.problems) log.warn({}, `a secret cannot be read: ${problem}`);
+  const credentials = createCredentials(loaded.secrets);
   const { policy } = loadPolicy(policyFile(settingsFile));
   const closed = settings.api ? undefined : listenRefusal(policy, settings.embedded_api.listen);
   if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
@@ -70,7 +77,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
 
   // First of all: a second service with this state folder must end before it touches anything.
   const socket = await startLocalSocket(
-    { path: localSocketPath(stateDir), handlers: { "/status": () => status() } },
+    { path: localSocketPath(stateDir), handlers: { "/status": () => status() }, actions: { "/secret": (body) => takeSecret(body) } },
     { signal: new AbortController().signal, log },
   );
   const clock = startClock(signal);
@@ -112,7 +119,8 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const said = new Set<string>();
   let applied: { readonly desired: Desired; readonly local: string } | undefined;
   /** What lies in local files and takes part in the configuration; compared only, because it holds secrets. */
-  const localStamp = () => [variableFilesStamp(folder), ...passwordFiles(settings).map((file) => JSON.stringify(readSecret(file)))].join("\n");
+  const localStamp = () =>
+    [variableFilesStamp(folder), ...passwordFiles(settings).map((file) => JSON.stringify(readSecret(file)))].join("\n");
   const apply = async (): Promise<void> => {
     if (!desired) return;
     const local = localStamp();
@@ -124,15 +132,45 @@ export async function runService({ settings, settingsFile, log, signal, version,
       if (source === undefined && !said.has(text)) log.warn({}, text);
       said.add(text);
     }
-    pipeline.setSinks(wantedSinks(desired, settings, (sink) => localOptions(settings.sinks, sink), readSecret));
-    await agent.apply(wantedSources(desired, files, settings, readSecret));
+    const { sources, sinks } = desired;
+    const wanted = { ...desired, secrets: withLocalSecrets(desired.secrets, [...sources, ...sinks], credentials) };
+    pipeline.setSinks(
+      wantedSinks(wanted, settings, (sink) => localOptions(settings.sinks, sink), readSecret).map((sink) => {
+        const missing = sink.missingSecret ?? missingPassword(sink, sink);
+        return missing === undefined ? sink : { ...sink, missingSecret: missing };
+      }),
+    );
+    await agent.apply(
+      wantedSources(wanted, files, settings, readSecret).map((source) => {
+        const { record, local: own, secrets } = source;
+        const { details } = record;
+        return { ...source, missingSecret: source.missingSecret ?? missingPassword(record, { details, settings: own, secrets }) };
+      }),
+    );
   };
 
   const progress = createProgress(clock.monotonicMs, FILES_EVERY_MS);
-  const applySoon = () =>
+  let applying = 0;
+  const applySoon = () => {
+    applying++;
     void apply()
       .catch((error: unknown) => log.error({ err: error }, "the configuration could not be applied"))
-      .finally(progress.reconciled);
+      .finally(() => {
+        // A round that hangs is not hidden by those that come after it and find nothing to do.
+        if (--applying === 0) progress.reconciled();
+      });
+  };
+  const takeSecret = (body: unknown): object => {
+    const change = secretChangeSchema.safeParse(body);
+    if (!change.success) throw new LocalRequestError("expected {key, secret}: a uuid or name, and its secret or null");
+    const { key, secret } = change.data;
+    if (secret === null) credentials.remove(key);
+    else credentials.set(key, secret);
+    log.info({ entry: key }, secret === null ? "a secret was removed" : "a secret was handed over");
+    applied = undefined;
+    applySoon();
+    return {};
+  };
 
   const configuration = startConfiguration({
     settings,
@@ -190,7 +228,9 @@ const aborted = (signal: AbortSignal): Promise<void> =>
   });
 
 const passwordFiles = (settings: Settings): readonly string[] =>
-  [...Object.values(settings.sources), ...Object.values(settings.sinks)].flatMap(({ password_file }) => (typeof password_file === "string" ? [password_file] : []));
+  [...Object.values(settings.sources), ...Object.values(settings.sinks)].flatMap(({ password_file }) =>
+    typeof password_file === "string" ? [password_file] : [],
+  );
 
 function openStateDir(folder: string): void {
   try {

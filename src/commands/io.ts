@@ -5,6 +5,7 @@ import { escapeControls } from "../os/log-text.ts";
 export interface CommandIo {
   readonly stdout: Output;
   readonly stderr: Output;
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   /** Aborts when the person or the system asks to stop. */

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import type { ReadOptions } from "./read.ts";
+import type { SecretOptions } from "./secret.ts";
 
 /** The verbs and their help. Each is loaded when it is called, so that `--version` loads no driver and no database. */
 export interface Program {
@@ -96,6 +97,44 @@ ${EXIT_CODES}`,
     )
     .action(async (type: string, words: string[], options: ReadOptions) => {
       exit = await (await import("./read.ts")).read(type, words, options, io);
+    });
+
+  const secret = program.command("secret").description("Keep the secrets of data sources and data sinks on this machine.");
+  secret
+    .command("set")
+    .description("Keep a secret and hand it to the running service at once. Asks for it; it is never an argument.")
+    .argument("<entry>", "name or uuid of the data source or data sink")
+    .option(...CONFIG)
+    .option("--stdin", "take the first line of stdin instead of asking")
+    .addHelpText(
+      "after",
+      `
+Encrypted where systemd has a TPM or a host key of this machine; for root alone in any case.
+
+Examples:
+  sudo collector secret set press-1
+  sudo collector secret set plant-broker --stdin < password.txt`,
+    )
+    .action(async (entry: string, options: SecretOptions) => {
+      exit = await (await import("./secret.ts")).secretSet(entry, options, io);
+    });
+  secret
+    .command("list")
+    .description("Name those whose secrets are kept; never what they are.")
+    .option(...CONFIG)
+    .option("--json", "print one JSON array")
+    .addHelpText("after", "\nExamples:\n  sudo collector secret list")
+    .action(async (options: SecretOptions) => {
+      exit = await (await import("./secret.ts")).secretList(options, io);
+    });
+  secret
+    .command("rm")
+    .description("Forget a secret, here and in the running service.")
+    .argument("<entry>", "name or uuid, as the list shows it")
+    .option(...CONFIG)
+    .addHelpText("after", "\nExamples:\n  sudo collector secret rm press-1")
+    .action(async (entry: string, options: SecretOptions) => {
+      exit = await (await import("./secret.ts")).secretRemove(entry, options, io);
     });
 
   return { command: program, exit: () => exit };

@@ -123,6 +123,7 @@ describe("the verb", () => {
       env: {},
       signal: new AbortController().signal,
       version: "0",
+      stdin: process.stdin,
       pid: process.pid,
       crashesTo: () => undefined,
       workerUrl: (name) => new URL(`file:///${name}`),

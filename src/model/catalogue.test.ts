@@ -41,7 +41,7 @@ const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
   UNKNOWN: { type: "UNKNOWN" },
 };
 
-const COMMANDS = /^(collector (status|read|run)|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -)/;
+const COMMANDS = /^(collector (status|read|run|secret set)|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -)/;
 const commandsIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
 
 function expectComplete({ sentence, cause, nextStep }: Explanation): void {

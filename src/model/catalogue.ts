@@ -169,7 +169,8 @@ const CONDITIONS: { readonly [C in Condition]: (at: Place) => Explanation } = {
   secret_missing: () => ({
     sentence: "A password or key is configured, but it is not on this machine.",
     cause: "The API never returns passwords; they must be stored beside the collector.",
-    nextStep: "Name a file that holds it as password_file in the settings; then type `collector status`.",
+    nextStep:
+      "Type `collector secret set NAME` as root, with the name of this data source or data sink, or name a file that holds it as password_file in the settings.",
   }),
   interval_invalid: () => ({
     sentence: "The configured interval is not above zero.",

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { askService } from "../commands/local-client.ts";
 import { silentLog } from "../model/context.ts";
-import { type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
+import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 
 let folder: string;
 let path: string;
@@ -44,6 +44,36 @@ const raw = (bytes: string): Promise<string> =>
     socket.on("error", () => undefined);
     socket.on("close", () => done(text));
   });
+
+describe("what is posted", () => {
+  const post = (body: string, path = "/do"): Promise<string> =>
+    raw(`POST ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  const startWith = async (action: (body: unknown) => object): Promise<void> => {
+    const handlers = { "/status": () => ({}) };
+    open.push(await startLocalSocket({ path, handlers, actions: { "/do": action } }, { signal: never, log: silentLog }));
+  };
+
+  test("is done once and answered", async () => {
+    const got: unknown[] = [];
+    await startWith((body) => {
+      got.push(body);
+      return { done: true };
+    });
+    expect(await post('{"a":1}')).toMatch(/ 200 [\s\S]*\{"done":true\}$/);
+    expect(got).toEqual([{ a: 1 }]);
+    expect(await post("{}", "/status")).toMatch(/ 405 /);
+    expect(await raw("GET /do HTTP/1.1\r\nhost: x\r\n\r\n")).toMatch(/ 405 /);
+  });
+
+  test("is refused where it is no JSON, too long or not what is expected", async () => {
+    await startWith(() => {
+      throw new LocalRequestError("expected something else");
+    });
+    expect(await post("{")).toMatch(/ 400 [\s\S]*JSON/);
+    expect(await post(`"${"x".repeat(300 * 1024)}"`)).toMatch(/ 400 [\s\S]*bytes/);
+    expect(await post("{}")).toMatch(/ 400 [\s\S]*expected something else/);
+  });
+});
 
 describe("the socket", () => {
   test("answers JSON to its owner and group, and is gone once closed", async () => {

@@ -12,6 +12,13 @@ export interface LocalSocketOptions {
   readonly path: string;
   /** By path: what GET answers, as JSON. */
   readonly handlers: Readonly<Record<string, () => object>>;
+  /** By path: what POST does with a JSON body, and answers. A LocalRequestError that it throws is told to who asked. */
+  readonly actions?: Readonly<Record<string, (body: unknown) => object>>;
+}
+
+/** What was posted cannot be done; the message says what would be right, and nothing of the body. */
+export class LocalRequestError extends Error {
+  override readonly name = "LocalRequestError";
 }
 
 export interface LocalSocket {
@@ -22,6 +29,7 @@ export interface LocalSocket {
 const REQUEST_TIMEOUT_MS = 5000;
 const PROBE_TIMEOUT_MS = 2000;
 const MAX_CONNECTIONS = 16;
+const MAX_BODY_BYTES = 256 * 1024;
 /** sun_path of unix(7) with its end. */
 const MAX_PATH_BYTES = 107;
 
@@ -29,13 +37,13 @@ const MAX_PATH_BYTES = 107;
  * Answers on a unix socket with mode 0660 until it is closed or the signal aborts. A socket that a dead service left is replaced.
  * Throws Error where another service lives on it, or the path cannot be used; the message says what to do.
  */
-export async function startLocalSocket({ path, handlers }: LocalSocketOptions, ctx: Context): Promise<LocalSocket> {
+export async function startLocalSocket({ path, handlers, actions = {} }: LocalSocketOptions, ctx: Context): Promise<LocalSocket> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES)
     throw new Error(`${path} is too long for a socket (${MAX_PATH_BYTES} bytes at most); choose a shorter state_dir`);
   await makeWay(path);
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, keepAlive: false },
-    (request, response) => answer(request, response, handlers, ctx),
+    (request, response) => answer(request, response, { handlers, actions }, ctx),
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.setTimeout(REQUEST_TIMEOUT_MS);
@@ -68,7 +76,9 @@ export async function startLocalSocket({ path, handlers }: LocalSocketOptions, c
   return { close };
 }
 
-function answer(request: IncomingMessage, response: ServerResponse, handlers: LocalSocketOptions["handlers"], ctx: Context): void {
+type Answers = Required<Pick<LocalSocketOptions, "handlers" | "actions">>;
+
+function answer(request: IncomingMessage, response: ServerResponse, { handlers, actions }: Answers, ctx: Context): void {
   const send = (status: number, body: object, headers: Readonly<Record<string, string>> = {}): void => {
     const text = JSON.stringify(body);
     response.writeHead(status, {
@@ -79,16 +89,53 @@ function answer(request: IncomingMessage, response: ServerResponse, handlers: Lo
     });
     response.end(text);
   };
+  const attempt = (work: () => object): void => {
+    try {
+      send(200, work());
+    } catch (error) {
+      if (error instanceof LocalRequestError) {
+        send(400, { detail: error.message });
+        return;
+      }
+      ctx.log.error({ err: error }, "the local socket could not answer");
+      if (!response.headersSent) send(500, { detail: "the collector could not answer; see its log" });
+      else response.destroy();
+    }
+  };
+  const path = (request.url ?? "").split("?")[0] ?? "";
+  const handler = Object.hasOwn(handlers, path) ? handlers[path] : undefined;
+  const action = Object.hasOwn(actions, path) ? actions[path] : undefined;
+  const method = handler ? "GET" : "POST";
+  if (!handler && !action)
+    send(404, { detail: `nothing is answered here; known: ${[...Object.keys(handlers), ...Object.keys(actions)].join(", ")}` });
+  else if (request.method !== method) send(405, { detail: `only ${method} is answered here` }, { allow: method });
+  else if (handler) attempt(handler);
+  else if (action)
+    takeBody(request, (body) => {
+      if (body === undefined) send(400, { detail: `expected a JSON body of at most ${MAX_BODY_BYTES} bytes` }, { connection: "close" });
+      else attempt(() => action(body));
+    });
+}
+
+/** Gives the parsed body once; undefined where it is too long or no JSON. Who breaks off is not answered. */
+function takeBody(request: IncomingMessage, take: (body: unknown) => void): void {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  request.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    // The rest is read and let go of; the request's own deadline bounds it.
+    if (length <= MAX_BODY_BYTES) chunks.push(chunk);
+    else chunks.length = 0;
+  });
+  request.on("error", () => undefined);
+  request.on("end", () => take(length <= MAX_BODY_BYTES ? parsed(Buffer.concat(chunks)) : undefined));
+}
+
+function parsed(bytes: Buffer): unknown {
   try {
-    const path = (request.url ?? "").split("?")[0] ?? "";
-    const handler = Object.hasOwn(handlers, path) ? handlers[path] : undefined;
-    if (!handler) send(404, { detail: `nothing is answered here; known: ${Object.keys(handlers).join(", ")}` });
-    else if (request.method !== "GET") send(405, { detail: "only GET is answered here" }, { allow: "GET" });
-    else send(200, handler());
-  } catch (error) {
-    ctx.log.error({ err: error }, "the local socket could not answer");
-    if (!response.headersSent) send(500, { detail: "the collector could not answer; see its log" });
-    else response.destroy();
+    return JSON.parse(bytes.toString("utf8"));
+  } catch {
+    return undefined;
   }
 }
 

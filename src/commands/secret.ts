@@ -1,0 +1,243 @@
+import { spawn } from "node:child_process";
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeSync } from "node:fs";
+import path from "node:path";
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { messageOf } from "../model/failure.ts";
+import type { ServiceStatus } from "../model/service-status.ts";
+import { credentialFileName, credentialKey, credentialsFolder, encryptedFolder, firstLine, MAX_SECRET_BYTES } from "../os/credentials.ts";
+import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
+import { localSocketPath } from "../web/local-socket.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
+import { askService, ServiceError, tellService } from "./local-client.ts";
+import { settingsOrUsage } from "./run.ts";
+import { formatTable } from "./table.ts";
+
+export interface SecretOptions {
+  readonly config?: string;
+  readonly stdin?: boolean;
+  readonly json?: boolean;
+}
+
+const ENCRYPT_TIMEOUT_MS = 20_000;
+
+/** `collector secret set`: keeps a secret for the next start and hands it to the running service. Throws UsageError. */
+export async function secretSet(key: string, options: SecretOptions, io: CommandIo): Promise<ExitCode> {
+  const place = placeOf(options);
+  const file = fileNameOf(key);
+  const known = await askEntries(place.socket, io);
+  checkKey(key, known);
+  const secret = options.stdin ? await readSecret(io) : await promptSecret(key, io);
+  let kept: string;
+  try {
+    kept = await keep(place, file, secret);
+  } catch (error) {
+    complain(io, `the secret cannot be kept: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret set …`);
+    return EXIT.ownFailure;
+  }
+  io.stdout.write(`Kept in ${kept}.\n`);
+  await tell(place.socket, { key, secret }, known, io);
+  return EXIT.good;
+}
+
+/** `collector secret rm`: forgets a secret, here and in the running service. Throws UsageError. */
+export async function secretRemove(key: string, options: SecretOptions, io: CommandIo): Promise<ExitCode> {
+  const place = placeOf(options);
+  const file = fileNameOf(key);
+  const before = keptKeys(place).some((kept) => kept.key === key);
+  try {
+    for (const folder of [place.plain, place.encrypted]) rmSync(path.join(folder, file), { force: true });
+  } catch (error) {
+    complain(io, `the secret of ${key} cannot be removed: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret rm …`);
+    return EXIT.ownFailure;
+  }
+  const known = await askEntries(place.socket, io);
+  if (known) await tell(place.socket, { key, secret: null }, known, io);
+  if (before) return EXIT.good;
+  complain(io, `no secret is kept for ${key}; collector secret list names those that are`);
+  return EXIT.usage;
+}
+
+/** `collector secret list`: whose secrets are kept, never what they are. Throws UsageError. */
+export async function secretList(options: SecretOptions, io: CommandIo): Promise<ExitCode> {
+  const place = placeOf(options);
+  const known = await askEntries(place.socket, io);
+  const rows = keptKeys(place).map(({ key, encrypted }) => ({
+    entry: key,
+    encrypted,
+    belongs_to: known?.find((entry) => fits(key, entry))?.words ?? null,
+  }));
+  if (options.json) io.stdout.write(`${toJson(rows)}\n`);
+  else if (rows.length === 0) io.stdout.write("No secrets are kept here.\n");
+  else {
+    const words = rows.map(({ entry, encrypted, belongs_to }) => [entry, encrypted ? "for this machine" : "no", belongs_to ?? "-"]);
+    io.stdout.write(`${formatTable([["ENTRY", "ENCRYPTED", "BELONGS TO"], ...words], new Set()).join("\n")}\n`);
+  }
+  return EXIT.good;
+}
+
+interface Place {
+  readonly plain: string;
+  readonly encrypted: string;
+  readonly socket: string;
+  /** Only the unit decrypts, and it does so in its usual place. */
+  readonly decryptedAtStart: boolean;
+}
+
+function placeOf({ config }: SecretOptions): Place {
+  const { settings, file } = settingsOrUsage(config);
+  const plain = credentialsFolder(file);
+  return {
+    plain,
+    encrypted: encryptedFolder(file),
+    socket: localSocketPath(settings.state_dir),
+    decryptedAtStart: plain === credentialsFolder(DEFAULT_SETTINGS_FILE),
+  };
+}
+
+function fileNameOf(key: string): string {
+  try {
+    return credentialFileName(key);
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
+}
+
+interface KnownEntry {
+  readonly uuid: string;
+  readonly name: string | null;
+  /** For people. */
+  readonly words: string;
+}
+
+/** What the running service reads and publishes to; undefined: none runs. */
+async function askEntries(socket: string, io: CommandIo): Promise<readonly KnownEntry[] | undefined> {
+  try {
+    const { sources, sinks } = (await askService(socket, "/status", io.signal)) as ServiceStatus;
+    return [
+      ...sources.map(({ uuid, name }) => ({ uuid, name, words: `data source ${name}` })),
+      ...sinks.map(({ uuid, name }) => ({ uuid, name, words: `data sink ${name ?? uuid}` })),
+    ];
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
+const fits = (key: string, { uuid, name }: KnownEntry): boolean => uuid === key.toLowerCase() || name === key;
+
+function checkKey(key: string, known: readonly KnownEntry[] | undefined): void {
+  const fitting = known?.filter((entry) => fits(key, entry)) ?? [];
+  if (fitting.length > 1)
+    throw new UsageError(
+      `${key} is the name of several; name the uuid:\n${fitting.map(({ uuid, words }) => `${uuid}  ${words}`).join("\n")}`,
+    );
+}
+
+async function tell(
+  socket: string,
+  change: { key: string; secret: string | null },
+  known: readonly KnownEntry[] | undefined,
+  io: CommandIo,
+): Promise<void> {
+  if (!known) {
+    io.stdout.write("No collector is running here; it takes the secret when it starts.\n");
+    return;
+  }
+  try {
+    await tellService(socket, "/secret", change, io.signal);
+    const entry = known.find((candidate) => fits(change.key, candidate));
+    io.stdout.write(
+      entry
+        ? `The running collector has been told, for ${entry.words}.\n`
+        : `The running collector has been told. It has no data source and no data sink ${change.key} yet; check the name with collector status.\n`,
+    );
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    complain(io, `the running collector could not be told and goes on as before: ${error.message}`);
+  }
+}
+
+function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string; readonly encrypted: boolean }[] {
+  const list = (folder: string): string[] => {
+    try {
+      return readdirSync(folder).sort();
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+      throw new UsageError(`${messageOf(error)}; secrets belong to root: type sudo collector secret …`);
+    }
+  };
+  return [plain, encrypted].flatMap((folder) =>
+    list(folder).flatMap((file) => {
+      const key = credentialKey(file);
+      return key === undefined ? [] : [{ key, encrypted: folder === encrypted }];
+    }),
+  );
+}
+
+/** Writes the secret where the next start finds it, encrypted where this machine can; gives the file. Throws Error. */
+async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<string> {
+  const sealed = decryptedAtStart ? await encrypt(file, secret) : undefined;
+  const [folder, other] = sealed ? [encrypted, plain] : [plain, encrypted];
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const target = path.join(folder, file);
+  // A name that begins with a dot is never taken for a secret.
+  const half = path.join(folder, `.${file}.new`);
+  const handle = openSync(half, "w", 0o600);
+  try {
+    writeSync(handle, sealed ?? Buffer.from(`${secret}\n`));
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  chmodSync(half, 0o600);
+  renameSync(half, target);
+  // Two of them would leave it to the order of reading which one counts.
+  rmSync(path.join(other, file), { force: true });
+  return target;
+}
+
+/** The secret, encrypted for this machine by its TPM or its host key; undefined where systemd has neither. The secret goes through a pipe. */
+function encrypt(name: string, secret: string): Promise<Buffer | undefined> {
+  return new Promise((done) => {
+    const child = spawn("systemd-creds", ["encrypt", `--name=${name}`, "-", "-"], {
+      stdio: ["pipe", "pipe", "ignore"],
+      timeout: ENCRYPT_TIMEOUT_MS,
+    });
+    const chunks: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => void chunks.push(chunk));
+    child.once("error", () => done(undefined));
+    child.once("close", (code) => done(code === 0 && chunks.length > 0 ? Buffer.concat(chunks) : undefined));
+    child.stdin.on("error", () => undefined).end(secret);
+  });
+}
+
+/** The first line of stdin. */
+async function readSecret(io: CommandIo): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of io.stdin) {
+    const bytes = Buffer.from(chunk);
+    length += bytes.length;
+    if (length > MAX_SECRET_BYTES) throw new UsageError(`the secret is longer than ${MAX_SECRET_BYTES} bytes`);
+    chunks.push(bytes);
+    if (bytes.includes(0x0a)) break;
+  }
+  if (length === 0) throw new UsageError("nothing came on stdin; its first line must be the secret");
+  return firstLine(Buffer.concat(chunks));
+}
+
+/** Asks the person, without showing what is typed. Throws UsageError where nobody can type. */
+async function promptSecret(key: string, io: CommandIo): Promise<string> {
+  if (!io.stdin.isTTY) throw new UsageError("there is no terminal to type the secret on; give it on stdin with --stdin");
+  io.stderr.write(`Secret of ${key} (not shown): `);
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: io.stdin, output: silent, terminal: true });
+  try {
+    return await terminal.question("", { signal: io.signal });
+  } finally {
+    terminal.close();
+    io.stderr.write("\n");
+  }
+}

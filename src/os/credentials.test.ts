@@ -1,0 +1,122 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  createCredentials,
+  credentialFileName,
+  credentialKey,
+  credentialsFolder,
+  loadCredentials,
+  missingPassword,
+  secretCommand,
+  withLocalSecrets,
+} from "./credentials.ts";
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(path.join(os.tmpdir(), "collector-credentials-"));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const UUID = "0ebb773e-4e24-4aa6-ab3c-b17e68a3d9dc";
+const press = { uuid: UUID, name: "press-1" };
+
+describe("the name of a secret's file", () => {
+  it("gives its key back and never leaves its folder", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }), (key) => {
+        const name = credentialFileName(key);
+        expect(credentialKey(name)).toBe(key);
+        expect(name).toMatch(/^[\w%!~*'()-][\w%.!~*'()-]*$/);
+      }),
+    );
+  });
+
+  it.each(["", "x".repeat(300)])("refuses %j and says what to use", (key) => expect(() => credentialFileName(key)).toThrow(/use the uuid/));
+});
+
+describe("loadCredentials", () => {
+  it("takes what the service manager handed over, first lines alone", () => {
+    for (const [file, text] of [
+      ["secret_press-1", "plain\nmore\n"],
+      [`sealed_${UUID}`, "decrypted"],
+      ["secret_press%202", "with a space in its name\r\n"],
+      ["secret", "none"],
+      ["sealed", "none"],
+      ["other", "not ours"],
+    ])
+      writeFileSync(path.join(dir, file ?? ""), text ?? "");
+    const { secrets, problems } = loadCredentials(dir, path.join(dir, "nowhere"));
+    expect(Object.fromEntries(secrets)).toEqual({ "press-1": "plain", [UUID]: "decrypted", "press 2": "with a space in its name" });
+    expect(problems).toEqual([]);
+  });
+
+  it("takes those beside the settings file where no service manager is", () => {
+    const settings = path.join(dir, "collector.yaml");
+    mkdirSync(credentialsFolder(settings));
+    writeFileSync(path.join(credentialsFolder(settings), "press-1"), "secret\n");
+    writeFileSync(path.join(credentialsFolder(settings), ".press-2.new"), "half");
+    expect([...loadCredentials(undefined, credentialsFolder(settings)).secrets]).toEqual([["press-1", "secret"]]);
+  });
+
+  it("starts without the folder, and names what cannot be read without its content", () => {
+    expect(loadCredentials(undefined, path.join(dir, "nowhere"))).toEqual({ secrets: new Map(), problems: [] });
+    mkdirSync(path.join(dir, "press-1"));
+    writeFileSync(path.join(dir, "press-2"), Buffer.alloc(65 * 1024, "s"));
+    writeFileSync(path.join(dir, "press-3"), "good");
+    chmodSync(path.join(dir, "press-3"), 0o600);
+    const { secrets, problems } = loadCredentials(undefined, dir);
+    expect([...secrets.keys()]).toEqual(["press-3"]);
+    expect(problems).toHaveLength(2);
+    expect(problems.join()).not.toContain("sss");
+  });
+});
+
+describe("createCredentials", () => {
+  it("finds by uuid in either case before the name, and forgets", () => {
+    const credentials = createCredentials(new Map([["press-1", "by name"]]));
+    expect(credentials.secretOf(press, [press])).toBe("by name");
+    credentials.set(UUID.toUpperCase(), "by uuid");
+    expect(credentials.secretOf(press, [press])).toBe("by uuid");
+    credentials.remove(UUID);
+    credentials.remove("press-1");
+    expect(credentials.secretOf(press, [press])).toBeUndefined();
+  });
+
+  it("gives a name's secret to nobody where two bear it", () => {
+    const sink = { uuid: "7a0e4a52-2f0b-4c59-9c7e-3a1f5b7c9d10", name: "press-1" };
+    const credentials = createCredentials(new Map([["press-1", "whose?"]]));
+    expect(credentials.secretOf(press, [press, sink])).toBeUndefined();
+    credentials.set(sink.uuid, "the sink's");
+    expect(credentials.secretOf(sink, [press, sink])).toBe("the sink's");
+  });
+});
+
+it.each([
+  ["press-1", "sudo collector secret set press-1"],
+  ["press 1; reboot", `sudo collector secret set ${UUID}`],
+  ["--help", `sudo collector secret set ${UUID}`],
+  [null, `sudo collector secret set ${UUID}`],
+])("names the command for %j", (name, command) => expect(secretCommand({ uuid: UUID, name })).toBe(command));
+
+describe("the secrets of the configuration", () => {
+  const broker = { uuid: "7a0e4a52-2f0b-4c59-9c7e-3a1f5b7c9d10", name: "broker" };
+
+  it("are those of the API, and those of this machine where there are such", () => {
+    const remote = { [UUID]: { password: "api", key: "k" }, [broker.uuid]: { password: "api" } };
+    const merged = withLocalSecrets(remote, [press, broker], createCredentials(new Map([["press-1", "here"]])));
+    expect(merged).toEqual({ [UUID]: { password: "here", key: "k" }, [broker.uuid]: { password: "api" } });
+  });
+
+  it.each([
+    [{}, {}, {}, undefined],
+    [{ username: "u" }, {}, {}, 'the password of user "u" is not on this machine; type: sudo collector secret set broker'],
+    [{}, { username: "u" }, {}, 'the password of user "u" is not on this machine; type: sudo collector secret set broker'],
+    [{ username: "u" }, {}, { password: "p" }, undefined],
+    [{ username: "u" }, null, { password: "" }, undefined],
+  ])("%o, %o and %o miss: %s", (settings, details, secrets, expected) =>
+    expect(missingPassword(broker, { settings, details, secrets })).toBe(expected),
+  );
+});

