@@ -49,7 +49,7 @@ const START_GAP_MS = 10;
 const LONGEST_START_SPREAD_MS = 10_000;
 
 export function createAgent(deps: AgentDeps): Agent {
-  const lanes = createLanes();
+  const lanes = createLanes(deps.clock.monotonicMs);
   const reasonLines = createReasonBudget(deps.clock.monotonicMs);
   const running = new Map<string, Entry>();
   let order: readonly string[] = [];

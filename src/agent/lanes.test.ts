@@ -67,14 +67,21 @@ describe("lanes", () => {
     const open = new Set<AnySession>();
     const [first, second, other] = [lanes.join("d", "a"), lanes.join("d", "a"), lanes.join("d", "b")];
     (await turn(lanes, "a", 2)).release(connection(open));
-    expect(lanes.shared("d")).toBe(true);
-    await first();
-    await first();
+    await first.leave();
+    await first.leave();
     expect(open.size).toBe(1);
-    await second();
+    await second.leave();
     expect(open.size).toBe(0);
-    expect(lanes.shared("d")).toBe(false);
-    await other();
+    await other.leave();
+  });
+
+  it("knows whether other sources are answered, and not oneself", () => {
+    let now = 5;
+    const lanes = createLanes(() => now);
+    const [one, two] = [lanes.join("d", "a"), lanes.join("d", "b")];
+    one.answered();
+    now = 9;
+    expect([one.othersAnsweredSince(0), two.othersAnsweredSince(5), two.othersAnsweredSince(6)]).toEqual([false, true, false]);
   });
 
   it("tells those who wait to open the same connection that it was refused, and nobody else", async () => {

@@ -21,6 +21,21 @@ export interface Wanted {
   readonly demoted: boolean;
 }
 
+/** One source's place among those that use a lane. */
+export interface Membership {
+  /** Its readout had an answer. */
+  answered(): void;
+  /** Whether another source has had an answer since then, on the clock of these lanes. */
+  othersAnsweredSince(ms: number): boolean;
+  /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
+  leave(): Promise<void>;
+}
+
+interface User {
+  readonly key: string;
+  answeredMs: number;
+}
+
 interface Slot {
   readonly key: string;
   session: AnySession | undefined;
@@ -46,10 +61,7 @@ interface Lane {
  * when the maximum is reached.
  */
 export interface Lanes {
-  /** Counts a source in. The function counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
-  join(lane: string, key: string): () => Promise<void>;
-  /** Whether more than one source uses it. */
-  shared(lane: string): boolean;
+  join(lane: string, key: string): Membership;
   /** Waits for a turn; undefined when the signal aborts first, a ReasonError when the connection has just been refused to another. */
   acquire(lane: string, wanted: Wanted, signal: AbortSignal): Promise<Turn | ReasonError | undefined>;
 }
@@ -59,7 +71,7 @@ const LONGEST_DEMOTION_MS = 3000;
 
 export function createLanes(now: () => number = () => performance.now()): Lanes {
   const lanes = new Map<string, Lane>();
-  const users = new Map<string, Set<{ readonly key: string }>>();
+  const users = new Map<string, Set<User>>();
 
   const firstOf = ({ waiting }: Lane): Waiter | undefined => {
     const [head] = waiting;
@@ -127,18 +139,23 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
 
   return {
     join(name, key) {
-      const source = { key };
-      const others = users.get(name) ?? new Set();
-      users.set(name, others.add(source));
-      return async () => {
-        others.delete(source);
-        if (others.size === 0 && users.get(name) === others) users.delete(name);
-        const lane = lanes.get(name);
-        if (!lane || [...others].some((other) => other.key === key)) return;
-        await Promise.all([...lane.slots].filter((slot) => !slot.busy && slot.key === key).map((slot) => closeIdle(name, lane, slot)));
+      const user: User = { key, answeredMs: Number.NEGATIVE_INFINITY };
+      const all = users.get(name) ?? new Set();
+      users.set(name, all.add(user));
+      return {
+        answered() {
+          user.answeredMs = now();
+        },
+        othersAnsweredSince: (ms) => [...all].some((other) => other !== user && other.answeredMs >= ms),
+        async leave() {
+          all.delete(user);
+          if (all.size === 0 && users.get(name) === all) users.delete(name);
+          const lane = lanes.get(name);
+          if (!lane || [...all].some((other) => other.key === key)) return;
+          await Promise.all([...lane.slots].filter((slot) => !slot.busy && slot.key === key).map((slot) => closeIdle(name, lane, slot)));
+        },
       };
     },
-    shared: (name) => (users.get(name)?.size ?? 0) > 1,
     acquire(name, wanted, signal) {
       return new Promise((done) => {
         if (signal.aborted) {

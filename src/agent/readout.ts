@@ -44,8 +44,8 @@ export interface Readouts {
   read(demoted: boolean, stop: AbortSignal): Promise<Outcome>;
   /** The next readout opens a new connection. */
   renew(): void;
-  /** Whether others use the same device. */
-  shared(): boolean;
+  /** Whether another source of the same device has had an answer since then (monotonic ms). */
+  othersAnsweredSince(ms: number): boolean;
   /** Lets go of the connection; resolves when it is closed. */
   leave(): Promise<void>;
 }
@@ -59,7 +59,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   // Sources with the same way in share open connections; the text may hold secrets and never leaves this function.
   const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
   const key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
-  const leave = lanes.join(lane, key);
+  const membership = lanes.join(lane, key);
   const limitsOf = new WeakMap<Limits, Limits>();
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
   let closing: Promise<void> = Promise.resolve();
@@ -91,6 +91,8 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
     readonly session: AnySession | undefined;
     /** The connection could not be opened. */
     readonly refused?: ReasonError;
+    /** The lost session says goodbye, which may take a second: nobody has to wait for it to know what happened. */
+    readonly closing?: Promise<void>;
   }
 
   /** A part that stayed silent is one bad thing of several: the others are read on a new connection, unless it was the last hope. */
@@ -141,9 +143,9 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
             definite: result.definite && silent === 0,
           },
         };
-      await session.close();
+      const goodbye = session.close();
       session = undefined;
-      const ended: Result = { session: undefined, outcome: { time, spanMs, readings, failure, definite: false } };
+      const ended: Result = { session: undefined, outcome: { time, spanMs, readings, failure, definite: false }, closing: goodbye };
       if (!isPartSilent(result) || failedPart === undefined || ctx.signal.aborted) return ended;
       demote(
         memory,
@@ -153,7 +155,10 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
       );
       silent = result.answered > 0 ? 1 : silent + 1;
       if (memory.silent.size >= result.parts) memory.silent.clear();
-      else if (silent < SILENT_IN_A_ROW) continue;
+      else if (silent < SILENT_IN_A_ROW) {
+        await goodbye;
+        continue;
+      }
       return ended;
     }
   };
@@ -193,12 +198,15 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
         const ctx = context(deadline.signal);
         let result = await readOn(open, ctx, beganMs);
         // A kept connection that the device has dropped since is normal life: one new one within the readout.
-        if (open && result.outcome.failure && isLoss(result.outcome.failure) && !deadline.signal.aborted)
+        if (open && result.outcome.failure && isLoss(result.outcome.failure) && !deadline.signal.aborted) {
+          await result.closing;
           result = await readOn(undefined, ctx, beganMs);
-        if (result.session && (!spec.keepsConnection || stop.aborted)) {
-          const { session } = result;
-          closing = session.close().finally(() => turn.release(undefined));
-        } else turn.release(result.session, result.refused);
+        }
+        const { session, refused } = result;
+        if (!result.outcome.failure) membership.answered();
+        const goodbye = session && (!spec.keepsConnection || stop.aborted) ? session.close() : result.closing;
+        if (goodbye) closing = goodbye.finally(() => turn.release(undefined, refused));
+        else turn.release(session, refused);
         return result.outcome;
       } finally {
         clearTimeout(timer);
@@ -208,10 +216,10 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
     renew() {
       renewing = true;
     },
-    shared: () => lanes.shared(lane),
+    othersAnsweredSince: membership.othersAnsweredSince,
     async leave() {
       await closing;
-      await leave();
+      await membership.leave();
     },
   };
 }

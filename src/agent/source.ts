@@ -132,7 +132,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       if (problem && outcome.failure) {
         trouble ??= { began: due, attempts: 0 };
         const steady = backoffMs(now - trouble.began, trouble.attempts);
-        const wait = readouts.shared() ? Math.max(steady, (SHARE_OF_DEMOTED - 1) * (now - began)) : steady;
+        const wait = readouts.othersAnsweredSince(trouble.began) ? Math.max(steady, (SHARE_OF_DEMOTED - 1) * (now - began)) : steady;
         if (now - trouble.began >= 10_000) trouble.attempts++;
         if (now - trouble.began >= LONG_OUTAGE_MS) forget(memory);
         due = now + wait;

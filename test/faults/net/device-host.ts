@@ -1,0 +1,9 @@
+import { startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
+
+/** A Modbus device in the lab's device host; its port is the argument. Prints `ready`. */
+await startModbusPlant({
+  host: "0.0.0.0",
+  port: Number(process.argv[2]),
+  units: new Map([[1, { holding: new Map([[0, 42]]) }]]),
+});
+console.log("ready");
