@@ -4,6 +4,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "10 devices × 1,000 registers every 100 ms to a broker, beside a bare script without a buffer",
     run: async () => (await import("./e2e.ts")).benchE2e(),
   },
+  install: {
+    about: "size of the packages, start to ready, memory idle and with 2,000 Modbus variables, exposure of the unit",
+    run: async () => (await import("./install.ts")).benchInstall(),
+  },
   buffer: {
     about: "values per second and bytes per value of the durable buffer",
     run: async () => (await import("./buffer.ts")).benchBuffer(),
