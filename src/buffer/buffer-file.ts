@@ -262,7 +262,11 @@ export function bufferOn(
   const shrink = (): boolean => {
     const { all, free } = tables.pages();
     const isWide = free * pageBytes > KEPT_FREE_BYTES && free > all / 2;
-    if (free === 0 || !(isWide || all > maxPages)) return false;
+    if (free === 0 || !(isWide || all > maxPages)) {
+      // Pages that were given back leave the file when the WAL is folded into it.
+      if (fileBytes(file) > all * pageBytes) db.pragma("wal_checkpoint(TRUNCATE)");
+      return false;
+    }
     keepWalBounded();
     db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
     // SQLite raises a bound that the file exceeds, and does not lower it again.

@@ -30,12 +30,12 @@ describe("store client", () => {
     for (let n = 1; n <= 3; n++) expect(client.append(layout, plainReadout(10, n))).toBe(true);
     client.attach(post);
     expect(posted).toEqual([]);
-    client.onMessage({ type: "ready", epoch: "e", lastSeq: 0 });
-    expect(kinds()).toEqual(["sinks", "layout", "append"]);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    expect(kinds()).toEqual(["begin", "sinks", "layout", "append"]);
     expect(seqs()).toEqual([1, 2, 3]);
     client.append(layout, plainReadout(10, 4));
     client.append(plainLayout(5), plainReadout(5, 5));
-    await poll(kinds).toEqual(["sinks", "layout", "append", "layout", "append"]);
+    await poll(kinds).toEqual(["begin", "sinks", "layout", "append", "layout", "append"]);
     expect(seqs()).toEqual([1, 2, 3, 4, 5]);
     const first = posted.find((message) => message.type === "append")?.batches[0];
     expect(first && decodeReadout(layout, first.payload)).toEqual(plainReadout(10, 1));
@@ -44,7 +44,7 @@ describe("store client", () => {
   it("posts to a restarted store what no store has answered, without what was committed all the same", () => {
     const { client, posted, post, seqs, kinds } = setUp();
     client.attach(post);
-    client.onMessage({ type: "ready", epoch: "e", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
     for (let n = 1; n <= 5; n++) client.append(layout, plainReadout(10, n));
     client.setSinks([]);
     client.onMessage({ type: "committed", upTo: 2 });
@@ -52,8 +52,8 @@ describe("store client", () => {
     posted.length = 0;
     client.attach(post);
     client.append(layout, plainReadout(10, 6));
-    client.onMessage({ type: "ready", epoch: "e", lastSeq: 3 });
-    expect(kinds()).toEqual(["sinks", "layout", "append"]);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 3 });
+    expect(kinds()).toEqual(["begin", "sinks", "layout", "append"]);
     expect(seqs()).toEqual([4, 5, 6]);
     client.onMessage({ type: "committed", upTo: 6 });
     expect(client.unanswered()).toEqual({ batches: 0, bytes: 0 });
@@ -62,7 +62,7 @@ describe("store client", () => {
   it("rejects and counts what exceeds its bound, and takes again once the store has answered", () => {
     const { client, post, seqs } = setUp(2000);
     client.attach(post);
-    client.onMessage({ type: "ready", epoch: "e", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
     const taken = Array.from({ length: 10 }, (_, n) => client.append(layout, plainReadout(10, n)));
     const accepted = taken.filter(Boolean).length;
     expect(accepted).toBeGreaterThan(1);
@@ -78,7 +78,7 @@ describe("store client", () => {
   it("closes once all is answered, or says that it is not", async () => {
     const { client, post } = setUp();
     client.attach(post);
-    client.onMessage({ type: "ready", epoch: "e", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
     client.append(layout, plainReadout(10, 1));
     expect(await client.close(20)).toBe(false);
     expect(client.append(layout, plainReadout(10, 2))).toBe(false);

@@ -116,6 +116,7 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
           toldRejectedValues = 0;
           tellOverflow();
           answered(message.lastSeq);
+          post?.({ type: "begin", life: message.life });
           if (sinks) post?.({ type: "sinks", sinks });
           nextToPost = unanswered.keys().next().value ?? nextSeq;
           flush();

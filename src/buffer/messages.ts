@@ -4,6 +4,8 @@ import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch,
 
 /** Acquisition → store. `run` names one life of the process, so that batches posted again are known. */
 export type ToStore =
+  /** The answer to `ready`: all that is unanswered follows. What was posted before it is not looked at. */
+  | { readonly type: "begin"; readonly life: number }
   | { readonly type: "layout"; readonly key: string; readonly layout: Layout }
   | { readonly type: "append"; readonly batches: readonly NewBatch[] }
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
@@ -17,7 +19,7 @@ export type ToStore =
 /** Store → acquisition. `ready` comes again when the file was replaced at run: all that is unanswered is posted again, and the delivery linked anew. */
 export type FromStore =
   /** epoch "": there is no file for the time being; values wait in memory, or go to the sinks unstored. */
-  | { readonly type: "ready"; readonly epoch: string; readonly lastSeq: number }
+  | { readonly type: "ready"; readonly life: number; readonly epoch: string; readonly lastSeq: number }
   | { readonly type: "committed"; readonly upTo: number }
   /** Everything up to here that was not committed is rejected. */
   | { readonly type: "rejected"; readonly upTo: number }

@@ -26,20 +26,31 @@ export interface BufferOptions extends BufferLimits {
  */
 export function openBuffer(file: string, options: BufferOptions): FileBuffer {
   mkdirSync(dirname(file), { recursive: true });
-  const release = lockBuffer(file);
+  let release: (() => void) | undefined;
   try {
+    release = lockBuffer(file);
     const buffer = openOrReplace(file, options);
     return {
       ...buffer,
       close() {
         buffer.close();
-        release();
+        release?.();
       },
     };
   } catch (error) {
-    release();
-    throw error;
+    release?.();
+    throw explained(error, file);
   }
+}
+
+/** SQLite has the same few words for a read-only file system, for rights and for too many open files. */
+function explained(error: unknown, file: string): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (!/^SQLITE_(CANTOPEN|READONLY)/.test(code)) return error;
+  return new Error(
+    `it cannot be opened for writing (${messageOf(error)}); "findmnt -T ${dirname(file)}" tells whether its file system is read-only, "ls -la ${dirname(file)}" who owns it`,
+    { cause: error },
+  );
 }
 
 function openOrReplace(file: string, options: BufferOptions): FileBuffer {

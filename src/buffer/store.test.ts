@@ -119,7 +119,7 @@ describe("store", () => {
     const delivery = startDelivery();
     store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
     client.attach(store.post);
-    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
     client.setSinks([A]);
     for (let n = 0; n < 5; n++) client.append(layout, plainReadout(10, n));
     await poll(() => delivery.batches.length).toBe(5);
@@ -138,7 +138,7 @@ describe("store", () => {
     const store = startStore(optionsOf(newFile(), { commitDelayMs: 1e6, commitBytes: 100, ledgerIntervalMs: 1e6 }));
     const { client } = newClient();
     client.attach(store.post);
-    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
     client.append(plainLayout(100), plainReadout(100, 0));
     await poll(() => store.said.map(({ type }) => type)).toContain("committed");
   });
@@ -148,7 +148,7 @@ describe("store", () => {
     const { client } = newClient();
     const store = startStore(optionsOf(file, { commitDelayMs: 1e6, ledgerIntervalMs: 1e6 }));
     client.attach(store.post);
-    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
     client.setSinks([A]);
     client.append(layout, plainReadout(10, 7));
     client.setSinks([A]);
@@ -176,7 +176,7 @@ describe("store", () => {
       const { client, ledgers } = newClient();
       const store = startStore(optionsOf(file, { run: `r${life}` }));
       client.attach(store.post);
-      client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+      client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
       client.setSinks([A]);
       client.append(layout, plainReadout(10, life));
       await poll(() => store.said.some(({ type }) => type === "committed")).toBe(true);
@@ -195,7 +195,7 @@ describe("store", () => {
     const store = startStore(optionsOf(file));
     const { client } = newClient();
     client.attach(store.post);
-    client.onMessage({ type: "ready", epoch: "", lastSeq: 0 });
+    client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
     client.setSinks([A]);
     await poll(() => store.said.filter((message) => message.type === "ledger").at(-1)?.ledger.sinks.length).toBe(1);
     const other = new Database(file);
@@ -267,6 +267,7 @@ describe("store", () => {
     await poll(() => client.unanswered().batches).toBe(0);
     expect(store.alarms()).toEqual([expect.stringMatching(/takes no values: (ENOTDIR|EEXIST)/)]);
     rmSync(blocker);
+    await poll(store.ledger).toBeDefined();
     client.append(layout, plainReadout(10, 2));
     await poll(() => store.ledger()).toMatchObject({
       rejected: { not_stored: 10 },
@@ -293,6 +294,7 @@ describe("store", () => {
     delivery.send({ type: "delivered_unstored", sink: "a", values: 20 });
     other.exec("DROP TRIGGER refuse");
     other.close();
+    await poll(() => store.ledger()?.rejected).toEqual({ not_stored: 30 });
     client.append(layout, plainReadout(10, 4));
     await poll(() => store.ledger()).toMatchObject({
       rejected: { not_stored: 30 },

@@ -77,7 +77,9 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   let wantedSinks: readonly BufferSink[] | undefined;
   let sinks: readonly BufferSink[] | undefined;
   let overflowOfRun = 0;
-  let isReady = false;
+  /** How often it was said that it is ready, and the last one that was answered; nothing can be left over from before the first. */
+  let life = 0;
+  let begunLife = 1;
   /** What was found wrong with the file at run. */
   let damage: string | undefined;
   let retryAtMs = 0;
@@ -116,11 +118,11 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   };
 
   const ready = (): void => {
-    isReady = true;
+    life++;
     // All that is unanswered comes again, and the delivery is linked anew.
     waiting = { ...nothingWaits(), notStored: waiting.notStored, deliveredUnstored: waiting.deliveredUnstored };
     outbox.forgetLayouts();
-    tell({ type: "ready", epoch: buffer?.epoch ?? "", lastSeq: buffer?.lastSeq(run) ?? 0 });
+    tell({ type: "ready", life, epoch: buffer?.epoch ?? "", lastSeq: buffer?.lastSeq(run) ?? 0 });
   };
 
   /** Runs `work` on the file; false: it failed, and is to be done again later. */
@@ -218,7 +220,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     // While it fails, only its own time tries it again: a full disk is not asked with every append.
     let waitMs = Math.max(commitDelayMs, Math.min(retryMs, retryAtMs - nowMs));
     if (trouble.lastsForMs() >= unstoredAfterMs) {
-      if (!isReady) ready();
+      if (life === 0) ready();
       giveUpStoring();
       waitMs = commitDelayMs;
     }
@@ -247,11 +249,16 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   const onMessage = (message: ToStore): void => {
     if (ended) return;
     switch (message.type) {
+      case "begin":
+        begunLife = message.life;
+        return;
       case "layout":
         rememberLayout(message.key, message.layout);
         waiting.layouts.push({ key: message.key, layout: message.layout });
         return;
       case "append":
+        // Posted before what it follows was posted again.
+        if (begunLife !== life) return;
         for (const batch of message.batches) {
           waiting.batches.push(batch);
           waiting.batchBytes += batch.payload.byteLength;

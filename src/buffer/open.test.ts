@@ -1,0 +1,339 @@
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { NewBatch } from "./buffer.ts";
+import type { FileBuffer } from "./buffer-file.ts";
+import { encodeReadout, layoutKey } from "./codec.ts";
+import { BufferInUseError } from "./lock.ts";
+import { markFile } from "./mark.ts";
+import { type BufferOptions, openBuffer } from "./open.ts";
+import { openReader } from "./reader.ts";
+import { temporaryFolder } from "./testing/folder.ts";
+import { ledgerFaults } from "./testing/ledger.ts";
+import { plainLayout, plainReadout } from "./testing/readouts.ts";
+
+const NOW = 1_800_000_000_000;
+const layout = plainLayout(10);
+const key = layoutKey(layout);
+const A = { id: "a", takesExploration: false };
+
+const batch = (seq: number): NewBatch => ({
+  seq,
+  layoutKey: key,
+  time: NOW + seq,
+  count: 10,
+  explorationCount: 0,
+  payload: encodeReadout(layout, plainReadout(10, seq)).payload,
+});
+const append = (buffer: FileBuffer, from: number, to: number) =>
+  buffer.commit({
+    run: "r",
+    layouts: [{ key, layout }],
+    batches: Array.from({ length: to - from + 1 }, (_, i) => batch(from + i)),
+    acknowledgements: [],
+  });
+
+function open(file: string, options: Partial<BufferOptions> = {}): { readonly buffer: FileBuffer & Disposable; readonly alarms: string[] } {
+  const alarms: string[] = [];
+  const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 1e12, now: () => NOW, onAlarm: (text) => alarms.push(text), ...options });
+  return { buffer: { ...buffer, [Symbol.dispose]: () => buffer.close() }, alarms };
+}
+
+/** What a process leaves that was killed: all files as they are while the buffer is open, the first half of it in the file, the rest in the WAL. */
+function killed(folder: string): string {
+  const alive = closed(join(folder, "alive"));
+  const left = join(folder, "left", "buffer.db");
+  mkdirSync(dirname(left));
+  const { buffer } = open(alive);
+  for (let seq = 2001; seq < 2400; seq += 50) append(buffer, seq, seq + 49);
+  for (const name of readdirSync(dirname(alive))) copyFileSync(join(dirname(alive), name), join(dirname(left), name));
+  buffer.close();
+  return left;
+}
+
+function closed(folder: string): string {
+  const file = join(folder, "buffer.db");
+  const { buffer } = open(file);
+  buffer.setSinks([A]);
+  append(buffer, 1, 2000);
+  buffer.close();
+  return file;
+}
+
+const rowIds = (file: string): number[] => {
+  const reader = openReader(file);
+  const ids = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map(({ id }) => id);
+  reader.close();
+  return ids;
+};
+const gapsOf = (file: string, sink: string) => {
+  const reader = openReader(file);
+  const gaps = reader.gaps(sink);
+  reader.close();
+  return gaps;
+};
+const change = (file: string, at: number, by: (bytes: Buffer) => void): void => {
+  const bytes = readFileSync(file);
+  by(bytes.subarray(at));
+  writeFileSync(file, bytes);
+};
+
+describe("what a killed process left", () => {
+  it("is taken up without a word, and its ids are not used again", () => {
+    using folder = temporaryFolder();
+    const file = killed(folder.path);
+    const { buffer: opened, alarms } = open(file);
+    using buffer = opened;
+    expect(alarms).toEqual([]);
+    expect(rowIds(file)).toHaveLength(2400);
+    const [next] = append(buffer, 2401, 2401);
+    expect(next?.id).toBeGreaterThan(4000);
+    expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
+    expect(buffer.ledger().lost).toBeNull();
+  });
+
+  it("and a WAL cut at its end, as a power failure leaves it, is no damage", () => {
+    using folder = temporaryFolder();
+    const file = killed(folder.path);
+    truncateSync(`${file}-wal`, statSync(`${file}-wal`).size - 1000);
+    const { buffer: opened, alarms } = open(file);
+    using buffer = opened;
+    expect(alarms).toEqual([]);
+    expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
+  });
+
+  it("and a mark that cannot be read is written anew", () => {
+    using folder = temporaryFolder();
+    const file = killed(folder.path);
+    writeFileSync(markFile(file), "{");
+    const { buffer: opened, alarms } = open(file);
+    using buffer = opened;
+    expect(alarms).toEqual([]);
+    append(buffer, 2401, 2401);
+    expect(JSON.parse(readFileSync(markFile(file), "utf8"))).toMatchObject({ epoch: buffer.epoch, sinks: ["a"] });
+  });
+});
+
+describe("what was lost with the file", () => {
+  type Damage = readonly [what: string, leave: (folder: string) => string, damage: (file: string) => void];
+  const remove = (file: string): void => {
+    for (const name of ["", "-wal", "-shm"]) rmSync(`${file}${name}`, { force: true });
+  };
+  const all: readonly Damage[] = [
+    ["emptied", closed, (file) => truncateSync(file, 0)],
+    ["removed", closed, remove],
+    ["removed after a kill", killed, remove],
+    [
+      "a folder",
+      closed,
+      (file) => {
+        rmSync(file);
+        mkdirSync(file);
+      },
+    ],
+    ["not a database", closed, (file) => writeFileSync(file, "no database at all ".repeat(999))],
+    ["not a database, after a kill", killed, (file) => writeFileSync(file, "no database at all ".repeat(99_999))],
+    ["cut in the middle of a page", closed, (file) => truncateSync(file, 3 * 4096 + 100)],
+    ["cut at a page", closed, (file) => truncateSync(file, 5 * 4096)],
+    ["cut after a kill", killed, (file) => truncateSync(file, 5 * 4096)],
+    ["its first page zeroed", closed, (file) => change(file, 0, (bytes) => bytes.fill(0, 0, 4096))],
+    ["a page zeroed", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0, 0, 4096))],
+    ["a byte of its header flipped", closed, (file) => change(file, 5, (bytes) => bytes.fill(0x5a, 0, 1))],
+    ["a byte of a page's header flipped", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0x5a, 0, 1))],
+    [
+      "the buffer of another collector",
+      closed,
+      (file) => {
+        const other = join(dirname(file), "other", "buffer.db");
+        const { buffer } = open(other);
+        buffer.setSinks([A]);
+        append(buffer, 1, 3);
+        buffer.close();
+        copyFileSync(other, file);
+      },
+    ],
+    [
+      "an older copy of itself",
+      closed,
+      (file) => {
+        copyFileSync(file, `${file}.copy`);
+        const { buffer } = open(file);
+        append(buffer, 2001, 2001);
+        buffer.close();
+        copyFileSync(`${file}.copy`, file);
+      },
+    ],
+    [
+      "a byte of its WAL flipped",
+      killed,
+      (file) => change(`${file}-wal`, Math.floor(statSync(`${file}-wal`).size / 3), (bytes) => bytes.fill(~(bytes[0] ?? 0), 0, 1)),
+    ],
+    ["a frame of its WAL zeroed", killed, (file) => change(`${file}-wal`, 32 + 2 * 4120, (bytes) => bytes.fill(0, 0, 4120))],
+    ["its WAL not one", killed, (file) => change(`${file}-wal`, 0, (bytes) => bytes.fill(0x11, 0, 32))],
+  ];
+
+  it.each(all)("%s: one alarm, a new epoch that says since when, and it goes on", (_, leave, damage) => {
+    using folder = temporaryFolder();
+    const file = leave(folder.path);
+    damage(file);
+    const before = JSON.parse(readFileSync(markFile(file), "utf8"));
+    {
+      const { buffer: opened, alarms } = open(file);
+      using buffer = opened;
+      expect(alarms).toEqual([expect.stringMatching(/is not delivered$/)]);
+      expect(buffer.epoch).not.toBe(before.epoch);
+      expect(buffer.ledger().lost).toEqual({ since: before.oldest, why: alarms[0] });
+      expect(gapsOf(file, "a")).toEqual([{ reason: "lost", number: 1, from: before.oldest, to: expect.any(Number), values: null }]);
+      buffer.setSinks([A]);
+      const [next] = append(buffer, 5000, 5000);
+      expect(next?.id).toBeGreaterThanOrEqual(before.to);
+      expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
+    }
+    // The next opening knows nothing new, and forgets nothing.
+    const { buffer: again, alarms } = open(file);
+    using buffer = again;
+    expect(alarms).toEqual([]);
+    expect(buffer.ledger().lost).toMatchObject({ since: before.oldest });
+    expect(gapsOf(file, "a")).toHaveLength(1);
+  });
+});
+
+describe("files set aside", () => {
+  it("are never more than the buffer may be", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    for (let n = 0; n < 3; n++) {
+      writeFileSync(file, "x".repeat(60_000));
+      open(file, { maxBytes: 130_000, now: () => NOW + n * 1000 }).buffer.close();
+    }
+    expect(readdirSync(folder.path).filter((name) => name.includes("damaged"))).toHaveLength(2);
+  });
+});
+
+describe("the lock", () => {
+  it("keeps a second one out while the first one is open, in this process and in another", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const first = open(file).buffer;
+    expect(() => open(file)).toThrow(BufferInUseError);
+    const script = `
+      const { openBuffer } = await import(${JSON.stringify(new URL("./open.ts", import.meta.url).href)});
+      try { openBuffer(${JSON.stringify(file)}, { maxBytes: 2 ** 30, maxAgeMs: 1e12, onAlarm() {} }).close(); console.log("open"); }
+      catch (error) { console.log(error.message); }`;
+    const other = (): string => spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" }).stdout.trim();
+    expect(other()).toMatch(/^another collector uses the buffer .*buffer\.db\. End that one .* or give this one a state_dir of its own$/);
+    first.close();
+    expect(other()).toBe("open");
+    open(file).buffer.close();
+  });
+
+  it("is not kept by what is in its place and no lock", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    writeFileSync(`${file}.lock`, "no lock ".repeat(200));
+    open(file).buffer.close();
+  });
+});
+
+describe("bounds", () => {
+  const size = (seq: number, bytes: number): NewBatch => ({ ...batch(seq), payload: new Uint8Array(bytes).fill(seq) });
+
+  it("hold for the file with its WAL, also where they become smaller, and a file that was drained shrinks", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const appendLarge = (buffer: FileBuffer, from: number, to: number): void => {
+      for (let seq = from; seq <= to; seq += 20) {
+        const batches = Array.from({ length: 20 }, (_, i) => size(seq + i, 5000));
+        buffer.commit({ run: "r", layouts: [{ key, layout }], batches, acknowledgements: [] });
+      }
+    };
+    {
+      using buffer = open(file, { maxBytes: 8 * 2 ** 20 }).buffer;
+      buffer.setSinks([A]);
+      appendLarge(buffer, 1, 3000);
+      expect(buffer.bytes()).toBeLessThanOrEqual(8 * 2 ** 20);
+      expect(buffer.bytes()).toBeGreaterThan(4 * 2 ** 20);
+    }
+    using buffer = open(file, { maxBytes: 2 ** 20 }).buffer;
+    while (buffer.maintain());
+    appendLarge(buffer, 3001, 3400);
+    while (buffer.maintain());
+    expect(buffer.bytes()).toBeLessThanOrEqual(2 ** 20);
+    expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
+    const [ledger] = buffer.ledger().sinks;
+    expect(gapsOf(file, "a")).toEqual([
+      { reason: "buffer_full", number: 1, from: NOW + 1, to: expect.any(Number), values: ledger?.dropped.buffer_full },
+    ]);
+  });
+
+  it("refuse to write where a reader without an end keeps the WAL growing, until it ends", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    using buffer = open(file, { maxBytes: 2 ** 20 }).buffer;
+    buffer.setSinks([A]);
+    const other = new Database(file, { readonly: true });
+    other.exec("BEGIN");
+    other.prepare("SELECT count(*) FROM batch").get();
+    let seq = 0;
+    const fillUp = (): void => {
+      for (let n = 0; n < 400; n++)
+        buffer.commit({ run: "r", layouts: [{ key, layout }], batches: [size(++seq, 3000)], acknowledgements: [] });
+    };
+    expect(fillUp).toThrow(/-wal has \d+ bytes and cannot be emptied, because another program reads the buffer/);
+    expect(buffer.bytes()).toBeLessThanOrEqual(2 ** 20 + 2 ** 17);
+    other.exec("COMMIT");
+    other.close();
+    fillUp();
+    expect(buffer.bytes()).toBeLessThanOrEqual(2 ** 20);
+    expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
+  });
+});
+
+describe("gaps", () => {
+  it("grow until they are acknowledged, and what comes after is a new one: each value is told once", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    let nowMs = NOW;
+    const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 1, now: () => nowMs, onAlarm: () => {} });
+    using _ = { [Symbol.dispose]: () => buffer.close() };
+    buffer.setSinks([A]);
+    const drop = (from: number, to: number): void => {
+      append(buffer, from, to);
+      nowMs = NOW + to + 10;
+      while (buffer.maintain());
+    };
+    const acknowledge = (number: number, values: number) =>
+      buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [], gaps: [{ sink: "a", reason: "too_old", number, values }] });
+    drop(1, 3);
+    expect(gapsOf(file, "a")).toEqual([{ reason: "too_old", number: 1, from: NOW + 1, to: NOW + 3, values: 30 }]);
+    drop(4, 5);
+    expect(gapsOf(file, "a")).toEqual([{ reason: "too_old", number: 1, from: NOW + 1, to: NOW + 5, values: 50 }]);
+    acknowledge(1, 30);
+    expect(gapsOf(file, "a")).toMatchObject([{ number: 2, to: NOW + 5, values: 20 }]);
+    acknowledge(1, 30);
+    acknowledge(2, 20);
+    expect(gapsOf(file, "a")).toEqual([]);
+    drop(6, 6);
+    expect(gapsOf(file, "a")).toEqual([{ reason: "too_old", number: 3, from: NOW + 6, to: NOW + 6, values: 10 }]);
+    expect(buffer.sinksWithGaps()).toEqual(["a"]);
+    buffer.setSinks([]);
+    expect(buffer.sinksWithGaps()).toEqual([]);
+  });
+
+  it("tell of what was damaged", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    using buffer = open(file).buffer;
+    buffer.setSinks([A]);
+    append(buffer, 1, 3);
+    buffer.commit({
+      run: "r",
+      layouts: [],
+      batches: [],
+      acknowledgements: [{ sink: "a", ids: [2], delivered: 0, dropped: { damaged: 10 } }],
+    });
+    expect(gapsOf(file, "a")).toEqual([{ reason: "damaged", number: 1, from: NOW + 2, to: NOW + 2, values: 10 }]);
+  });
+});

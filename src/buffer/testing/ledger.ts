@@ -1,0 +1,26 @@
+import type { Buffer } from "../buffer.ts";
+import { isPending } from "../position.ts";
+import { openReader } from "../reader.ts";
+
+/** What is wrong with the ledger: its equation, and its pending against the rows of the file. Empty: it is exact. */
+export function ledgerFaults(buffer: Buffer, file: string, takesExploration: (sink: string) => boolean): string[] {
+  const faults: string[] = [];
+  const reader = openReader(file);
+  try {
+    const rows = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+    for (const { sink, accepted, delivered, pending, dropped } of buffer.ledger().sinks) {
+      const position = reader.position(sink);
+      const counted = rows
+        .filter((row) => position && isPending(position, row.id))
+        .reduce((sum, row) => sum + row.count + (takesExploration(sink) ? row.explorationCount : 0), 0);
+      const allDropped = Object.values(dropped).reduce((sum, n) => sum + n, 0);
+      if (pending !== counted) faults.push(`${sink}: ${pending} pending, and the rows hold ${counted}`);
+      if (accepted !== delivered + pending + allDropped)
+        faults.push(`${sink}: ${accepted} accepted, ${delivered} + ${pending} + ${allDropped} accounted for`);
+      if (Math.min(accepted, delivered, ...Object.values(dropped)) < 0) faults.push(`${sink}: a count below zero`);
+    }
+  } finally {
+    reader.close();
+  }
+  return faults;
+}

@@ -1,0 +1,134 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { MessageChannel, Worker } from "node:worker_threads";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Ledger, StoredBatch } from "../../../src/buffer/buffer.ts";
+import { createStoreClient } from "../../../src/buffer/client.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../../src/buffer/messages.ts";
+import { openBuffer } from "../../../src/buffer/open.ts";
+import type { StoreOptions } from "../../../src/buffer/store.ts";
+import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
+import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+/** Whether this process may mount; where parts are required, the mount says why not. */
+function canMount(): boolean {
+  if (process.env["COLLECTOR_REQUIRE_PARTS"]) return true;
+  using folder = temporaryFolder();
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder.path], { stdio: "ignore" });
+    execFileSync("umount", [folder.path]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function mountSmall(bytes: number): string {
+  const folder = temporaryFolder();
+  const point = join(folder.path, "disk");
+  mkdirSync(point);
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${bytes}`, "tmpfs", point]);
+  undo.push(() => folder[Symbol.dispose]());
+  undo.push(() => execFileSync("umount", ["-l", point]));
+  return point;
+}
+
+/** The store in its worker, a client that appends, and a delivery that takes all and acknowledges nothing. */
+function start(file: string) {
+  const layout = plainLayout(200, { scalar: "float64" });
+  const options: StoreOptions = { file, run: "r1", maxBytes: 2 ** 26, maxAgeMs: 1e12, ledgerIntervalMs: 50, unstoredAfterMs: 1000 };
+  const worker = new Worker(new URL("../../../src/workers/store.ts", import.meta.url), { workerData: options });
+  undo.push(() => worker.terminate());
+  const alarms: string[] = [];
+  const stored: StoredBatch[] = [];
+  const unstored: StoredBatch[] = [];
+  let ledger: Ledger | undefined;
+  const client = createStoreClient({
+    run: "r1",
+    onLedger: (told) => {
+      ledger = told;
+    },
+    onAlarm: (message) => alarms.push(message),
+  });
+  worker.on("message", (message: FromStore) => {
+    client.onMessage(message);
+    if (message.type !== "ready") return;
+    const { port1, port2 } = new MessageChannel();
+    port2.on("message", (said: StoreToDelivery) => {
+      if (said.type !== "committed" && said.type !== "unstored") return;
+      (said.type === "committed" ? stored : unstored).push(...said.batches);
+      port2.postMessage({ type: "received" } satisfies DeliveryToStore);
+    });
+    undo.push(() => port2.close());
+    worker.postMessage({ type: "delivery", port: port1 } satisfies ToStore, [port1]);
+  });
+  client.attach((message) => worker.postMessage(message));
+  client.setSinks([{ id: "a", takesExploration: false }]);
+  let appended = 0;
+  const timer = setInterval(() => {
+    for (let i = 0; i < 4; i++) if (client.append(layout, { ...plainReadout(200, appended), time: Date.now() })) appended++;
+  }, 10);
+  undo.push(() => clearInterval(timer));
+  return {
+    alarms,
+    stored,
+    unstored,
+    ledger: () => ledger,
+    appended: () => appended,
+    client,
+    stopAppending: () => clearInterval(timer),
+  };
+}
+
+const look = <T>(what: () => T) => expect.poll(what, { timeout: 20_000, interval: 50 });
+
+async function expectNormalAgain(store: ReturnType<typeof start>, sinceMs: number): Promise<void> {
+  const before = store.stored.length;
+  await look(() => store.stored.length).toBeGreaterThan(before);
+  const backMs = performance.now() - sinceMs;
+  await look(() => store.alarms.at(-1)).toMatch(/takes values again/);
+  const saidMs = performance.now() - sinceMs;
+  console.log(`stored again ${Math.round(backMs)} ms after there was room, said so after ${Math.round(saidMs)} ms`);
+  expect(saidMs).toBeLessThan(10_000);
+  store.stopAppending();
+  await look(() => store.client.unanswered().batches).toBe(0);
+  await look(() => store.ledger()?.sinks[0]?.accepted).toBe(store.stored.length * 200);
+  // Each readout went one way and no other.
+  expect(store.stored.length + store.unstored.length).toBe(store.appended());
+  expect(store.ledger()).toMatchObject({ rejected: { not_stored: store.unstored.length * 200 }, lost: null });
+}
+
+describe.skipIf(!canMount())("a real file system", () => {
+  it("is full: live values go on, the rest is rejected and counted, and it is as before once there is room", async () => {
+    const disk = mountSmall(4 * 2 ** 20);
+    const store = start(join(disk, "buffer.db"));
+    await look(() => store.stored.length).toBeGreaterThan(10);
+    const ballast = join(disk, "ballast");
+    const { bavail, bsize } = statfsSync(disk);
+    writeFileSync(ballast, Buffer.alloc(bavail * bsize - 64 * 1024));
+    await look(() => store.unstored.length).toBeGreaterThan(200);
+    expect(store.alarms[0]).toMatch(/takes no values: (database or disk is full|disk I\/O error|ENOSPC)/);
+    const more = store.unstored.length;
+    await look(() => store.unstored.length).toBeGreaterThan(more);
+    rmSync(ballast);
+    await expectNormalAgain(store, performance.now());
+  }, 90_000);
+
+  it("is read-only when the store starts, and writable later", async () => {
+    const disk = mountSmall(32 * 2 ** 20);
+    const file = join(disk, "buffer.db");
+    openBuffer(file, { maxBytes: 2 ** 26, maxAgeMs: 1e12, onAlarm: () => {} }).close();
+    execFileSync("mount", ["-o", "remount,ro", disk]);
+    const store = start(file);
+    await look(() => store.unstored.length).toBeGreaterThan(50);
+    expect(store.alarms[0]).toMatch(/takes no values: it cannot be opened for writing/);
+    execFileSync("mount", ["-o", "remount,rw", disk]);
+    await expectNormalAgain(store, performance.now());
+  }, 90_000);
+});

@@ -1,0 +1,37 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
+import { buildShim, hasCompiler } from "../../lab/shim.ts";
+
+const LIVES = 200;
+
+describe.skipIf(!hasCompiler())("the n-th write fails, n = 1 to 200", () => {
+  it.each([
+    ["EIO", 1],
+    ["ENOSPC", 1],
+    ["ENOSPC", 6],
+    ["EROFS", 3],
+  ])(
+    "%s, %i in a row: nothing is lost, counted twice or set aside",
+    (code, failures) => {
+      using folder = temporaryFolder();
+      const state = join(folder.path, "state");
+      const control = join(folder.path, "control");
+      mkdirSync(state);
+      writeFileSync(control, Buffer.alloc(32));
+      const shim = buildShim("failio", folder.path);
+      const child = [join(import.meta.dirname, "nth-write-child.ts"), state, control, String(LIVES), String(failures), code];
+      const env = { ...process.env, LD_PRELOAD: shim, FAIL_PREFIX: state, FAIL_CONTROL: control };
+      const found = JSON.parse(execFileSync(process.execPath, child, { env, encoding: "utf8" }));
+      console.log(
+        `${code} × ${failures}: ${found.lives} lives, a write failed in ${found.failed} of them, ${found.thrown} attempts were repeated`,
+      );
+      expect(found).toMatchObject({ lives: LIVES, faults: [], alarms: [] });
+      expect(found.failed).toBeGreaterThan(LIVES / 2);
+      expect(found.thrown).toBeGreaterThan(LIVES / 4);
+    },
+    120_000,
+  );
+});
