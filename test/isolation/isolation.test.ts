@@ -1,0 +1,167 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { createAgent } from "../../src/agent/agent.ts";
+import type { SourceInput } from "../../src/agent/prepare.ts";
+import { createResolver } from "../../src/agent/resolve.ts";
+import { nextTick, stableFraction } from "../../src/agent/time.ts";
+import { silentLog } from "../../src/model/context.ts";
+import { startClock } from "../../src/os/clock.ts";
+import { createNameLookup } from "../../src/os/name-lookup.ts";
+import { freePort } from "../support/free-port.ts";
+import { type NameServer, startNameServer } from "../support/name-server.ts";
+
+const GOOD = 50;
+const BAD = 50;
+const INTERVAL_MS = 1000;
+const MEASURE_MS = 15_000;
+const EARLY_MS = 2;
+
+type Ports = { readonly good: readonly number[] } & Readonly<Record<Exclude<string, "good">, number | readonly number[]>>;
+
+const source = (name: string, host: string, port: number | string, change: Partial<SourceInput["record"]> = {}): SourceInput => {
+  const uuid = randomUUID();
+  return {
+    record: {
+      uuid,
+      type: "modbus_tcp",
+      name,
+      collector: uuid,
+      machine: uuid,
+      manufacturer: null,
+      device_model: null,
+      note: null,
+      readout_interval: 1,
+      readout_limit: null,
+      details: { type: "modbus_tcp", host, port, ephemeral_connections: false } as SourceInput["record"]["details"],
+      ...change,
+    },
+    variables: Array.from({ length: 20 }, (_, i) => ({
+      uuid: randomUUID(),
+      data_source: uuid,
+      name: `v${i}`,
+      address: `holding:${i}`,
+      type: null,
+      unit: null,
+      scaling: null,
+      comment: null,
+      status: "ACTIVE" as const,
+    })),
+    warnings: [],
+    local: {},
+    secrets: {},
+    missingSecret: undefined,
+    readoutIntervalUnit: "seconds",
+  };
+};
+
+describe("100 sources, 50 of them bad in every way", () => {
+  const stop = new AbortController();
+  const clock = startClock(stop.signal);
+  let devices: ChildProcess;
+  let names: NameServer;
+  let ports: Ports;
+  beforeAll(async () => {
+    devices = spawn(
+      path.resolve(import.meta.dirname, "../../node_modules/.bin/node"),
+      [path.join(import.meta.dirname, "devices.ts"), String(GOOD)],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    ports = JSON.parse(String(await new Promise((ready) => devices.stdout?.once("data", ready)))) as Ports;
+    names = await startNameServer();
+    names.names.set("never.lab", "silent").set("broken.lab", 2);
+  }, 30_000);
+  afterAll(async () => {
+    stop.abort();
+    devices.kill();
+    await names.close();
+  });
+
+  it("the healthy 50 miss no poll, and are late by at most a tenth of the interval", async () => {
+    const at = (name: string) => ports[name] as number;
+    const closed = await freePort();
+    const kinds: ((name: string) => SourceInput)[] = [
+      (name) => source(name, "127.0.0.1", closed),
+      (name) => source(name, "never.lab", 502),
+      (name) => source(name, "nowhere.lab", 502),
+      (name) => source(name, "broken.lab", 502),
+      (name) => source(name, "127.0.0.1", "five hundred and two"),
+      (name) => source(name, "127.0.0.1", 502, { details: null }),
+      (name) => source(name, "127.0.0.1", 502, { type: "abacus" }),
+      (name) => source(name, "127.0.0.1", 502, { readout_interval: 0 }),
+      ...["blackHole", "silent", "reset", "closes", "refuses", "busy", "noUnit", "slow", "garbage", "resetsAtOnce"].map(
+        (kind) => (name: string) => source(name, "127.0.0.1", at(kind)),
+      ),
+    ];
+    const bad = Array.from({ length: BAD }, (_, i) => kinds[i % kinds.length]?.(`bad-${i}`)).filter((input) => input !== undefined);
+    const good = ports.good.map((port, i) => source(`good-${i}`, "127.0.0.1", port));
+    const late: number[] = [];
+    const polls = new Map<string, number>();
+    const phases = new Map(good.map(({ record }) => [record.uuid, Math.floor(stableFraction(record.uuid) * INTERVAL_MS)]));
+    let measuring = false;
+    const agent = createAgent({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
+      clock,
+      resolver: createResolver({ lookUp: createNameLookup({ servers: [names.at] }), now: clock.monotonicMs }),
+      logFor: () => silentLog,
+      emit(layout, readout) {
+        const phase = phases.get(layout.source.uuid);
+        if (!measuring || phase === undefined || !readout.readings.every((reading) => reading?.quality === "good")) return;
+        const now = clock.monotonicMs();
+        // Timers may fire a little early.
+        const sinceTick = now - (nextTick(now, INTERVAL_MS, phase) - INTERVAL_MS);
+        late.push(sinceTick > INTERVAL_MS - EARLY_MS ? 0 : sinceTick);
+        polls.set(layout.source.uuid, (polls.get(layout.source.uuid) ?? 0) + 1);
+      },
+      changed() {},
+    });
+    await agent.apply([...bad, ...good]);
+    await expect.poll(() => agent.reports().filter(({ status }) => status.state.type === "OK").length, { timeout: 10_000 }).toBe(GOOD);
+    const before = new Map(agent.reports().map(({ uuid, counters }) => [uuid, counters]));
+    measuring = true;
+    await new Promise((done) => setTimeout(done, MEASURE_MS));
+    measuring = false;
+    const reports = agent.reports();
+    await agent.stop();
+
+    late.sort((a, b) => a - b);
+    const p99 = late[Math.floor(late.length * 0.99)] ?? Number.POSITIVE_INFINITY;
+    const missed = good.reduce((sum, { record }) => {
+      const [was, is] = [before.get(record.uuid), reports.find(({ uuid }) => uuid === record.uuid)?.counters];
+      return sum + (is?.overruns ?? 0) - (was?.overruns ?? 0) + (is?.failedReadouts ?? 0) - (was?.failedReadouts ?? 0);
+    }, 0);
+    const fewest = Math.min(...good.map(({ record }) => polls.get(record.uuid) ?? 0));
+    const reasons = Map.groupBy(
+      reports.filter(({ name }) => name.startsWith("bad")),
+      ({ error }) => error?.condition ?? error?.reason.type ?? "none",
+    );
+    console.log(
+      `isolation: ${late.length} polls of ${GOOD} healthy sources in ${MEASURE_MS / 1000} s beside ${BAD} bad ones, missed ${missed}, values ready ${p99.toFixed(1)} ms after the tick at p99; ` +
+        [...reasons].map(([reason, list]) => `${reason} ${list.length}`).join(", "),
+    );
+    expect(missed).toBe(0);
+    expect(fewest).toBeGreaterThanOrEqual(Math.floor(MEASURE_MS / INTERVAL_MS) - 1);
+    // A tenth of the interval, with the margin that behaviour in time is asserted with.
+    expect(p99).toBeLessThan((INTERVAL_MS / 10) * 3);
+    expect(reasons.get("none")).toBeUndefined();
+    expect([...reasons.keys()]).toEqual(
+      expect.arrayContaining([
+        "LOOKUP_ERROR",
+        "CONNECTION_REFUSED",
+        "TIMEOUT",
+        "CONNECTION_RESET",
+        "CONNECTION_CLOSED",
+        "protocol_violation",
+        "configuration_invalid",
+        "details_missing",
+        "type_not_supported",
+        "interval_invalid",
+        "all_variables_faulted",
+      ]),
+    );
+  }, 60_000);
+});
