@@ -297,9 +297,11 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   };
 
   const end = async (removed: boolean): Promise<void> => {
+    // Ends the waits: a timer that is left would keep the whole worker from ending.
+    const ended = new AbortController();
     stopping.abort();
     lose(undefined);
-    await Promise.race([running, pause(limits.drainTimeoutMs)]);
+    await Promise.race([running, pause(limits.drainTimeoutMs, ended.signal)]);
     const target = sink;
     if (target) {
       await drain(target);
@@ -307,10 +309,11 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         const clearing = target
           .forget({ signal: opening.signal, log })
           .catch((error: unknown) => log.debug({ err: error }, "what the sink left behind could not be cleared"));
-        await Promise.race([clearing, pause(limits.drainTimeoutMs)]);
+        await Promise.race([clearing, pause(limits.drainTimeoutMs, ended.signal)]);
       }
       await letGo(target);
     }
+    ended.abort();
     clearImmediate(soon);
     nextRetryAt = null;
     enter("STOPPED");
