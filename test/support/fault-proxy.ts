@@ -7,6 +7,7 @@ export const FAULTS = [
   /** half of an answer, then FIN */ "cut",
   /** half of an answer, then RST */ "reset",
   /** one bit of each answer turned over, by the seed */ "flip",
+  /** bytes of each answer changed, cut off, doubled or added, by the seed */ "fuzz",
   /** every byte by itself, each in a segment of its own */ "split",
   /** answers come late by `delayMs` */ "delay",
   /** new connections are accepted and closed at once */ "close-now",
@@ -92,6 +93,9 @@ export async function startFaultProxy(targetPort: number, seed: number = Math.fl
         near.write(chunk);
         return;
       }
+      case "fuzz":
+        near.write(mutate(chunk, random));
+        return;
       case "split":
         tails.set(
           near,
@@ -122,6 +126,24 @@ export async function startFaultProxy(targetPort: number, seed: number = Math.fl
       }),
   };
   return proxy;
+}
+
+/** One to three changes of a kind that finds what a decoder trusts: bits, lengths, ends. */
+export function mutate(bytes: Uint8Array, random: () => number): Buffer {
+  let out = Buffer.from(bytes);
+  const below = (n: number) => Math.floor(random() * n);
+  for (let changes = 1 + below(3); changes > 0; changes--) {
+    const at = below(out.length);
+    const kind = below(6);
+    if (kind === 0) out[at] = (out[at] ?? 0) ^ (1 << below(8));
+    else if (kind === 1) out[at] = below(256);
+    else if (kind === 2) out[at] = random() < 0.5 ? 0 : 255;
+    else if (kind === 3) out = Buffer.from(out.subarray(0, at));
+    else if (kind === 4) out = Buffer.concat([out.subarray(0, at), out.subarray(below(out.length))]);
+    else out = Buffer.concat([out, Buffer.from(Array.from({ length: 1 + below(16) }, () => below(256)))]);
+    if (out.length === 0) break;
+  }
+  return out;
 }
 
 /** A turn of the event loop between two bytes, so that the far side reads each by itself. */
