@@ -1,10 +1,10 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { type ApiClientOptions, createApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { parseRetryAfter } from "./requester.ts";
-import { COLLECTOR, MACHINE, modbusSource, mqttSink, recordingLog, startTestServer } from "./server/testing.ts";
+import { COLLECTOR, modbusSource, mqttSink, recordingLog, startTestServer } from "./server/testing.ts";
+import { json, page, plainPlatform, scripted, source } from "./testing.ts";
 
 const KEY = "Canary-key-51c7e2";
 const OTHER = "9d9f0d7e-1111-4111-8111-111111111111";
@@ -18,50 +18,6 @@ function clientOf(url: string, options: Partial<ApiClientOptions> = {}) {
   onTestFinished(() => client.close());
   return { client, log };
 }
-
-/** A server that answers as it is told; `requests` are what it was asked, `keys` what it was shown. */
-async function scripted(answer: (request: IncomingMessage, response: ServerResponse, path: string) => void) {
-  const requests: string[] = [];
-  const keys: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
-    const path = request.url ?? "";
-    requests.push(`${request.method} ${path}`);
-    keys.push(request.headers.authorization);
-    request.resume();
-    answer(request, response, path);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, keys };
-}
-
-const json = (response: ServerResponse, value: unknown, status = 200): void =>
-  void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
-const page = (data: unknown[], next_cursor: string | null = null) => ({ data, metadata: { next_cursor } });
-const source = (n: number, rest: object = {}) => ({
-  uuid: `${String(n).padStart(8, "0")}-0000-4000-8000-000000000000`,
-  type: "modbus_tcp",
-  readout_limit: null,
-  readout_interval: 1,
-  name: `source ${n}`,
-  collector: COLLECTOR,
-  manufacturer: null,
-  device_model: null,
-  note: null,
-  machine: MACHINE,
-  details: { type: "modbus_tcp", host: "127.0.0.1" },
-  ...rest,
-});
-const plainPlatform =
-  (sources: (response: ServerResponse, path: string, request: IncomingMessage) => void) =>
-  (request: IncomingMessage, response: ServerResponse, path: string): void => {
-    if (path.startsWith("/api/v2/data-sources")) sources(response, path, request);
-    else if (path.startsWith("/api/v2/data-sinks")) json(response, page([]));
-    else json(response, { detail: "no such path" }, 404);
-  };
 
 async function pulled(client: ReturnType<typeof clientOf>["client"], previous: Desired | null = null) {
   const result = await client.pull(previous, never);
