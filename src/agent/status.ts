@@ -91,5 +91,5 @@ export function logChange(
       { since: new Date(after.since).toISOString(), reason: before.problem.reason.type },
       `read again after ${formatDuration(after.since - before.errorAt)}`,
     );
-  else if (after.type === "OK") log.info({ since: new Date(after.since).toISOString() }, "read");
+  else if (after.type === "OK") log.info({ since: new Date(after.since).toISOString() }, "its values are read");
 }

@@ -76,9 +76,11 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
     "",
     ...picture.news.map((line) => paint("magenta", line)),
     paint("dim", "the collector's log:"),
-    ...picture.log.slice(-6).map((line) => line.slice(0, width)),
+    ...picture.log.slice(-6).flatMap((line) => wrap(line, width)),
   );
   return lines;
 }
+
+const wrap = (line: string, width: number): readonly string[] => line.match(new RegExp(`.{1,${width}}`, "gu")) ?? [];
 
 export const droppedOf = (dropped: Readonly<Record<string, number>>): number => Object.values(dropped).reduce((sum, n) => sum + n, 0);
