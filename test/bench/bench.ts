@@ -8,6 +8,14 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "size of the packages, start to ready, memory idle and with 2,000 Modbus variables, exposure of the unit",
     run: async () => (await import("./install.ts")).benchInstall(),
   },
+  modbus: {
+    about: "CPU per read of 125 registers beside bare modbus-serial and libmodbus; reads per second with a window",
+    run: async () => (await import("./modbus.ts")).benchModbus(),
+  },
+  timers: {
+    about: "how late readouts begin with hundreds of sources, half a hundred of them bad",
+    run: async () => (await import("./timers.ts")).benchTimers(),
+  },
   buffer: {
     about: "values per second and bytes per value of the durable buffer",
     run: async () => (await import("./buffer.ts")).benchBuffer(),

@@ -2,9 +2,9 @@ import net, { type AddressInfo } from "node:net";
 
 /**
  * Modbus devices for benches: holding registers only, each with a counter that changes ten times a second.
- * A process of its own, so that its CPU is not the collector's. Arguments: devices, registers. Prints its ports as JSON.
+ * A process of its own, so that its CPU is not the collector's. Arguments: devices, registers, ms before each answer. Prints its ports as JSON.
  */
-const [devices = 1, registers = 125] = process.argv.slice(2).map(Number);
+const [devices = 1, registers = 125, delayMs = 0] = process.argv.slice(2).map(Number);
 
 const memory = Buffer.alloc(registers * 2);
 setInterval(() => {
@@ -31,7 +31,8 @@ const ports = await Promise.all(
             reply[7] = (rest[7] ?? 0) | 0x80;
             reply[8] = 2;
           }
-          socket.write(reply);
+          if (delayMs === 0) socket.write(reply);
+          else setTimeout(() => socket.write(reply), delayMs);
         }
       });
     });
