@@ -26,26 +26,19 @@ export function buildDeb({ tree, out, control, conffiles, scripts, modes, source
   for (const { name, isFile, executable } of files)
     chmodSync(path.join(tree, name), modes[name] ?? (!isFile || executable ? 0o755 : 0o644));
   const meta = path.join(tree, "DEBIAN");
-  mkdirSync(meta, { mode: 0o755 });
-  const fields = { ...control, "Installed-Size": String(installedKiB) };
-  writeFileSync(
-    path.join(meta, "control"),
-    `${Object.entries(fields)
-      .map(([key, value]) => `${key}: ${value}`)
-      .join("\n")}\n`,
-    { mode: 0o644 },
-  );
-  writeFileSync(path.join(meta, "conffiles"), `${conffiles.map((file) => `/${file}`).join("\n")}\n`, { mode: 0o644 });
-  const sums = execFileSync(
-    "md5sum",
-    files.filter((file) => file.isFile && !conffiles.includes(file.name)).map((file) => file.name),
-    { cwd: tree, encoding: "utf8" },
-  );
-  writeFileSync(path.join(meta, "md5sums"), sums, { mode: 0o644 });
-  for (const [name, text] of Object.entries(scripts)) {
+  mkdirSync(meta);
+  // Modes are set apart: those given on creation depend on the umask.
+  chmodSync(meta, 0o755);
+  const putMeta = (name: string, text: string, mode: number): void => {
     writeFileSync(path.join(meta, name), text);
-    chmodSync(path.join(meta, name), 0o755);
-  }
+    chmodSync(path.join(meta, name), mode);
+  };
+  const fields = Object.entries({ ...control, "Installed-Size": String(installedKiB) });
+  const summed = files.filter(({ isFile, name }) => isFile && !conffiles.includes(name)).map(({ name }) => name);
+  putMeta("control", `${fields.map(([key, value]) => `${key}: ${value}`).join("\n")}\n`, 0o644);
+  putMeta("conffiles", `${conffiles.map((file) => `/${file}`).join("\n")}\n`, 0o644);
+  putMeta("md5sums", execFileSync("md5sum", summed, { cwd: tree, encoding: "utf8" }), 0o644);
+  for (const [name, text] of Object.entries(scripts)) putMeta(name, text, 0o755);
   for (const { name } of entriesOf(tree)) lutimesSync(path.join(tree, name), sourceDate, sourceDate);
   chmodSync(tree, 0o755);
   lutimesSync(tree, sourceDate, sourceDate);

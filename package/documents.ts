@@ -76,14 +76,14 @@ function helpTail(command: Command): string[] {
   return tail === "" ? [] : [".PP", ".nf", ...tail.split("\n").map((line) => roff(line) || "\\&"), ".fi"];
 }
 
-/** Backslashes, hyphens and a dot or quote at the start of a line mean something to man. */
+/** Backslashes, hyphens and a dot or quote at the start of any line mean something to man. */
 const roff = (text: string): string =>
   plain(text)
     .replaceAll("\\", "\\e")
     .replaceAll("-", "\\-")
     .replaceAll("…", "...")
     .replaceAll("→", "\\(->")
-    .replace(/^([.'])/, "\\&$1");
+    .replace(/^([.'])/gm, "\\&$1");
 
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 const lowerFirst = (text: string): string => text.slice(0, 1).toLowerCase() + text.slice(1);

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -63,7 +63,10 @@ async function packageFor(architecture: Architecture): Promise<void> {
       return folder;
     };
     const { metafile, native } = await bundle({ out: app, arch, packageDir });
-    for (const addon of globSync("node_modules/**/*.node", { cwd: app })) execFileSync(strip, ["--strip-unneeded", path.join(app, addon)]);
+    for (const addon of globSync("node_modules/**/*.node", { cwd: app }).map((file) => path.join(app, file))) {
+      execFileSync(strip, ["--strip-unneeded", addon]);
+      chmodSync(addon, 0o644);
+    }
     const components: Component[] = [
       ...bundledPackages(metafile).map((key) => describePackage(key, path.join(ROOT, key), lock, "bundled")),
       ...native.map((name) => describePackage(`node_modules/${name}`, packageDir(name), lock, "native")),

@@ -1,0 +1,95 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, globSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+/** The packages themselves, without installing them. Building them needs the npm registry once; what it brought is kept. */
+
+const ROOT = path.resolve(import.meta.dirname, "../../..");
+const PARTS: Readonly<Record<string, string>> = {
+  "dpkg-deb": "dpkg",
+  lintian: "lintian",
+  "x86_64-linux-gnu-strip": "binutils (binutils-x86-64-linux-gnu elsewhere)",
+  "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
+};
+const lacking = Object.entries(PARTS).filter(
+  ([program]) => !(process.env["PATH"] ?? "").split(":").some((dir) => existsSync(path.join(dir, program))),
+);
+const missing = lacking.map(([program, from]) => `${program} (${from})`).join(", ");
+
+if (missing !== "" && process.env["COLLECTOR_REQUIRE_PARTS"] === "1")
+  it("has what it needs", () => {
+    throw new Error(`the packages cannot be tested: missing ${missing}`);
+  });
+else if (missing !== "") console.log(`packages not tested: missing ${missing}`);
+
+/** e_machine of an ELF file (elf(5)). */
+const MACHINE = { amd64: 62, arm64: 183 } as const;
+
+describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
+  let work: string;
+  const build = (name: string, umask: number): string => {
+    const out = path.join(work, name);
+    const before = process.umask(umask);
+    try {
+      execFileSync(path.join(ROOT, "bin/collector-node"), [path.join(ROOT, "package/package.ts"), "--fast", "--out", out], {
+        stdio: ["ignore", "ignore", "inherit"],
+      });
+    } finally {
+      process.umask(before);
+    }
+    return out;
+  };
+  const debsIn = (folder: string) =>
+    readdirSync(folder)
+      .filter((file) => file.endsWith(".deb"))
+      .sort();
+
+  beforeAll(() => {
+    work = mkdtempSync(path.join(os.tmpdir(), "collector-packages-"));
+    build("first", 0o022);
+    build("second", 0o077);
+  }, 180_000);
+  afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+  it("are the same bytes whenever and wherever they are built", () => {
+    const names = debsIn(path.join(work, "first"));
+    expect(names).toHaveLength(2);
+    for (const name of names)
+      expect(readFileSync(path.join(work, "first", name)).equals(readFileSync(path.join(work, "second", name)))).toBe(true);
+  });
+
+  it("please lintian beside the overrides", () => {
+    for (const name of debsIn(path.join(work, "first"))) {
+      const { stdout, status } = spawnSync("lintian", ["--allow-root", "--fail-on", "error,warning", path.join(work, "first", name)], {
+        encoding: "utf8",
+      });
+      console.log(`lintian ${name}: ${stdout.trim() || "nothing to say"}`);
+      expect(status).toBe(0);
+    }
+  });
+
+  it.each(["amd64", "arm64"] as const)("hold programs for %s and for nothing else", (architecture) => {
+    const tree = path.join(work, architecture);
+    const deb = debsIn(path.join(work, "first")).find((file) => file.includes(architecture)) ?? "";
+    execFileSync("dpkg-deb", ["-x", path.join(work, "first", deb), tree]);
+    const programs = globSync("usr/lib/collector/**/{node,*.node}", { cwd: tree }).filter((file) =>
+      statSync(path.join(tree, file)).isFile(),
+    );
+    expect(programs).toHaveLength(3);
+    for (const file of programs) {
+      const head = Buffer.alloc(20);
+      readSync(openSync(path.join(tree, file), "r"), head, 0, 20, 0);
+      expect(head.toString("latin1", 1, 4)).toBe("ELF");
+      expect(head.readUInt16LE(18)).toBe(MACHINE[architecture]);
+    }
+    const leftOver = globSync("**/*.{ts,map,cc,c,h,gyp}", { cwd: tree });
+    expect(leftOver).toEqual([]);
+  });
+
+  it("keep the unit within its exposure", () => {
+    const unit = path.join(ROOT, "systemd/collector.service");
+    expect(spawnSync("systemd-analyze", ["security", "--offline=true", "--threshold=12", "--no-pager", unit]).status).toBe(0);
+  });
+});
