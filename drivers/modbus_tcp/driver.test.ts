@@ -1,6 +1,7 @@
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import modbusSerial from "modbus-serial";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
@@ -283,6 +284,18 @@ describe("what modbus-serial would get wrong", () => {
     await Promise.all([0, 1, 2, 3].map(lane));
   });
 
+  it("an answered request is not kept until its transaction id comes round again", async () => {
+    const linked = vi.spyOn(modbusSerial.default.prototype, "linkTCP");
+    cleanUp.push(() => linked.mockRestore());
+    const device = await plant();
+    const { session, settings } = await open(device.port);
+    const request = requestFor(session, settings, "holding:0");
+    for (let i = 0; i < 20; i++) await session.read(request, context());
+    const [client] = linked.mock.contexts;
+    if (!client || !("_transactions" in client)) throw new Error("modbus-serial keeps its requests under another name now");
+    expect(Object.keys(client._transactions as object)).toEqual([]);
+  });
+
   it("units do not mix while several requests are in flight", async () => {
     const units = new Map(Array.from({ length: 9 }, (_, unit) => [unit, registers(unit * 100)] as const));
     const device = await plant({ units, misbehave: ({ unit }) => ({ delayMs: (9 - unit) * 5 }) });
@@ -373,4 +386,66 @@ it("answers any bytes with readings, a fault or a reason", async () => {
     }),
     { numRuns: 150 },
   );
+});
+
+describe("settings of one source", () => {
+  const units = new Map<number, PlantUnit>([[1, { holding: new Map([[0, 1]]) }]]);
+
+  it("leave at least min_pause between an answer and the next request", async () => {
+    const at: number[] = [];
+    const plant = await startModbusPlant({
+      units,
+      misbehave: () => {
+        at.push(performance.now());
+        return undefined;
+      },
+    });
+    cleanUp.push(plant.close);
+    const { session, settings } = await open(plant.port, { min_pause: 60 });
+    const request = requestFor(session, settings, "holding:0");
+    for (let i = 0; i < 3; i++) await session.read(request, context());
+    // Timers fire up to a millisecond early.
+    for (let i = 1; i < at.length; i++) expect((at[i] ?? 0) - (at[i - 1] ?? 0)).toBeGreaterThan(58);
+  });
+
+  it("end a pause when the signal aborts", async () => {
+    const plant = await startModbusPlant({ units });
+    cleanUp.push(plant.close);
+    const { session, settings } = await open(plant.port, { min_pause: 60_000 });
+    const request = requestFor(session, settings, "holding:0");
+    await session.read(request, context());
+    const stop = new AbortController();
+    const reading = session.read(request, { ...context(), signal: stop.signal });
+    stop.abort();
+    await expect(reading).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+  });
+
+  it("do not part sources that use one connection: units, orders and sizes are each request's own", () => {
+    const details = driver.details.parse({ type: "modbus_tcp", host: "10.0.0.1", port: 502 });
+    const [one, two] = [driver.settings.parse({ unit: 1 }), driver.settings.parse({ unit: 2, max_registers: 10, in_flight: 4 })];
+    expect(driver.connectionKey?.(details, one)).toBe(driver.connectionKey?.(details, two));
+    const granted = { maxPoints: 1, maxBytes: 1, inFlight: 1 };
+    expect(driver.limits?.(granted, two)).toMatchObject({ maxRegisters: 10, inFlight: 4 });
+    expect(driver.limits?.(granted, two)).toBe(driver.limits?.(granted, two));
+  });
+});
+
+describe("exceptions", () => {
+  it.each([
+    [2, "points"],
+    [3, "points"],
+    [4, "points"],
+    [5, "busy"],
+    [6, "busy"],
+    [10, "silent"],
+    [11, "silent"],
+    [99, "points"],
+  ] as const)("%i is about %s", async (exception, scope) => {
+    const plant = await startModbusPlant({ units: new Map(), misbehave: () => ({ exception }) });
+    cleanUp.push(plant.close);
+    const { session, settings } = await open(plant.port);
+    const request = requestFor(session, settings, "holding:0");
+    expect(request.part).toBe("unit 1");
+    await expect(session.read(request, context())).rejects.toMatchObject({ name: "FaultError", scope });
+  });
 });

@@ -59,6 +59,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
       sent.delete(transaction);
       const unit = request[6] ?? 0;
       socket.emit("data", frame[6] === unit ? frame : withUnit(frame, unit));
+      forgetAnswered(client, transaction);
       return undefined;
     },
   });
@@ -93,6 +94,15 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
         else client.writeFC4(unit, start, count, done);
       },
     );
+}
+
+/**
+ * modbus-serial keeps each answered request, with its timer and its buffers, until its id comes round again 256 requests later:
+ * long enough to leave the youngest generation of the heap, which then grows with every read.
+ */
+function forgetAnswered(client: object, transaction: number): void {
+  const kept: unknown = "_transactions" in client ? client._transactions : undefined;
+  if (typeof kept === "object" && kept !== null) Reflect.deleteProperty(kept, transaction);
 }
 
 function refusal(error: Error | null, read: ModbusRead, where: string): Error {

@@ -11,6 +11,8 @@ import { figuresOf, type ProcessFigures } from "../support/process-figures.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const NODE = path.join(ROOT, "bin/collector-node");
+/** What a person's own script would run on: the same Node without our flags. */
+const PLAIN_NODE = path.join(ROOT, "node_modules/node/bin/node");
 const DEVICES = 10;
 const REGISTERS = 1000;
 const INTERVAL_MS = 100;
@@ -50,7 +52,7 @@ const print = (name: string, { cpuPercent, figures, values }: Measured) =>
   console.log(`${name.padEnd(12)} CPU ${cpuPercent.toFixed(1).padStart(6)} % of a core   RSS ${figures.rssMiB.toFixed(0).padStart(4)} MiB (peak ${figures.peakRssMiB.toFixed(0)})   ${values} values at the broker`);
 
 async function measureBare(children: ChildProcess[], broker: ChildProcess, brokerPort: number, ports: readonly number[]): Promise<Measured> {
-  const [bare] = await child<string>(children, ["test/bench/bare.ts", ...[brokerPort, REGISTERS, INTERVAL_MS, ...ports].map(String)]);
+  const [bare] = await child<string>(children, ["test/bench/bare.ts", ...[brokerPort, REGISTERS, INTERVAL_MS, ...ports].map(String)], PLAIN_NODE);
   const measured = await measure(bare.pid ?? 0, broker);
   bare.kill("SIGKILL");
   return measured;
@@ -68,6 +70,7 @@ async function measureCollector(children: ChildProcess[], broker: ChildProcess, 
     readoutIntervalUnit: "milliseconds",
     publishIntervalUnit: "seconds",
     version: "bench",
+    values: { maxBytes: 2 ** 20, maxAgeMs: 3_600_000 },
     log: silentLog,
   });
   try {
@@ -121,8 +124,8 @@ function valuesAt(broker: ChildProcess): Promise<number> {
   });
 }
 
-async function child<T>(children: ChildProcess[], args: readonly string[]): Promise<[ChildProcess, T]> {
-  const process = spawn(NODE, [...args], { cwd: ROOT, stdio: ["pipe", "pipe", "inherit"] });
+async function child<T>(children: ChildProcess[], args: readonly string[], node = NODE): Promise<[ChildProcess, T]> {
+  const process = spawn(node, [...args], { cwd: ROOT, stdio: ["pipe", "pipe", "inherit"] });
   children.push(process);
   const line = await new Promise<string>((done, fail) => {
     process.stdout.once("data", (text: Buffer) => done(text.toString()));
