@@ -50,3 +50,17 @@ export const timerMs = (ms: number): number => Math.min(ms, 2 ** 31 - 1);
 export function stoppedWhile(doing: string, signal: AbortSignal): ReasonError {
   return new ReasonError("TIMEOUT", `the readout's deadline came while ${doing}`, { cause: signal.reason });
 }
+
+/** Waits; less where the signal aborts, which whoever goes on notices. Leaves no listener and no timer behind. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, timerMs(ms));
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
+  });
+}

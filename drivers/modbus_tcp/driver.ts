@@ -1,6 +1,7 @@
 import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type DriverContext, defineDriver } from "../driver.ts";
+import { pause } from "../lib/abort.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress } from "./address.ts";
 import { linkModbus } from "./link.ts";
@@ -34,10 +35,15 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
     const readData = linkModbus(connection, ctx.tap);
+    let answeredMs = Number.NEGATIVE_INFINITY;
     return {
       limits: knownLimits(settings),
       async read(request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> {
-        const data = await readData(request, readCtx);
+        const waitMs = request.pauseMs === 0 ? 0 : answeredMs + request.pauseMs - performance.now();
+        if (waitMs > 0) await pause(waitMs, readCtx.signal);
+        const data = await readData(request, readCtx).finally(() => {
+          answeredMs = performance.now();
+        });
         return request.decoders.map((decode) => decode(data));
       },
       alive: connection.alive,

@@ -14,6 +14,8 @@ export interface ModbusRead extends Request<ModbusAddress> {
   readonly start: number;
   readonly count: number;
   readonly decoders: readonly Decoder[];
+  /** Least time since the last answer on the connection, ms. */
+  readonly pauseMs: number;
 }
 
 export interface ModbusLimits extends Limits {
@@ -22,6 +24,7 @@ export interface ModbusLimits extends Limits {
   /** Registers, or coils, that a read may bridge. */
   readonly maxGap: number;
   readonly maxGapCoils: number;
+  readonly pauseMs: number;
 }
 
 export function limitsOf(settings: ModbusSettings): ModbusLimits {
@@ -33,6 +36,7 @@ export function limitsOf(settings: ModbusSettings): ModbusLimits {
     maxCoils: settings.max_coils,
     maxGap: settings.max_gap,
     maxGapCoils: settings.max_gap_coils,
+    pauseMs: settings.min_pause,
   };
 }
 
@@ -68,12 +72,13 @@ function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): M
     start: group.start,
     count: group.length,
     points: group.items,
+    pauseMs: limits.pauseMs,
     decoders: group.items.map((point) => decoderOf(point.address, point.type, group.start)),
   }));
 }
 
 /** `holding registers 10..12 of unit 1`. */
-export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders" | "part">): string {
+export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders" | "part" | "pauseMs">): string {
   const words = AREA_WORDS[functionCode];
   return `${count === 1 ? `${words.slice(0, -1)} ${start}` : `${words} ${start}..${start + count - 1}`} of unit ${unit}`;
 }

@@ -17,6 +17,12 @@ export const settingsSchema = z.strictObject({
     .default(16)
     .describe("Registers that nobody asked for and one read may bridge; 0 never reads them (registers that clear on read)"),
   max_gap_coils: z.int().min(0).max(1999).default(256).describe("The same for coils and discrete inputs"),
+  min_pause: z
+    .int()
+    .min(0)
+    .max(60_000)
+    .default(0)
+    .describe("Milliseconds between an answer and the next request; slow gateways and serial lines need some"),
   in_flight: z.int().min(1).max(16).default(1).describe("Requests under way at once; most devices take one"),
 });
 
