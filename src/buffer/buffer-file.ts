@@ -21,7 +21,7 @@ import {
 import { tablesOf } from "./tables.ts";
 
 export interface BufferLimits {
-  /** Bound of the file with its WAL; the oldest values are dropped and counted. */
+  /** Bound of the file with its WAL, for commits up to an eighth of it; the oldest values are dropped and counted. */
   readonly maxBytes: number;
   /** Values whose readout is older are dropped and counted. */
   readonly maxAgeMs: number;
@@ -264,11 +264,11 @@ export function bufferOn(
     const isWide = free * pageBytes > KEPT_FREE_BYTES && free > all / 2;
     if (free === 0 || !(isWide || all > maxPages)) {
       // Pages that were given back leave the file when the WAL is folded into it.
-      if (fileBytes(file) > all * pageBytes) db.pragma("wal_checkpoint(TRUNCATE)");
+      if (fileBytes(file) > all * pageBytes || walBytes() > 2 * walLimitBytes) db.pragma("wal_checkpoint(TRUNCATE)");
       return false;
     }
     keepWalBounded();
-    db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
+    db.pragma(`incremental_vacuum(${Math.min(VACUUM_PAGES, Math.ceil(maxPages / 16))})`);
     // SQLite raises a bound that the file exceeds, and does not lower it again.
     db.pragma(`max_page_count = ${maxPages}`);
     return true;
@@ -316,7 +316,7 @@ export function bufferOn(
       const tooOld = first !== undefined && first.ts < cutoff();
       if (!tooOld && state.garbage.length === 0 && !isTooLarge()) return shrink();
       write(() => trim(keepWithinBytes(tooOld ? keepWithinAge(state) : state)));
-      return state.garbage.length > 0 || tooOld || isTooLarge();
+      return true;
     },
     bytes: () => fileBytes(file) + walBytes(),
     close() {

@@ -26,6 +26,8 @@ export function lockBuffer(file: string): () => void {
 function hold(path: string, file: string): () => void {
   const db = new Database(path, { timeout: 0 });
   try {
+    // No journal file: a full disk keeps nobody from the lock.
+    db.pragma("journal_mode = MEMORY");
     db.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();

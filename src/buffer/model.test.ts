@@ -1,0 +1,169 @@
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { FileBuffer } from "./buffer-file.ts";
+import { layoutKey } from "./codec.ts";
+import { openBuffer } from "./open.ts";
+import { openReader } from "./reader.ts";
+import { temporaryFolder } from "./testing/folder.ts";
+import { ledgerFaults } from "./testing/ledger.ts";
+import { plainLayout } from "./testing/readouts.ts";
+
+const layout = plainLayout(3);
+const layouts = [{ key: layoutKey(layout), layout }];
+const SINK = { id: "a", takesExploration: false };
+
+/** What the buffer should hold, as an array: rows in order of their ids. */
+interface Model {
+  rows: { id: number; values: number; timeMs: number }[];
+  seq: number;
+  accepted: number;
+  delivered: number;
+  buffer_full: number;
+  too_old: number;
+  nowMs: number;
+  maxBytes: number;
+  maxAgeMs: number;
+}
+interface Real {
+  readonly file: string;
+  buffer: FileBuffer;
+}
+type Command = fc.Command<Model, Real>;
+
+const open = (file: string, model: Model): FileBuffer =>
+  openBuffer(file, {
+    maxBytes: model.maxBytes,
+    maxAgeMs: model.maxAgeMs,
+    now: () => model.nowMs,
+    onAlarm: (message) => {
+      throw new Error(message);
+    },
+  });
+
+/** Over all runs: a test that never drops shows nothing of dropping. */
+const seen = { buffer_full: 0, too_old: 0 };
+
+/** Takes what was dropped out of the model: it has to be the oldest, for a reason that holds, and counted to the value. */
+function settle(model: Model, real: Real): void {
+  const reader = openReader(real.file);
+  const ids = new Set(reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map(({ id }) => id));
+  const gaps = reader.gaps("a");
+  reader.close();
+  const gone = model.rows.filter(({ id }) => !ids.has(id));
+  const firstKept = Math.min(...ids);
+  for (const { id } of gone) expect(id).toBeLessThan(firstKept);
+  model.rows = model.rows.filter(({ id }) => ids.has(id));
+  expect([...ids]).toEqual(model.rows.map(({ id }) => id));
+  const [ledger] = real.buffer.ledger().sinks;
+  const dropped = { buffer_full: ledger?.dropped.buffer_full ?? 0, too_old: ledger?.dropped.too_old ?? 0 };
+  const newly = dropped.buffer_full - model.buffer_full + dropped.too_old - model.too_old;
+  expect(newly).toBe(gone.reduce((sum, { values }) => sum + values, 0));
+  if (dropped.too_old > model.too_old) expect(gone.some(({ timeMs }) => timeMs < model.nowMs - model.maxAgeMs)).toBe(true);
+  for (const reason of ["buffer_full", "too_old"] as const) seen[reason] += dropped[reason] - model[reason];
+  Object.assign(model, dropped);
+  const pending = model.rows.reduce((sum, { values }) => sum + values, 0);
+  expect(ledger).toMatchObject({ accepted: model.accepted, delivered: model.delivered, pending });
+  expect(ledgerFaults(real.buffer, real.file, () => false)).toEqual([]);
+  // Nothing was told, so the gaps hold all that was dropped.
+  for (const reason of ["buffer_full", "too_old"] as const)
+    expect(gaps.find((gap) => gap.reason === reason)?.values ?? 0).toBe(dropped[reason]);
+  expect(real.buffer.bytes()).toBeLessThanOrEqual(model.maxBytes);
+}
+
+const command = (name: string, run: (model: Model, real: Real) => void): Command => ({
+  check: () => true,
+  run(model, real) {
+    run(model, real);
+    settle(model, real);
+  },
+  toString: () => name,
+});
+
+const append = fc.array(fc.record({ values: fc.nat(5), bytes: fc.nat(9000) }), { minLength: 6, maxLength: 12 }).map((batches) =>
+  command(`append ${JSON.stringify(batches)}`, (model, { buffer }) => {
+    const timeMs = model.nowMs;
+    const committed = buffer.commit({
+      run: "r",
+      layouts,
+      batches: batches.map(({ values, bytes }) => ({
+        seq: ++model.seq,
+        layoutKey: layoutKey(layout),
+        time: timeMs,
+        count: values,
+        explorationCount: 1,
+        payload: new Uint8Array(bytes),
+      })),
+      acknowledgements: [],
+    });
+    expect(committed).toHaveLength(batches.length);
+    for (const { id, count } of committed) {
+      expect(id).toBeGreaterThan(model.rows.at(-1)?.id ?? 0);
+      model.rows.push({ id, values: count, timeMs });
+      model.accepted += count;
+    }
+  }),
+);
+const acknowledge = fc.array(fc.nat(30), { maxLength: 8 }).map((picks) =>
+  command(`acknowledge ${picks.join()}`, (model, { buffer }) => {
+    // Also such as are there no longer, or not yet.
+    const ids = picks.map((pick) => model.rows[pick]?.id ?? 10_000_000 + pick);
+    const taken = model.rows.filter(({ id }) => ids.includes(id));
+    model.rows = model.rows.filter(({ id }) => !ids.includes(id));
+    model.delivered += taken.reduce((sum, { values }) => sum + values, 0);
+    buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [{ sink: "a", ids, delivered: 0, dropped: {} }] });
+  }),
+);
+const trim = fc.constant(
+  command("trim", (_, { buffer }) => {
+    while (buffer.maintain());
+  }),
+);
+const clock = fc.integer({ min: -5000, max: 5000 }).map((ms) =>
+  command(`clock ${ms}`, (model) => {
+    model.nowMs += ms;
+  }),
+);
+const reopen = fc.record({ maxBytes: fc.constantFrom(2 ** 20, 2 ** 21), maxAgeMs: fc.constantFrom(1000, 4000, 1e9) }).map((limits) =>
+  command(`reopen ${JSON.stringify(limits)}`, (model, real) => {
+    real.buffer.close();
+    Object.assign(model, limits);
+    real.buffer = open(real.file, model);
+    while (real.buffer.maintain());
+  }),
+);
+
+it("holds what an array holds: append, acknowledge, trim, reopen with other bounds, the clock steps", () => {
+  fc.assert(
+    fc.property(
+      fc.commands([append, append, append, append, acknowledge, trim, clock, reopen], { maxCommands: 60, size: "max" }),
+      (commands) => {
+        using folder = temporaryFolder();
+        const file = join(folder.path, "buffer.db");
+        let real: Real | undefined;
+        try {
+          fc.modelRun(() => {
+            const model: Model = {
+              rows: [],
+              seq: 0,
+              accepted: 0,
+              delivered: 0,
+              buffer_full: 0,
+              too_old: 0,
+              nowMs: 1_800_000_000_000,
+              maxBytes: 2 ** 20,
+              maxAgeMs: 4000,
+            };
+            real = { file, buffer: open(file, model) };
+            real.buffer.setSinks([SINK]);
+            return { model, real };
+          }, commands);
+        } finally {
+          real?.buffer.close();
+        }
+      },
+    ),
+    { numRuns: 15, endOnFailure: true },
+  );
+  expect(seen.buffer_full + seen.too_old).toBeGreaterThan(0);
+}, 60_000);
