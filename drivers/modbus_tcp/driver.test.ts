@@ -291,8 +291,9 @@ describe("what modbus-serial would get wrong", () => {
     const { session, settings } = await open(device.port);
     const request = requestFor(session, settings, "holding:0");
     for (let i = 0; i < 20; i++) await session.read(request, context());
-    const [client] = linked.mock.contexts;
-    if (!client || !("_transactions" in client)) throw new Error("modbus-serial keeps its requests under another name now");
+    const client: unknown = linked.mock.contexts[0];
+    if (typeof client !== "object" || client === null || !("_transactions" in client))
+      throw new Error("modbus-serial keeps its requests under another name now");
     expect(Object.keys(client._transactions as object)).toEqual([]);
   });
 
