@@ -6,7 +6,7 @@ import type { Desired } from "./desired.ts";
 import { type PollState, startPolling } from "./poll.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
 import { EXPIRED_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from "./server/testing-certificates.ts";
-import { json, page, plainPlatform, scripted, source } from "./testing.ts";
+import { json, page, plainPlatform, scripted, source } from "./server/testing-scripted.ts";
 
 const KEY = "Canary-key-8d01c4";
 const never = new AbortController().signal;

@@ -4,7 +4,7 @@ import { type ApiClientOptions, createApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { parseRetryAfter } from "./requester.ts";
 import { COLLECTOR, modbusSource, mqttSink, recordingLog, startTestServer } from "./server/testing.ts";
-import { json, page, plainPlatform, scripted, source } from "./testing.ts";
+import { json, page, plainPlatform, scripted, source } from "./server/testing-scripted.ts";
 
 const KEY = "Canary-key-51c7e2";
 const OTHER = "9d9f0d7e-1111-4111-8111-111111111111";

@@ -18,7 +18,7 @@ export interface HttpTimeouts {
 
 export interface HttpRequest {
   readonly url: URL;
-  readonly method: "GET" | "PUT" | "POST";
+  readonly method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly timeouts: HttpTimeouts;
@@ -48,7 +48,8 @@ type Failure = Extract<HttpAnswer, { type: "failed" }>;
 export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
   const progress = { reused: false, answered: false };
   const first = await exchange(input, progress);
-  const stale = first.type === "failed" && first.kind === "unreachable" && progress.reused && !progress.answered;
+  // What creates might have been carried out all the same: only what may be repeated is.
+  const stale = first.type === "failed" && first.kind === "unreachable" && progress.reused && !progress.answered && input.method !== "POST";
   return stale ? exchange({ ...input, agent: undefined }, progress) : first;
 }
 

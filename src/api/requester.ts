@@ -1,7 +1,8 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import { z } from "zod";
 import { messageOf } from "../model/failure.ts";
-import { type HttpAnswer, type HttpTimeouts, sendRequest } from "./http.ts";
+import { type HttpAnswer, type HttpRequest, type HttpTimeouts, sendRequest } from "./http.ts";
 import { isLoopback } from "./loopback.ts";
 
 export type FailureKind =
@@ -58,7 +59,7 @@ export interface RequesterOptions {
 }
 
 export interface ApiRequest {
-  readonly method: "GET" | "PUT";
+  readonly method: HttpRequest["method"];
   /** Below `{base_url}/api`, with its query. */
   readonly path: string;
   readonly body?: string;
@@ -208,12 +209,25 @@ function originOf(location: string | undefined): string {
   }
 }
 
-/** The server's own sentence, if it is one: short, on one line. */
+const MAX_DETAIL_CHARACTERS = 200;
+const MAX_DETAIL_ENTRIES = 5;
+const validationSchema = z.object({
+  detail: z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string() })).min(1),
+});
+
+/** The server's own sentence, if it is one, or those of its validation (API-V2, 7): short, on one line. */
 function detailOf(body: string): string {
+  const short = (text: string): string => text.replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, MAX_DETAIL_CHARACTERS);
   try {
-    const value: unknown = JSON.parse(body.slice(0, 10_000));
+    const value: unknown = JSON.parse(body.slice(0, 100_000));
     if (typeof value === "object" && value !== null && "detail" in value && typeof value.detail === "string")
-      return `: ${value.detail.replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, 200)}`;
+      return `: ${short(value.detail)}`;
+    const refused = validationSchema.safeParse(value);
+    if (refused.success)
+      return `: ${refused.data.detail
+        .slice(0, MAX_DETAIL_ENTRIES)
+        .map(({ loc, msg }) => short(`${loc.slice(1).join(".") || loc.join(".")}: ${msg}`))
+        .join("; ")}`;
   } catch {
     // A page of a proxy: its status says enough.
   }

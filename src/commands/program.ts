@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { addApiVerbs } from "./api-program.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import type { ReadOptions } from "./read.ts";
 import type { SecretOptions } from "./secret.ts";
@@ -136,6 +137,10 @@ Examples:
     .action(async (entry: string, options: SecretOptions) => {
       exit = await (await import("./secret.ts")).secretRemove(entry, options, io);
     });
+
+  addApiVerbs(program, CONFIG, io, (code) => {
+    exit = code;
+  });
 
   return { command: program, exit: () => exit };
 }

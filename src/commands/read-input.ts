@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import type { AnyDriver, Timeouts } from "../../drivers/driver.ts";
 import { DETAILS, type DetailsType, detailsCreateSchema, toReadDetails } from "../model/details.ts";
 import { messageOf } from "../model/failure.ts";
@@ -6,6 +6,7 @@ import { nearest } from "../model/nearest.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, parseDataType } from "../model/value.ts";
 import { isSecretName } from "../os/loggable.ts";
+import { coerce, type JsonSchema, put, keysOf as schemaKeys, toJsonSchema } from "./fields.ts";
 import { UsageError } from "./io.ts";
 
 /** A source and what to read of it, as typed on the command line. */
@@ -74,17 +75,6 @@ export function parseReadInput(driver: AnyDriver, words: readonly string[], defa
 
 type Part = "details" | "settings" | "timeouts";
 
-interface JsonSchema {
-  readonly type?: string;
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly anyOf?: readonly JsonSchema[];
-  readonly oneOf?: readonly JsonSchema[];
-}
-
-const toJsonSchema = (schema: z.ZodType): JsonSchema => z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
-
 function detailsTypeOf(type: string): DetailsType {
   const found = (Object.keys(DETAILS) as DetailsType[]).find((known) => known === type);
   if (!found) throw new UsageError(`${type} has no connection details in the API`);
@@ -94,41 +84,15 @@ function detailsTypeOf(type: string): DetailsType {
 /** Every key that may be given, inner ones with dots; details before settings before time-outs. */
 function keysOf(type: DetailsType, driver: AnyDriver): ReadonlyMap<string, { readonly part: Part; readonly schema: JsonSchema }> {
   const keys = new Map<string, { part: Part; schema: JsonSchema }>();
-  const enter = (part: Part, schema: JsonSchema, prefix: string): void => {
-    for (const [name, inner] of Object.entries(schema.properties ?? {})) {
-      if (prefix === "" && part === "details" && name === "type") continue;
-      const variants = inner.anyOf ?? inner.oneOf ?? [inner];
-      if (variants.some((variant) => variant.properties)) for (const variant of variants) enter(part, variant, `${prefix}${name}.`);
-      else if (!keys.has(prefix + name)) keys.set(prefix + name, { part, schema: inner });
-    }
+  const enter = (part: Part, schema: JsonSchema): void => {
+    for (const [key, inner] of schemaKeys(schema)) if (!keys.has(key)) keys.set(key, { part, schema: inner });
   };
-  enter("details", toJsonSchema(DETAILS[type].create), "");
-  enter("settings", toJsonSchema(driver.settings), "");
+  const { type: _, ...details } = toJsonSchema(DETAILS[type].create).properties ?? {};
+  enter("details", { properties: details });
+  enter("settings", toJsonSchema(driver.settings));
   const shared = toJsonSchema(sourceSettingsSchema).properties ?? {};
-  enter("timeouts", { properties: Object.fromEntries(TIMEOUT_KEYS.flatMap((key) => (shared[key] ? [[key, shared[key]]] : []))) }, "");
+  enter("timeouts", { properties: Object.fromEntries(TIMEOUT_KEYS.flatMap((key) => (shared[key] ? [[key, shared[key]]] : []))) });
   return keys;
-}
-
-/** The text as its schema wants it: numbers and booleans are what they look like, everything else is text. */
-function coerce(text: string, schema: JsonSchema): unknown {
-  const types = (schema.anyOf ?? schema.oneOf ?? [schema]).map(({ type }) => type);
-  if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true";
-  if ((types.includes("integer") || types.includes("number")) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
-  if (types.every((type) => type === "boolean")) return new UsageError(`${JSON.stringify(text)} must be true or false`);
-  if (types.every((type) => type === "integer" || type === "number")) return new UsageError(`${JSON.stringify(text)} must be a number`);
-  return text;
-}
-
-function put(target: Record<string, unknown>, key: string, value: unknown): void {
-  const [name = "", ...rest] = key.split(".");
-  if (rest.length === 0) {
-    target[name] = value;
-    return;
-  }
-  const inner = target[name];
-  const next: Record<string, unknown> = typeof inner === "object" && inner !== null ? (inner as Record<string, unknown>) : {};
-  target[name] = next;
-  put(next, rest.join("."), value);
 }
 
 function check<T>(schema: z.ZodType<T>, value: unknown, mistakes: string[]): T | undefined {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { COLLECTOR, MACHINE } from "./server/testing.ts";
+import { COLLECTOR, MACHINE } from "./testing.ts";
 
 /** A server that answers as it is told; `requests` are what it was asked, `keys` what it was shown. */
 export async function scripted(

@@ -1,0 +1,207 @@
+import path from "node:path";
+import { z } from "zod";
+import { CLIENT_TIMEOUTS } from "../api/client.ts";
+import { isLoopback } from "../api/loopback.ts";
+import { type ApiFailure, createRequester, type Requester } from "../api/requester.ts";
+import { messageOf } from "../model/failure.ts";
+import type { Settings } from "../model/settings.ts";
+import { uuidSchema } from "../model/uuid.ts";
+import { readBoundedFile } from "../os/bounded-file.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { settingsOrUsage } from "./run.ts";
+
+const MAX_KEY_BYTES = 4096;
+const MAX_CA_BYTES = 2 ** 20;
+const MAX_ANSWER_BYTES = 16 * 2 ** 20;
+/** Pages of one list: a bound against a server whose lists have no end. */
+const MAX_PAGES = 10_000;
+
+/** The API refused or did not answer; the message is for people. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  /** The answer's status, where there was one. */
+  readonly status: number | undefined;
+  constructor({ message, status }: Pick<ApiFailure, "message" | "status">) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface ApiOptions {
+  readonly config?: string;
+  /** File with the key; absent: the settings', or the embedded API's own admin key. */
+  readonly keyFile?: string;
+}
+
+/** The configuration API that the settings name, as a person reaches it. */
+export interface ApiConnection {
+  readonly base: string;
+  readonly settings: Settings;
+  /** The collector that is meant: the settings' one, or the only one that the key reaches. Throws UsageError where that is not clear. */
+  collector(): Promise<string>;
+  /** A list to its end. Throws ApiError. */
+  list<T>(path: string, record: z.ZodType<T>, query?: Readonly<Record<string, string>>): Promise<readonly T[]>;
+  /** Throws ApiError. */
+  send(method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE", path: string, body?: unknown): Promise<unknown>;
+}
+
+/** Runs a verb with a connection to the API; what the API refuses is told to the person. Throws UsageError. */
+export async function withApi(options: ApiOptions, io: CommandIo, work: (api: ApiConnection) => Promise<ExitCode>): Promise<ExitCode> {
+  const { settings } = settingsOrUsage(options.config);
+  const requester = requesterOf(settings, options.keyFile);
+  try {
+    return await work(connectionOf(requester, settings, io.signal));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (io.signal.aborted) return EXIT.interrupted;
+    complain(io, error.message);
+    // What the request asks for was wrong, or the API was not to be had.
+    return error.status !== undefined && error.status >= 400 && error.status < 500 ? EXIT.usage : EXIT.ownFailure;
+  } finally {
+    requester.close();
+  }
+}
+
+function requesterOf({ api, embedded_api, state_dir }: Settings, keyFile: string | undefined): Requester {
+  const read = (file: string) => () => readBoundedFile(file, MAX_KEY_BYTES).toString("utf8").trim();
+  if (api) {
+    const { url, authorization, ca, insecure } = api;
+    return createRequester({
+      url,
+      readKey: read(keyFile ?? api.key_file),
+      authorization,
+      insecure,
+      timeouts: CLIENT_TIMEOUTS,
+      ...(ca !== undefined && { ca: readCa(ca) }),
+    });
+  }
+  const { listen, tls } = embedded_api;
+  const onSocket = tls !== undefined || !isLoopback(listen.slice(0, listen.lastIndexOf(":")));
+  return createRequester({
+    url: `${tls ? "https" : "http"}://${listen}`,
+    readKey: read(keyFile ?? path.join(path.resolve(state_dir), "keys", "admin.key")),
+    authorization: "bare",
+    insecure: false,
+    timeouts: CLIENT_TIMEOUTS,
+    ...(onSocket && { socketPath: path.join(path.resolve(state_dir), "api.sock") }),
+  });
+}
+
+function readCa(file: string): string {
+  try {
+    return readBoundedFile(file, MAX_CA_BYTES).toString("utf8");
+  } catch (error) {
+    throw new UsageError(`api.ca: ${messageOf(error)}`);
+  }
+}
+
+const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().nullable() }) });
+const uuidRecord = z.object({ uuid: uuidSchema });
+const ownedRecord = z.object({ collector: uuidSchema });
+
+export function connectionOf(requester: Requester, settings: Settings, signal: AbortSignal): ApiConnection {
+  const send: ApiConnection["send"] = async (method, target, body) => {
+    const answer = await requester.send({
+      method,
+      path: target,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      maxBytes: MAX_ANSWER_BYTES,
+      signal,
+    });
+    if (answer.type === "failed") throw new ApiError(answer);
+    return answer.type === "json" ? answer.value : undefined;
+  };
+  const list: ApiConnection["list"] = async (target, record, query = {}) => {
+    const records = [];
+    let cursor: string | null = null;
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const words = new URLSearchParams({ ...query, ...(cursor !== null && { cursor }) }).toString();
+      const page = pageSchema.safeParse(await send("GET", words === "" ? target : `${target}?${words}`));
+      if (!page.success) throw new ApiError({ message: `${requester.base}: ${target} answered another shape than the API's` });
+      for (const item of page.data.data) {
+        const parsed = record.safeParse(item);
+        if (parsed.success) records.push(parsed.data);
+      }
+      cursor = page.data.metadata.next_cursor;
+      if (cursor === null) return records;
+    }
+    throw new ApiError({ message: `${requester.base}: ${target} has more than ${MAX_PAGES} pages` });
+  };
+  return {
+    base: requester.base,
+    settings,
+    send,
+    list,
+    async collector() {
+      const own = settings.collector ?? installed(settings.state_dir);
+      if (own !== undefined) return own;
+      const known = await collectorsOf(list);
+      const [only, ...others] = known;
+      if (only !== undefined && others.length === 0) return only;
+      throw new UsageError(
+        only === undefined
+          ? `${requester.base} does not tell which collector the key belongs to; set collector in the settings`
+          : `the key reaches ${known.length} collectors; set collector in the settings to one of them:\n${known.join("\n")}`,
+      );
+    },
+  };
+}
+
+/** Collectors that the key reaches: by our extension, else by the data sources there are. */
+export async function collectorsOf(list: ApiConnection["list"]): Promise<readonly string[]> {
+  try {
+    return (await list("/ext/v1/collectors", uuidRecord)).map(({ uuid }) => uuid);
+  } catch (error) {
+    if (!isNotOffered(error)) throw error;
+  }
+  return [...new Set((await list("/v2/data-sources", ownedRecord)).map(({ collector }) => collector))];
+}
+
+/** Whether the API says that it does not have something (DESIGN, 6). */
+export const isNotOffered = (error: unknown): boolean =>
+  error instanceof ApiError && error.status !== undefined && [403, 404, 405, 501].includes(error.status);
+
+/** The uuid that the service here made for itself, if it has run. */
+function installed(stateDir: string): string | undefined {
+  try {
+    const parsed = uuidSchema.safeParse(readBoundedFile(path.join(stateDir, "collector-uuid"), 200).toString("utf8").trim());
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Named {
+  readonly uuid: string;
+  readonly name: string | null;
+}
+
+/** The record with this name or uuid. Throws UsageError: none, or several with this name. */
+export function namedOf<T extends Named>(records: readonly T[], name: string, what: string): T {
+  const byUuid = records.find(({ uuid }) => uuid === name.toLowerCase());
+  if (byUuid) return byUuid;
+  const [found, ...others] = records.filter((record) => record.name === name);
+  if (found && others.length === 0) return found;
+  if (found)
+    throw new UsageError(
+      `${name} is the name of several ${what}s; name the uuid:\n${[found, ...others].map(({ uuid }) => uuid).join("\n")}`,
+    );
+  const names = records.flatMap((record) => (record.name === null ? [] : [record.name]));
+  const shown = names.slice(0, 20).join(", ");
+  throw new UsageError(`there is no ${what} ${name}${names.length === 0 ? "" : `; there are: ${shown}${names.length > 20 ? ", …" : ""}`}`);
+}
+
+const MAX_PASSWORD_BYTES = 64 * 1024;
+
+/** The first line of a file, for a password. Throws UsageError, which names the file and never what it holds. */
+export function passwordFrom(file: string): string {
+  let text: string;
+  try {
+    text = readBoundedFile(path.resolve(file), MAX_PASSWORD_BYTES).toString("utf8");
+  } catch (error) {
+    throw new UsageError(`the password cannot be read: ${messageOf(error)}`);
+  }
+  const password = text.replace(/\r?\n[\s\S]*$/, "");
+  if (password === "") throw new UsageError(`${file} is empty; put the password on its first line`);
+  return password;
+}

@@ -1,0 +1,96 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../api/server/testing.ts";
+import { silentLog } from "../model/context.ts";
+import { localSocketPath, startLocalSocket } from "../web/local-socket.ts";
+import { runCommand, settingsFile } from "./testing.ts";
+
+async function installation() {
+  const folder = temporaryFolder();
+  const api = await startTestServer(folder, COLLECTOR, { databaseFile: join(folder, "api", "api.db") });
+  const config = settingsFile(folder, {});
+  const run = (...words: string[]) => runCommand("api", ...words, "--config", config);
+  return { api, folder, run };
+}
+
+test("a key made on the command line opens at once, is listed without itself, and opens nothing once it is revoked", async () => {
+  const { api, run } = await installation();
+  const made = await run("key", "create", "--role", "admin", "--name", "laptop");
+  expect([made.code, made.err]).toEqual([0, expect.stringContaining("Key 3 (admin, laptop)")]);
+  const authorization = made.out.trim();
+  expect((await api.send("POST", "/v2/data-sources", modbusSource(), { authorization })).status).toBe(201);
+  const bound = JSON.parse((await run("key", "create", "--role", "collector", "--collector", COLLECTOR, "--json")).out);
+  expect((await api.send("POST", "/v2/sites", { name: "x" }, { authorization: bound.key })).status).toBe(403);
+
+  const listed = await run("key", "list");
+  expect(listed.out.split("\n").map((line) => line.trim().split(/ {2,}/).slice(0, 3))).toEqual([
+    ["ID", "ROLE", "NAME"],
+    ["1", "admin", "file admin.key"],
+    ["2", "collector", "file collector.key"],
+    ["3", "admin", "laptop"],
+    ["4", "collector", "-"],
+    [""],
+  ]);
+  expect(listed.out).not.toContain(authorization);
+  expect((await run("key", "revoke", "3")).out).toBe("Key 3 (admin, laptop) opens nothing any more.\n");
+  expect((await api.send("GET", "/v2/sites", undefined, { authorization })).status).toBe(401);
+  for (const [words, code, said] of [
+    [["revoke", "3"], 4, "there is no key 3"],
+    [["revoke", "1"], 4, "key 1 is the last admin's"],
+    [["revoke", "x"], 2, "x is no key's number"],
+    [["create", "--role", "king"], 2, "expected admin or collector"],
+    [["create", "--role", "collector"], 2, "needs --collector"],
+    [["create", "--role", "collector", "--collector", "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1"], 4, "there is no collector"],
+  ] as const) {
+    const wrong = await run("key", ...words);
+    expect([wrong.code, wrong.err], words.join(" ")).toEqual([code, expect.stringContaining(said)]);
+  }
+
+  const trail = await run("audit", "--limit", "10");
+  expect(trail.out).toMatch(/revokeKey.*createKey.*admin +laptop +127\.0\.0\.1 +createDataSource.*createKey/s);
+  expect(trail.out).not.toContain(authorization);
+  expect(JSON.parse((await run("audit", "--json", "--limit", "1")).out)).toMatchObject([{ operation: "revokeKey", role: "command_line" }]);
+});
+
+test("a backup is written and brought back while no service runs; while one does, nothing is touched", async () => {
+  const { api, folder, run } = await installation();
+  await api.send("POST", "/v2/data-sources", modbusSource("kept"));
+  const file = join(folder, "stick.db");
+  expect((await run("backup", file)).out).toContain(`Written to ${file}`);
+  expect((await run("backup")).code).toBe(0);
+  expect((await run("backup", "--list")).out).toContain(join(folder, "api", "backups", "configuration-"));
+  await api.send("POST", "/v2/data-sources", modbusSource("lost"));
+  await api.server.close();
+
+  const socket = await startLocalSocket(
+    { path: localSocketPath(folder), handlers: { "/status": () => ({}) } },
+    { signal: new AbortController().signal, log: silentLog },
+  );
+  onTestFinished(() => socket.close());
+  const running = await run("restore", file);
+  expect([running.code, running.err]).toEqual([2, expect.stringContaining("stop it first")]);
+  await socket.close();
+
+  writeFileSync(join(folder, "api", "api.db"), "damaged beyond help".repeat(1000));
+  const restored = await run("restore", file);
+  expect([restored.code, restored.out]).toEqual([
+    0,
+    expect.stringMatching(/Restored from .*stick\.db\.\nWhat was there is kept as (.*)\.\n/),
+  ]);
+  const aside = /kept as (.*)\.\n/.exec(restored.out)?.[1] ?? "";
+  expect(existsSync(aside) && readFileSync(aside, "utf8")).toContain("damaged beyond help");
+  const again = await startTestServer(folder, COLLECTOR, { databaseFile: join(folder, "api", "api.db") });
+  expect((await again.send("GET", "/v2/data-sources")).body["data"]).toMatchObject([{ name: "kept" }]);
+  const none = await run("restore", join(folder, "absent.db"));
+  expect([none.code, none.err]).toEqual([4, expect.stringContaining("there is no backup")]);
+});
+
+test("without an embedded API of its own it says whose keys they are", async () => {
+  const folder = temporaryFolder();
+  const fresh = await runCommand("api", "key", "list", "--config", settingsFile(folder, {}));
+  expect([fresh.code, fresh.err]).toEqual([4, expect.stringContaining("when it first starts")]);
+  const platform = settingsFile(folder, { collector: COLLECTOR, api: { url: "https://platform.example", key_file: "key" } });
+  const other = await runCommand("api", "backup", "--config", platform);
+  expect([other.code, other.err]).toEqual([2, expect.stringContaining("https://platform.example")]);
+});

@@ -1,0 +1,177 @@
+import path from "node:path";
+import { Worker } from "node:worker_threads";
+import { z } from "zod";
+import { type ApiTask, type ApiTaskAnswer, embeddedDatabase } from "../api/messages.ts";
+import { messageOf } from "../model/failure.ts";
+import { uuidSchema } from "../model/uuid.ts";
+import { localSocketPath } from "../web/local-socket.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
+import { askService, ServiceError } from "./local-client.ts";
+import { settingsOrUsage } from "./run.ts";
+import { formatTable } from "./table.ts";
+
+/** The verbs of the embedded API's own machine: they work on its database, whether the service runs or not. */
+export interface ApiTaskOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+const TASK_TIMEOUT_MS = 120_000;
+const keySchema = z.object({
+  id: z.number(),
+  role: z.string(),
+  collector: z.string().nullable(),
+  name: z.string().nullable(),
+  created_at: z.string(),
+});
+const auditSchema = z.array(
+  z.object({
+    at: z.string(),
+    role: z.string(),
+    key_id: z.number().nullable(),
+    key_name: z.string().nullable(),
+    address: z.string(),
+    operation: z.string(),
+    resource: z.string().nullable(),
+    fields: z.array(z.string()),
+  }),
+);
+
+/** `collector api key create`: prints the key, which is kept nowhere. */
+export function keyCreate(
+  options: ApiTaskOptions & { readonly role: string; readonly collector?: string; readonly name?: string },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { role, collector = "", name = null } = options;
+  if (role !== "admin" && role !== "collector") throw new UsageError(`--role ${role}: expected admin or collector`);
+  if (role === "collector" && !uuidSchema.safeParse(collector).success)
+    throw new UsageError("a collector's key needs --collector, the uuid of that collector");
+  return withTask({ type: "key_create", role, collector: collector.toLowerCase(), name }, options, io, (result) => {
+    const { key, info } = z.object({ key: z.string(), info: keySchema }).parse(result);
+    if (options.json) io.stdout.write(`${toJson({ ...info, key })}\n`);
+    else {
+      io.stderr.write(
+        `Key ${info.id} (${info.role}${info.name === null ? "" : `, ${info.name}`}). It is shown this once and kept nowhere:\n`,
+      );
+      io.stdout.write(`${key}\n`);
+    }
+  });
+}
+
+/** `collector api key list`. */
+export function keyList(options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  return withTask({ type: "key_list" }, options, io, (result) => {
+    const keys = z.array(keySchema).parse(result);
+    if (options.json) io.stdout.write(`${toJson(keys)}\n`);
+    else {
+      const rows = keys.map(({ id, role, name, collector, created_at }) => [String(id), role, name ?? "-", collector ?? "-", created_at]);
+      io.stdout.write(`${formatTable([["ID", "ROLE", "NAME", "COLLECTOR", "CREATED"], ...rows], new Set([0])).join("\n")}\n`);
+    }
+  });
+}
+
+/** `collector api key revoke ID`. */
+export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is no key's number; collector api key list shows them`);
+  return withTask({ type: "key_revoke", id: Number(idText) }, options, io, (result) => {
+    const key = keySchema.parse(result);
+    io.stdout.write(`Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) opens nothing any more.\n`);
+  });
+}
+
+/** `collector api audit`: the newest changes, newest first. */
+export function audit(options: ApiTaskOptions & { readonly limit: string }, io: CommandIo): Promise<ExitCode> {
+  if (!/^[1-9]\d{0,5}$/.test(options.limit)) throw new UsageError(`--limit ${options.limit}: expected a number from 1 to 999999`);
+  return withTask({ type: "audit", limit: Number(options.limit) }, options, io, (result) => {
+    const entries = auditSchema.parse(result);
+    if (options.json) io.stdout.write(`${toJson(entries)}\n`);
+    else if (entries.length === 0) io.stdout.write("Nothing has been changed yet.\n");
+    else {
+      const rows = entries.map(({ at, role, key_id, key_name, address, operation, resource, fields }) => [
+        at,
+        role,
+        key_name ?? (key_id === null ? "-" : `key ${key_id}`),
+        address,
+        operation,
+        resource ?? "-",
+        fields.join(","),
+      ]);
+      io.stdout.write(`${formatTable([["TIME", "ROLE", "KEY", "FROM", "OPERATION", "RECORD", "FIELDS"], ...rows]).join("\n")}\n`);
+    }
+  });
+}
+
+/** `collector api backup [FILE]`. */
+export function backup(file: string | undefined, options: ApiTaskOptions & { readonly list?: boolean }, io: CommandIo): Promise<ExitCode> {
+  if (options.list)
+    return withTask({ type: "backups" }, options, io, (result) => {
+      const backups = z.array(z.object({ file: z.string(), at: z.string() })).parse(result);
+      if (options.json) io.stdout.write(`${toJson(backups)}\n`);
+      else
+        io.stdout.write(
+          backups.length === 0
+            ? "There are no backups yet.\n"
+            : `${formatTable([["TIME", "FILE"], ...backups.map((one) => [one.at, one.file])]).join("\n")}\n`,
+        );
+    });
+  return withTask({ type: "backup", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {
+    const made = z.object({ file: z.string() }).parse(result);
+    io.stdout.write(`Written to ${made.file}. Passwords in it are sealed with keys/secrets.key, which is not in it: keep that as well.\n`);
+  });
+}
+
+/** `collector api restore [FILE]`: the newest backup, or the one named; only while no service runs. */
+export async function restore(file: string | undefined, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  const { settings } = settingsOrUsage(options.config);
+  if (await runs(settings.state_dir, io))
+    throw new UsageError("the collector is running on this database; stop it first: systemctl stop collector");
+  return withTask({ type: "restore", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {
+    const restored = z.object({ file: z.string(), aside: z.string().nullable() }).parse(result);
+    io.stdout.write(
+      `Restored from ${restored.file}.\n${restored.aside === null ? "" : `What was there is kept as ${restored.aside}.\n`}Start the service again: systemctl start collector\n`,
+    );
+  });
+}
+
+async function runs(stateDir: string, io: CommandIo): Promise<boolean> {
+  try {
+    await askService(localSocketPath(stateDir), "/status", io.signal);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { cause } = error;
+    // Nobody there: no socket, or one that a dead service left. Anything else is somebody.
+    return !(cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ECONNREFUSED"));
+  }
+}
+
+/** Carries the task out in the API's own worker, the only one that opens its database. */
+async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, tell: (result: unknown) => void): Promise<ExitCode> {
+  const { settings } = settingsOrUsage(options.config);
+  if (settings.api)
+    throw new UsageError(`the settings name another configuration API, ${settings.api.url}: keys, trail and backups are that one's`);
+  const answer = await inWorker(io.workerUrl("api"), embeddedDatabase(path.resolve(settings.state_dir)), task);
+  if (answer.type === "failed") {
+    complain(io, answer.message);
+    return EXIT.ownFailure;
+  }
+  tell(answer.result);
+  return EXIT.good;
+}
+
+function inWorker(entry: URL, databaseFile: string, task: ApiTask): Promise<ApiTaskAnswer> {
+  return new Promise((done) => {
+    const worker = new Worker(entry, { workerData: { databaseFile, task } });
+    const settle = (answer: ApiTaskAnswer): void => {
+      clearTimeout(timer);
+      done(answer);
+      void worker.terminate();
+    };
+    const fail = (message: string): void => settle({ type: "failed", message });
+    const timer = setTimeout(() => fail(`it was not done within ${TASK_TIMEOUT_MS / 1000} s`), TASK_TIMEOUT_MS);
+    worker.once("message", (answer: ApiTaskAnswer) => settle(answer));
+    worker.once("error", (error) => fail(messageOf(error)));
+    worker.once("exit", () => fail("it ended without an answer"));
+  });
+}

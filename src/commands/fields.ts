@@ -1,0 +1,94 @@
+import { z } from "zod";
+import { nearest } from "../model/nearest.ts";
+import { isSecretName } from "../os/loggable.ts";
+import { UsageError } from "./io.ts";
+
+/** As far as key=value words are fitted to a schema. */
+export interface JsonSchema {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+}
+
+export const toJsonSchema = (schema: z.ZodType): JsonSchema =>
+  z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
+
+/** Every key of an object that a word may set, those of an object inside joined by dots, in the order of the schema. */
+export function keysOf(schema: JsonSchema, prefix = ""): ReadonlyMap<string, JsonSchema> {
+  const keys = new Map<string, JsonSchema>();
+  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+    const variants = inner.anyOf ?? inner.oneOf ?? [inner];
+    if (!variants.some((variant) => variant.properties)) keys.set(prefix + name, inner);
+    else
+      for (const variant of variants)
+        for (const [key, found] of keysOf(variant, `${prefix}${name}.`)) if (!keys.has(key)) keys.set(key, found);
+  }
+  return keys;
+}
+
+/** The text as its schema wants it: numbers and booleans are what they look like, a list is split at its commas, everything else is text. */
+export function coerce(text: string, schema: JsonSchema): unknown {
+  const types = (schema.anyOf ?? schema.oneOf ?? [schema]).map(({ type }) => type);
+  if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true";
+  if ((types.includes("integer") || types.includes("number")) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (types.every((type) => type === "boolean")) return new UsageError(`${JSON.stringify(text)} must be true or false`);
+  if (types.every((type) => type === "integer" || type === "number")) return new UsageError(`${JSON.stringify(text)} must be a number`);
+  if (types.every((type) => type === "array") && schema.items?.enum) return text === "" ? [] : text.split(",").map((item) => item.trim());
+  return text;
+}
+
+/** Sets a value at a key with dots. */
+export function put(target: Record<string, unknown>, key: string, value: unknown): void {
+  const [name = "", ...rest] = key.split(".");
+  if (rest.length === 0) {
+    target[name] = value;
+    return;
+  }
+  const inner = target[name];
+  const next: Record<string, unknown> = typeof inner === "object" && inner !== null ? (inner as Record<string, unknown>) : {};
+  target[name] = next;
+  put(next, rest.join("."), value);
+}
+
+/**
+ * What `key=value…` sets, as an object with its inner objects. Pure. Throws UsageError, which names every mistake and the keys there are:
+ * a word that is no pair, an unknown key, a value of the wrong kind, a password.
+ */
+export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  const seen = new Set<string>();
+  const mistakes: string[] = [];
+  for (const word of words) {
+    const [, key, text = ""] = /^([A-Za-z_][\w.]*)=(.*)$/s.exec(word) ?? [];
+    const schema = key === undefined ? undefined : keys.get(key);
+    if (key === undefined) mistakes.push(`${JSON.stringify(word)}: must be key=value`);
+    else if (isSecret(key)) mistakes.push(`${key}: a password does not belong on a command line, where others see it; give it in a file`);
+    else if (!schema) {
+      const meant = nearest(key, [...keys.keys()]);
+      mistakes.push(`${key}: there is no such key${meant === undefined ? "" : `; did you mean ${meant}?`}`);
+    } else if (seen.has(key)) mistakes.push(`${key}: is given twice`);
+    else {
+      seen.add(key);
+      const value = coerce(text, schema);
+      if (value instanceof UsageError) mistakes.push(`${key}: ${value.message}`);
+      else put(fields, key, value);
+    }
+  }
+  if (mistakes.length > 0)
+    throw new UsageError([...mistakes, `known keys: ${[...keys.keys()].filter((key) => !isSecret(key)).join(", ")}`].join("\n"));
+  return fields;
+}
+
+const isSecret = (key: string): boolean => key.split(".").some(isSecretName);
+
+/** The value in the form that the schema makes of it. Throws UsageError with every problem. */
+export function checked<T extends z.ZodType>(schema: T, value: unknown, keys: ReadonlyMap<string, JsonSchema>): z.output<T> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message.replace(/^Invalid (input|option): /, "")}`);
+  throw new UsageError([...problems, `known keys: ${[...keys.keys()].filter((key) => !isSecret(key)).join(", ")}`].join("\n"));
+}

@@ -1,0 +1,66 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../api/server/testing.ts";
+import { json, page, scripted, source } from "../api/server/testing-scripted.ts";
+import { loadSettings } from "../os/settings-file.ts";
+import { runCommand } from "./testing.ts";
+
+function files(key: string) {
+  const folder = temporaryFolder();
+  const keyFile = join(folder, "given.txt");
+  writeFileSync(keyFile, `${key}\n`);
+  const config = join(folder, "etc", "collector.yaml");
+  const run = (url: string, ...words: string[]) => runCommand("setup", url, "--key-file", keyFile, "--config", config, ...words);
+  return { folder, config, kept: join(folder, "etc", "api.key"), run };
+}
+
+test("address and key are tried, the collector is found out, and both are kept; what stood there stays", async () => {
+  const api = await startTestServer();
+  const { config, kept, run } = files(api.collectorKey);
+  const first = await run(`${api.server.url}/api`);
+  expect([first.code, first.err, first.out]).toEqual([0, "", expect.stringContaining(`Collector: ${COLLECTOR}`)]);
+  expect(first.out).not.toContain(api.collectorKey);
+  expect([readFileSync(kept, "utf8").trim(), statSync(kept).mode & 0o777]).toEqual([api.collectorKey, 0o600]);
+  expect(loadSettings(config).settings).toMatchObject({ collector: COLLECTOR, api: { url: `${api.server.url}/api`, key_file: kept } });
+  expect((await runCommand("source", "add", "p", "s7", "host=h", "--machine", COLLECTOR, "--config", config)).code).toBe(0);
+
+  writeFileSync(config, `# ours\nlog: # the log\n  level: warn\n${readFileSync(config, "utf8")}`);
+  expect((await run(api.server.url)).code).toBe(0);
+  const text = readFileSync(config, "utf8");
+  expect(text).toMatch(/^# ours\nlog:\s+# the log\n {2}level: warn\n/);
+  expect(loadSettings(config).settings).toMatchObject({ log: { level: "warn" }, api: { url: api.server.url } });
+});
+
+test("a platform without the extensions tells the collector by its data sources, or is told it", async () => {
+  let sources = [source(1), source(2)];
+  const { url } = await scripted((_, response, path) =>
+    path.includes("data-sources") ? json(response, page(sources)) : json(response, { detail: "no" }, 404),
+  );
+  expect((await files("key").run(url)).out).toContain(`Collector: ${COLLECTOR}`);
+  sources = [];
+  const unclear = await files("key").run(url);
+  expect([unclear.code, unclear.err]).toEqual([2, expect.stringContaining("--collector")]);
+  expect((await files("key").run(url, "--collector", COLLECTOR.toUpperCase())).out).toContain(`Collector: ${COLLECTOR}`);
+  sources = [source(1), source(2, { collector: source(9).uuid })];
+  expect((await files("key").run(url)).err).toMatch(/several collectors.*00000009/s);
+});
+
+test("what cannot be used is said, and nothing is written", async () => {
+  const api = await startTestServer();
+  await api.send("POST", "/v2/data-sources", modbusSource());
+  for (const [key, url, words, code, said] of [
+    ["canary-key", api.server.url, [], 2, "the API key is refused (401)"],
+    [api.collectorKey, "http://127.0.0.1:1", [], 4, "connection refused"],
+    [api.collectorKey, "http://platform.invalid", [], 2, "plain http would show the API key"],
+    [api.collectorKey, "ftp://x", [], 2, "Invalid URL"],
+    [api.collectorKey, api.server.url, ["--collector", "press"], 2, "collector: "],
+    [api.collectorKey, api.server.url, ["--collector", source(9).uuid], 2, "does not reach"],
+  ] as const) {
+    const { config, kept, run } = files(key);
+    const answer = await run(url, ...words);
+    expect([answer.code, answer.err], said).toEqual([code, expect.stringContaining(said)]);
+    expect([existsSync(config), existsSync(kept)]).toEqual([false, false]);
+    expect(answer.out + answer.err).not.toContain(key);
+  }
+});

@@ -1,0 +1,115 @@
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
+import path from "node:path";
+import { isMap, parseDocument } from "yaml";
+import { CLIENT_TIMEOUTS } from "../api/client.ts";
+import { createRequester } from "../api/requester.ts";
+import { messageOf } from "../model/failure.ts";
+import { settingsSchema } from "../model/settings.ts";
+import { readBoundedFile } from "../os/bounded-file.ts";
+import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
+import { ApiError, collectorsOf, connectionOf, passwordFrom } from "./api-connection.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+
+export interface SetupOptions {
+  readonly config?: string;
+  /** File whose first line is the key. */
+  readonly keyFile: string;
+  readonly collector?: string;
+  /** File with the certificate authorities of the API. */
+  readonly ca?: string;
+  readonly insecure?: boolean;
+}
+
+const MAX_SETTINGS_BYTES = 2 ** 20;
+
+/**
+ * `collector setup URL`: asks the platform's API with the key, finds out which collector the key is for, and writes address, key and collector
+ * to the settings, whose other lines stay. Nothing is written before the API has answered. Throws UsageError.
+ */
+export async function setup(url: string, options: SetupOptions, io: CommandIo): Promise<ExitCode> {
+  const file = path.resolve(options.config ?? DEFAULT_SETTINGS_FILE);
+  const key = passwordFrom(options.keyFile);
+  const keyFile = path.join(path.dirname(file), "api.key");
+  const ca = options.ca === undefined ? undefined : path.resolve(options.ca);
+  const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(options.insecure && { insecure: true }) };
+  const checked = settingsSchema.safeParse({ api: asked, collector: options.collector ?? "00000000-0000-0000-0000-000000000000" });
+  if (!checked.success) throw new UsageError(checked.error.issues.map(({ path: at, message }) => `${at.join(".")}: ${message}`).join("\n"));
+
+  const requester = createRequester({
+    url,
+    readKey: () => key,
+    insecure: options.insecure === true,
+    timeouts: CLIENT_TIMEOUTS,
+    ...(ca !== undefined && { ca: readBoundedFile(ca, MAX_SETTINGS_BYTES).toString("utf8") }),
+  });
+  let known: readonly string[];
+  try {
+    known = await collectorsOf(connectionOf(requester, checked.data, io.signal).list);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    complain(io, `${error.message}\nNothing was written.`);
+    return error.status === undefined ? EXIT.ownFailure : EXIT.usage;
+  } finally {
+    requester.close();
+  }
+  const collector = collectorOf(options.collector?.toLowerCase(), known);
+  try {
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
+    // The key first: settings that name a key which is not there would not start.
+    writeWhole(keyFile, `${key}\n`, 0o600);
+    writeWhole(file, edited(file, asked, collector), 0o644);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    complain(io, `the settings cannot be written: ${messageOf(error)}.\nThey belong to root: type sudo collector setup …`);
+    return EXIT.ownFailure;
+  }
+  io.stdout.write(
+    `${requester.base} answers, and takes the key.\nCollector: ${collector}\nKept in ${file} and ${keyFile}.\nRestart the service: systemctl restart collector\n`,
+  );
+  return EXIT.good;
+}
+
+/** Throws UsageError where it is not clear, or not the one that was named. */
+function collectorOf(named: string | undefined, known: readonly string[]): string {
+  if (named !== undefined) {
+    if (known.length > 0 && !known.includes(named))
+      throw new UsageError(`the key does not reach collector ${named}; it reaches:\n${known.join("\n")}`);
+    return named;
+  }
+  const [only, ...others] = known;
+  if (only !== undefined && others.length === 0) return only;
+  throw new UsageError(
+    only === undefined
+      ? "the API does not say which collector the key is for; name it with --collector"
+      : `the key reaches several collectors; name one with --collector:\n${known.join("\n")}`,
+  );
+}
+
+/** The settings with api and collector set; comments and all other keys stay. Throws UsageError where the file is not usable. */
+function edited(file: string, api: Readonly<Record<string, unknown>>, collector: string): string {
+  const text = existsSync(file) ? readBoundedFile(file, MAX_SETTINGS_BYTES).toString("utf8") : "";
+  const document = parseDocument(text);
+  if (document.errors.length > 0 || (document.contents !== null && !isMap(document.contents)))
+    throw new UsageError(`${file} is not a settings file; put it right first, collector check says what is wrong`);
+  document.set("collector", collector);
+  for (const [name, value] of Object.entries(api)) document.setIn(["api", name], value);
+  const next = document.toString({ lineWidth: 0 });
+  const parsed = parseSettings(Buffer.from(next));
+  if ("problems" in parsed)
+    throw new UsageError(parsed.problems.map(({ line, path: at, message }) => `${file}:${line ?? 1}: ${at}: ${message}`).join("\n"));
+  return next;
+}
+
+/** Whole or not at all: a temporary file beside it, fsync, rename. */
+function writeWhole(file: string, text: string, mode: number): void {
+  const temporary = `${file}.new`;
+  const handle = openSync(temporary, "w", mode);
+  try {
+    writeSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  chmodSync(temporary, mode);
+  renameSync(temporary, file);
+}

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { dataSinkSchema } from "../model/resources.ts";
+import { uuidSchema } from "../model/uuid.ts";
+import { type ApiConnection, type ApiOptions, namedOf, passwordFrom, withApi } from "./api-connection.ts";
+import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
+import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf } from "./source-details.ts";
+import { formatTable } from "./table.ts";
+
+export interface SinkFields extends ApiOptions {
+  /** `NAME=FILE` each. */
+  readonly user?: readonly string[];
+  /** A new name. */
+  readonly name?: string;
+}
+
+const PATH = "/v2/data-sinks";
+
+/** The data sinks of the collector. */
+export async function sinksOf(api: ApiConnection) {
+  return api.list(PATH, dataSinkSchema, { collector: await api.collector() });
+}
+
+/** `collector sink add NAME TYPE key=value…`. */
+export function sinkAdd(name: string, typeText: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const details = sinkDetails(sinkTypeOf(typeText), words, usersOf(options));
+    const created = z.object({ uuid: uuidSchema }).parse(await api.send("POST", PATH, { name, collector: await api.collector(), details }));
+    io.stdout.write(`${name}: created (${created.uuid})\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector sink set NAME key=value…`. */
+export function sinkSet(name: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const sink = namedOf(await sinksOf(api), name, "data sink");
+    const details = sinkDetailsPatch(sinkTypeOf(sink.type), words, usersOf(options));
+    const patch = {
+      ...(options.name !== undefined && { name: options.name }),
+      ...(Object.keys(details).length > 0 && { details }),
+    };
+    if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
+    await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
+    io.stdout.write(`${options.name ?? sink.name ?? sink.uuid}: changed\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector sink rm NAME`. */
+export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const sink = namedOf(await sinksOf(api), name, "data sink");
+    await api.send("DELETE", `${PATH}/${sink.uuid}`);
+    io.stdout.write(`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector sink list`. */
+export function sinkList(options: ApiOptions & { readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const sinks = await sinksOf(api);
+    if (options.json) io.stdout.write(`${toJson(sinks)}\n`);
+    else if (sinks.length === 0) io.stdout.write("No data sinks. collector sink add --help says how to add one.\n");
+    else {
+      const rows = sinks.map(({ uuid, name, type, details }) => [name ?? uuid, type, detailWords(details)]);
+      io.stdout.write(`${formatTable([["NAME", "TYPE", "DETAILS"], ...rows]).join("\n")}\n`);
+    }
+    return EXIT.good;
+  });
+}
+
+/** Details as they would be typed. */
+function detailWords(details: unknown): string {
+  if (typeof details !== "object" || details === null) return "-";
+  return Object.entries(details)
+    .filter(([key]) => key !== "type")
+    .map(([key, value]) => {
+      if (!Array.isArray(value)) return `${key}=${String(value)}`;
+      const items = value.map((item: unknown) =>
+        typeof item === "object" && item !== null && "username" in item ? String(item.username) : String(item),
+      );
+      return `${key}=${items.join(",")}`;
+    })
+    .join(" ");
+}
+
+function usersOf({ user = [] }: SinkFields): readonly SinkUser[] {
+  return user.map((pair) => {
+    const at = pair.indexOf("=");
+    if (at <= 0) throw new UsageError(`--user ${pair}: expected NAME=FILE, the file with the password on its first line`);
+    return { username: pair.slice(0, at), password: passwordFrom(pair.slice(at + 1)) };
+  });
+}

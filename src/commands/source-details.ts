@@ -1,0 +1,108 @@
+import type { z } from "zod";
+import { DETAILS, DETAILS_TYPES, type DetailsType, detailsCreateSchema } from "../model/details.ts";
+import { nearest } from "../model/nearest.ts";
+import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../model/sink-details.ts";
+import { checked, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
+import { UsageError } from "./io.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The type that is meant. Throws UsageError with those there are. */
+export const detailsTypeOf = (type: string): DetailsType => oneOf(type, DETAILS_TYPES, "data source");
+export const sinkTypeOf = (type: string): SinkType => oneOf(type, SINK_TYPES, "data sink");
+
+function oneOf<T extends string>(text: string, known: readonly T[], what: string): T {
+  const found = known.find((one) => one === text);
+  if (found !== undefined) return found;
+  const meant = nearest(text, known);
+  throw new UsageError(
+    `${text} is no type of ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}; there are: ${known.join(", ")}`,
+  );
+}
+
+/** Keys for people besides those of the API. */
+const USERNAME: JsonSchema = { type: "string" };
+
+function keysOfType(schema: z.ZodType, more: Readonly<Record<string, JsonSchema>> = {}): ReadonlyMap<string, JsonSchema> {
+  const { type: _, ...properties } = toJsonSchema(schema).properties ?? {};
+  return new Map([...keysOf({ properties }), ...Object.entries(more)]);
+}
+
+const keysOfSource = (type: DetailsType) => keysOfType(DETAILS[type].create, type === "opcua" ? { username: USERNAME } : {});
+
+/**
+ * `details` of a creation request from `key=value…`, complete: for opcua, host and port come from endpoint_url, and what is not said is
+ * None and Anonymous. Pure. Throws UsageError.
+ */
+export function sourceDetails(type: DetailsType, words: readonly string[], password: string | undefined): Fields {
+  const keys = keysOfSource(type);
+  const given = sugared(type, parseFields(words, keys), password);
+  const missing = defaults(type, given);
+  return checked(detailsCreateSchema, { ...missing, ...withInner(given, missing), type }, keys);
+}
+
+/** `details` of a PATCH from `key=value…`: what is given, with the inner objects that it belongs to as they are now. Pure. Throws UsageError. */
+export function sourceDetailsPatch(type: DetailsType, words: readonly string[], password: string | undefined, now: Fields): Fields {
+  const given = sugared(type, parseFields(words, keysOfSource(type)), password);
+  return withInner(given, now);
+}
+
+function sugared(type: DetailsType, parsed: Fields, password: string | undefined): Fields {
+  if (type === "opcua") {
+    const { username, ...rest } = parsed;
+    if (username === undefined && password === undefined) return rest;
+    const identity: Record<string, unknown> = { type: "UserNamePassword" };
+    if (typeof rest["user_identity"] === "object") Object.assign(identity, rest["user_identity"]);
+    if (username !== undefined) put(identity, "username", username);
+    if (password !== undefined) put(identity, "password", password);
+    return { ...rest, user_identity: identity };
+  }
+  if (password === undefined) return parsed;
+  if (type !== "s7plus") throw new UsageError(`a data source of type ${type} has no password`);
+  return { ...parsed, password: { type: "set", value: password } };
+}
+
+function defaults(type: DetailsType, given: Fields): Fields {
+  if (type === "plastcontrol") return { readout_mode: { type: "active" } };
+  if (type !== "opcua") return {};
+  const url = /^opc\.tcp:\/\/(\[[^\]]+\]|[^:/?#\s]+)(?::(\d{1,5}))?/i.exec(String(given["endpoint_url"] ?? ""));
+  return {
+    ...(url && { host: url[1]?.replace(/^\[|\]$/g, ""), port: Number(url[2] ?? 4840) }),
+    user_identity: { type: "Anonymous" },
+    security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
+  };
+}
+
+/** Objects inside are replaced whole by the API (DESIGN, 6): what was not given of them stays as it is. */
+function withInner(given: Fields, now: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const before = now[name];
+      const both = isFields(value) && isFields(before) && sameVariant(value, before);
+      return [name, both ? { ...before, ...value } : value];
+    }),
+  );
+}
+
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+const sameVariant = (a: Fields, b: Fields): boolean => ["type", "protocol"].every((name) => a[name] === undefined || a[name] === b[name]);
+
+/** `NAME=FILE`, a user of an OPC UA sink and the file with the password. */
+export type SinkUser = { readonly username: string; readonly password: string };
+
+/** `details` of a sink's creation request from `key=value…`. Pure. Throws UsageError. */
+export function sinkDetails(type: SinkType, words: readonly string[], users: readonly SinkUser[]): Fields {
+  const keys = keysOfType(SINK_DETAILS[type].create);
+  return checked(sinkDetailsCreateSchema, { ...parseFields(words, keys), ...usersOf(type, users), type }, keys);
+}
+
+/** As sinkDetails, for a PATCH: only what is given. */
+export function sinkDetailsPatch(type: SinkType, words: readonly string[], users: readonly SinkUser[]): Fields {
+  return { ...parseFields(words, keysOfType(SINK_DETAILS[type].create)), ...usersOf(type, users) };
+}
+
+function usersOf(type: SinkType, users: readonly SinkUser[]): Fields {
+  if (users.length === 0) return {};
+  if (type !== "opcua") throw new UsageError(`a data sink of type ${type} has no users`);
+  return { users };
+}

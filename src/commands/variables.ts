@@ -1,0 +1,194 @@
+import { extname } from "node:path";
+import type { z } from "zod";
+import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../agent/variable-file.ts";
+import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../model/variable.ts";
+import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
+import { splitType } from "./read-input.ts";
+import { readIn, sourcesOf, writeOut } from "./source.ts";
+import { formatTable } from "./table.ts";
+import { variablesCsv } from "./variables-csv.ts";
+
+export interface VariableFields extends ApiOptions {
+  readonly type?: string;
+  readonly unit?: string;
+  readonly factor?: string;
+  readonly offset?: string;
+  readonly comment?: string;
+  readonly status?: string;
+  readonly address?: string;
+  /** A new name. */
+  readonly name?: string;
+}
+
+const PATH = "/ext/v1/variables";
+const MAX_FILE_BYTES = 10 * 2 ** 20;
+
+async function found(api: ApiConnection, sourceName: string) {
+  const source = namedOf(await sourcesOf(api), sourceName, "data source");
+  return { source, variables: await api.list(PATH, variableSchema, { data_source: source.uuid }) };
+}
+
+/** `collector variables list SOURCE`. */
+export function variablesList(sourceName: string, options: ApiOptions & { readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const { source, variables } = await found(api, sourceName);
+    if (options.json) io.stdout.write(`${toJson(variables)}\n`);
+    else if (variables.length === 0)
+      io.stdout.write(`${source.name} has no variables. collector variables import --help says how to load them.\n`);
+    else {
+      const rows = variables.map(({ name, address, type, unit, scaling, status, comment }) => [
+        name,
+        address,
+        type ?? "-",
+        unit ?? "-",
+        scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-",
+        status,
+        comment ?? "",
+      ]);
+      io.stdout.write(`${formatTable([["NAME", "ADDRESS", "TYPE", "UNIT", "SCALING", "STATUS", "COMMENT"], ...rows]).join("\n")}\n`);
+    }
+    return EXIT.good;
+  });
+}
+
+/** `collector variables add SOURCE NAME ADDRESS[:TYPE]`. */
+export function variablesAdd(sourceName: string, name: string, word: string, options: VariableFields, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const source = namedOf(await sourcesOf(api), sourceName, "data source");
+    const fields = fieldsOf({ ...options, address: word });
+    const input = checkedVariable(variableInputSchema, { ...fields, name });
+    await api.send("POST", PATH, { data_source: source.uuid, ...input });
+    io.stdout.write(`${source.name}/${name}: created\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector variables set SOURCE NAME`. */
+export function variablesSet(sourceName: string, name: string, options: VariableFields, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const { source, variables } = await found(api, sourceName);
+    const variable = namedOf(variables, name, "variable");
+    const { scaling, ...given } = fieldsOf(options);
+    const patch = {
+      ...given,
+      ...(scaling !== undefined && { scaling: { factor: 1, offset: 0, ...variable.scaling, ...scaling } }),
+      ...(options.name !== undefined && { name: options.name }),
+    };
+    if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; collector variables set --help names the options");
+    await api.send("PATCH", `${PATH}/${variable.uuid}`, patch);
+    io.stdout.write(`${source.name}/${options.name ?? variable.name}: changed\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector variables rm SOURCE NAME…`. */
+export function variablesRemove(sourceName: string, names: readonly string[], options: ApiOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const { source, variables } = await found(api, sourceName);
+    for (const variable of names.map((name) => namedOf(variables, name, "variable"))) {
+      await api.send("DELETE", `${PATH}/${variable.uuid}`);
+      io.stdout.write(`${source.name}/${variable.name}: deleted\n`);
+    }
+    return EXIT.good;
+  });
+}
+
+/** `collector variables export SOURCE [FILE]`: what import takes. */
+export function variablesExport(sourceName: string, file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const { variables } = await found(api, sourceName);
+    writeOut(io, file, variablesCsv(variables));
+    return EXIT.good;
+  });
+}
+
+export interface ImportOptions extends ApiOptions {
+  /** Delete what the file does not name. */
+  readonly replace?: boolean;
+}
+
+/** `collector variables import SOURCE FILE`: creates and changes by name; a bad line is named and the rest is taken. */
+export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const bytes = readIn(file, MAX_FILE_BYTES);
+    const parsed = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml(bytes) : parseVariableCsv(bytes);
+    for (const { line, message } of parsed.problems) complain(io, `${file}${line === undefined ? "" : `:${line}`}: ${message}`);
+    if (parsed.variables.length === 0 && parsed.problems.length > 0) return EXIT.usage;
+    const { source, variables } = await found(api, sourceName);
+    const plan = importPlan(parsed.variables, variables, options.replace === true && parsed.problems.length === 0);
+    for (const { uuid } of plan.remove) await api.send("DELETE", `${PATH}/${uuid}`);
+    for (const { uuid, fields } of plan.change) await api.send("PATCH", `${PATH}/${uuid}`, fields);
+    for (const fields of plan.create) await api.send("POST", PATH, { data_source: source.uuid, ...fields });
+    const { create, change, remove, same } = plan;
+    io.stdout.write(`${source.name}: ${create.length} created, ${change.length} changed, ${remove.length} deleted, ${same} as they were\n`);
+    if (options.replace && parsed.problems.length > 0)
+      complain(io, "nothing was deleted, since lines of the file could not be read; put them right and import again");
+    return parsed.problems.length > 0 ? EXIT.variableBad : EXIT.good;
+  });
+}
+
+export interface ImportPlan {
+  readonly create: readonly VariableInput[];
+  readonly change: readonly { readonly uuid: string; readonly fields: Omit<VariableInput, "name"> }[];
+  readonly remove: readonly Variable[];
+  readonly same: number;
+}
+
+/** What brings the variables of a data source to those wanted, by name. At most MAX_ROWS of each, as a file has. Pure. */
+export function importPlan(wanted: readonly VariableInput[], present: readonly Variable[], replace: boolean): ImportPlan {
+  const byName = new Map(present.map((variable) => [variable.name, variable]));
+  const create: VariableInput[] = [];
+  const change: { uuid: string; fields: Omit<VariableInput, "name"> }[] = [];
+  let same = 0;
+  for (const input of wanted.slice(0, MAX_ROWS)) {
+    const variable = byName.get(input.name);
+    byName.delete(input.name);
+    if (!variable) create.push(input);
+    else {
+      const { uuid, data_source: _, name: __, ...before } = variable;
+      const { name: ___, ...fields } = input;
+      if (toJson(sorted(before)) === toJson(sorted(fields))) same++;
+      else change.push({ uuid, fields });
+    }
+  }
+  return { create, change, remove: replace ? [...byName.values()] : [], same };
+}
+
+const sorted = (fields: object): object => Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/** The fields that options give; an empty text takes one away. Throws UsageError. */
+function fieldsOf({ address: word, type, unit, comment, status, factor, offset }: VariableFields) {
+  const split = word === undefined ? undefined : splitType(word);
+  // The type is written as it was typed: what follows the address is all of it.
+  const typed = word !== undefined && split?.type ? word.slice(split.address.length + 1) : undefined;
+  const upper = status?.toUpperCase();
+  const known = VARIABLE_STATUSES.find((one) => one === upper);
+  if (status !== undefined && !known) throw new UsageError(`--status ${status}: expected one of ${VARIABLE_STATUSES.join(", ")}`);
+  const scaling = {
+    ...(factor !== undefined && { factor: numberOf("--factor", factor) }),
+    ...(offset !== undefined && { offset: numberOf("--offset", offset) }),
+  };
+  const text = (value: string): string | null => (value === "" ? null : value);
+  return {
+    ...(split && { address: split.address }),
+    ...((type ?? typed) !== undefined && { type: text(type ?? typed ?? "") }),
+    ...(unit !== undefined && { unit: text(unit) }),
+    ...(comment !== undefined && { comment: text(comment) }),
+    ...(known && { status: known }),
+    ...(Object.keys(scaling).length > 0 && { scaling }),
+  };
+}
+
+function numberOf(option: string, text: string): number {
+  const value = parseNumber(text);
+  if (value === undefined) throw new UsageError(`${option} ${text}: expected a number such as 0.1 or 0,1`);
+  return value;
+}
+
+function checkedVariable<T>(schema: z.ZodType<T>, value: unknown): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new UsageError(result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n"));
+}
