@@ -88,14 +88,13 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
     clock,
     resolver: createResolver({ lookUp: createNameLookup(), now: clock.monotonicMs }),
     logFor: () => silentLog,
-    emit({ source: { uuid } }, { time, spanMs }) {
+    emit({ source: { uuid } }, { time }) {
       const known = intervals.get(uuid);
       if (!measuring || !known) return;
       // When the first request was sent, on the clock of the schedule.
       const sent = time - clock.epochMs() + clock.monotonicMs();
       const since = sent - (nextTick(sent, known.intervalMs, known.phase) - known.intervalMs);
       late.push(since > known.intervalMs - 2 ? 0 : since);
-      void spanMs;
     },
     changed() {},
   });
