@@ -61,6 +61,7 @@ export function layOut(options: TreeOptions): void {
   put(`${doc}/changelog.gz`, gzip(options.changelog));
   put(`${doc}/sbom.cdx.json`, options.sbom);
   copy("config/collector.example.yaml", `${doc}/examples/collector.yaml`);
+  copy("config/policy.example.yaml", `${doc}/examples/policy.yaml`);
   for (const name of ["low-port", "site-lock-down", "tpm-credentials"])
     copy(`systemd/dropins/${name}.conf`, `${doc}/examples/${name}.conf`);
 }
