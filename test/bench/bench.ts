@@ -16,6 +16,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "how late readouts begin with hundreds of sources, half a hundred of them bad",
     run: async () => (await import("./timers.ts")).benchTimers(),
   },
+  api: {
+    about: "10,000 data sources in the embedded API: creations, pages beside a bare route, pulls",
+    run: async () => (await import("./api.ts")).benchApi(),
+  },
   buffer: {
     about: "values per second and bytes per value of the durable buffer",
     run: async () => (await import("./buffer.ts")).benchBuffer(),

@@ -1,0 +1,168 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApiClient } from "../../src/api/client.ts";
+import { silentLog } from "../../src/model/context.ts";
+import { figuresOf } from "../support/process-figures.ts";
+
+const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01";
+const SOURCES = 10_000;
+/** Creations under way at once. */
+const CLIENTS = 8;
+/** Reads of one page, sequential, after as many for warming up. */
+const READS = 2000;
+const ROOT = join(import.meta.dirname, "../..");
+
+interface Answer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+
+function send(method: string, url: string, key: string, body?: unknown): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const headers = { authorization: key, ...(text !== undefined && { "content-type": "application/json" }) };
+    const outgoing = request(url, { method, agent, headers }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+      response.on("error", reject);
+    });
+    outgoing.on("error", reject);
+    outgoing.end(text);
+  });
+}
+
+async function start(
+  script: string,
+  ...args: string[]
+): Promise<{ readonly child: ChildProcess; readonly pid: number; readonly url: string }> {
+  const child = spawn(join(ROOT, "bin/collector-node"), [join(ROOT, script), ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout.setEncoding("utf8").once("data", (text: string) => resolve(text.trim()));
+    child.once("exit", (code) => reject(new Error(`${script} ended with ${code}`)));
+  });
+  return { child, pid: child.pid ?? -1, url };
+}
+
+interface PageFigures {
+  /** Of the server, per page. */
+  readonly cpuMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+async function readPages(pid: number, url: string, key: string): Promise<PageFigures> {
+  const read = async (): Promise<number> => {
+    const began = performance.now();
+    const { status } = await send("GET", url, key);
+    if (status !== 200) throw new Error(`${url} answered ${status}`);
+    return performance.now() - began;
+  };
+  for (let n = 0; n < READS; n++) await read();
+  const before = figuresOf(pid).cpuMs;
+  const times: number[] = [];
+  for (let n = 0; n < READS; n++) times.push(await read());
+  times.sort((a, b) => a - b);
+  return {
+    cpuMs: (figuresOf(pid).cpuMs - before) / READS,
+    p50Ms: times[Math.floor(READS * 0.5)] ?? 0,
+    p99Ms: times[Math.floor(READS * 0.99)] ?? 0,
+  };
+}
+
+const shown = ({ cpuMs, p50Ms, p99Ms }: PageFigures): string =>
+  `${cpuMs.toFixed(2)} ms of CPU, p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`;
+
+/**
+ * 10,000 data sources in the embedded API: how fast they are created, what a page costs at the first and the last of them beside a bare
+ * route with the same bytes, and what the collector's own pull costs, whole and unchanged. Folder: COLLECTOR_BENCH_DIR, else a temporary one.
+ */
+export async function benchApi(): Promise<void> {
+  const folder = mkdtempSync(join(process.env["COLLECTOR_BENCH_DIR"] ?? tmpdir(), "collector-bench-api-"));
+  const children: ChildProcess[] = [];
+  try {
+    const api = await start("test/contract/api-process.ts", folder, COLLECTOR);
+    children.push(api.child);
+    const key = readFileSync(join(folder, "keys", "admin.key"), "utf8").trim();
+    const sources = `${api.url}/api/v2/data-sources`;
+
+    const began = performance.now();
+    let next = 0;
+    const create = async (): Promise<void> => {
+      while (next < SOURCES) {
+        const n = next++;
+        const { status } = await send("POST", sources, key, {
+          name: `source ${n}`,
+          collector: COLLECTOR,
+          machine: COLLECTOR,
+          note: "a remark as people write them",
+          details: { type: "modbus_tcp", host: `10.0.${n >> 8}.${n & 255}` },
+        });
+        if (status !== 201) throw new Error(`a creation was answered ${status}`);
+      }
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, create));
+    const seconds = (performance.now() - began) / 1000;
+    console.log(
+      `api: ${SOURCES} data sources created by ${CLIENTS} clients, each durable before its answer: ${Math.round(SOURCES / seconds)}/s`,
+    );
+
+    let cursor: string | null = null;
+    let lastPage = sources;
+    let pages = 0;
+    let first: Buffer | undefined;
+    do {
+      lastPage = cursor === null ? `${sources}?collector=${COLLECTOR}` : `${sources}?collector=${COLLECTOR}&cursor=${cursor}`;
+      const { body } = await send("GET", lastPage, key);
+      first ??= body;
+      pages++;
+      cursor = (JSON.parse(body.toString()) as { metadata: { next_cursor: string | null } }).metadata.next_cursor;
+    } while (cursor !== null);
+    const page = join(folder, "page.json");
+    writeFileSync(page, first ?? "");
+    const bare = await start("test/bench/api-bare.ts", page);
+    children.push(bare.child);
+    const [head, tail] = [await readPages(api.pid, `${sources}?collector=${COLLECTOR}`, key), await readPages(api.pid, lastPage, key)];
+    const same = await readPages(bare.pid, `${bare.url}/api/v2/data-sources`, key);
+    console.log(`  page 1 of ${pages} (50 records, ${first?.length} bytes): ${shown(head)}`);
+    console.log(`  page ${pages}: ${shown(tail)}`);
+    console.log(`  bare fastify route, the same bytes as page 1: ${shown(same)}; ratio of CPU ${(head.cpuMs / same.cpuMs).toFixed(2)}`);
+
+    const client = createApiClient({
+      url: api.url,
+      collector: COLLECTOR,
+      readKey: () => readFileSync(join(folder, "keys", "collector.key"), "utf8"),
+      log: silentLog,
+    });
+    const signal = new AbortController().signal;
+    const cpu = process.cpuUsage();
+    const pulledAt = performance.now();
+    const pulled = await client.pull(null, signal);
+    const pullMs = performance.now() - pulledAt;
+    const own = process.cpuUsage(cpu);
+    if (pulled.type !== "configuration") throw new Error(JSON.stringify(pulled));
+    console.log(
+      `  full pull by the agent: ${pulled.configuration.sources.length} data sources in ${pullMs.toFixed(0)} ms, ${((own.user + own.system) / 1000).toFixed(0)} ms of its CPU`,
+    );
+    const again = performance.now();
+    const before = figuresOf(api.pid).cpuMs;
+    const UNCHANGED = 500;
+    for (let n = 0; n < UNCHANGED; n++) {
+      const { type } = await client.pull(pulled.configuration, signal);
+      if (type !== "unchanged") throw new Error(`an unchanged pull was ${type}`);
+    }
+    console.log(
+      `  pull with nothing changed: one 304, ${((performance.now() - again) / UNCHANGED).toFixed(2)} ms, ${((figuresOf(api.pid).cpuMs - before) / UNCHANGED).toFixed(2)} ms of the server's CPU`,
+    );
+    client.close();
+  } finally {
+    for (const child of children) child.kill("SIGKILL");
+    agent.destroy();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
