@@ -153,8 +153,8 @@ describe("the agent", () => {
     await expect
       .poll(() => report(1)?.status.state, { timeout: 5000 })
       .toMatchObject({ type: "ERROR", reason: { type: "CONNECTION_REFUSED" } });
-    await expect.poll(() => report(1)?.counters.failedReadouts, { timeout: 5000 }).toBeGreaterThan(2);
-    expect(report(1)?.nextRetryAt).not.toBeNull();
+    await expect.poll(() => report(1)?.counters.failed_readouts, { timeout: 5000 }).toBeGreaterThan(2);
+    expect(report(1)?.next_retry_at).not.toBeNull();
     const warnings = () => lines.filter((l) => l.level === "warn" && l.fields["reason"] === "CONNECTION_REFUSED");
     expect(warnings()).toHaveLength(1);
     expect(warnings()[0]?.fields).toMatchObject({ source: "machine-1", since: expect.any(String), nextStep: expect.any(String) });
@@ -174,7 +174,7 @@ describe("the agent", () => {
     await expect.poll(() => device.accepted()).toBe(2);
     const before = of("machine-1").length;
     await expect.poll(() => of("machine-1").length, { timeout: 5000 }).toBeGreaterThan(before);
-    expect(report(1)?.counters.failedReadouts).toBe(0);
+    expect(report(1)?.counters.failed_readouts).toBe(0);
     expect(lines.filter((l) => l.level === "warn")).toEqual([]);
   });
 
@@ -261,7 +261,7 @@ describe("the agent", () => {
     await agent.apply([source(1, device.port), source(2, device.port, { local: { unit: 2, answer_timeout: "300ms" } })]);
     await expect.poll(() => report(2)?.status.state, { timeout: 5000 }).toMatchObject({ reason: { type: "TIMEOUT" } });
     await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBeGreaterThan(20);
-    expect(report(1)?.counters.failedReadouts).toBe(0);
+    expect(report(1)?.counters.failed_readouts).toBe(0);
   });
 
   it("gives each source of an unreachable device its exact reason, however many wait for it", async () => {

@@ -77,7 +77,7 @@ describe("an hour with 50 dead devices", () => {
       });
       await agent.apply(Array.from({ length: 50 }, (_, i) => source(i + 1)));
       await vi.advanceTimersByTimeAsync(3_600_000);
-      const tries = agent.reports().reduce((sum, { counters }) => sum + counters.failedReadouts, 0);
+      const tries = agent.reports().reduce((sum, { counters }) => sum + counters.failed_readouts, 0);
       await agent.stop();
       expect(tries).toBeGreaterThan(50 * 60);
       expect(lines).toBeGreaterThanOrEqual(50);

@@ -61,7 +61,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   const where = `${spec.endpoint.host}:${spec.endpoint.port}`;
   const stop = new AbortController();
   const memory = createGroupMemory(spec.points);
-  const counters: MutableCounters = { readouts: 0, failedReadouts: 0, overruns: 0, valuesRead: 0, valuesFaulted: 0, connects: 0 };
+  const counters: MutableCounters = { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 };
   let state: SourceState = { type: "UNKNOWN", since: clock.epochMs() };
   let lastGoodAt = lastReadoutAt;
   /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
@@ -82,14 +82,14 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     counters.readouts++;
     const answered = spec.points.length === 0 || readings.length > 0;
     const problem = answered ? judge(complete(spec, readings, undefined), failure) : failure && problemOf(failure);
-    if (problem) counters.failedReadouts++;
+    if (problem) counters.failed_readouts++;
     else lastGoodAt = time;
     if (answered) {
       const all = complete(spec, readings, failure);
       faults = faultsOf(layout, all);
       for (const reading of all)
-        if (reading?.quality === "bad") counters.valuesFaulted++;
-        else if (reading) counters.valuesRead++;
+        if (reading?.quality === "bad") counters.values_faulted++;
+        else if (reading) counters.values_read++;
       deps.emit(layout, { time, spanMs, clockSynced: clock.synced(), readings: all });
     }
     return problem;
@@ -169,8 +169,8 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       },
       since: new Date(state.since).toISOString(),
       error: state.type === "ERROR" ? state.problem : null,
-      nextRetryAt: nextRetryAt === undefined ? null : new Date(nextRetryAt).toISOString(),
-      intervalMs,
+      next_retry_at: nextRetryAt === undefined ? null : new Date(nextRetryAt).toISOString(),
+      interval_ms: intervalMs,
       warnings: spec.warnings,
       counters: { ...counters },
       faults,

@@ -18,10 +18,10 @@ const press: SourceStatus = {
   status: { last_readout_at: "2026-11-20T09:04:59.000Z", configured_variables: 12, state: { type: "OK" } },
   since: "2026-11-20T07:00:00.000Z",
   error: null,
-  nextRetryAt: null,
-  intervalMs: 1000,
+  next_retry_at: null,
+  interval_ms: 1000,
   warnings: [],
-  counters: { readouts: 7200, failedReadouts: 0, overruns: 3, valuesRead: 86_400, valuesFaulted: 0, connects: 1 },
+  counters: { readouts: 7200, failed_readouts: 0, overruns: 3, values_read: 86_400, values_faulted: 0, connects: 1 },
   faults: [],
 };
 const oven: SourceStatus = {
@@ -34,7 +34,7 @@ const oven: SourceStatus = {
   },
   since: "2026-11-20T09:00:00.000Z",
   error: { reason: { type: "CONNECTION_REFUSED" }, condition: null, detail: "connect ECONNREFUSED 10.0.0.6:502" },
-  nextRetryAt: "2026-11-20T09:05:04.000Z",
+  next_retry_at: "2026-11-20T09:05:04.000Z",
   warnings: ["readout_limit is 10: 2 variables are not read"],
 };
 const broker: SinkStatus = {
@@ -45,7 +45,7 @@ const broker: SinkStatus = {
   state: "OK",
   since: "2026-11-20T07:00:00.000Z",
   error: null,
-  nextRetryAt: null,
+  next_retry_at: null,
   warnings: [],
   ledger: { accepted: 86_405, delivered: 86_000, pending: 400, dropped: { too_old: 5 } },
 };

@@ -62,18 +62,20 @@ function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, 
 
 function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] {
   if (sources.length === 0) return ["No data sources are configured."];
-  const rows = sources.map(({ name, type, endpoint, status: { state, configured_variables }, since, intervalMs, counters, faults }) => [
-    name,
-    type,
-    endpoint ?? "-",
-    state.type === "ERROR" ? state.reason.type : state.type,
-    ago(since, nowMs),
-    formatDuration(intervalMs),
-    String(configured_variables),
-    faults.length === 0 ? "0" : `${faults.length}${faults.length >= 100 ? "+" : ""}`,
-    String(counters.valuesRead),
-    String(counters.overruns),
-  ]);
+  const rows = sources.map(
+    ({ name, type, endpoint, status: { state, configured_variables }, since, interval_ms: intervalMs, counters, faults }) => [
+      name,
+      type,
+      endpoint ?? "-",
+      state.type === "ERROR" ? state.reason.type : state.type,
+      ago(since, nowMs),
+      formatDuration(intervalMs),
+      String(configured_variables),
+      faults.length === 0 ? "0" : `${faults.length}${faults.length >= 100 ? "+" : ""}`,
+      String(counters.values_read),
+      String(counters.overruns),
+    ],
+  );
   return formatTable(
     [["SOURCE", "TYPE", "ENDPOINT", "STATE", "FOR", "INTERVAL", "VARIABLES", "BAD", "READ", "OVERRUNS"], ...rows],
     new Set([6, 7, 8, 9]),
@@ -81,7 +83,7 @@ function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] 
 }
 
 function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
-  const { name, error, endpoint, status, nextRetryAt, faults, warnings } = source;
+  const { name, error, endpoint, status, next_retry_at: nextRetryAt, faults, warnings } = source;
   const lines: string[] = [];
   if (error) {
     const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
@@ -111,7 +113,7 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
 }
 
 function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
-  const { uuid, name, error, endpoint, since, nextRetryAt, warnings, ledger } = sink;
+  const { uuid, name, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger } = sink;
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
   const lines = [
     ...(error ? troubleLines(name ?? uuid, error, endpoint, since, nextRetryAt, nowMs) : []),

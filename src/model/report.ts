@@ -17,9 +17,9 @@ export interface SourceReport {
   /** Local words for an ERROR: which condition, and the detail with the protocol's own code. Never a secret. */
   readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
   /** When it is tried again, while in ERROR. */
-  readonly nextRetryAt: string | null;
+  readonly next_retry_at: string | null;
   /** The effective interval. */
-  readonly intervalMs: number;
+  readonly interval_ms: number;
   readonly warnings: readonly string[];
   readonly counters: SourceCounters;
   /** Variables whose last reading was bad. At most 100 are named. */
@@ -29,11 +29,11 @@ export interface SourceReport {
 
 export interface SourceCounters {
   readonly readouts: number;
-  readonly failedReadouts: number;
+  readonly failed_readouts: number;
   /** Ticks skipped because a readout was still under way. */
   readonly overruns: number;
-  readonly valuesRead: number;
-  readonly valuesFaulted: number;
+  readonly values_read: number;
+  readonly values_faulted: number;
   readonly connects: number;
 }
 
@@ -46,6 +46,6 @@ export interface SinkReport {
   readonly state: "CONNECTING" | "OK" | "ERROR" | "STOPPED";
   readonly since: string;
   readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
-  readonly nextRetryAt: string | null;
+  readonly next_retry_at: string | null;
   readonly warnings: readonly string[];
 }

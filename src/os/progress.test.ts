@@ -4,7 +4,7 @@ import { createProgress, type ProgressReport } from "./progress.ts";
 const MINUTE = 60_000;
 const source = (uuid: string, readouts: number, intervalMs = 1000, variables = 1): ProgressReport => ({
   uuid,
-  intervalMs,
+  interval_ms: intervalMs,
   counters: { readouts },
   layout: { variables: Array.from({ length: variables }) },
 });
@@ -66,7 +66,7 @@ describe("createProgress", () => {
 
   it("expects nothing of sources that have nothing to read", () => {
     const { ok, pass } = setup();
-    const idle = [source("empty", 0, 1000, 0), { ...source("parked", 0), intervalMs: 0 }, { ...source("unknown", 0), layout: null }];
+    const idle = [source("empty", 0, 1000, 0), { ...source("parked", 0), interval_ms: 0 }, { ...source("unknown", 0), layout: null }];
     expect(ok(...idle)).toBe(true);
     pass(60 * MINUTE);
     expect(ok(...idle)).toBe(true);

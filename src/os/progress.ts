@@ -1,7 +1,7 @@
 import type { SourceReport } from "../model/report.ts";
 
 /** The part of a source's report that shows whether it is being read. */
-export type ProgressReport = Pick<SourceReport, "uuid" | "intervalMs"> & {
+export type ProgressReport = Pick<SourceReport, "uuid" | "interval_ms"> & {
   readonly counters: Pick<SourceReport["counters"], "readouts">;
   readonly layout: { readonly variables: readonly unknown[] } | null;
 };
@@ -35,7 +35,7 @@ export function createProgress(now: () => number, roundMs: number): Progress {
       const next = new Map<string, { readonly readouts: number; readonly at: number }>();
       let expected = 0;
       let overdue = 0;
-      for (const { uuid, intervalMs, counters, layout } of sources) {
+      for (const { uuid, interval_ms: intervalMs, counters, layout } of sources) {
         // Such a source waits for its configuration, not for a turn.
         if (intervalMs <= 0 || !layout || layout.variables.length === 0) continue;
         const before = seen.get(uuid);

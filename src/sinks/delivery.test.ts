@@ -172,7 +172,7 @@ describe("one sink", () => {
       type: "mqtt",
       endpoint: `127.0.0.1:${far.port}`,
       error: null,
-      nextRetryAt: null,
+      next_retry_at: null,
     });
     expect(reportOf()?.warnings.join()).toMatch(/MQTT 3\.1\.1/);
   });
@@ -201,7 +201,7 @@ describe("one sink", () => {
     link();
     append(20);
     await expect.poll(() => reportOf()).toMatchObject({ state: "ERROR", error: { reason: { type: "CONNECTION_REFUSED" } } });
-    expect(reportOf()?.nextRetryAt).toMatch(/Z$/);
+    expect(reportOf()?.next_retry_at).toMatch(/Z$/);
     await expect.poll(() => ledger()).toMatchObject({ accepted: 80, pending: 80 });
     const far = await broker({ port: down.port });
     await expectBooked(20);
@@ -365,10 +365,10 @@ describe("several sinks", () => {
       status: { last_readout_at: null, configured_variables: VARIABLES, state: { type: "UNKNOWN" } },
       since: "2026-11-20T09:00:00Z",
       error: null,
-      nextRetryAt: null,
-      intervalMs: 1000,
+      next_retry_at: null,
+      interval_ms: 1000,
       warnings: [],
-      counters: { readouts: 0, failedReadouts: 0, overruns: 0, valuesRead: 0, valuesFaulted: 0, connects: 0 },
+      counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
       faults: [],
       layout: plainLayout(VARIABLES),
     };

@@ -288,7 +288,7 @@ function refusedReport({ uuid, name, type }: SinkSpec, thrown: unknown): SinkRep
   const { reason, condition, message } = toReasonError(thrown);
   const since = new Date().toISOString();
   const error = { reason, condition: condition ?? null, detail: message };
-  return { uuid, name, type, endpoint: null, state: "ERROR", since, error, nextRetryAt: null, warnings: [] };
+  return { uuid, name, type, endpoint: null, state: "ERROR", since, error, next_retry_at: null, warnings: [] };
 }
 
 /** Errors cross to another thread as text: what a library hangs on them may not be cloneable. */

@@ -347,7 +347,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       state,
       since,
       error: trouble ?? null,
-      nextRetryAt,
+      next_retry_at: nextRetryAt,
       warnings: sink?.warnings ?? [],
     }),
     stop(removed) {

@@ -82,7 +82,7 @@ async function benchMemory(dir: string, command: readonly [string, ...string[]])
     await settle();
     print(`${VARIABLES} Modbus variables every second`, collector);
     const [read] = (await collector.status()).sources;
-    console.log(`  ${read?.counters.valuesRead} values read, ${read?.status.state.type}`);
+    console.log(`  ${read?.counters.values_read} values read, ${read?.status.state.type}`);
   } finally {
     await collector.stop();
     await plant.close();

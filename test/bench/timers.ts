@@ -104,7 +104,7 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
   const overrunsOf = () =>
     agent
       .reports()
-      .reduce((sum, { name, counters }) => sum + (name.startsWith("good") ? counters.overruns + counters.failedReadouts : 0), 0);
+      .reduce((sum, { name, counters }) => sum + (name.startsWith("good") ? counters.overruns + counters.failed_readouts : 0), 0);
   const [before, cpu] = [overrunsOf(), process.cpuUsage()];
   measuring = true;
   delay.enable();

@@ -132,7 +132,7 @@ describe("100 sources, 50 of them bad in every way", () => {
     const p99 = late[Math.floor(late.length * 0.99)] ?? Number.POSITIVE_INFINITY;
     const missed = good.reduce((sum, { record }) => {
       const [was, is] = [before.get(record.uuid), reports.find(({ uuid }) => uuid === record.uuid)?.counters];
-      return sum + (is?.overruns ?? 0) - (was?.overruns ?? 0) + (is?.failedReadouts ?? 0) - (was?.failedReadouts ?? 0);
+      return sum + (is?.overruns ?? 0) - (was?.overruns ?? 0) + (is?.failed_readouts ?? 0) - (was?.failed_readouts ?? 0);
     }, 0);
     const fewest = Math.min(...good.map(({ record }) => polls.get(record.uuid) ?? 0));
     const reasons = Map.groupBy(

@@ -147,7 +147,7 @@ function summary(status: ServiceStatusJson, messages: number, received: number, 
     state: state.type,
     ...(state.reason && { reason: state.reason }),
     readouts: counters.readouts,
-    values_read: counters.valuesRead,
+    values_read: counters.values_read,
     faulted_now: faults.map((f) => `${f.variable}: ${f.fault}`),
   }));
   const sinks = status.sinks.map(({ name, type, state, ledger }) => ({

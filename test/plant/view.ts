@@ -46,7 +46,7 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
         pad(source.endpoint ?? "", 18) +
         paint(state.type === "OK" ? "green" : state.type === "ERROR" ? "red" : "dim", pad(word, 22)) +
         pad(String(source.counters.readouts), 10) +
-        pad(String(source.counters.valuesRead), 9) +
+        pad(String(source.counters.values_read), 9) +
         paint("yellow", faults),
     );
   }

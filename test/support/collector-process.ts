@@ -39,11 +39,11 @@ export interface ServiceStatusJson {
       readonly last_readout_at: string | null;
     };
     readonly since: string;
-    readonly intervalMs: number;
+    readonly interval_ms: number;
     readonly counters: {
       readonly readouts: number;
-      readonly valuesRead: number;
-      readonly valuesFaulted: number;
+      readonly values_read: number;
+      readonly values_faulted: number;
       readonly overruns: number;
     };
     readonly faults: readonly { readonly variable: string; readonly fault: string }[];

@@ -20,7 +20,7 @@ export function retainedOf(plan: TopicPlan, sources: readonly SourceReport[]): M
   return wanted;
 }
 
-function statusOf({ uuid, name, status, since, error, nextRetryAt, intervalMs }: SourceReport): Retained {
+function statusOf({ uuid, name, status, since, error, next_retry_at: nextRetryAt, interval_ms: intervalMs }: SourceReport): Retained {
   const { state } = status;
   const lasting = {
     v: 1,
