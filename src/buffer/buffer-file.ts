@@ -78,6 +78,7 @@ export function bufferOn(
   db.pragma(`wal_autocheckpoint = ${Math.ceil(walLimitBytes / pageBytes)}`);
   db.pragma(`max_page_count = ${maxPages}`);
   let state: FileState = loaded;
+  let { savedNextId } = loaded;
   const inode = inodeOf(file);
   let marked: Mark | undefined;
   let markedAtMs = 0;
@@ -95,7 +96,7 @@ export function bufferOn(
 
   const activeSinks = (): string[] => [...state.sinks.values()].filter(({ active }) => active).map(({ id }) => id);
   const mark = (to: number, closed: boolean, sinks = activeSinks()): void => {
-    const next: Mark = { epoch, from: state.nextId, to, closed, sinks, oldest: tables.oldest(1)[0]?.ts ?? now() };
+    const next: Mark = { epoch, from: savedNextId, to, closed, sinks, oldest: tables.oldest(1)[0]?.ts ?? now() };
     writeMark(file, next);
     marked = next;
     markedAtMs = performance.now();
@@ -114,6 +115,7 @@ export function bufferOn(
   const write = (change: () => FileState): void => {
     keepWalBounded();
     state = transaction.immediate(change);
+    savedNextId = state.reservedId;
   };
 
   const isStoring = (): boolean => [...state.sinks.values()].some(({ active }) => active);
@@ -153,7 +155,7 @@ export function bufferOn(
       if (!sink?.active) continue;
       const damagedBefore = sink.dropped.damaged ?? 0;
       const taken = (acknowledgement.dropped.damaged ?? 0) > 0 ? pendingAmong(sink, rangesOf(acknowledgement.ids), before.nextId) : [];
-      const after = acknowledged(sink, acknowledgement, before.nextId, tables.countValues);
+      const after = acknowledged(sink, acknowledgement, before.nextId, tables.countValues, tables.firstIn);
       addGap(sink.id, "damaged", (after.state.dropped.damaged ?? 0) - damagedBefore, taken);
       sinks.set(sink.id, after.state);
       garbage.push(...after.freed);
@@ -311,7 +313,7 @@ export function bufferOn(
     ledger: () => ({ epoch, sinks: [...state.sinks.values()].map(ledgerOf), rejected: state.rejected, lost }),
     maintain() {
       if (inodeOf(file) !== inode) throw new DamagedFileError("it was removed or replaced while it was in use");
-      if (marked && marked.from < state.nextId && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
+      if (marked && marked.from < savedNextId && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
       const [first] = tables.oldest(1);
       const tooOld = first !== undefined && first.ts < cutoff();
       if (!tooOld && state.garbage.length === 0 && !isTooLarge()) return shrink();

@@ -28,6 +28,8 @@ export interface FileState {
 export interface FileIdentity {
   readonly epoch: string;
   readonly lost: Ledger["lost"];
+  /** The next id that is on disk: behind that of the state where ids were left out after a death. */
+  readonly savedNextId: number;
 }
 
 /** The whole file is checked at opening up to this size; a larger one would delay the start. */
@@ -110,6 +112,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
     return {
       epoch: meta.epoch,
       lost: meta.lost_since === null ? null : { since: meta.lost_since, why: meta.lost_why ?? "" },
+      savedNextId: meta.next_id,
       nextId: meta.next_id,
       reservedId: meta.next_id,
       run: meta.run,

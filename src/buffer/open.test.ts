@@ -94,6 +94,51 @@ describe("what a killed process left", () => {
     expect(buffer.ledger().lost).toBeNull();
   });
 
+  it("is no loss either where it was killed twice, the second time before it had stored anything", () => {
+    using folder = temporaryFolder();
+    const file = killed(folder.path);
+    const again = join(folder.path, "again", "buffer.db");
+    mkdirSync(dirname(again));
+    {
+      using buffer = open(file).buffer;
+      buffer.setSinks([A, { id: "b", takesExploration: false }]);
+      for (const name of readdirSync(dirname(file))) copyFileSync(join(dirname(file), name), join(dirname(again), name));
+    }
+    writeFileSync(markFile(again), JSON.stringify({ ...JSON.parse(readFileSync(markFile(again), "utf8")), closed: false }));
+    const db = new Database(again);
+    db.exec("UPDATE meta SET next_id = 2401");
+    db.close();
+    const { buffer: opened, alarms } = open(again);
+    using buffer = opened;
+    expect(alarms).toEqual([]);
+    expect(buffer.ledger().lost).toBeNull();
+  });
+
+  it("takes no ranges from what is pending, however often it was killed", () => {
+    using folder = temporaryFolder();
+    let file = killed(folder.path);
+    for (let life = 1; life <= 25; life++) {
+      const { buffer: opened } = open(file);
+      using buffer = opened;
+      const committed = append(buffer, 2400 + 3 * life, 2402 + 3 * life);
+      const ids = committed.slice(1, 2).map(({ id }) => id);
+      buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [{ sink: "a", ids, delivered: 10, dropped: {} }] });
+      const next = join(folder.path, `life-${life}`, "buffer.db");
+      mkdirSync(dirname(next));
+      for (const name of readdirSync(dirname(file))) copyFileSync(join(dirname(file), name), join(dirname(next), name));
+      file = next;
+    }
+    using buffer = open(file).buffer;
+    let pending = rowIds(file);
+    for (let step = 0; step < 200 && pending.length > 0; step++) {
+      const ids = pending.slice(0, 200);
+      buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [{ sink: "a", ids, delivered: 0, dropped: {} }] });
+      pending = rowIds(file);
+    }
+    expect(pending).toEqual([]);
+    expect(buffer.ledger().sinks[0]).toMatchObject({ pending: 0 });
+  });
+
   it("and a WAL cut at its end, as a power failure leaves it, is no damage", () => {
     using folder = temporaryFolder();
     const file = killed(folder.path);

@@ -1,5 +1,5 @@
 import { type Acknowledgement, type BufferSink, DROP_REASONS, type DropReason, type Position, type SinkLedger } from "./buffer.ts";
-import { type IdRange, joinClosest, rangesOf, startAtLiveEdge, subtract, union, without } from "./position.ts";
+import { type IdRange, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge, subtract, union, without } from "./position.ts";
 
 /** Removed sinks whose counts are kept. */
 const REMOVED_SINKS_KEPT = 100;
@@ -19,6 +19,9 @@ export interface SinkState {
 
 /** Values of this sink in the stored batches of the ranges. */
 export type CountValues = (state: SinkState, ranges: readonly IdRange[]) => number;
+
+/** The first stored id in the range; undefined: there is none. */
+export type FirstIn = (range: IdRange) => number | undefined;
 
 /** A sink after something was given up; `lost` are the ids that were pending, `values` what they were worth. */
 export interface AfterDrop {
@@ -60,6 +63,7 @@ export function acknowledged(
   { ids, dropped: refused }: Acknowledgement,
   nextId: number,
   countValues: CountValues,
+  firstIn: FirstIn,
 ): { readonly state: SinkState; readonly freed: readonly IdRange[] } {
   const freed = pendingAmong(state, rangesOf(ids), nextId);
   if (freed.length === 0) return { state, freed };
@@ -71,9 +75,22 @@ export function acknowledged(
     dropped[reason] = (dropped[reason] ?? 0) + values;
     rest -= values;
   }
-  const { position, regained } = joinClosest(subtract(state.position, freed));
+  const { position, regained } = joinClosest(compacted(subtract(state.position, freed), firstIn));
   const after = { ...state, position, delivered: state.delivered + rest, dropped };
   return { state: takenBack(after, countValues(after, regained)), freed };
+}
+
+/**
+ * The position without ids that no batch has: what was left out after deaths of the process takes no range from what is really pending.
+ * Costs a look-up per range, so it is done only where ranges are scarce.
+ */
+function compacted(position: Position, firstIn: FirstIn): Position {
+  if (position.older.length <= MAX_OLDER_RANGES) return position;
+  const older = position.older.flatMap((range) => {
+    const from = firstIn(range);
+    return from === undefined ? [] : [{ from, to: range.to }];
+  });
+  return { ...position, older };
 }
 
 /** What became pending again is no longer delivered (or dropped, where so little was delivered). */

@@ -23,7 +23,9 @@ const tell = (text: string): void => appendFileSync(events, `${text}\n`);
 let delivered = 0;
 let confirmed = 0;
 const live: StoredBatch[] = [];
-const backlog: StoredBatch[] = [];
+/** What is pending in the file, not read yet. */
+let older: readonly { readonly from: number; readonly to: number }[] = [];
+let backlog: StoredBatch[] = [];
 const reader = { current: undefined as ReturnType<typeof openReader> | undefined };
 const options: StoreOptions = { file, run, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 5, ledgerIntervalMs: 10 };
 const store = new Worker(new URL("../../src/workers/store.ts", import.meta.url), { workerData: options });
@@ -35,6 +37,7 @@ const client = createStoreClient({
     const [ledger] = sinks;
     if (!ledger) return;
     confirmed = ledger.delivered;
+    startedAt ??= confirmed;
     tell(`l ${ledger.accepted} ${ledger.delivered} ${ledger.pending}`);
     if (task === "drain" && ledger.pending === 0) {
       tell("e");
@@ -59,24 +62,33 @@ port2.on("message", (message: StoreToDelivery) => {
 function attach(): void {
   if (reader.current) return;
   reader.current = openReader(file);
-  startedAt ??= confirmed;
   const position = reader.current.position("sink");
   const nextId = reader.current.nextId();
   if (!position) return;
-  for (const { from, to } of [...position.older, { from: position.live, to: nextId }])
-    backlog.push(...reader.current.read(from, to, Number.MAX_SAFE_INTEGER));
+  older = [...position.older, { from: position.live, to: nextId }];
   pump();
+}
+
+/** The next of the older ones, read in short steps. */
+function nextOlder(): StoredBatch | undefined {
+  for (let [range, ...rest] = older; backlog.length === 0 && range; [range, ...rest] = older) {
+    backlog = [...(reader.current?.read(range.from, range.to, 2 ** 16) ?? [])];
+    const from = (backlog.at(-1)?.id ?? range.to) + 1;
+    older = from < range.to ? [{ from, to: range.to }, ...rest] : rest;
+  }
+  return backlog.shift();
 }
 
 function pump(): void {
   const ids: number[] = [];
+  if (startedAt === undefined) return;
   // Delivered and not known to be acknowledged in the file: what may come twice after a kill.
-  while (delivered - (confirmed - (startedAt ?? confirmed)) < Number(window) * count) {
-    const isLive = live.length > 0 && Math.random() < 0.7;
-    const batch = (isLive ? live : backlog).shift() ?? live.shift();
+  while (delivered - (confirmed - startedAt) < Number(window) * count) {
+    const old = live.length > 0 && Math.random() < 0.2 ? undefined : nextOlder();
+    const batch = old ?? live.shift();
     if (!batch) break;
     const [reading] = decodeReadout(layout, batch.payload).readings;
-    tell(`d ${reading?.quality === "good" ? reading.value : "?"} ${isLive ? "live" : "backlog"}`);
+    tell(`d ${reading?.quality === "good" ? reading.value : "?"} ${old ? "backlog" : "live"}`);
     ids.push(batch.id);
     delivered += count;
   }
@@ -96,7 +108,7 @@ client.setSinks([{ id: "sink", takesExploration: false }]);
 if (task === "append") {
   let next = base + 1;
   setInterval(() => {
-    for (let i = 0; i < 20; i++) client.append(layout, { ...plainReadout(count, 0), readings: readingsOf(next++) });
+    for (let i = 0; i < 5; i++) client.append(layout, { ...plainReadout(count, 0), readings: readingsOf(next++) });
   }, 2);
 }
 

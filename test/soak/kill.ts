@@ -61,7 +61,7 @@ export async function soakKill(
         await wait(random() * 120);
         child.kill("SIGKILL");
         await exited;
-      } else await Promise.race([exited, wait(DRAIN_TIMEOUT_MS)]);
+      } else await Promise.race([exited, wait(DRAIN_TIMEOUT_MS, undefined, { ref: false })]);
       seen.life(first, readFileSync(events, "utf8"));
       rmSync(events);
       onProgress(round);
