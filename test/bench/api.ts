@@ -12,7 +12,7 @@ const SOURCES = 10_000;
 /** Creations under way at once. */
 const CLIENTS = 8;
 /** Reads of one page, sequential, after as many for warming up. */
-const READS = 2000;
+const READS = 5000;
 const ROOT = join(import.meta.dirname, "../..");
 
 interface Answer {

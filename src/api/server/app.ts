@@ -16,6 +16,7 @@ import type { Throttle } from "./throttle.ts";
 const BODY_BYTES = 2 ** 20;
 /** Characters of a request's target: three filters of 50 uuids take 7,500. */
 const URL_CHARACTERS = 10_000;
+const JSON_TYPE = "application/json; charset=utf-8";
 export const HTTP_OPTIONS = { headersTimeout: 10_000, maxHeaderSize: 16_384 } as const;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path", headers: "header" };
@@ -54,6 +55,18 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
     },
   });
   const callers = new WeakMap<FastifyRequest, Caller>();
+  const refuse = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const wait = throttle.failed(addressOf(request));
+    if (!wait) {
+      reply.header("retry-after", String(RETRY_AFTER_S));
+      problem(reply, new HttpProblem(429, "too many requests with a wrong API key from this address"));
+      return;
+    }
+    await delay(wait.delayMs, undefined, { ref: false });
+    wait.done();
+    reply.header("www-authenticate", "Bearer");
+    problem(reply, new HttpProblem(401, "the Authorization header must carry a valid API key"));
+  };
 
   app.setValidatorCompiler(
     ({ schema, httpPart }) =>
@@ -76,28 +89,16 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
         ),
   );
 
-  app.addHook("onRequest", async (request, reply) => {
+  // A callback, not a promise: what is allowed goes on at once.
+  app.addHook("onRequest", (request, reply, done) => {
     if (request.raw.url !== undefined && request.raw.url.length > URL_CHARACTERS)
-      return problem(reply, new HttpProblem(414, `the request's target has more than ${URL_CHARACTERS} characters`));
+      return void problem(reply, new HttpProblem(414, `the request's target has more than ${URL_CHARACTERS} characters`));
     const caller = authenticate(request.headers.authorization);
-    if (!caller) {
-      const wait = throttle.failed(addressOf(request));
-      if (!wait)
-        return problem(
-          reply.header("retry-after", String(RETRY_AFTER_S)),
-          new HttpProblem(429, "too many requests with a wrong API key from this address"),
-        );
-      await delay(wait.delayMs, undefined, { ref: false });
-      wait.done();
-      return problem(
-        reply.header("www-authenticate", "Bearer"),
-        new HttpProblem(401, "the Authorization header must carry a valid API key"),
-      );
-    }
+    if (!caller) return void refuse(request, reply);
     callers.set(request, caller);
     const { allow } = configOf(request);
-    if (allow !== undefined) return problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
-    return undefined;
+    if (allow !== undefined) return void problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
+    return done();
   });
 
   await app.register(swagger, {
@@ -148,10 +149,9 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
           ifNoneMatch: request.headers["if-none-match"],
           ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
         });
-        return reply
-          .code(answer.status)
-          .headers({ ...answer.headers })
-          .send(answer.body);
+        reply.code(answer.status);
+        if (answer.headers) reply.headers({ ...answer.headers });
+        return answer.json === undefined ? reply.send(answer.body) : reply.type(JSON_TYPE).send(answer.json);
       },
     });
   }
@@ -263,7 +263,7 @@ function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProbl
 function problem(reply: FastifyReply, { status, detail }: HttpProblem): FastifyReply {
   return reply
     .code(status)
-    .type("application/json; charset=utf-8")
+    .type(JSON_TYPE)
     .serializer((body) => JSON.stringify(body))
     .send({ detail });
 }

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 
 /** Bytes of the signature kept in a token: 128 bits. */
 const SIGNATURE_BYTES = 16;
@@ -21,14 +21,14 @@ export function cursorBinding(operation: string, filters: Filters): string {
 }
 
 /** An opaque token that continues after the row at `position` (integers within ±2^53), signed with `key`, good for this binding only. */
-export function encodeCursor(key: Uint8Array, position: readonly number[], binding: string): string {
+export function encodeCursor(key: KeyObject | Uint8Array, position: readonly number[], binding: string): string {
   const head = Buffer.alloc(PART_BYTES * position.length);
   for (const [i, part] of position.entries()) head.writeBigInt64BE(BigInt(part), i * PART_BYTES);
   return Buffer.concat([head, sign(key, head, binding)]).toString("base64url");
 }
 
 /** The position of `parts` integers in the token; undefined when the token was altered, signed with another key, or made for other parameters. */
-export function decodeCursor(key: Uint8Array, token: string, binding: string, parts: number): readonly number[] | undefined {
+export function decodeCursor(key: KeyObject | Uint8Array, token: string, binding: string, parts: number): readonly number[] | undefined {
   const bytes = Buffer.from(token, "base64url");
   // Decoding forgives characters that are not of the alphabet: only the one spelling that was given out is taken back.
   if (bytes.length !== parts * PART_BYTES + SIGNATURE_BYTES || bytes.toString("base64url") !== token) return undefined;
@@ -37,6 +37,6 @@ export function decodeCursor(key: Uint8Array, token: string, binding: string, pa
   return Array.from({ length: parts }, (_, i) => Number(head.readBigInt64BE(i * PART_BYTES)));
 }
 
-function sign(key: Uint8Array, head: Uint8Array, binding: string): Buffer {
+function sign(key: KeyObject | Uint8Array, head: Uint8Array, binding: string): Buffer {
   return createHmac("sha256", key).update(head).update(binding).digest().subarray(0, SIGNATURE_BYTES);
 }

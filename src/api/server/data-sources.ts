@@ -1,19 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { type Details, toReadDetails } from "../../model/details.ts";
-import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, Page, ReadoutStatusReport } from "../../model/resources.ts";
+import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, ReadoutStatusReport } from "../../model/resources.ts";
 import type { ReadoutState } from "../../model/status.ts";
+import { createChangeCache } from "./changes.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeDetails } from "./details.ts";
 import { notFound } from "./errors.ts";
-import { type PageRequest, pageReader, type Reach } from "./pages.ts";
+import { type PageRequest, type PageText, pageTextReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
 /** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
 const READOUT_INTERVAL = { seconds: 10, milliseconds: 10_000 } as const;
 
 export interface DataSources {
-  list(request: PageRequest): Page<DataSourceResponse>;
+  list(request: PageRequest): PageText;
   /** Throws HttpProblem 404, as every other access by uuid. `reach`: see PageRequest. */
   get(uuid: string, reach: Reach): DataSourceResponse;
   create(request: DataSourceCreate): DataSourceResponse;
@@ -44,6 +45,15 @@ interface Row {
   readonly state: string;
 }
 
+/** Characters of answers that are kept, some 20,000 data sources. */
+const MAX_TEXT_CHARACTERS = 16 * 2 ** 20;
+
+/** As much of a row as tells whether its text is known. */
+interface Answered {
+  readonly id: number;
+  readonly answer: number;
+}
+
 const SELECT = `
   SELECT r.*, coalesce(r.reported_variables,
     (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE')) AS configured_variables
@@ -55,14 +65,26 @@ export function openDataSources(
   secrets: SecretStore,
   intervalUnit: "seconds" | "milliseconds",
 ): DataSources {
-  const page = pageReader<Row, DataSourceResponse>(db, {
+  const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
+  const texts = createChangeCache<string>(MAX_TEXT_CHARACTERS);
+  const page = pageTextReader<Answered>(db, {
     operation: "listDataSources",
-    select: SELECT,
+    select: "SELECT r.id, r.answer FROM data_sources r",
     reach: "r.collector",
     filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
-    toRecord: toResponse,
+    toRecord({ id, answer }) {
+      const [key, token] = [String(id), String(answer)];
+      const known = texts.get(key, token);
+      if (known !== undefined) return known;
+      const text = JSON.stringify(byId(id));
+      return texts.put(key, token, text, text.length);
+    },
   });
-  const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
+  const selectById = db.prepare<[number], Row>(`${SELECT} WHERE r.id = ?`);
+  const byId = (id: number): DataSourceResponse | undefined => {
+    const row = selectById.get(id);
+    return row && toResponse(row);
+  };
   const ensureMachine = db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const insert = db.prepare(`
     INSERT INTO data_sources (uuid, collector, machine, type, name, manufacturer, device_model, note, readout_interval, details)
@@ -70,12 +92,12 @@ export function openDataSources(
   const update = db.prepare(`
     UPDATE data_sources SET machine = @machine, type = @type, name = @name, manufacturer = @manufacturer, device_model = @device_model,
       note = @note, readout_interval = @readout_interval, readout_limit = @readout_limit, details = @details,
-      version = version + 1
+      version = version + 1, answer = answer + 1
     WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM data_sources WHERE uuid = ?");
   // A report without a time says that none was read since its sender started; it takes no earlier time away.
   const report = db.prepare(`
-    UPDATE data_sources SET state = @state, reported_variables = @configured_variables,
+    UPDATE data_sources SET answer = answer + 1, state = @state, reported_variables = @configured_variables,
       last_readout_at = coalesce(@last_readout_at, last_readout_at), variable_discovery = coalesce(@variable_discovery, variable_discovery)
     WHERE uuid = @uuid`);
   const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sources WHERE collector = ? ORDER BY id");

@@ -131,6 +131,8 @@ export const MIGRATIONS: readonly string[] = [
     fields TEXT NOT NULL
   ) STRICT;
   `,
+  // Rises with every change of what is answered, a status too; the version beside it with changes of the configuration alone.
+  "ALTER TABLE data_sources ADD COLUMN answer INTEGER NOT NULL DEFAULT 1;",
 ];
 
 export type Database = SQLite.Database;

@@ -32,6 +32,8 @@ export interface Incoming<R extends Route> {
 export interface Outgoing {
   readonly status: number;
   readonly body?: unknown;
+  /** The body as it is sent, instead of `body`. */
+  readonly json?: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -94,7 +96,10 @@ export function createHandlers(resources: Resources): Handlers {
   };
 
   return {
-    listDataSources: ({ query: { cursor, ...filters }, caller }) => ok(dataSources.list({ cursor, filters, reach: reachOf(caller) })),
+    listDataSources: ({ query: { cursor, ...filters }, caller }) => ({
+      status: 200,
+      ...dataSources.list({ cursor, filters, reach: reachOf(caller) }),
+    }),
     createDataSource: ({ body, caller }) => {
       requireCollector(body.collector, caller);
       return record("data_sources", 201, dataSources.create(body));

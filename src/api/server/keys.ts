@@ -1,7 +1,8 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, hash as sha256, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { KeyFiles } from "../messages.ts";
+import { watchChanges } from "./changes.ts";
 import type { Database } from "./database.ts";
 import { createSecretFile } from "./secret-file.ts";
 
@@ -54,10 +55,16 @@ interface KeyRow {
 /** Whose key an Authorization header carries. */
 export type Authenticate = (header: string | undefined) => Caller | undefined;
 
-/** Looks the keys up for each request: one that was made or revoked elsewhere counts at once. */
+/** Looks the keys up again whenever anything has changed: one that was made or revoked elsewhere counts at once. */
 export function createAuthenticate(db: Database): Authenticate {
   const select = db.prepare<[], KeyRow>("SELECT id, hash, role, collector, name FROM api_keys");
-  return (header) => callerOf(select.all(), header);
+  const changes = watchChanges(db);
+  let known: { readonly token: string; readonly rows: readonly KeyRow[] } | undefined;
+  return (header) => {
+    const token = changes.token();
+    if (known?.token !== token) known = { token, rows: select.all() };
+    return callerOf(known.rows, header);
+  };
 }
 
 /** Whose key the Authorization header carries: the key alone (API-V2, 5.1) or after `Bearer `. Undefined: nobody's. */
@@ -123,5 +130,5 @@ function readKey(file: string): string | undefined {
 }
 
 function hash(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
+  return sha256("sha256", key, "buffer");
 }

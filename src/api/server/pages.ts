@@ -1,4 +1,6 @@
+import { createSecretKey } from "node:crypto";
 import type { Page } from "../../model/resources.ts";
+import { createChangeCache, watchChanges } from "./changes.ts";
 import { cursorBinding, decodeCursor, encodeCursor, type Filters } from "./cursor.ts";
 import { cursorKey, type Database } from "./database.ts";
 import { invalid } from "./errors.ts";
@@ -29,6 +31,14 @@ export interface PagedTable<Row, T> {
   readonly toRecord: (row: Row) => T;
 }
 
+/** A page as it is sent. */
+export interface PageText {
+  readonly json: Buffer;
+}
+
+/** Bytes of pages that are kept. */
+const MAX_PAGE_BYTES = 16 * 2 ** 20;
+
 /** Thrown where a cursor was altered, or another parameter is not as it was (API-V2, 4.5.5 and 4.5.6). */
 export const cursorInvalid = (part: "query" | "body") =>
   invalid({
@@ -45,7 +55,37 @@ export function pageReader<Row extends { readonly id: number }, T>(
   db: Database,
   table: PagedTable<Row, T>,
 ): (request: PageRequest) => Page<T> {
-  const key = cursorKey(db);
+  const rowsOf = rowReader(db, table);
+  return (request) => {
+    const { rows, next_cursor } = rowsOf(request);
+    return { data: rows.map(table.toRecord), metadata: { next_cursor } };
+  };
+}
+
+/** As pageReader, for records that are kept as text: `toRecord` gives the JSON of a row. A page is made once until something changes. */
+export function pageTextReader<Row extends { readonly id: number }>(
+  db: Database,
+  table: PagedTable<Row, string>,
+): (request: PageRequest) => PageText {
+  const rowsOf = rowReader(db, table);
+  const changes = watchChanges(db);
+  const pages = createChangeCache<Buffer>(MAX_PAGE_BYTES);
+  return (request) => {
+    const [key, token] = [JSON.stringify(request), changes.token()];
+    const known = pages.get(key, token);
+    if (known) return { json: known };
+    const { rows, next_cursor } = rowsOf(request);
+    const text = `{"data":[${rows.map(table.toRecord).join(",")}],"metadata":{"next_cursor":${JSON.stringify(next_cursor)}}}`;
+    const json = Buffer.from(text);
+    return { json: pages.put(key, token, json, json.length) };
+  };
+}
+
+function rowReader<Row extends { readonly id: number }, T>(
+  db: Database,
+  table: PagedTable<Row, T>,
+): (request: PageRequest) => { readonly rows: readonly Row[]; readonly next_cursor: string | null } {
+  const key = createSecretKey(cursorKey(db));
   const prepare = (where: string) =>
     db.prepare<unknown[], Row>(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`);
   /** By its conditions, of which there are as many as there are sets of parameters. */
@@ -71,9 +111,6 @@ export function pageReader<Row extends { readonly id: number }, T>(
     );
     const shown = rows.slice(0, PAGE_SIZE);
     const last = shown.at(-1);
-    return {
-      data: shown.map(table.toRecord),
-      metadata: { next_cursor: rows.length > PAGE_SIZE && last ? encodeCursor(key, [last.id], binding) : null },
-    };
+    return { rows: shown, next_cursor: rows.length > PAGE_SIZE && last ? encodeCursor(key, [last.id], binding) : null };
   };
 }

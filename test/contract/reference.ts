@@ -1,0 +1,100 @@
+import { realpathSync } from "node:fs";
+import { z } from "zod";
+import { ROUTES } from "../../src/api/routes/index.ts";
+import type { Route } from "../../src/api/routes/route.ts";
+import { DETAILS } from "../../src/model/details.ts";
+import { SINK_DETAILS } from "../../src/model/sink-details.ts";
+
+/** `bin/collector-node test/contract/reference.ts > docs/api/reference.md`: the operations of the API, from the routes themselves. */
+
+interface Schema {
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly deprecated?: boolean;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+}
+
+const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Schema;
+const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+function typeWords(schema: Schema): string {
+  const variants = schema.anyOf ?? schema.oneOf;
+  const tags = (schema.oneOf ?? []).flatMap(({ properties }) => Object.values(properties ?? {}).flatMap((field) => field.const ?? []));
+  if (tags.length > 0) return tags.map((tag) => `\`${String(tag)}\``).join(" or ");
+  if (variants) return [...new Set(variants.map(typeWords))].join(" or ");
+  if (schema.const !== undefined) return `\`${String(schema.const)}\``;
+  if (schema.enum) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
+  if (schema.items) return `list of ${typeWords(schema.items)}`;
+  return [schema.type ?? "any"].flat().join(" or ");
+}
+
+function* rowsOf(schema: Schema, prefix = "", depth = 0): Generator<string> {
+  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+    const needed = schema.required?.includes(name) && inner.default === undefined ? "required" : "optional";
+    const fallback = inner.default === undefined ? "" : `, default \`${JSON.stringify(inner.default)}\``;
+    yield `| \`${prefix}${name}\` | ${cell(typeWords(inner))} | ${needed}${cell(fallback)} | ${cell(inner.description ?? "")} |`;
+    if (depth > 1) continue;
+    if (inner.properties) yield* rowsOf(inner, `${prefix}${name}.`, depth + 1);
+    for (const variant of prefix === "" ? (inner.oneOf ?? []) : []) {
+      const [tag] = Object.entries(variant.properties ?? {}).filter(([, field]) => field.const !== undefined);
+      const { [tag?.[0] ?? ""]: _, ...rest } = variant.properties ?? {};
+      // The variants of the details have tables of their own.
+      if (tag && name !== "details") yield* rowsOf({ ...variant, properties: rest }, `${name}<${String(tag[1].const)}>.`, depth + 1);
+    }
+  }
+}
+
+function tableOf(title: string, schema: z.ZodType | undefined): string[] {
+  if (!schema) return [];
+  const said = jsonSchema(schema);
+  const rows = [...rowsOf(said.items ?? said)];
+  if (rows.length === 0) return [];
+  return ["", `${title}${said.items ? " (a list of)" : ""}:`, "", "| Field | Type | | |", "|---|---|---|---|", ...rows];
+}
+
+function sectionOf(name: string, route: Route): string[] {
+  const whose = route.section === "ours" ? "an extension of ours" : `API-V2, ${route.section}${route.experimental ? ", experimental" : ""}`;
+  const statuses = Object.entries(route.responses).map(([status, body]) => `${status}${body === null ? " (no body)" : ""}`);
+  return [
+    `## \`${route.method} ${route.path}\``,
+    "",
+    `${route.summary}. Operation \`${name}\`, ${whose}.${route.conditional ? " Takes `If-Match`." : ""}`,
+    ...tableOf("Query", route.query),
+    ...tableOf("Body", route.body),
+    "",
+    `Answers: ${statuses.join(", ")}.`,
+    "",
+  ];
+}
+
+/** The reference as Markdown. Pure. */
+export function renderReference(): string {
+  const routes = Object.entries(ROUTES) as [string, Route][];
+  return `${[
+    "# Operations of the configuration API",
+    "",
+    "Made from the routes by `bin/collector-node test/contract/reference.ts`; a test holds it to them. Paths are below `{base_url}/api`; every",
+    "operation needs the `Authorization` header. `GET /api/openapi.json` gives the same with every schema, as OpenAPI 3.1. What is marked as an",
+    "extension of ours is no part of the platform's API; what is marked experimental may change without notice.",
+    "",
+    "Records carry an `ETag`; a change or deletion with `If-Match` is answered 412 where the record has changed since. A validation error is 422",
+    'with a list of entries, every other problem has the body `{"detail": "…"}`.',
+    "",
+    ...routes.flatMap(([name, route]) => sectionOf(name, route)),
+    "# Details on creation",
+    "",
+    ...Object.entries(DETAILS).flatMap(([type, { create }]) => [`## Data source \`${type}\``, ...tableOf("Fields", create), ""]),
+    ...Object.entries(SINK_DETAILS).flatMap(([type, { create }]) => [`## Data sink \`${type}\``, ...tableOf("Fields", create), ""]),
+  ]
+    .join("\n")
+    .trimEnd()}\n`;
+}
+
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === import.meta.filename) process.stdout.write(renderReference());
