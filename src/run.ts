@@ -11,6 +11,7 @@ import type { Desired } from "./api/desired.ts";
 import { startConfiguration } from "./configuration.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
+import type { Policy } from "./model/policy.ts";
 import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
 import { readBoundedFile } from "./os/bounded-file.ts";
@@ -27,7 +28,9 @@ import { variablesDir } from "./os/settings-file.ts";
 import { summaryOf } from "./os/summary.ts";
 import { startPipeline } from "./pipeline.ts";
 import { wantedSinks } from "./sinks/wanted.ts";
+import { type HttpListener, startHttpListener } from "./web/http-listener.ts";
 import { LocalRequestError, localSocketPath, startLocalSocket } from "./web/local-socket.ts";
+import { createMetrics, type Metrics } from "./web/metrics.ts";
 
 export interface RunOptions {
   readonly settings: Settings;
@@ -93,6 +96,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   });
 
   let describing: NodeJS.Timeout | undefined;
+  let metrics: Metrics | undefined;
   const agent = createAgent({
     drivers: DRIVERS,
     clock,
@@ -105,6 +109,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     permit: permitOf(policy, "sources"),
     logFor: (fields) => log.child(fields),
     emit: (layout, readout) => void pipeline.append(layout, readout),
+    late: (ms) => metrics?.late(ms),
     changed() {
       // Many sources change at once when a switch fails: one message tells of all.
       describing ??= setTimeout(() => {
@@ -117,6 +122,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   let desired: Desired | undefined;
   let files: VariableFiles | undefined;
   const said = new Set<string>();
+  let isApplied = false;
   let applied: { readonly desired: Desired; readonly local: string } | undefined;
   /** What lies in local files and takes part in the configuration; compared only, because it holds secrets. */
   const localStamp = () =>
@@ -147,6 +153,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
         return { ...source, missingSecret: source.missingSecret ?? missingPassword(record, { details, settings: own, secrets }) };
       }),
     );
+    isApplied = true;
   };
 
   const progress = createProgress(clock.monotonicMs, FILES_EVERY_MS);
@@ -197,6 +204,13 @@ export async function runService({ settings, settingsFile, log, signal, version,
     buffer: bufferStatus(pipeline.buffer()),
     alarms: [...configuration.notes(), ...alarms],
   });
+  metrics = createMetrics(status);
+  const http = startHttp(settings.http.listen, policy, metrics, {
+    healthy: () => progress.ok(agent.reports()),
+    ready: () => isApplied && !signal.aborted,
+    log,
+    onTrouble: alarm,
+  });
   const looking = setInterval(applySoon, FILES_EVERY_MS);
 
   log.info({ version, collector, api: configuration.status().api_url, stateDir }, "collector ready");
@@ -217,6 +231,8 @@ export async function runService({ settings, settingsFile, log, signal, version,
   await agent.stop();
   pipeline.describe(agent.reports());
   await Promise.all([configuration.stop(), pipeline.stop()]);
+  await http?.close();
+  metrics.stop();
   await socket.close();
   log.info({}, "stopped");
 }
@@ -226,6 +242,38 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) done();
     else signal.addEventListener("abort", () => done(), { once: true });
   });
+
+/** /metrics, /healthz and /readyz; undefined where the policy does not let it listen, which is an alarm. */
+function startHttp(
+  listen: string,
+  policy: Policy,
+  metrics: Metrics,
+  judge: {
+    readonly healthy: () => boolean;
+    readonly ready: () => boolean;
+    readonly log: Logger;
+    readonly onTrouble: (message: string) => void;
+  },
+): HttpListener | undefined {
+  const { log, onTrouble } = judge;
+  const closed = listenRefusal(policy, listen);
+  if (closed !== undefined) {
+    onTrouble(`http.listen: ${closed}; metrics and health are not served`);
+    return undefined;
+  }
+  const verdict = (ok: boolean, otherwise: string) => ({
+    status: ok ? 200 : 503,
+    contentType: "text/plain; charset=utf-8",
+    body: ok ? "ok\n" : `${otherwise}\n`,
+  });
+  const pages = {
+    "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
+    "/healthz": () => verdict(judge.healthy(), "no data source that is due is being read; restart the collector if this lasts"),
+    "/readyz": () => verdict(judge.ready(), "not ready: no configuration is at work yet; see collector status"),
+  };
+  // Closed by its own end: until then a stopping service says that it is not ready.
+  return startHttpListener({ listen, pages, onTrouble }, { signal: new AbortController().signal, log });
+}
 
 const passwordFiles = (settings: Settings): readonly string[] =>
   [...Object.values(settings.sources), ...Object.values(settings.sinks)].flatMap(({ password_file }) =>

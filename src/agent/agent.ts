@@ -26,6 +26,8 @@ export interface AgentDeps {
   /** Which addresses may be connected to; absent: all. */
   readonly permit?: Permit;
   emit(layout: Layout, readout: Readout): void;
+  /** A readout began so many ms after its tick; absent: nobody measures. */
+  late?(ms: number): void;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
 }
@@ -77,6 +79,7 @@ export function createAgent(deps: AgentDeps): Agent {
       ...(deps.tapFor && { tap: deps.tapFor(record.uuid) }),
       ...(deps.resolver && { resolver: deps.resolver }),
       ...(deps.permit && { permit: deps.permit }),
+      ...(deps.late && { late: deps.late }),
     });
   };
 

@@ -32,6 +32,8 @@ export interface SourceDeps {
   readonly reasonLines: LineBudget;
   /** Takes a readout with at least one answer. */
   emit(layout: Layout, readout: Readout): void;
+  /** A readout on the schedule began so many ms after its tick. */
+  late?(ms: number): void;
   /** After each change of state or reason. */
   changed(): void;
 }
@@ -124,6 +126,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       nextRetryAt = undefined;
       const demoted = trouble !== undefined;
       const began = clock.monotonicMs();
+      if (!demoted) deps.late?.(began - due);
       const outcome = spec.points.length === 0 ? nothingAsked(clock) : await readouts.read(demoted, stop.signal);
       if (stop.signal.aborted) return;
       const problem = settle(outcome);

@@ -134,6 +134,14 @@ export const settingsSchema = z
       })
       .prefault({})
       .describe("The durable buffer"),
+    http: z
+      .strictObject({
+        listen: listen
+          .default("127.0.0.1:9420")
+          .describe("Address and port of /metrics, /healthz and /readyz; off loopback policy.yaml must open it too"),
+      })
+      .prefault({})
+      .describe("Metrics and health over HTTP, for who watches this machine"),
     log: z
       .strictObject({
         level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is written"),

@@ -14,6 +14,8 @@ export interface CollectorProcess {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly apiUrl: string;
+  /** Where its metrics and health are. */
+  readonly httpUrl: string;
   readonly settingsFile: string;
   readonly stateDir: string;
   /** Lines of its log so far, oldest first; the newest MAX_LINES. */
@@ -81,9 +83,15 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
   const settingsFile = path.join(dir, "collector.yaml");
   await mkdir(stateDir, { recursive: true });
   const port = await freePort();
+  const httpPort = await freePort();
   await writeFile(
     settingsFile,
-    stringify({ state_dir: stateDir, embedded_api: { listen: `127.0.0.1:${port}`, poll_interval: "500ms" }, ...options.settings }),
+    stringify({
+      state_dir: stateDir,
+      http: { listen: `127.0.0.1:${httpPort}` },
+      embedded_api: { listen: `127.0.0.1:${port}`, poll_interval: "500ms" },
+      ...options.settings,
+    }),
   );
   // Devices and brokers of tests are on this machine, which is closed without a policy.
   const open = { networks: ["127.0.0.0/8", "::1"] };
@@ -111,6 +119,7 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
     child,
     pid: child.pid ?? -1,
     apiUrl: `http://127.0.0.1:${port}`,
+    httpUrl: `http://127.0.0.1:${httpPort}`,
     settingsFile,
     stateDir,
     log,

@@ -1,0 +1,128 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { ServiceStatus } from "../model/service-status.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+
+type Source = ServiceStatus["sources"][number];
+const counters = { readouts: 5, failed_readouts: 1, overruns: 2, values_read: 40, values_faulted: 3, connects: 4 };
+
+const source = (name: string, more: Partial<Source> = {}): Source => ({
+  uuid: `uuid of ${name}`,
+  name,
+  type: "modbus_tcp",
+  endpoint: "10.0.0.1:502",
+  status: { last_readout_at: null, configured_variables: 8, state: { type: "OK" } },
+  since: "2026-11-20T09:00:00.000Z",
+  error: null,
+  next_retry_at: null,
+  interval_ms: 1000,
+  warnings: [],
+  counters,
+  faults: [],
+  ...more,
+});
+
+const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
+  version: "1.2.3",
+  collector: "c",
+  started_at: "2026-11-20T09:00:00.000Z",
+  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: null },
+  sources: [],
+  sinks: [],
+  buffer: { bytes: 4096, unanswered_bytes: 10, rejected_values: 7 },
+  alarms: ["a full disk"],
+  ...more,
+});
+
+let metrics: Metrics | undefined;
+afterEach(() => metrics?.stop());
+const of = (status: () => ServiceStatus): Metrics => {
+  metrics = createMetrics(status);
+  return metrics;
+};
+
+describe("metrics", () => {
+  it("says of each source its state, reason and counts", async () => {
+    const error = { reason: { type: "UNKNOWN" }, condition: "secret_missing", detail: "hidden detail" } as const;
+    const status = { last_readout_at: null, configured_variables: 8, state: { type: "ERROR", ...error, error_at: "" } } as const;
+    const text = await of(() => statusWith({ sources: [source("good"), source('b"a\nd', { error, status })] })).text();
+    expect(text).toContain(
+      'collector_source_up{source="good",uuid="uuid of good",type="modbus_tcp",state="OK",reason="",condition=""} 1\n',
+    );
+    expect(text).toContain(
+      'collector_source_up{source="b\\"a\\nd",uuid="uuid of b\\"a\\nd",type="modbus_tcp",state="ERROR",reason="UNKNOWN",condition="secret_missing"} 0\n',
+    );
+    expect(text).toContain('collector_source_values_read_total{source="good",uuid="uuid of good",type="modbus_tcp"} 40\n');
+    expect(text).toMatch(/^collector_values_read_total 80$/m);
+    expect(text).toMatch(/^collector_sources\{state="ERROR",reason="UNKNOWN"\} 1$/m);
+    expect(text).toMatch(/^collector_buffer_values_rejected_total 7$/m);
+    expect(text).toMatch(/^collector_alarms 1$/m);
+    expect(text).not.toContain("hidden");
+  });
+
+  it("gives one time series per source, with the reason of now", async () => {
+    let reason: "TIMEOUT" | "CONNECTION_REFUSED" = "TIMEOUT";
+    const all = of(() => statusWith({ sources: [source("s", { error: { reason: { type: reason }, condition: null, detail: "" } })] }));
+    expect(await all.text()).toContain('reason="TIMEOUT"');
+    reason = "CONNECTION_REFUSED";
+    const next = await all.text();
+    expect(next.match(/^collector_source_up\{/gm)).toHaveLength(1);
+    expect(next).not.toContain('reason="TIMEOUT"');
+  });
+
+  it("names 1,000 sources and counts all", async () => {
+    const sources = Array.from({ length: 1200 }, (_, i) => source(`s${i}`));
+    const text = await of(() => statusWith({ sources })).text();
+    expect(text.match(/^collector_source_up\{/gm)).toHaveLength(1000);
+    expect(text).toMatch(/^collector_sources\{state="OK",reason=""\} 1200$/m);
+    expect(text).toMatch(/^collector_readouts_total 6000$/m);
+  });
+
+  it("never lets a total fall when a source is changed or removed", async () => {
+    let sources = [source("a"), source("b")];
+    const all = of(() => statusWith({ sources }));
+    expect(await all.text()).toMatch(/^collector_readouts_total 10$/m);
+    sources = [source("a", { counters: { ...counters, readouts: 2 } })];
+    expect(await all.text()).toMatch(/^collector_readouts_total 12$/m);
+  });
+
+  it("keeps a sink's equation, and gives every drop reason its series", async () => {
+    const sink = {
+      uuid: "u",
+      name: null,
+      type: "mqtt",
+      endpoint: null,
+      state: "OK" as const,
+      since: "",
+      error: null,
+      next_retry_at: null,
+      warnings: [],
+      ledger: { accepted: 10, delivered: 5, pending: 3, dropped: { too_old: 2 } },
+    };
+    const text = await of(() => statusWith({ sinks: [sink] })).text();
+    expect(text).toContain('collector_sink_values_accepted_total{sink="",uuid="u",type="mqtt"} 10\n');
+    expect(text).toContain('collector_sink_values_pending{sink="",uuid="u",type="mqtt"} 3\n');
+    expect(text).toContain('collector_sink_values_dropped_total{sink="",uuid="u",type="mqtt",reason="too_old"} 2\n');
+    expect(text).toContain('collector_sink_values_dropped_total{sink="",uuid="u",type="mqtt",reason="buffer_full"} 0\n');
+  });
+
+  it("counts lateness in buckets, in seconds", async () => {
+    const all = of(() => statusWith({}));
+    for (const ms of [-1, 0.5, 4, 60]) all.late(ms);
+    const text = await all.text();
+    expect(text).toMatch(/^collector_readout_lateness_seconds_bucket\{le="0.001"\} 2$/m);
+    expect(text).toMatch(/^collector_readout_lateness_seconds_bucket\{le="0.005"\} 3$/m);
+    expect(text).toMatch(/^collector_readout_lateness_seconds_count 4$/m);
+  });
+
+  it("measures how late the event loop is, without the distance of the timer's own turns", async () => {
+    const all = of(() => statusWith({}));
+    await all.text();
+    await new Promise((done) => setTimeout(done, 50));
+    const until = performance.now() + 200;
+    while (performance.now() < until);
+    await new Promise((done) => setTimeout(done, 50));
+    const [, longest = ""] = /^collector_event_loop_delay_seconds\{quantile="1"\} (\S+)$/m.exec(await all.text()) ?? [];
+    expect(Number(longest)).toBeGreaterThan(0.1);
+    expect(Number(longest)).toBeLessThan(2);
+  });
+});
