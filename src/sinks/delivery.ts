@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { MessagePort } from "node:worker_threads";
 import type { Acknowledgement } from "../buffer/buffer.ts";
 import type { DeliveryToStore, StoreToDelivery } from "../buffer/messages.ts";
@@ -54,6 +55,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
   let store: { readonly port: MessagePort; readonly file: string } | undefined;
   let reader: BufferFileReader | undefined;
   let epoch = "";
+  const life = randomUUID();
   /** Ids from here on come as they are committed. */
   let edge = 0;
   let sources: readonly SourceReport[] | undefined;
@@ -76,13 +78,15 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
     reportTimer ??= setTimeout(report, REPORT_MS);
   };
 
+  const toStore = (message: DeliveryToStore): void => store?.port.postMessage(message);
+
   const acknowledgeNow = (): void => {
     clearTimeout(acknowledgeTimer);
     acknowledgeTimer = undefined;
     if (acknowledged.size === 0) return;
     const acknowledgements = [...acknowledged].map(([sink, settled]): Acknowledgement => ({ sink, ...settled }));
     acknowledged.clear();
-    store?.port.postMessage({ type: "acknowledge", acknowledgements } satisfies DeliveryToStore);
+    toStore({ type: "acknowledge", acknowledgements });
   };
   const acknowledge = (sink: string, settled: Settled): void => {
     const before = acknowledged.get(sink);
@@ -105,7 +109,11 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
       return reader.read(from, to, maxBytes);
     },
     epoch: () => epoch,
+    life,
     acknowledge: (settled) => acknowledge(uuid, settled),
+    deliveredUnstored: (values) => toStore({ type: "delivered_unstored", sink: uuid, values }),
+    gaps: () => reader?.gaps(uuid) ?? [],
+    gapPublished: (gap) => toStore({ type: "gaps_published", gaps: [{ sink: uuid, ...gap }] }),
     changed: reportSoon,
   });
 
@@ -143,7 +151,8 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
   const openFile = (): void => {
     closeReader();
     acknowledged.clear();
-    layouts = new Map();
+    // Those of unstored rows are in no file, and come once.
+    layouts = new Map([...layouts].filter(([id]) => id < 0));
     if (!store) return;
     try {
       reader = openReader(store.file);
@@ -184,7 +193,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
         advance(message.nextId);
         return;
       case "committed": {
-        store?.port.postMessage({ type: "received" } satisfies DeliveryToStore);
+        toStore({ type: "received" });
         const [first] = message.batches;
         const last = message.batches.at(-1);
         if (!first || !last) return;
@@ -194,6 +203,13 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
         for (const pump of pumps()) pump.take(pump.keepsAll ? fresh : message.batches);
         return;
       }
+      case "unstored":
+        toStore({ type: "received" });
+        for (const pump of pumps()) pump.takeUnstored(message.batches);
+        return;
+      case "gaps":
+        for (const uuid of message.sinks) slots.get(uuid)?.pump?.tellGaps();
+        return;
     }
   };
 
@@ -254,6 +270,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
     acknowledgeNow();
     store?.port.close();
     store = { port: next, file };
+    layouts = new Map();
     next.on("message", (message: StoreToDelivery) => {
       if (store?.port === next) onStore(message);
     });

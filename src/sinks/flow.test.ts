@@ -20,6 +20,7 @@ const done = (job: Job) => job.group.rows.map(() => ({ delivered: 1, dropped: {}
 function setUp(more: { readonly keepsAll?: boolean; readonly intervalMs?: number; readonly maxLiveBytes?: number } = {}) {
   let rows: StoredBatch[] = [];
   let position: Position = { older: [], live: 1 };
+  let unstored = 0;
   const flow = createFlow({
     keepsAll: true,
     intervalMs: 100,
@@ -33,11 +34,15 @@ function setUp(more: { readonly keepsAll?: boolean; readonly intervalMs?: number
       for (const id of ids) expect(isPending(position, id)).toBe(true);
       position = acknowledgePosition(position, ids);
     },
+    deliveredUnstored(values) {
+      unstored += values;
+    },
     ...more,
   });
   return {
     flow,
     position: () => position,
+    unstored: () => unstored,
     commit(count: number): readonly StoredBatch[] {
       const fresh = Array.from({ length: count }, (_, i) => row(rows.length + i + 1));
       rows = [...rows, ...fresh];
@@ -182,4 +187,46 @@ test("whatever happens: all is written at least once, and in the end nothing is 
     }),
     { numRuns: 500 },
   );
+});
+
+describe("unstored rows", () => {
+  const unstoredRow = (seq: number): StoredBatch => ({ ...row(seq), id: -seq, layout: -1 });
+
+  test("go among the live ones, are counted apart and acknowledged never", () => {
+    const { flow, commit, attach, position, unstored } = setUp();
+    attach();
+    flow.open();
+    flow.take(commit(2), 0);
+    flow.takeUnstored([unstoredRow(1), unstoredRow(2)], 0);
+    const before = position();
+    const jobs = [];
+    for (let job = flow.next(Number.POSITIVE_INFINITY, 8); job; job = flow.next(Number.POSITIVE_INFINITY, 8)) jobs.push(job);
+    expect(jobs.flatMap(idsOf).sort((a, b) => a - b)).toEqual([-2, -1, 1, 2]);
+    for (const job of jobs.filter((one) => idsOf(one).some((id) => id < 0))) flow.settle(job, done(job));
+    expect(unstored()).toBe(2);
+    expect(position()).toEqual(before);
+  });
+
+  test("are let go where they find no room or the sink is closed, and never asked of the file", () => {
+    const { flow, attach, unstored } = setUp({ maxLiveBytes: 25 });
+    attach();
+    flow.takeUnstored([unstoredRow(1)], 0);
+    flow.open();
+    flow.takeUnstored([unstoredRow(2), unstoredRow(3), unstoredRow(4)], 0);
+    expect(settleAll(flow)).toEqual([-2, -3]);
+    flow.takeUnstored([unstoredRow(5)], 0);
+    flow.close();
+    flow.open();
+    expect(settleAll(flow)).toEqual([]);
+    expect(unstored()).toBe(2);
+  });
+
+  test("do not come back as older rows when there are too many live ones", () => {
+    const { flow, commit, attach } = setUp({ maxLiveBytes: 25 });
+    attach();
+    flow.open();
+    flow.takeUnstored([unstoredRow(1)], 0);
+    flow.take(commit(2), 0);
+    expect(settleAll(flow)).toEqual([1, 2]);
+  });
 });

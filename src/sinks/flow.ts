@@ -22,6 +22,8 @@ export interface FlowOptions extends GroupBounds {
   /** Rows of the file with from <= id < to. What it throws comes out of next(). */
   readonly read: (from: number, to: number, maxBytes: number) => readonly StoredBatch[];
   readonly acknowledge: (settled: Settled) => void;
+  /** Values of unstored rows that the sink has. */
+  readonly deliveredUnstored: (values: number) => void;
 }
 
 /**
@@ -36,6 +38,8 @@ export interface Flow {
   detach(): void;
   /** Rows as they were committed, in order. */
   take(rows: readonly StoredBatch[], nowMs: number): void;
+  /** Rows that are in no file (their ids are negative): written now or never. */
+  takeUnstored(rows: readonly StoredBatch[], nowMs: number): void;
   /** Ids that were committed and did not come. */
   addOlder(range: IdRange): void;
   /** The sink is open: live rows are kept for it. */
@@ -87,7 +91,7 @@ export function createFlow(options: FlowOptions): Flow {
 
   /** The newest stay live: what waits is left to the file. */
   const overflow = (): void => {
-    const ids = [...ready, ...grouper.flush()].flatMap(({ rows }) => rows.map(({ id }) => id));
+    const ids = [...ready, ...grouper.flush()].flatMap(({ rows }) => rows.map(({ id }) => id)).filter((id) => id >= 0);
     ready = [];
     liveBytes = 0;
     for (const id of ids) live.remove(id);
@@ -139,6 +143,14 @@ export function createFlow(options: FlowOptions): Flow {
         if (liveBytes > options.maxLiveBytes) overflow();
       }
     },
+    takeUnstored(rows, nowMs) {
+      if (!isOpen || isDraining) return;
+      for (const row of rows) {
+        if (liveBytes + row.payload.byteLength > options.maxLiveBytes) return;
+        liveBytes += row.payload.byteLength;
+        ready.push(...grouper.add(row, keyOf(row), nowMs));
+      }
+    },
     addOlder: (range) => addOlder([range]),
     open() {
       isOpen = true;
@@ -172,6 +184,11 @@ export function createFlow(options: FlowOptions): Flow {
       return { group, backlog: false, generation };
     },
     settle(job, outcomes) {
+      if (isUnstored(job)) {
+        const values = outcomes.reduce((sum, { delivered }) => sum + delivered, 0);
+        if (keepsAll && values > 0) options.deliveredUnstored(values);
+        return;
+      }
       if (job.generation !== generation) return;
       const lane = job.backlog ? backlog : live;
       if (job.backlog) olderUnderWay--;
@@ -188,3 +205,6 @@ export function createFlow(options: FlowOptions): Flow {
     },
   };
 }
+
+/** No row of a layout in the file and one of none share a group: their layouts' ids differ. */
+const isUnstored = ({ group }: Job): boolean => (group.rows[0]?.id ?? 0) < 0;

@@ -1,19 +1,19 @@
-import type { Position, StoredBatch } from "../buffer/buffer.ts";
-import { decodeReadout } from "../buffer/codec.ts";
+import type { Gap, GapAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
 import type { IdRange } from "../buffer/position.ts";
 import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
-import type { ReasonError } from "../model/reason.ts";
+import { ReasonError } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
-import type { Readout } from "../model/value.ts";
 import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
+import { type Decoded, decodeJob, withRefused } from "./decode.ts";
 import { createFlow, type Flow, type Job } from "./flow.ts";
-import type { Outcome, Settled } from "./lane.ts";
+import { createGapTeller } from "./gaps.ts";
+import type { Settled } from "./lane.ts";
 import type { PreparedSink } from "./prepare.ts";
-import type { Sink, SinkBatch } from "./sink.ts";
+import type { Sink } from "./sink.ts";
 
 /** What a pump needs of the others. */
 export interface PumpPort {
@@ -25,7 +25,13 @@ export interface PumpPort {
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   /** Distinguishes lives of the file in batch ids. */
   epoch(): string;
+  /** Distinguishes lives of the delivery in the ids of what is in no file. */
+  readonly life: string;
   acknowledge(settled: Settled): void;
+  deliveredUnstored(values: number): void;
+  /** What is to be told to the far side. Throws if the file cannot be read. */
+  gaps(): readonly Gap[];
+  gapPublished(gap: Omit<GapAcknowledgement, "sink">): void;
   /** The report has changed. */
   changed(): void;
 }
@@ -47,7 +53,11 @@ export interface Pump {
   readonly flow: Pick<Flow, "isAttached" | "detach">;
   attach(position: Position, edge: number): void;
   take(rows: readonly StoredBatch[]): void;
+  /** Rows that are in no file: written now or never. */
+  takeUnstored(rows: readonly StoredBatch[]): void;
   addOlder(range: IdRange): void;
+  /** There are gaps to tell. */
+  tellGaps(): void;
   describe(sources: readonly SourceReport[]): void;
   report(): SinkReport;
   /** Lets go of the sink, in bounded time. `removed`: what it left behind is cleared first. Never throws. */
@@ -92,6 +102,12 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     keyOf,
     read: (from, to, maxBytes) => port.read(from, to, maxBytes),
     acknowledge: (settled) => port.acknowledge(settled),
+    deliveredUnstored: (values) => port.deliveredUnstored(values),
+  });
+  const gapTeller = createGapTeller({
+    gaps: () => port.gaps(),
+    epoch: () => port.epoch(),
+    published: (gap) => port.gapPublished(gap),
   });
 
   let state: SinkReport["state"] = "CONNECTING";
@@ -175,7 +191,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const write = async (target: Sink, job: Job): Promise<void> => {
     let decoded: Decoded;
     try {
-      decoded = decode(job, port, kind.takesExploration);
+      decoded = decodeJob(job, port.layout(job.group.layout), kind.takesExploration, { epoch: port.epoch(), life: port.life });
     } catch (error) {
       unreadable(error);
       return;
@@ -217,6 +233,17 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     }
   };
 
+  const tellGaps = async (): Promise<void> => {
+    const target = sink;
+    if (!target || !keepsAll) return;
+    try {
+      await gapTeller.tell(target, { signal: opening.signal, log });
+    } catch (error) {
+      if (target === sink && error instanceof ReasonError) lose(error);
+      else log.debug({ err: error }, "the gaps cannot be read; they are told later");
+    }
+  };
+
   /** Lives as long as one opening of the sink. */
   let opening = new AbortController();
 
@@ -243,6 +270,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     nextRetryAt = null;
     enter("OK");
     void describe();
+    void tellGaps();
     fill();
     const reason = await Promise.race([lost, target.lost]);
     return stopping.signal.aborted ? undefined : toReasonError(reason);
@@ -331,6 +359,11 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       flow.take(rows, performance.now());
       fill();
     },
+    takeUnstored(rows) {
+      flow.takeUnstored(rows, performance.now());
+      fill();
+    },
+    tellGaps: () => void tellGaps(),
     addOlder(range) {
       flow.addOlder(range);
       fill();
@@ -355,40 +388,6 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       return ending;
     },
   };
-}
-
-interface Decoded {
-  /** Undefined: nothing in it can be read. */
-  readonly batch: SinkBatch | undefined;
-  /** By row, if the whole batch is taken. */
-  readonly outcomes: readonly Outcome[];
-}
-
-function decode({ group, backlog }: Job, port: PumpPort, takesExploration: boolean): Decoded {
-  const layout = port.layout(group.layout);
-  const readouts: Readout[] = [];
-  const outcomes = group.rows.map((row): Outcome => {
-    const values = row.count + (takesExploration ? row.explorationCount : 0);
-    try {
-      if (!layout) return { delivered: 0, dropped: { damaged: values } };
-      readouts.push(decodeReadout(layout, row.payload));
-      return { delivered: values, dropped: {} };
-    } catch {
-      return { delivered: 0, dropped: { damaged: values } };
-    }
-  });
-  const id = `${port.epoch().slice(0, 8)}-${group.rows[0]?.id ?? 0}-${group.rows.at(-1)?.id ?? 0}`;
-  return { batch: layout && readouts.length > 0 ? { id, layout, readouts, backlog } : undefined, outcomes };
-}
-
-/** Spreads what was refused over the rows: only the sums count. */
-function withRefused(outcomes: readonly Outcome[], refused: number): readonly Outcome[] {
-  let rest = refused;
-  return outcomes.map((outcome) => {
-    const taken = Math.min(rest, outcome.delivered);
-    rest -= taken;
-    return taken === 0 ? outcome : { delivered: outcome.delivered - taken, dropped: { ...outcome.dropped, refused: taken } };
-  });
 }
 
 /** Settles after `ms`, or at once when the signal aborts. */

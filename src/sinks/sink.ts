@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { GapReason } from "../buffer/buffer.ts";
 import type { Context } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
@@ -11,6 +12,17 @@ export interface SinkBatch {
   readonly readouts: readonly Readout[];
   /** Older data, drained beside the live edge. */
   readonly backlog: boolean;
+}
+
+/** Values that the far side will never get. `id` is stable; told twice under one id, the later one holds. */
+export interface SinkGap {
+  readonly id: string;
+  readonly reason: GapReason;
+  /** Epoch ms of the first and the last readout in it. */
+  readonly from: number;
+  readonly to: number;
+  /** Null: nobody knows. */
+  readonly values: number | null;
 }
 
 /** What became of a batch, in values; the rest of it the far side holds. */
@@ -62,6 +74,8 @@ export interface Sink {
    * Calls do not overlap. Throws ReasonError when the way out is lost.
    */
   describe?(sources: readonly SourceReport[], ctx: Context): Promise<void>;
+  /** Resolves once the far side holds it; false: it refuses it. Throws ReasonError when the way out is lost. */
+  tellGap?(gap: SinkGap, ctx: Context): Promise<boolean>;
   /** The sink has been removed: clears all that it left behind. */
   forget?(ctx: Context): Promise<void>;
   /** Settles when the way out is lost, with the ReasonError; never before open has returned. */

@@ -1,6 +1,6 @@
 import type { Layout } from "../../model/layout.ts";
 import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
-import type { SinkBatch } from "../sink.ts";
+import type { SinkBatch, SinkGap } from "../sink.ts";
 import { float32Text } from "./number.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md beside this file). */
@@ -91,6 +91,10 @@ export function* writeEach(
       yield { payload, values: 1, place, fits: fits(payload, maxBytes) };
     }
 }
+
+/** What the far side will never get, as one payload. Pure. */
+export const writeGap = ({ id, reason, from, to, values }: SinkGap): string =>
+  `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"count":${values},"reason":"${reason}"}`;
 
 const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}"readouts":[`;
 const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true}' : "]}");

@@ -5,9 +5,9 @@ import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, defaultPublishInterval, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
-import { type Message, writeBatch, writeEach } from "./message.ts";
+import { type Message, writeBatch, writeEach, writeGap } from "./message.ts";
 import { type Retained, retainedOf } from "./retained.ts";
-import { collectorStatusTopic, dataTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import { collectorStatusTopic, dataTopic, gapTopic, parseTopic, type TopicPlan } from "./topics.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
   z
@@ -147,10 +147,13 @@ async function openSink(
     return { refused, ...(detail !== undefined && { detail }) };
   }
 
+  const warn = (warning: string): void => {
+    if (warnings.length < MAX_WARNINGS && !warnings.includes(warning)) warnings.push(warning);
+  };
   const retain = async (topic: string, payload: string): Promise<void> => {
     leftBehind.add(topic);
     const refusal = await connection.publish(topic, payload, true);
-    if (refusal !== undefined && warnings.length < MAX_WARNINGS) warnings.push(refusal);
+    if (refusal !== undefined) warn(refusal);
   };
   const clear = async (topic: string): Promise<void> => {
     await connection.publish(topic, "", true);
@@ -176,6 +179,11 @@ async function openSink(
         await retain(topic, retained.payload);
         published.set(topic, { ...retained, atMs });
       }
+    },
+    async tellGap(gap) {
+      const refusal = await connection.publish(gapTopic(plan), writeGap(gap), false);
+      if (refusal !== undefined) warn(refusal);
+      return refusal === undefined;
     },
     async forget() {
       for (const topic of leftBehind) await clear(topic);

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { collectorStatusTopic, dataTopic, escapeLevel, parseTopic, sourceMetaTopic, sourceStatusTopic } from "./topics.ts";
+import { collectorStatusTopic, dataTopic, escapeLevel, gapTopic, parseTopic, sourceMetaTopic, sourceStatusTopic } from "./topics.ts";
 
 const name = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 }),
   fc.string({ unit: fc.constantFrom("/", "+", "#", "%", "$", "\0", "\u0085", "\ud800", "\udc00", "a", "2", "F", "u", "ü"), maxLength: 5 }),
-  fc.constantFrom("", "%", "%25", "%2F", "status", "meta", "%73tatus", "%6Deta"),
+  fc.constantFrom("", "%", "%25", "%2F", "status", "meta", "gap", "%73tatus", "%6Deta", "%67ap"),
 );
 
 describe("names in topics", () => {
@@ -54,10 +54,12 @@ test.each([
   expect(plan.perVariable).toBe(template.includes("{variable}"));
 });
 
-test("a source called status or meta never takes a status topic", () => {
+test("a source called status, meta or gap never takes a topic that is not for values", () => {
   const plan = parseTopic("plant/{source}");
   expect(dataTopic(plan, "status", "")).toBe("plant/%73tatus");
   expect(dataTopic(plan, "meta", "")).toBe("plant/%6Deta");
+  expect(gapTopic(plan)).toBe("plant/gap");
+  expect(dataTopic(plan, "gap", "")).toBe("plant/%67ap");
 });
 
 test.each([

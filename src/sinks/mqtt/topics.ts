@@ -7,7 +7,7 @@ export interface TopicPlan {
   readonly parts: readonly TopicPart[];
   /** One value a message. */
   readonly perVariable: boolean;
-  /** Before `status` and `meta`: empty, or ending in `/`. */
+  /** Before `status`, `meta` and `gap`: empty, or ending in `/`. */
   readonly prefix: string;
 }
 
@@ -51,6 +51,8 @@ export function dataTopic({ parts }: TopicPlan, source: string, variable: string
 
 /** Retained, with the last will: whether this collector is online. */
 export const collectorStatusTopic = ({ prefix }: TopicPlan): string => `${prefix}status`;
+/** What the far side will never get. */
+export const gapTopic = ({ prefix }: TopicPlan): string => `${prefix}gap`;
 /** Retained: state and reason of one source. */
 export const sourceStatusTopic = ({ prefix }: TopicPlan, source: string): string => `${prefix}status/${escapeLevel(source)}`;
 /** Retained: the variables of one source. */
@@ -59,12 +61,13 @@ export const sourceMetaTopic = ({ prefix }: TopicPlan, source: string): string =
 /**
  * A name as one topic level. Injective: different names stay different. What a topic cannot hold or would read otherwise
  * (`/ + # % $`, NUL and other control characters) becomes `%XX` of its UTF-8 bytes, half of a surrogate pair `%uXXXX`, the empty name `%`;
- * the whole names `status` and `meta` begin with `%73` and `%6D`, so that no value lands on a status topic.
+ * the whole names `status`, `meta` and `gap` begin with `%73`, `%6D` and `%67`, so that no value lands on a topic that is not for values.
  */
 export function escapeLevel(name: string): string {
   if (name === "") return "%";
   if (name === "status") return "%73tatus";
   if (name === "meta") return "%6Deta";
+  if (name === "gap") return "%67ap";
   let escaped = "";
   for (const character of name) {
     if (/[/+#%$]/.test(character) || hasControl(character)) escaped += percent(character);

@@ -1,0 +1,105 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { expect } from "vitest";
+import type { Ledger, SinkLedger } from "../../buffer/buffer.ts";
+import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
+import type { FromStore, ToStore } from "../../buffer/messages.ts";
+import { runStore, type StoreOptions } from "../../buffer/store.ts";
+import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
+import type { SinkReport } from "../../model/report.ts";
+import { type DeliveryOptions, runDelivery } from "../delivery.ts";
+import type { FromDelivery, SinkSpec, ToDelivery } from "../messages.ts";
+
+/** Store and delivery as they run in their workers, on this thread, with a file of their own. */
+export interface Rig {
+  readonly file: string;
+  readonly told: readonly FromDelivery[];
+  post(message: ToStore): void;
+  ask(message: ToDelivery): void;
+  /** Starts sinks that keep the whole history, and links the workers. */
+  start(...sinks: readonly SinkSpec[]): void;
+  /** Readouts of `variables` uint32 at `timeOf`, whose first value is their running number from 0 per rig. */
+  append(
+    count: number,
+    more?: { readonly source?: string; readonly variables?: number; readonly timeOf?: (number: number) => number },
+  ): void;
+  ledger(): Ledger | undefined;
+  sink(uuid?: string): SinkLedger | undefined;
+  report(uuid?: string): SinkReport | undefined;
+  stop(): Promise<void>;
+}
+
+const RIG_START_MS = 1_800_000_000_000;
+
+export const mqttSpec = (port: number, more: Partial<SinkSpec> = {}, details: object = {}): SinkSpec => ({
+  uuid: "sink-1",
+  name: "broker",
+  type: "mqtt",
+  details: { type: "mqtt", host: "127.0.0.1", port, topic: "plant/values", publish_interval: 100, ...details },
+  settings: {},
+  secrets: {},
+  publishIntervalUnit: "milliseconds",
+  ...more,
+});
+
+export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliveryOptions: DeliveryOptions = {}): Promise<Rig> {
+  const folder = await mkdtemp(path.join(tmpdir(), "delivery-"));
+  const file = path.join(folder, "buffer.db");
+  const store = workerOf<FromStore>((port) =>
+    runStore(port, { file, run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 10, ledgerIntervalMs: 20, ...storeOptions }),
+  );
+  const delivery = workerOf<FromDelivery>((port) => runDelivery(port, deliveryOptions));
+  await expect.poll(() => store.told.some((m) => m.type === "ready")).toBe(true);
+  let seq = 0;
+  let readouts = 0;
+  const ask = (message: ToDelivery, transfer: readonly MessagePort[] = []) => delivery.port.postMessage(message, transfer);
+  const ledger = () => store.told.findLast((m) => m.type === "ledger")?.ledger;
+  return {
+    file,
+    told: delivery.told,
+    post: (message) => store.port.postMessage(message),
+    ask,
+    start(...sinks) {
+      store.port.postMessage({ type: "sinks", sinks: sinks.map(({ uuid }) => ({ id: uuid, takesExploration: false })) });
+      for (const sink of sinks) ask({ type: "start", sink });
+      const { port1, port2 } = new MessageChannel();
+      store.port.postMessage({ type: "delivery", port: port1 }, [port1]);
+      ask({ type: "store", port: port2, file }, [port2]);
+    },
+    append(count, { source = "press-1", variables = 4, timeOf = (number: number) => RIG_START_MS + number * 1000 } = {}) {
+      const layout = plainLayout(variables, { scalar: "uint32" }, source);
+      store.port.postMessage({ type: "layout", key: layoutKey(layout), layout });
+      const batches = Array.from({ length: count }, () => {
+        const number = readouts++;
+        const time = timeOf(number);
+        const { payload, count: values, explorationCount } = encodeReadout(layout, plainReadout(variables, number, time));
+        return { seq: ++seq, layoutKey: layoutKey(layout), time, count: values, explorationCount, payload };
+      });
+      store.port.postMessage({ type: "append", batches });
+    },
+    ledger,
+    sink: (uuid = "sink-1") => ledger()?.sinks.find((one) => one.sink === uuid),
+    report: (uuid = "sink-1") => delivery.told.findLast((m) => m.type === "report")?.sinks.find((one) => one.uuid === uuid),
+    async stop() {
+      ask({ type: "shutdown" });
+      await expect.poll(delivery.isClosed, { timeout: 10_000 }).toBe(true);
+      store.port.postMessage({ type: "stop" });
+      await expect.poll(store.isClosed).toBe(true);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function workerOf<In>(run: (port: MessagePort) => void) {
+  const { port1, port2 } = new MessageChannel();
+  const told: In[] = [];
+  let isClosed = false;
+  port1.on("message", (message: In) => told.push(message));
+  port1.on("close", () => {
+    isClosed = true;
+  });
+  run(port2);
+  return { port: port1, told: told as readonly In[], isClosed: () => isClosed };
+}
