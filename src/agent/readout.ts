@@ -1,5 +1,3 @@
-import { lookup } from "node:dns/promises";
-import { isIP } from "node:net";
 import type { AnySession, DriverContext, Limits, Tap } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
@@ -11,7 +9,7 @@ import type { Lanes } from "./lanes.ts";
 import { demote, type GroupMemory } from "./memory.ts";
 import type { SourceSpec } from "./prepare.ts";
 import { type ReadOutcome, readAll } from "./read.ts";
-import type { Address, Resolver } from "./resolve.ts";
+import { permittedResolve, type Resolver } from "./resolve.ts";
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
@@ -65,13 +63,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   let closing: Promise<void> = Promise.resolve();
   let renewing = false;
 
-  const resolve: NonNullable<DriverContext["resolve"]> = async (host, signal) => {
-    const family = isIP(host);
-    const address = family === 0 ? await (deps.resolver?.resolve(host, signal) ?? systemAddress(host)) : literal(host, family);
-    const refusal = deps.permit?.(address.address, endpoint.port);
-    if (refusal === undefined) return address;
-    throw new ReasonError("UNKNOWN", family === 0 ? `${host}: ${refusal}` : refusal, { condition: "forbidden_by_policy" });
-  };
+  const resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
   const context = (signal: AbortSignal): DriverContext => ({
     signal,
     log,
@@ -225,10 +217,3 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
 }
 
 const isLoss = ({ reason: { type } }: ReasonError): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";
-
-const literal = (address: string, family: number): Address => ({ address, family: family === 6 ? 6 : 4 });
-
-async function systemAddress(host: string): Promise<Address> {
-  const { address, family } = await lookup(host);
-  return literal(address, family);
-}

@@ -1,3 +1,8 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import type { Permit } from "../model/policy.ts";
+import { ReasonError } from "../model/reason.ts";
+
 /** An address that a socket can connect to. */
 export interface Address {
   readonly address: string;
@@ -101,6 +106,27 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       entry.failed = entry.good.address;
     },
   };
+}
+
+/**
+ * What a driver's context resolves with: the address that is connected to is the one that was judged. `resolver` absent: the system's look-up;
+ * `permit` absent: every address is allowed. Rejects with ReasonError (condition forbidden_by_policy), or as the look-up does.
+ */
+export const permittedResolve =
+  (resolver: Pick<Resolver, "resolve"> | undefined, permit: Permit | undefined, port: number) =>
+  async (host: string, signal: AbortSignal): Promise<Address> => {
+    const family = isIP(host);
+    const address = family === 0 ? await (resolver?.resolve(host, signal) ?? systemAddress(host)) : literal(host, family);
+    const refusal = permit?.(address.address, port);
+    if (refusal === undefined) return address;
+    throw new ReasonError("UNKNOWN", family === 0 ? `${host}: ${refusal}` : refusal, { condition: "forbidden_by_policy" });
+  };
+
+const literal = (address: string, family: number): Address => ({ address, family: family === 6 ? 6 : 4 });
+
+async function systemAddress(host: string): Promise<Address> {
+  const { address, family } = await lookup(host);
+  return literal(address, family);
 }
 
 const delayed = (ms: number): Promise<undefined> => new Promise((done) => setTimeout(done, ms, undefined).unref());

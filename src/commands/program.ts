@@ -85,6 +85,7 @@ ${EXIT_CODES}`,
     .option("--count <n>", "number of passes", "1")
     .option("--interval <duration>", "from the start of one pass to the next", "1s")
     .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
+    .option("-c, --config <file>", "settings file (default: /etc/collector/collector.yaml); only policy.yaml beside it is looked at")
     .addHelpText(
       "after",
       `

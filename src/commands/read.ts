@@ -1,16 +1,22 @@
+import { resolve } from "node:path";
 import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { createGroupMemory, type GroupMemory, readAll } from "../agent/read.ts";
+import { permittedResolve } from "../agent/resolve.ts";
 import { sleep } from "../agent/time.ts";
 import { explainFault, explainReason } from "../model/catalogue.ts";
 import { silentLog } from "../model/context.ts";
 import { parseDuration } from "../model/duration.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
+import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { escapeControls } from "../os/log-text.ts";
+import { permitOf } from "../os/policy.ts";
+import { loadPolicy, policyFile } from "../os/policy-file.ts";
+import { SettingsError } from "../os/settings-file.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { parseReadInput, type ReadInput } from "./read-input.ts";
@@ -25,6 +31,8 @@ export interface ReadOptions {
   readonly count: string;
   readonly interval: string;
   readonly passwordFile?: string;
+  /** The settings file; only for the policy beside it. */
+  readonly config?: string;
 }
 
 const MAX_COUNT = 1_000_000_000;
@@ -48,6 +56,7 @@ export async function read(type: string, words: readonly string[], options: Read
   const input = withPassword(parseReadInput(driver, words, typeOf(options.type)), options.passwordFile);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
   const memory = createGroupMemory(points);
+  const permit = permitOfMachine(options.config);
   const { host, port } = driver.endpoint(input.details);
   const endpoint = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   const keeps = driver.keepsConnection(input.details);
@@ -56,7 +65,15 @@ export async function read(type: string, words: readonly string[], options: Read
   try {
     for (let i = 0; i < count && !io.signal.aborted; i++) {
       const started = performance.now();
-      const done = await pass(driver, input, session, memory, AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), timeoutMs);
+      const done = await pass(
+        driver,
+        input,
+        permit,
+        session,
+        memory,
+        AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]),
+        timeoutMs,
+      );
       session = done.session;
       if (!keeps || done.pass.failure) {
         await session?.close();
@@ -83,6 +100,17 @@ async function driverOf(type: string): Promise<AnyDriver> {
   throw new UsageError(
     `${JSON.stringify(type)} is no type that this collector reads${meant ? `; did you mean ${meant}?` : ""}; known types: ${known.join(", ")}`,
   );
+}
+
+/** A person may type any address, unless this machine has a policy file (DESIGN 6). Throws UsageError where that cannot be read. */
+function permitOfMachine(config: string | undefined): Permit | undefined {
+  try {
+    const { policy, file } = loadPolicy(policyFile(config === undefined ? undefined : resolve(config)));
+    return file === undefined ? undefined : permitOf(policy, "sources");
+  } catch (error) {
+    if (error instanceof SettingsError) throw new UsageError(error.message);
+    throw error;
+  }
 }
 
 function durationOf(option: string, text: string): number {
@@ -120,12 +148,14 @@ function withPassword(input: ReadInput, file: string | undefined): ReadInput {
 async function pass(
   driver: AnyDriver,
   { details, settings, secrets, timeouts }: ReadInput,
+  permit: Permit | undefined,
   given: AnySession | undefined,
   memory: GroupMemory,
   signal: AbortSignal,
   timeoutMs: number,
 ): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
-  const ctx: DriverContext = { signal, log: silentLog, timeouts };
+  const judged = permit && permittedResolve(undefined, permit, driver.endpoint(details).port);
+  const ctx: DriverContext = { signal, log: silentLog, timeouts, ...(judged && { resolve: judged }) };
   let session = given?.alive() ? given : undefined;
   let time = Date.now();
   let started = performance.now();
