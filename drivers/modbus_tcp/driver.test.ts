@@ -307,11 +307,33 @@ describe("what modbus-serial would get wrong", () => {
     expect(readings).toEqual(Array.from({ length: 9 }, (_, unit) => [{ quality: "good", value: unit * 100 }]));
   });
 
-  it("an answer for another unit or function, or of another length, is a protocol violation", async () => {
+  it("an answer that holds more or less than was asked for is a fault, and costs neither connection nor neighbours", async () => {
+    const miscounts: Misbehaviour = {
+      change: (frame) => Buffer.concat([frame.subarray(0, 4), Buffer.of(0, 7), frame.subarray(6, 8), Buffer.of(4, 0, 1, 0, 2)]),
+    };
+    const device = await plant({ misbehave: ({ start }) => (start === 5 ? miscounts : undefined) });
+    const { session, settings } = await open(device.port, { in_flight: 3 });
+    const read = (address: string) => session.read(requestFor(session, settings, address), context());
+    const [before, wrong, after] = await Promise.all([
+      read("holding:4"),
+      read("holding:5").catch((error: unknown) => error),
+      read("holding:6"),
+    ]);
+    expect([before, after]).toEqual([[{ quality: "good", value: 4 }], [{ quality: "good", value: 6 }]]);
+    expect(wrong).toMatchObject({
+      fault: "device_error",
+      scope: "points",
+      message: expect.stringContaining("4 bytes for 1 holding registers"),
+    });
+    expect(await read("holding:7")).toEqual([{ quality: "good", value: 7 }]);
+    expect(device.accepted()).toBe(1);
+  });
+
+  it("an answer for another unit or function, or of another length than it says, is a protocol violation", async () => {
     for (const change of [
       (frame: Buffer) => Buffer.concat([frame.subarray(0, 6), Buffer.of(7), frame.subarray(7)]),
       (frame: Buffer) => Buffer.concat([frame.subarray(0, 7), Buffer.of(4), frame.subarray(8)]),
-      (frame: Buffer) => Buffer.concat([frame.subarray(0, 4), Buffer.of(0, 7), frame.subarray(6, 8), Buffer.of(4, 0, 1, 0, 2)]),
+      (frame: Buffer) => Buffer.concat([frame.subarray(0, 4), Buffer.of(0, 7), frame.subarray(6, 8), Buffer.of(2, 0, 1, 0, 2)]),
     ]) {
       const device = await misbehaving({ change });
       const { session, settings } = await open(device.port);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fence, frameLength, wrongAnswer } from "./frames.ts";
+import { fence, frameLength, miscount, wrongAnswer } from "./frames.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const request = hex("0001 0000 0006 01 03 006b 0003");
@@ -53,9 +53,8 @@ describe("wrongAnswer", () => {
     ["another unit", "0001 0000 0009 02 03 06 022b 0000 0064", "unit 2 answered a request to unit 1"],
     ["another function", "0001 0000 0009 01 04 06 022b 0000 0064", "function 4 answered a request of function 3"],
     ["an exception of another function", "0001 0000 0003 01 84 02", "function 132"],
-    ["too few registers", "0001 0000 0007 01 03 04 022b 0000", "4 bytes announced and 4 sent for 3 holding registers, it must be 6"],
-    ["too many registers", "0001 0000 000b 01 03 08 022b 0000 0064 0000", "it must be 6"],
-    ["a count that lies", "0001 0000 0007 01 03 06 022b 0000", "6 bytes announced and 4 sent"],
+    ["too few registers, which is no breach", "0001 0000 0007 01 03 04 022b 0000", undefined],
+    ["a count that lies", "0001 0000 0007 01 03 06 022b 0000", "6 bytes announced and 4 sent for 3 holding registers, it must be 6"],
     ["no count", "0001 0000 0002 01 03", "it must be 6"],
     ["an exception without a code", "0001 0000 0002 01 83", "8 bytes, it must have 9"],
   ])("judges %s", (_, bytes, words) => {
@@ -66,7 +65,21 @@ describe("wrongAnswer", () => {
 
   it("counts bits in whole bytes", () => {
     const coils = hex("0001 0000 0006 01 01 0013 0013");
-    expect(wrongAnswer(coils, hex("0001 0000 0006 01 01 03 cd6b05"))).toBeUndefined();
-    expect(wrongAnswer(coils, hex("0001 0000 0005 01 01 02 cd6b"))).toContain("it must be 3");
+    expect(miscount(coils, hex("0001 0000 0006 01 01 03 cd6b05"))).toBeUndefined();
+    expect(miscount(coils, hex("0001 0000 0005 01 01 02 cd6b"))).toBe("the device sent 2 bytes for 19 coils, it must be 3");
+  });
+});
+
+describe("miscount", () => {
+  it.each([
+    ["what was asked for", "0001 0000 0009 01 03 06 022b 0000 0064", undefined],
+    ["an exception", "0001 0000 0003 01 83 02", undefined],
+    ["too few", "0001 0000 0007 01 03 04 022b 0000", "the device sent 4 bytes for 3 holding registers, it must be 6"],
+    ["too many", "0001 0000 000b 01 03 08 022b 0000 0064 0000", "the device sent 8 bytes for 3 holding registers, it must be 6"],
+    ["none", "0001 0000 0003 01 03 00", "the device sent 0 bytes for 3 holding registers, it must be 6"],
+  ])("judges %s", (_, bytes, words) => {
+    const answer = hex(bytes);
+    expect(wrongAnswer(request, answer)).toBeUndefined();
+    expect(miscount(request, answer)).toBe(words);
   });
 });

@@ -52,8 +52,9 @@ export const fence: Fence = (frame) => {
 };
 
 /**
- * What is wrong with a whole answer to a request that the fence let pass; undefined: nothing.
- * Units 0 and 255 mean the device itself, and some devices answer so whatever was asked.
+ * What breaks the protocol in a whole answer to a request that the fence let pass; undefined: nothing. How much data it brings is not looked
+ * at, as long as the answer agrees with itself: see `miscount`. Units 0 and 255 mean the device itself,
+ * and some devices answer so whatever was asked.
  */
 export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | undefined {
   const [asked, answered] = [request[6], answer[6]];
@@ -61,10 +62,30 @@ export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | u
   const [wanted, code] = [request[HEADER_BYTES] ?? 0, answer[HEADER_BYTES] ?? 0];
   if (code === (wanted | 0x80)) return answer.length === 9 ? undefined : `an exception of ${answer.length} bytes, it must have 9`;
   if (code !== wanted) return `function ${code} answered a request of function ${wanted}`;
+  if (answer.length > 8 && answer[8] === answer.length - 9) return undefined;
+  return `${answer[8] ?? 0} bytes announced and ${Math.max(0, answer.length - 9)} sent for ${wordsOf(request)}, it must be ${dataBytes(request)}`;
+}
+
+/**
+ * An answer that is nothing wrong with but that it holds more or less than was asked for, as from devices that count registers wrongly;
+ * in words, undefined: it holds what was asked for. Which register its data belongs to cannot be known.
+ */
+export function miscount(request: Uint8Array, answer: Uint8Array): string | undefined {
+  const bytes = dataBytes(request);
+  if (isException(answer) || answer[8] === bytes) return undefined;
+  return `the device sent ${answer[8] ?? 0} bytes for ${wordsOf(request)}, it must be ${bytes}`;
+}
+
+const isException = (answer: Uint8Array): boolean => ((answer[HEADER_BYTES] ?? 0) & 0x80) !== 0;
+
+function dataBytes(request: Uint8Array): number {
   const count = word(request, 10);
-  const bytes = readsBits(code) ? Math.ceil(count / 8) : count * 2;
-  if (answer[8] === bytes && answer.length === 9 + bytes) return undefined;
-  return `${answer[8] ?? 0} bytes announced and ${Math.max(0, answer.length - 9)} sent for ${count} ${AREA_WORDS[wanted as FunctionCode]}, it must be ${bytes}`;
+  return readsBits(request[HEADER_BYTES] ?? 0) ? Math.ceil(count / 8) : count * 2;
+}
+
+function wordsOf(request: Uint8Array): string {
+  const code = request[HEADER_BYTES] ?? 0;
+  return `${word(request, 10)} ${isFunctionCode(code) ? AREA_WORDS[code] : "values"}`;
 }
 
 /** The transaction id of a frame. */

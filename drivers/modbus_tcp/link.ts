@@ -1,11 +1,12 @@
 import net from "node:net";
 import modbusSerial from "modbus-serial";
+import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { createExchange } from "../lib/exchange.ts";
 import type { Connection } from "../lib/tcp.ts";
 import { exceptionFault } from "./exceptions.ts";
-import { fence, frameLength, MAX_FRAME_BYTES, transactionOf, wrongAnswer } from "./frames.ts";
+import { fence, frameLength, MAX_FRAME_BYTES, miscount, transactionOf, wrongAnswer } from "./frames.ts";
 import { describeRead, type ModbusRead } from "./plan.ts";
 
 /**
@@ -39,8 +40,10 @@ class LinkSocket extends net.Socket {
 /** Reads over an open connection. Throws as `Session.read` does. */
 export function linkModbus(connection: Connection, tap: Tap | undefined): ReadData {
   // What was sent and is not answered, by transaction id.
-  const sent = new Map<number, Uint8Array>();
+  const sent = new Map<number, { readonly frame: Uint8Array; readonly refuse: (error: Error) => void }>();
   let unmatched = 0;
+  /** Of the request that modbus-serial is writing just now. */
+  let refuseWritten: (error: Error) => void = () => {};
 
   const exchange = createExchange(connection, tap, {
     fence,
@@ -54,10 +57,16 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
         unmatched++;
         return undefined;
       }
-      const wrong = wrongAnswer(request, frame);
+      const wrong = wrongAnswer(request.frame, frame);
       if (wrong !== undefined) return wrong;
       sent.delete(transaction);
-      const unit = request[6] ?? 0;
+      const miscounted = miscount(request.frame, frame);
+      if (miscounted !== undefined) {
+        forgetAnswered(client, transaction);
+        request.refuse(new FaultError("device_error", `${miscounted}; max_registers and max_coils make it be asked for less at once`));
+        return undefined;
+      }
+      const unit = request.frame[6] ?? 0;
       socket.emit("data", frame[6] === unit ? frame : withUnit(frame, unit));
       forgetAnswered(client, transaction);
       return undefined;
@@ -66,7 +75,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
   const socket = new LinkSocket((frame) => {
     // modbus-serial turns what write throws into a rejection nobody handles; the exchange has then failed every request.
     if (connection.alive()) {
-      sent.set(transactionOf(frame), frame);
+      sent.set(transactionOf(frame), { frame, refuse: refuseWritten });
       try {
         exchange.send(frame);
       } catch {
@@ -87,6 +96,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
           if (!error && result) answer(result.buffer);
           else refuse(refusal(error, read, connection.where));
         };
+        refuseWritten = refuse;
         const { unit, functionCode, start, count } = read;
         if (functionCode === 1) client.writeFC1(unit, start, count, done);
         else if (functionCode === 2) client.writeFC2(unit, start, count, done);
