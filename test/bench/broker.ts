@@ -9,7 +9,8 @@ const aedes = await Aedes.createBroker();
 let values = 0;
 aedes.on("publish", ({ topic, payload }) => {
   if (topic.startsWith("$") || /\/(status|meta)(\/|$)/.test(topic)) return;
-  for (const { values: taken } of (JSON.parse(payload.toString()) as { readouts: { values: object }[] }).readouts) values += Object.keys(taken).length;
+  for (const { values: taken } of (JSON.parse(payload.toString()) as { readouts: { values: object }[] }).readouts)
+    values += Object.keys(taken).length;
 });
 const server = net.createServer(aedes.handle);
 server.listen(0, "127.0.0.1", () => console.log(JSON.stringify({ port: (server.address() as AddressInfo).port })));

@@ -42,23 +42,41 @@ export async function benchE2e(): Promise<void> {
     console.log(`${os.cpus().length} × ${os.cpus()[0]?.model.trim()}, ${MEASURE_S} s after ${WARM_UP_S} s, offered ${offered} values`);
     print("bare script", bare);
     print("collector", ours);
-    console.log(`CPU ratio ${(ours.cpuPercent / bare.cpuPercent).toFixed(2)} (budget 2), RSS of the collector ${ours.figures.rssMiB.toFixed(0)} MiB (budget 150)`);
+    console.log(
+      `CPU ratio ${(ours.cpuPercent / bare.cpuPercent).toFixed(2)} (budget 2), RSS of the collector ${ours.figures.rssMiB.toFixed(0)} MiB (budget 150)`,
+    );
   } finally {
     for (const process of children) process.kill("SIGKILL");
   }
 }
 
 const print = (name: string, { cpuPercent, figures, values }: Measured) =>
-  console.log(`${name.padEnd(12)} CPU ${cpuPercent.toFixed(1).padStart(6)} % of a core   RSS ${figures.rssMiB.toFixed(0).padStart(4)} MiB (peak ${figures.peakRssMiB.toFixed(0)})   ${values} values at the broker`);
+  console.log(
+    `${name.padEnd(12)} CPU ${cpuPercent.toFixed(1).padStart(6)} % of a core   RSS ${figures.rssMiB.toFixed(0).padStart(4)} MiB (peak ${figures.peakRssMiB.toFixed(0)})   ${values} values at the broker`,
+  );
 
-async function measureBare(children: ChildProcess[], broker: ChildProcess, brokerPort: number, ports: readonly number[]): Promise<Measured> {
-  const [bare] = await child<string>(children, ["test/bench/bare.ts", ...[brokerPort, REGISTERS, INTERVAL_MS, ...ports].map(String)], PLAIN_NODE);
+async function measureBare(
+  children: ChildProcess[],
+  broker: ChildProcess,
+  brokerPort: number,
+  ports: readonly number[],
+): Promise<Measured> {
+  const [bare] = await child<string>(
+    children,
+    ["test/bench/bare.ts", ...[brokerPort, REGISTERS, INTERVAL_MS, ...ports].map(String)],
+    PLAIN_NODE,
+  );
   const measured = await measure(bare.pid ?? 0, broker);
   bare.kill("SIGKILL");
   return measured;
 }
 
-async function measureCollector(children: ChildProcess[], broker: ChildProcess, brokerPort: number, ports: readonly number[]): Promise<Measured> {
+async function measureCollector(
+  children: ChildProcess[],
+  broker: ChildProcess,
+  brokerPort: number,
+  ports: readonly number[],
+): Promise<Measured> {
   const dir = mkdtempSync(path.join(os.tmpdir(), "collector-bench-"));
   const collector = randomUUID();
   const keysDir = path.join(dir, "keys");
@@ -77,11 +95,20 @@ async function measureCollector(children: ChildProcess[], broker: ChildProcess, 
     const api = apiOf(site.url, readFileSync(path.join(keysDir, "admin.key"), "utf8").trim());
     mkdirSync(path.join(dir, "variables"));
     const csv = `name;address\n${Array.from({ length: REGISTERS }, (_, i) => `r${i};holding:${i}`).join("\n")}\n`;
-    await api.post("/v2/data-sinks", { name: "bench", collector, details: { type: "mqtt", host: "127.0.0.1", port: brokerPort, topic: "bench/{source}" } });
+    await api.post("/v2/data-sinks", {
+      name: "bench",
+      collector,
+      details: { type: "mqtt", host: "127.0.0.1", port: brokerPort, topic: "bench/{source}" },
+    });
     for (const port of ports) {
       const name = `machine-${port}`;
       writeFileSync(path.join(dir, "variables", `${name}.csv`), csv);
-      const { uuid } = await api.post("/v2/data-sources", { name, collector, machine: randomUUID(), details: { type: "modbus_tcp", host: "127.0.0.1", port, ephemeral_connections: false } });
+      const { uuid } = await api.post("/v2/data-sources", {
+        name,
+        collector,
+        machine: randomUUID(),
+        details: { type: "modbus_tcp", host: "127.0.0.1", port, ephemeral_connections: false },
+      });
       await api.patch(`/v2/data-sources/${uuid}`, { readout_interval: INTERVAL_MS });
     }
     const ours = await startCollector({
@@ -94,7 +121,9 @@ async function measureCollector(children: ChildProcess[], broker: ChildProcess, 
       const status = await ours.status();
       const ledger = status.sinks[0]?.ledger;
       const overruns = status.sources.reduce((sum, s) => sum + s.counters.overruns, 0);
-      console.log(`collector's ledger: accepted ${ledger?.accepted}, delivered ${ledger?.delivered}, pending ${ledger?.pending}, dropped ${JSON.stringify(ledger?.dropped)}; overruns ${overruns}`);
+      console.log(
+        `collector's ledger: accepted ${ledger?.accepted}, delivered ${ledger?.delivered}, pending ${ledger?.pending}, dropped ${JSON.stringify(ledger?.dropped)}; overruns ${overruns}`,
+      );
       await ours.stop();
     });
   } finally {

@@ -23,7 +23,10 @@ async function collectorOf(options?: Parameters<typeof startCollector>[0]): Prom
 }
 
 async function plantOf(port = 0): Promise<ModbusPlant> {
-  const plant = await startModbusPlant({ port, units: new Map([[1, { holding: new Map([0, 1, 2, 3].map((n) => [n, (ms: number) => (n + Math.floor(ms)) & 0xffff])) }]]) });
+  const plant = await startModbusPlant({
+    port,
+    units: new Map([[1, { holding: new Map([0, 1, 2, 3].map((n) => [n, (ms: number) => (n + Math.floor(ms)) & 0xffff])) }]]),
+  });
   open.push(plant.close);
   return plant;
 }
@@ -35,7 +38,12 @@ async function brokerOf(port?: number): Promise<TestBroker> {
 }
 
 async function addSource(api: Api, collector: string, name: string, port: number, intervalS: number): Promise<string> {
-  const { uuid } = await api.post("/v2/data-sources", { name, collector, machine: MACHINE, details: { type: "modbus_tcp", host: "127.0.0.1", port } });
+  const { uuid } = await api.post("/v2/data-sources", {
+    name,
+    collector,
+    machine: MACHINE,
+    details: { type: "modbus_tcp", host: "127.0.0.1", port },
+  });
   await api.patch(`/v2/data-sources/${uuid}`, { readout_interval: intervalS });
   for (const n of [0, 1, 2, 3]) await api.post("/ext/v1/variables", { data_source: uuid, name: `v${n}`, address: `holding:${n}` });
   return uuid;
@@ -70,7 +78,11 @@ describe("the collector as its own process", () => {
     await addSink(collector.api, uuid, broker.port);
     await addSource(collector.api, uuid, "press-1", port, 1);
     const toRead = await until("the first read", () => plant.requests() > 0, MARGIN * 1500);
-    const toBroker = await until("a value at the broker", () => valuesOf(broker, "press-1").some((r) => Object.keys(r.values).length === 4), 10_000);
+    const toBroker = await until(
+      "a value at the broker",
+      () => valuesOf(broker, "press-1").some((r) => Object.keys(r.values).length === 4),
+      10_000,
+    );
 
     await plant.close();
     const toRefused = await until(
@@ -96,12 +108,18 @@ describe("the collector as its own process", () => {
     const ledger = status.sinks[0]?.ledger;
     expect(ledger?.dropped).toEqual({});
     expect(ledger?.delivered).toBeGreaterThan(0);
-    const source = (await collector.api.get("/v2/data-sources")) as { data: { readout_status: { state: { type: string }; configured_variables: number } }[] };
+    const source = (await collector.api.get("/v2/data-sources")) as {
+      data: { readout_status: { state: { type: string }; configured_variables: number } }[];
+    };
     expect(source.data[0]?.readout_status.configured_variables).toBe(4);
-    await until("the API knows that it is OK", async () => {
-      const { data } = (await collector.api.get("/v2/data-sources")) as { data: { readout_status: { state: { type: string } } }[] };
-      return data[0]?.readout_status.state.type === "OK";
-    }, 10_000);
+    await until(
+      "the API knows that it is OK",
+      async () => {
+        const { data } = (await collector.api.get("/v2/data-sources")) as { data: { readout_status: { state: { type: string } } }[] };
+        return data[0]?.readout_status.state.type === "OK";
+      },
+      10_000,
+    );
   }, 90_000);
 
   it("is ready with API, broker and device down, runs on the last good configuration, and delivers when they are back", async () => {
@@ -124,16 +142,24 @@ describe("the collector as its own process", () => {
       settings: { collector: uuid, api: { url: "http://127.0.0.1:9", key_file: `${site.stateDir}/keys/collector.key` } },
     });
     open.unshift(() => alone.stop());
-    await until("the refused device in status", async () => stateOf(await alone.status(), "press-1")?.reason?.type === "CONNECTION_REFUSED", 15_000);
+    await until(
+      "the refused device in status",
+      async () => stateOf(await alone.status(), "press-1")?.reason?.type === "CONNECTION_REFUSED",
+      15_000,
+    );
     expect((await alone.status()).config).toMatchObject({ ok: false, origin: "last_good" });
 
     plant = await plantOf(plant.port);
     await until("values in the buffer", async () => ((await alone.status()).sinks[0]?.ledger?.pending ?? 0) > 0, 15_000);
     const back = await brokerOf(broker.port);
-    await until("everything delivered", async () => {
-      const ledger = (await alone.status()).sinks[0]?.ledger;
-      return valuesOf(back, "press-1").length > 2 && ledger !== undefined && ledger !== null && ledger.pending <= 8;
-    }, 30_000);
+    await until(
+      "everything delivered",
+      async () => {
+        const ledger = (await alone.status()).sinks[0]?.ledger;
+        return valuesOf(back, "press-1").length > 2 && ledger !== undefined && ledger !== null && ledger.pending <= 8;
+      },
+      30_000,
+    );
     const ledger = (await alone.status()).sinks[0]?.ledger;
     expect(ledger?.dropped).toEqual({});
     expect(ledger?.accepted).toBe((ledger?.delivered ?? 0) + (ledger?.pending ?? 0));
