@@ -40,10 +40,10 @@ class LinkSocket extends net.Socket {
 /** Reads over an open connection. Throws as `Session.read` does. */
 export function linkModbus(connection: Connection, tap: Tap | undefined): ReadData {
   // What was sent and is not answered, by transaction id.
-  const sent = new Map<number, { readonly frame: Uint8Array; readonly refuse: (error: Error) => void }>();
+  const sent = new Map<number, Uint8Array>();
   let unmatched = 0;
-  /** Of the request that modbus-serial is writing just now. */
-  let refuseWritten: (error: Error) => void = () => {};
+  /** What is wrong with the length of the answer that modbus-serial is taking just now. */
+  let miscounted: string | undefined;
 
   const exchange = createExchange(connection, tap, {
     fence,
@@ -57,17 +57,15 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
         unmatched++;
         return undefined;
       }
-      const wrong = wrongAnswer(request.frame, frame);
+      const wrong = wrongAnswer(request, frame);
       if (wrong !== undefined) return wrong;
       sent.delete(transaction);
-      const miscounted = miscount(request.frame, frame);
-      if (miscounted !== undefined) {
-        forgetAnswered(client, transaction);
-        request.refuse(new FaultError("device_error", `${miscounted}; max_registers and max_coils make it be asked for less at once`));
-        return undefined;
-      }
-      const unit = request.frame[6] ?? 0;
-      socket.emit("data", frame[6] === unit ? frame : withUnit(frame, unit));
+      miscounted = miscount(request, frame);
+      const unit = request[6] ?? 0;
+      // modbus-serial would take data of any length: it is handed a refusal instead, and calls back in this turn.
+      const taken = miscounted === undefined ? frame : refused(request);
+      socket.emit("data", taken[6] === unit ? taken : withUnit(taken, unit));
+      miscounted = undefined;
       forgetAnswered(client, transaction);
       return undefined;
     },
@@ -75,7 +73,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
   const socket = new LinkSocket((frame) => {
     // modbus-serial turns what write throws into a rejection nobody handles; the exchange has then failed every request.
     if (connection.alive()) {
-      sent.set(transactionOf(frame), { frame, refuse: refuseWritten });
+      sent.set(transactionOf(frame), frame);
       try {
         exchange.send(frame);
       } catch {
@@ -93,10 +91,11 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): ReadDa
       () => `${describeRead(read)}${unmatched > 0 ? ` (answers with a transaction id of no request: ${unmatched})` : ""}`,
       (answer, refuse) => {
         const done = (error: Error | null, result: { buffer: Buffer } | undefined): void => {
-          if (!error && result) answer(result.buffer);
+          if (miscounted !== undefined)
+            refuse(new FaultError("device_error", `${miscounted}; max_registers and max_coils make it be asked for less at once`));
+          else if (!error && result) answer(result.buffer);
           else refuse(refusal(error, read, connection.where));
         };
-        refuseWritten = refuse;
         const { unit, functionCode, start, count } = read;
         if (functionCode === 1) client.writeFC1(unit, start, count, done);
         else if (functionCode === 2) client.writeFC2(unit, start, count, done);
@@ -122,6 +121,11 @@ function refusal(error: Error | null, read: ModbusRead, where: string): Error {
     ...(error && { cause: error }),
     condition: "internal_error",
   });
+}
+
+/** The exception "server device failure" to a request. */
+function refused(request: Uint8Array): Buffer {
+  return Buffer.from([...request.subarray(0, 4), 0, 3, request[6] ?? 0, (request[7] ?? 0) | 0x80, 4]);
 }
 
 /** modbus-serial takes an answer from the unit that was asked only. */
