@@ -376,6 +376,8 @@ describe("several sinks", () => {
     ask({ type: "sources", sources: [source] });
     ask({ type: "start", sink: specOf(first) });
     link();
+    const { layout: _, ...withoutLayout } = source;
+    ask({ type: "sources", sources: [{ ...withoutLayout, since: "2026-11-20T09:00:01Z" }] });
     const topics = ["plant/values/meta/press-1", "plant/values/status", "plant/values/status/press-1"];
     await expect.poll(() => [...first.retained.keys()].sort()).toEqual(topics);
     expect(first.retained.get("plant/values/status")).toBe('{"state":"online"}');

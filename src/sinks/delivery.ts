@@ -10,7 +10,7 @@ import type { Permit } from "../model/policy.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { SINKS, type SinkEntry } from "./index.ts";
 import { joinSettled, type Settled } from "./lane.ts";
-import type { FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
+import type { DescribedSource, FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
 import { prepareSink } from "./prepare.ts";
 import { type Pump, type PumpLimits, type PumpPort, startPump } from "./pump.ts";
 
@@ -288,7 +288,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
         void inTurn(message.uuid, stop(message.uuid, message.removed));
         return;
       case "sources":
-        sources = message.sources;
+        sources = withLayouts(message.sources, sources);
         for (const pump of pumps()) pump.describe(sources);
         return;
       case "store":
@@ -313,4 +313,10 @@ function cloneable(fields: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? { type: value.name, message: value.message } : value]),
   );
+}
+
+/** A source whose layout did not come along has the one that it had. */
+function withLayouts(now: readonly DescribedSource[], before: readonly SourceReport[] | undefined): readonly SourceReport[] {
+  const known = new Map(before?.map(({ uuid, layout }) => [uuid, layout]));
+  return now.map((source) => ({ ...source, layout: source.layout === undefined ? (known.get(source.uuid) ?? null) : source.layout }));
 }

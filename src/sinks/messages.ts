@@ -21,12 +21,15 @@ export interface DeliveryWorkerData {
   readonly policy: Policy;
 }
 
+/** A source as it stands. Its layout is most of it and seldom changes: absent means as this worker was told last. */
+export type DescribedSource = Omit<SourceReport, "layout"> & Partial<Pick<SourceReport, "layout">>;
+
 /** Acquisition → delivery. */
 export type ToDelivery =
   | { readonly type: "start"; readonly sink: SinkSpec }
   /** removed: the configuration no longer has it; what it published as retained is cleared if it can be reached. */
   | { readonly type: "stop"; readonly uuid: string; readonly removed: boolean }
-  | { readonly type: "sources"; readonly sources: readonly SourceReport[] }
+  | { readonly type: "sources"; readonly sources: readonly DescribedSource[] }
   /** A way to the store, after either was restarted. */
   | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
   /** Close every sink, end. */

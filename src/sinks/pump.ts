@@ -11,9 +11,10 @@ import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
 import { type Decoded, decodeJob, withRefused } from "./decode.ts";
 import { createFlow, type Flow, type Job } from "./flow.ts";
 import { createGapTeller } from "./gaps.ts";
-import type { Settled } from "./lane.ts";
+import { createGuard } from "./guard.ts";
+import type { Outcome, Settled } from "./lane.ts";
 import type { PreparedSink } from "./prepare.ts";
-import type { Sink } from "./sink.ts";
+import type { Sink, SinkBatch } from "./sink.ts";
 
 /** What a pump needs of the others. */
 export interface PumpPort {
@@ -69,6 +70,8 @@ const REFUSAL_MS = 60_000;
 /** After the file could not be read. */
 const READ_PAUSE_MS = 1000;
 const DRAIN_STEP_MS = 10;
+/** An open connection that lasts so long without a write is not closed for another reason than the next write. */
+const PROOF_MS = 500;
 
 type Trouble = NonNullable<SinkReport["error"]>;
 
@@ -109,6 +112,8 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     epoch: () => port.epoch(),
     published: (gap) => port.gapPublished(gap),
   });
+
+  const guard = createGuard();
 
   let state: SinkReport["state"] = "CONNECTING";
   let trouble: Trouble | undefined;
@@ -152,7 +157,8 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const fill = (): void => {
     clearTimeout(timer);
     const target = sink;
-    if (!target || underWay >= target.inFlight) return;
+    const inFlight = guard.isAlone() ? 1 : (target?.inFlight ?? 0);
+    if (!target || underWay >= inFlight) return;
     const nowMs = performance.now();
     const waitMs = notBeforeMs - nowMs;
     if (waitMs > 0) {
@@ -161,7 +167,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     }
     let job: Job | undefined;
     try {
-      job = flow.next(nowMs, target.inFlight);
+      job = flow.next(nowMs, inFlight);
     } catch (error) {
       unreadable(error);
       return;
@@ -189,22 +195,45 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   };
 
   const write = async (target: Sink, job: Job): Promise<void> => {
-    let decoded: Decoded;
-    try {
-      decoded = decodeJob(job, port.layout(job.group.layout), kind.takesExploration, { epoch: port.epoch(), life: port.life });
-    } catch (error) {
-      unreadable(error);
-      return;
+    const outcomes: Outcome[] = [];
+    for (const part of guard.partsOf(job)) {
+      let decoded: Decoded;
+      try {
+        decoded = decodeJob(part, port.layout(part.group.layout), kind.takesExploration, { epoch: port.epoch(), life: port.life });
+      } catch (error) {
+        unreadable(error);
+        return;
+      }
+      try {
+        const refused = decoded.batch ? await writePart(target, part, decoded.batch) : 0;
+        outcomes.push(...withRefused(decoded.outcomes, refused));
+      } catch (error) {
+        if (target === sink) lose(error);
+        return;
+      }
     }
-    const { batch, outcomes } = decoded;
-    if (!batch) return flow.settle(job, outcomes);
-    try {
-      const { refused, detail } = await target.write(batch, { signal: opening.signal, log });
-      noteRefusal(refused, detail);
-      flow.settle(job, withRefused(outcomes, refused));
-    } catch (error) {
-      if (target === sink) lose(error);
+    guard.held(job);
+    flow.settle(job, outcomes);
+  };
+
+  /** Values that the sink refuses for ever. */
+  const writePart = async (target: Sink, part: Job, batch: SinkBatch): Promise<number> => {
+    const { closes, maxMessageBytes } = guard.verdictOf(part);
+    if (closes !== undefined) {
+      const time = new Date(batch.readouts[0]?.time ?? 0).toISOString();
+      noteRefusal(
+        1,
+        `the far side closed the connection ${closes} times right after the readout of ${batch.layout.source.name} of ${time}: it is dropped; see the far side's log, it may limit the size of a message`,
+      );
+      guard.held(part);
+      return Number.POSITIVE_INFINITY;
     }
+    guard.begin(part);
+    const whole = maxMessageBytes === undefined ? batch : { ...batch, maxMessageBytes };
+    const { refused, detail } = await target.write(whole, { signal: opening.signal, log });
+    guard.held(part);
+    noteRefusal(refused, detail);
+    return refused;
   };
 
   const noteRefusal = (refused: number, detail: string | undefined): void => {
@@ -268,6 +297,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     sink = target;
     flow.open();
     nextRetryAt = null;
+    if (guard.isSuspicious()) notBeforeMs = performance.now() + PROOF_MS;
     enter("OK");
     void describe();
     void tellGaps();
@@ -295,6 +325,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         const openedMs = performance.now();
         const lost = await serve(opened);
         if (!lost) return;
+        guard.lost(lost);
         await letGo(opened);
         if (performance.now() - openedMs >= HEALTHY_MS) backoff = undefined;
         reason = lost;

@@ -12,6 +12,8 @@ export interface SinkBatch {
   readonly readouts: readonly Readout[];
   /** Older data, drained beside the live edge. */
   readonly backlog: boolean;
+  /** The far side has closed on larger messages of it: they are made no larger than this in bytes, but for single values. */
+  readonly maxMessageBytes?: number;
 }
 
 /** Values that the far side will never get. `id` is stable; told twice under one id, the later one holds. */

@@ -6,7 +6,7 @@ import type { SinkBatch } from "../sink.ts";
 import { type MessageOptions, writeBatch, writeEach } from "./message.ts";
 
 const TIME = Date.parse("2026-11-20T09:00:00.123Z");
-const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000, splitBytes: 1_000_000 };
+const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000, partBytes: 1_000_000, splitBytes: 1_000_000 };
 
 const layoutOf = (...variables: readonly (readonly [name: string, type: string, exploration?: boolean])[]): Layout => ({
   source: { uuid: "8d5a7c5e-0000-4000-8000-000000000001", name: "press-1" },
@@ -150,7 +150,39 @@ describe("a message too large for the broker", () => {
     expect(messages.map((m) => m.values)).toEqual([1, 1, 1]);
   });
 
-  test("is refused where one readout alone exceeds it; the others go", () => {
+  test("is split between the values of a readout where one alone exceeds it: each value once, under one time", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 150 }), { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 600, max: 2000 }),
+        fc.integer({ min: 1, max: 2000 }),
+        (sizes, maxBytes, partBytes) => {
+          const wide = layoutOf(...sizes.map((_, i) => [`v${i}`, "string(500)"] as const));
+          const batch = batchOf(
+            wide,
+            sizes.map((size) => good("é".repeat(size))),
+            sizes.map(() => good("")),
+          );
+          const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes, partBytes, splitBytes: Math.min(maxBytes, partBytes) });
+          expect(tooLarge).toBe(0);
+          for (const { payload } of messages) expect(Buffer.byteLength(payload)).toBeLessThanOrEqual(maxBytes);
+          const readouts = messages.flatMap((m) => JSON.parse(m.payload).readouts);
+          const names = readouts.flatMap((r) => Object.keys(r.values));
+          expect(names).toEqual([...sizes.keys(), ...sizes.keys()].map((i) => `v${i}`));
+          expect(new Set(readouts.map((r) => r.ts)).size).toBe(1);
+          expect(messages.reduce((sum, m) => sum + m.values, 0)).toBe(sizes.length * 2);
+        },
+      ),
+    );
+  });
+
+  test("is made of one value where nothing larger is wanted", () => {
+    const wide = layoutOf(["a", "bool"], ["b", "bool"], ["c", "bool"]);
+    const { messages } = writeBatch(batchOf(wide, [good(true), good(false), good(true)]), { ...OPTIONS, partBytes: 1, splitBytes: 1 });
+    expect(messages.map((m) => m.values)).toEqual([1, 1, 1]);
+  });
+
+  test("is refused where one value alone exceeds it; the others go", () => {
     const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500, splitBytes: 500 });
     expect(tooLarge).toBe(1);
     expect(messages.flatMap((m) => JSON.parse(m.payload).readouts)).toHaveLength(2);

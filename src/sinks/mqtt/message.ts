@@ -13,8 +13,10 @@ export interface Message {
 export interface MessageOptions {
   /** How int64 and uint64 are written: all digits as a JSON number, or in a string for readers that lose digits above 2^53. */
   readonly int64: "number" | "string";
-  /** Bytes of UTF-8 that one payload may have; a readout alone above it cannot be sent. */
+  /** Bytes of UTF-8 that one payload may have; a value alone above it cannot be sent. */
   readonly maxBytes: number;
+  /** Above this a readout is split between its values; maxBytes where that is less. */
+  readonly partBytes: number;
   /** Above this a payload is split between its readouts; at most maxBytes. */
   readonly splitBytes: number;
 }
@@ -22,7 +24,7 @@ export interface MessageOptions {
 export interface WrittenBatch {
   /** In the order of the readouts. */
   readonly messages: readonly Message[];
-  /** Readings of readouts that alone are larger than maxBytes. */
+  /** Readings that alone are larger than maxBytes. */
   readonly tooLarge: number;
 }
 
@@ -61,15 +63,19 @@ function prepare(layout: Layout): Prepared {
  */
 export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBatch {
   const { head, columns } = prepare(batch.layout);
-  const parts: Message[] = [];
+  const parts: Part[] = [];
   for (const readout of batch.readouts) {
     const part = writeReadout(readout, columns, options.int64);
-    if (part.values > 0) parts.push(part);
+    if (part.values > 0) parts.push({ ...part, readout });
   }
   const close = closing(batch);
   const whole = join(parts, open(batch.id, head), close);
   if (parts.length === 0 || fits(whole.payload, options.splitBytes)) return { messages: parts.length === 0 ? [] : [whole], tooLarge: 0 };
-  return pack(parts, (n) => open(`${batch.id}.${n}`, head), close, options);
+  return pack(parts, columns, (n) => open(`${batch.id}.${n}`, head), close, options);
+}
+
+interface Part extends Message {
+  readonly readout: Readout;
 }
 
 /**
@@ -113,10 +119,11 @@ function join(parts: readonly Message[], head: string, close: string): Message {
 }
 
 function pack(
-  parts: readonly Message[],
+  parts: readonly Part[],
+  columns: readonly Column[],
   head: (n: number) => string,
   close: string,
-  { maxBytes, splitBytes }: MessageOptions,
+  { maxBytes, splitBytes, partBytes, int64 }: MessageOptions,
 ): WrittenBatch {
   const messages: Message[] = [];
   let tooLarge = 0;
@@ -127,28 +134,44 @@ function pack(
     group = [];
     bytes = 0;
   };
-  for (const part of parts) {
-    const size = Buffer.byteLength(part.payload) + 1;
-    const frame = Buffer.byteLength(head(messages.length + 2)) + close.length;
-    if (frame + size - 1 > maxBytes) {
-      tooLarge += part.values;
-      continue;
-    }
-    if (frame + bytes + size - 1 > splitBytes) flush();
+  const frame = (): number => Buffer.byteLength(head(messages.length + 2)) + close.length;
+  const add = (part: Message, size: number): void => {
+    if (frame() + bytes + size > splitBytes) flush();
     group.push(part);
-    bytes += size;
+    bytes += size + 1;
+  };
+  /** The readings from <= place < to of a readout that is too large, by halves. */
+  const addHalves = (readout: Readout, from: number, to: number): void => {
+    const middle = (from + to) >> 1;
+    for (const [start, end] of [
+      [from, middle],
+      [middle, to],
+    ] as const) {
+      const half = writeReadout(readout, columns, int64, start, end);
+      if (half.values === 0) continue;
+      const size = Buffer.byteLength(half.payload);
+      if (frame() + size <= Math.min(partBytes, maxBytes)) add(half, size);
+      else if (end - start > 1) addHalves(readout, start, end);
+      else if (frame() + size <= maxBytes) add(half, size);
+      else tooLarge += half.values;
+    }
+  };
+  for (const part of parts) {
+    const size = Buffer.byteLength(part.payload);
+    if (frame() + size <= Math.min(partBytes, maxBytes)) add(part, size);
+    else addHalves(part.readout, 0, columns.length);
   }
   flush();
   return { messages, tooLarge };
 }
 
-function writeReadout(readout: Readout, columns: readonly Column[], int64: "number" | "string"): Message {
+function writeReadout(readout: Readout, columns: readonly Column[], int64: "number" | "string", from = 0, to = columns.length): Message {
   const { readings, time } = readout;
   let values = "";
   let errors = "";
   let sourceTimes = "";
   let count = 0;
-  for (let i = 0; i < columns.length; i++) {
+  for (let i = from; i < to; i++) {
     const reading = readings[i];
     const column = columns[i];
     if (reading === undefined || column?.key === undefined) continue;

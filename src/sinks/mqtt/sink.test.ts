@@ -203,7 +203,7 @@ describe("refusals", () => {
     expect(sink.warnings.join()).toMatch(/no retained messages/);
   });
 
-  test("no packet is above the broker's maximum; a readout that alone exceeds it is refused", async () => {
+  test("no packet is above the broker's maximum; a value that alone exceeds it is refused", async () => {
     const maximum = 1500;
     const broker = await startRawBroker((packet, socket) => {
       if (packet.type === 1) socket.write(connack5(0, [0x27, 0, 0, maximum >> 8, maximum & 0xff]));
@@ -215,7 +215,16 @@ describe("refusals", () => {
     const sizes = broker.packets.filter((p) => p.type === PUBLISH).map((p) => p.body.length + 3);
     expect(sizes.length).toBeGreaterThan(5);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(maximum);
-    expect(await sink.write(batchOf(500), ctx)).toEqual({ refused: 500, detail: expect.stringContaining("1500 bytes") });
+    expect(await sink.write(batchOf(500), ctx)).toEqual({ refused: 0 });
+    const text = plainLayout(2, { scalar: "string" });
+    const long = {
+      time: 0,
+      spanMs: 0,
+      clockSynced: true,
+      readings: ["x".repeat(2000), "y"].map((value) => ({ quality: "good" as const, value })),
+    };
+    const mixed = { id: "e-2-2", layout: text, readouts: [long], backlog: false };
+    expect(await sink.write(mixed, ctx)).toEqual({ refused: 1, detail: expect.stringContaining("1500 bytes") });
   });
 });
 

@@ -5,7 +5,7 @@ import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, defaultPublishInterval, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
-import { type Message, writeBatch, writeEach, writeGap } from "./message.ts";
+import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import { collectorStatusTopic, dataTopic, gapTopic, parseTopic, type TopicPlan } from "./topics.ts";
 
@@ -35,6 +35,12 @@ const settings = z.strictObject({
     .max(64)
     .default(16)
     .describe("Publishes under way at once, 1 to 64; the broker's receive maximum wins where it is lower"),
+  max_packet_bytes: z
+    .int()
+    .min(1024)
+    .max(268_435_455)
+    .optional()
+    .describe("Largest publish that the broker takes, for one that closes on larger ones without a word; absent: as the broker says"),
   int64: z
     .enum(["number", "string"])
     .default("number")
@@ -105,23 +111,26 @@ async function openSink(
 ): Promise<Sink> {
   const published = new Map<string, Retained & { readonly atMs: number }>();
   const warnings = [...warningsOf(connection)];
-  const messageOptions = (topicBytes: number) => {
-    const maxBytes = connection.maxPacketBytes - topicBytes - PUBLISH_OVERHEAD_BYTES;
-    return { int64: local.int64, maxBytes, splitBytes: Math.min(SPLIT_BYTES, maxBytes) };
+  const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
+  const payloadBytes = (topic: string): number => maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
+  const messageOptions = (topic: string, wantedBytes = SPLIT_BYTES): MessageOptions => {
+    const maxBytes = payloadBytes(topic);
+    const splitBytes = Math.min(wantedBytes, maxBytes);
+    return { int64: local.int64, maxBytes, splitBytes, partBytes: wantedBytes === SPLIT_BYTES ? maxBytes : splitBytes };
   };
 
   async function* messagesOf(batch: SinkBatch, count: (tooLarge: number) => void): AsyncGenerator<Message & { readonly topic: string }> {
     const { source, variables } = batch.layout;
     if (!plan.perVariable) {
       const topic = dataTopic(plan, source.name, "");
-      const { messages, tooLarge } = writeBatch(batch, messageOptions(Buffer.byteLength(topic)));
+      const { messages, tooLarge } = writeBatch(batch, messageOptions(topic, batch.maxMessageBytes));
       count(tooLarge);
       for (const message of messages) yield { ...message, topic };
       return;
     }
     const topics = variables.map((variable) => dataTopic(plan, source.name, variable.name));
-    const topicBytes = topics.reduce((most, topic) => Math.max(most, Buffer.byteLength(topic)), 0);
-    for (const message of writeEach(batch, messageOptions(topicBytes)))
+    const longest = topics.reduce((most, topic) => (Buffer.byteLength(topic) > Buffer.byteLength(most) ? topic : most), "");
+    for (const message of writeEach(batch, messageOptions(longest)))
       if (message.fits) yield { ...message, topic: topics[message.place] ?? "" };
       else count(message.values);
   }
@@ -132,7 +141,7 @@ async function openSink(
     const messages = messagesOf(batch, (tooLarge) => {
       if (tooLarge === 0) return;
       refused += tooLarge;
-      detail ??= `a readout of ${batch.layout.source.name} is larger than the ${connection.maxPacketBytes} bytes that the broker takes; read fewer variables in one data source`;
+      detail ??= `a value of ${batch.layout.source.name} is larger than the ${maxPacketBytes} bytes that the broker takes; read shorter strings or arrays, or raise the limit of the broker`;
     });
     const lane = async (): Promise<void> => {
       for await (const { topic, payload, values } of messages) {
@@ -151,6 +160,10 @@ async function openSink(
     if (warnings.length < MAX_WARNINGS && !warnings.includes(warning)) warnings.push(warning);
   };
   const retain = async (topic: string, payload: string): Promise<void> => {
+    if (Buffer.byteLength(payload) > payloadBytes(topic)) {
+      warn(`what ${topic} would hold is larger than the ${maxPacketBytes} bytes that the broker takes: it is not published`);
+      return;
+    }
     leftBehind.add(topic);
     const refusal = await connection.publish(topic, payload, true);
     if (refusal !== undefined) warn(refusal);
