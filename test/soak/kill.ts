@@ -16,8 +16,9 @@ export interface KillResult {
   /** Reported as committed and never delivered. */
   readonly lost: number;
   readonly duplicates: number;
+  /** Delivered again after one kill, counted at the kill of the process that delivered them last. */
   readonly mostDuplicatesOfOneKill: number;
-  /** Bound of the former: readouts that may be delivered and not yet acknowledged. */
+  /** Bound of that: readouts that may be delivered and not yet acknowledged. */
   readonly window: number;
   /** Out of order within live, or within backlog. */
   readonly disordered: number;
@@ -79,17 +80,17 @@ export async function soakKill(
 
 function createAccount() {
   const committed = new Set<number>();
-  const delivered = new Set<number>();
+  /** By number: in which life it was delivered last. */
+  const delivered = new Map<number, number>();
+  /** By life: what was delivered again that it had delivered. */
+  const again = new Map<number, number>();
   const alarms: string[] = [];
-  let duplicates = 0;
-  let mostDuplicates = 0;
   let disordered = 0;
   let ledgers = 0;
   let inexact = 0;
   return {
     alarms,
     life(first: number, events: string): void {
-      let ofThisLife = 0;
       let next = first;
       const last = { live: 0, backlog: 0 };
       for (const line of events.split("\n").slice(0, -1)) {
@@ -97,8 +98,9 @@ function createAccount() {
         if (what === "c") for (; next <= Number(a); next++) committed.add(next);
         else if (what === "d") {
           const number = Number(a);
-          if (delivered.has(number)) ofThisLife++;
-          delivered.add(number);
+          const before = delivered.get(number);
+          if (before !== undefined) again.set(before, (again.get(before) ?? 0) + 1);
+          delivered.set(number, first);
           const lane = b === "live" ? "live" : "backlog";
           if (number <= last[lane]) disordered++;
           last[lane] = number;
@@ -107,15 +109,13 @@ function createAccount() {
           if (Number(a) !== Number(b) + Number(c)) inexact++;
         } else if (what === "!") alarms.push(line.slice(2));
       }
-      duplicates += ofThisLife;
-      mostDuplicates = Math.max(mostDuplicates, ofThisLife);
     },
     result: (faults: number) => ({
       committed: committed.size,
       delivered: delivered.size,
       lost: [...committed].filter((number) => !delivered.has(number)).length,
-      duplicates,
-      mostDuplicatesOfOneKill: mostDuplicates,
+      duplicates: [...again.values()].reduce((sum, n) => sum + n, 0),
+      mostDuplicatesOfOneKill: Math.max(0, ...again.values()),
       disordered,
       ledgers,
       inexact: inexact + faults,
