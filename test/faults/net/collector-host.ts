@@ -9,6 +9,7 @@ import { createNameLookup } from "../../../src/os/name-lookup.ts";
 /**
  * The acquisition part of the collector in the lab's collector host. Takes one line of JSON per set of sources, prints one per change:
  * `{"at": epoch ms, "source": name, "state": …, "reason": …, "condition": …}`, and `{"at", "source", "good": true}` per good readout.
+ * The line `"retries"` asks for `{"at", "source", "retryAt": epoch ms or null, "failedReadouts"}` of each source.
  */
 const clock = startClock(new AbortController().signal);
 const tell = (line: object) => process.stdout.write(`${JSON.stringify({ at: Date.now(), ...line })}\n`);
@@ -29,7 +30,13 @@ const agent = createAgent({
   },
 });
 for await (const line of createInterface({ input: process.stdin })) {
-  await agent.apply(JSON.parse(line) as SourceInput[]);
+  const asked = JSON.parse(line) as readonly SourceInput[] | "retries";
+  if (asked === "retries") {
+    for (const { name, next_retry_at: nextRetry, counters } of agent.reports())
+      tell({ source: name, retryAt: nextRetry === null ? null : Date.parse(nextRetry), failedReadouts: counters.failed_readouts });
+    continue;
+  }
+  await agent.apply(asked);
   tell({ applied: true });
 }
 process.exit(0);

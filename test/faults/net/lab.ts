@@ -6,6 +6,8 @@ const ROOT = path.resolve(import.meta.dirname, "../../..");
 const NETLAB = path.join(ROOT, "test/lab/netlab.sh");
 const NODE = path.join(ROOT, "node_modules/.bin/node");
 export const PLANT_PORT = 5020;
+/** The device loses its power, and with it all that it knew of its connections; nothing of it reaches the collector. */
+export const POWER = "device-power";
 
 /** What the collector host said, see collector-host.ts. */
 export interface Told {
@@ -17,12 +19,18 @@ export interface Told {
   readonly condition?: string | null;
   readonly detail?: string;
   readonly applied?: true;
+  /** Epoch ms, as status shows it; null: not waiting for a retry. */
+  readonly retryAt?: number | null;
+  readonly failedReadouts?: number;
 }
 
 export interface Lab {
   /** All that was told so far. */
   readonly told: readonly Told[];
   apply(sources: readonly unknown[]): void;
+  /** Asks for `retryAt` and `failedReadouts` of each source. */
+  askRetries(): void;
+  /** A switch of netlab.sh, or POWER. */
   fault(name: string): Promise<void>;
   heal(): Promise<void>;
   down(): Promise<void>;
@@ -67,18 +75,45 @@ export async function startLab(): Promise<Lab> {
     return child;
   };
   const told: Told[] = [];
-  const device = inside("dev", "device-host.ts", String(PLANT_PORT));
-  await new Promise((ready, fail) => {
-    device.stdout.once("data", ready);
-    device.once("exit", (code) => fail(new Error(`the device host ended with ${code}`)));
-  });
+  const startDevice = async () => {
+    const started = inside("dev", "device-host.ts", String(PLANT_PORT));
+    await new Promise((ready, fail) => {
+      started.stdout.once("data", ready);
+      started.once("exit", (code) => fail(new Error(`the device host ended with ${code}`)));
+    });
+    return started;
+  };
+  let device = await startDevice();
+  let hasPower = true;
+  const inDevice = (...command: string[]) => run("exec", "dev", ...command);
+  const powerOff = async () => {
+    hasPower = false;
+    await inDevice("sh", "-c", "echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries");
+    await inDevice("nft", "add table inet power; add chain inet power out { type filter hook output priority 0; policy drop; }");
+    const ended = new Promise((done) => device.once("exit", done));
+    device.stdin.end();
+    await ended;
+  };
+  const powerOn = async () => {
+    if (hasPower) return;
+    hasPower = true;
+    // The kernel must have forgotten the connections before the way is open again.
+    const forgotten = `for i in $(seq 120); do [ -z "$(ss -Htan state connected sport = :${PLANT_PORT})" ] && exit 0; sleep 0.1; done; exit 1`;
+    await inDevice("sh", "-c", forgotten);
+    await inDevice("nft", "delete table inet power");
+    device = await startDevice();
+  };
   const collector = inside("col", "collector-host.ts");
   createInterface({ input: collector.stdout }).on("line", (line) => told.push(JSON.parse(line) as Told));
   return {
     told,
     apply: (sources) => void collector.stdin.write(`${JSON.stringify(sources)}\n`),
-    fault: (name) => run("fault", ...name.split(" ")),
-    heal: () => run("heal"),
+    askRetries: () => void collector.stdin.write(`${JSON.stringify("retries")}\n`),
+    fault: (name) => (name === POWER ? powerOff() : run("fault", ...name.split(" "))),
+    async heal() {
+      await powerOn();
+      await run("heal");
+    },
     async down() {
       for (const child of children) child.stdin?.end();
       await run("down");

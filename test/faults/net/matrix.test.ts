@@ -4,13 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { explainReason } from "../../../src/model/catalogue.ts";
 import type { Condition } from "../../../src/model/condition.ts";
 import type { Reason } from "../../../src/model/reason.ts";
-import { type Lab, missingParts, startLab, type Told } from "./lab.ts";
+import { type Lab, missingParts, POWER, startLab, type Told } from "./lab.ts";
 import { hostOf, MATRIX, portOf, type Row, TIMES } from "./matrix.ts";
 
 /** Deadlines of behaviour are asserted with this margin; what was measured is printed. */
 const MARGIN = 3;
 const KNOWN_WITHIN_MS = 250;
 const DOC = path.resolve(import.meta.dirname, "../../../docs/generated/failure-mapping.md");
+
+const HALF_OPEN_INTERVAL_MS = 10_000;
+const LONG_OUTAGE_MS = 20_000;
 
 const missing = missingParts();
 const required = process.env["COLLECTOR_REQUIRE_PARTS"] === "1";
@@ -137,6 +140,73 @@ describe.skipIf(missing !== undefined)("network faults", () => {
     },
     90_000,
   );
+
+  it("a device that was without power between two readouts costs none of them", async () => {
+    const name = "half-open";
+    const row = MATRIX.find(({ fault }) => fault === POWER);
+    if (!row) throw new Error("the matrix has no such row");
+    const [input] = [sourceOf(row, name)];
+    const from = lab.told.length;
+    lab.apply([{ ...input, record: { ...input.record, readout_interval: HALF_OPEN_INTERVAL_MS } }]);
+    const ofRow = ({ source }: Told) => source === name;
+    await until((told) => ofRow(told) && told.good === true, from, 15_000, "the first value");
+    // The first readout comes at once, the second at a tick of the schedule: from there on, a whole interval is free.
+    const second = await until(
+      (told) => ofRow(told) && told.good === true && told !== lab.told.slice(from).find((t) => ofRow(t) && t.good),
+      from,
+      HALF_OPEN_INTERVAL_MS * MARGIN,
+      "the second value",
+    );
+    await lab.fault(POWER);
+    await lab.heal();
+    const backAfterMs = Date.now() - second.at;
+    await until(
+      (told) => ofRow(told) && told.good === true && told.at > second.at,
+      from,
+      HALF_OPEN_INTERVAL_MS * MARGIN,
+      "the value after it",
+    );
+    lab.askRetries();
+    const { failedReadouts } = await until((told) => ofRow(told) && told.failedReadouts !== undefined, from, 5000, "the counters");
+    lab.apply([]);
+    console.log(
+      `half-open connection: the device was back ${backAfterMs} ms after a readout, with one every ${HALF_OPEN_INTERVAL_MS} ms; failed readouts ${failedReadouts}`,
+    );
+    // A slow machine needs longer than the interval for it: then a readout came in between, and fails.
+    expect(failedReadouts).toBeLessThanOrEqual(backAfterMs < HALF_OPEN_INTERVAL_MS ? 0 : 1);
+  }, 120_000);
+
+  it("after an outage of more than 10 s it is read again by the retry that status shows", async () => {
+    const name = "long-outage";
+    const row = MATRIX.find(({ when, fault }) => when === "session" && fault === "drop");
+    if (!row) throw new Error("the matrix has no such row");
+    const from = lab.told.length;
+    const ofRow = ({ source }: Told) => source === name;
+    lab.apply([sourceOf(row, name)]);
+    await until((told) => ofRow(told) && told.good === true, from, 15_000, "the first value");
+    await lab.fault("drop");
+    await new Promise((done) => setTimeout(done, LONG_OUTAGE_MS));
+    await lab.heal();
+    const healed = Date.now();
+    const isBack = (told: Told) => ofRow(told) && told.good === true && told.at >= healed;
+    const shown: number[] = [];
+    const deadline = healed + 180_000;
+    while (!lab.told.slice(from).some(isBack) && Date.now() < deadline) {
+      lab.askRetries();
+      await new Promise((done) => setTimeout(done, 100));
+      const said = lab.told.slice(from).findLast((told) => ofRow(told) && told.retryAt !== undefined);
+      if (said?.retryAt) shown.push(said.retryAt);
+    }
+    const back = lab.told.slice(from).find(isBack);
+    lab.apply([]);
+    // The attempt that is under way when the fault ends may still run into its deadline; what it then shows is kept.
+    const [promised = healed] = shown;
+    console.log(
+      `outage of ${LONG_OUTAGE_MS} ms: retry shown for ${promised - healed} ms after it, read again after ${(back?.at ?? Number.NaN) - healed} ms`,
+    );
+    expect(back).toBeDefined();
+    expect(back?.at ?? Number.POSITIVE_INFINITY).toBeLessThan(Math.max(promised, healed + TIMES.connectMs) + 1000 * MARGIN);
+  }, 240_000);
 
   it("is what the generated table says", async () => {
     expect(results.length).toBe(MATRIX.length);

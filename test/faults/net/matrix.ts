@@ -1,5 +1,5 @@
 import type { ReasonType } from "../../../src/model/reason.ts";
-import { PLANT_PORT } from "./lab.ts";
+import { PLANT_PORT, POWER } from "./lab.ts";
 
 /** Settings of every source of the matrix, ms. A failed ARP takes 3.1 s and must come before the connect deadline. */
 export const TIMES = { intervalMs: 250, nameMs: 2000, connectMs: 4000, answerMs: 1000 } as const;
@@ -83,6 +83,7 @@ export const MATRIX: readonly Row[] = [
   tcp("session", "only the answers are dropped", "drop-response", "TIMEOUT", mid),
   tcp("session", "a firewall has forgotten the connection", "drop-established", "TIMEOUT", mid),
   tcp("session", "a firewall answers with RST", "tcp-reset", "CONNECTION_REFUSED", intervalMs),
+  tcp("session", "the device loses its power", POWER, "TIMEOUT", mid),
   tcp("session", "the device's cable is out", "link-down-device", "TIMEOUT", mid),
   tcp("session", "the collector's route is gone", "route-none", "TIMEOUT", mid),
   { transport: "udp", when: "connect", what: "nothing listens on the port", port: 4999, reason: "CONNECTION_REFUSED", byMs: 0 },
