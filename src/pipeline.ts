@@ -3,12 +3,13 @@ import { canonicalJson, reconcile } from "./agent/reconcile.ts";
 import type { SinkLedger } from "./buffer/buffer.ts";
 import { createStoreClient, type StoreClient } from "./buffer/client.ts";
 import type { FromStore } from "./buffer/messages.ts";
+import type { Layout } from "./model/layout.ts";
 import type { Policy } from "./model/policy.ts";
 import type { SinkReport, SourceReport } from "./model/report.ts";
 import type { Logger } from "./os/log.ts";
 import { superviseWorker } from "./os/worker.ts";
 import { SINKS } from "./sinks/index.ts";
-import type { DeliveryWorkerData, FromDelivery, SinkSpec, ToDelivery } from "./sinks/messages.ts";
+import type { DeliveryWorkerData, DescribedSource, FromDelivery, SinkSpec, ToDelivery } from "./sinks/messages.ts";
 
 export interface PipelineOptions {
   readonly run: string;
@@ -45,6 +46,13 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   let reports: readonly SinkReport[] = [];
   let specs: ReadonlyMap<string, SinkSpec> = new Map();
   let sources: readonly SourceReport[] = [];
+  /** What the delivery worker of now knows, by source; a source's layout is one object as long as it is the same. */
+  let toldLayouts = new Map<string, Layout | null>();
+  const described = (): readonly DescribedSource[] => {
+    const before = toldLayouts;
+    toldLayouts = new Map(sources.map(({ uuid, layout }) => [uuid, layout]));
+    return sources.map(({ layout, ...source }) => (before.get(source.uuid) === layout ? source : { ...source, layout }));
+  };
   let storeReady = false;
 
   const client = createStoreClient({
@@ -92,7 +100,8 @@ export function startPipeline(options: PipelineOptions): Pipeline {
     onOnline(worker) {
       const post = (message: ToDelivery) => worker.postMessage(message);
       for (const sink of specs.values()) post({ type: "start", sink });
-      post({ type: "sources", sources });
+      toldLayouts = new Map();
+      post({ type: "sources", sources: described() });
       // The supervisor knows the new worker only after this call.
       setImmediate(link);
     },
@@ -123,7 +132,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
     },
     describe(now) {
       sources = now;
-      toDelivery({ type: "sources", sources });
+      toDelivery({ type: "sources", sources: described() });
     },
     sinks: () => reports.map((report) => ({ ...report, ledger: ledgers.find((l) => l.sink === report.uuid) ?? null })),
     buffer: () => ({ bytes, unansweredBytes: client.unanswered().bytes, rejectedValues: client.rejected().values }),

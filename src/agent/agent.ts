@@ -14,6 +14,7 @@ import type { Resolver } from "./resolve.ts";
 import { type RunningSource, startSource } from "./source.ts";
 import { createReasonBudget } from "./speak.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
+import { createBreather } from "./time.ts";
 
 export interface AgentDeps {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
@@ -84,9 +85,15 @@ export function createAgent(deps: AgentDeps): Agent {
   };
 
   const change = async (wanted: readonly SourceInput[]): Promise<void> => {
-    const inputs = new Map(wanted.map((input) => [input.record.uuid, input]));
+    const breathe = createBreather();
+    const inputs = new Map<string, { readonly input: SourceInput; readonly fingerprint: string }>();
+    for (const input of wanted) {
+      inputs.set(input.record.uuid, { input, fingerprint: fingerprint(input) });
+      await breathe();
+    }
+    if (stopped) return;
     const prints = new Map([...running].map(([id, entry]) => [id, entry.fingerprint]));
-    const plan = reconcile(inputs, prints, fingerprint);
+    const plan = reconcile(inputs, prints, (one) => one.fingerprint);
     order = [...inputs.keys()];
     const replaced = new Map<string, SourceReport>();
     await Promise.all(
@@ -101,8 +108,10 @@ export function createAgent(deps: AgentDeps): Agent {
     if (stopped) return;
     const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, (plan.start.length - 1) * START_GAP_MS);
     for (const id of plan.start) {
-      const input = inputs.get(id);
-      if (input) running.set(id, { fingerprint: fingerprint(input), task: await start(input, replaced.get(id), startSpreadMs) });
+      const one = inputs.get(id);
+      if (one) running.set(id, { fingerprint: one.fingerprint, task: await start(one.input, replaced.get(id), startSpreadMs) });
+      await breathe();
+      if (stopped) break;
     }
     if (plan.stop.length + plan.start.length > 0) deps.changed();
   };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
+import { backoffMs, createBreather, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
 
 const times = {
   now: fc.integer({ min: 0, max: 2 ** 41 }),
@@ -85,5 +85,21 @@ describe("sleep", () => {
     ]);
     stop.abort();
     expect(first).toBe("still waiting");
+  });
+});
+
+describe("createBreather", () => {
+  it("lets others have their turn once a slice is over, and not before", async () => {
+    let nowMs = 0;
+    const breathe = createBreather(() => nowMs);
+    const turns: string[] = [];
+    setImmediate(() => turns.push("others"));
+    nowMs = 1.9;
+    await breathe();
+    turns.push("loop");
+    nowMs = 2;
+    await breathe();
+    turns.push("loop");
+    expect(turns).toEqual(["loop", "others", "loop"]);
   });
 });

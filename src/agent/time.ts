@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** setTimeout fires at once above this many ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -66,4 +67,17 @@ export function backoffMs(troubleMs: number, attemptsAfterSteady: number, random
   if (troubleMs < STEADY_MS) return 1000;
   const ceiling = Math.min(LONGEST_BACKOFF_MS, 2000 * 2 ** Math.min(attemptsAfterSteady, 10));
   return 1000 + random() * (ceiling - 1000);
+}
+
+/** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
+const SLICE_MS = 2;
+
+/** For long loops: called in each turn, it lets timers and sockets have theirs as soon as the loop has run for a slice. */
+export function createBreather(now: () => number = () => performance.now()): () => Promise<void> {
+  let began = now();
+  return async () => {
+    if (now() - began < SLICE_MS) return;
+    await nextTurn();
+    began = now();
+  };
 }
