@@ -18,6 +18,17 @@ const BAD = 50;
 const INTERVAL_MS = 1000;
 const MEASURE_MS = 15_000;
 const EARLY_MS = 2;
+const DOC = path.resolve(import.meta.dirname, "../../docs/generated/isolation.md");
+
+/** Only what does not change from run to run: how late the values were is printed. */
+const aboutIsolation = (missed: number): readonly string[] => [
+  "# What bad data sources cost good ones",
+  "",
+  `Written by \`test/isolation\` from its run: ${GOOD} healthy Modbus data sources of 20 variables, read every ${INTERVAL_MS / 1000} s for ${MEASURE_MS / 1000} s beside ${BAD} bad ones in one process. The healthy ones missed ${missed} readouts.`,
+  "",
+  "| what is wrong with a bad one | sources | what its status said (condition) |",
+  "| --- | --- | --- |",
+];
 
 type Ports = { readonly good: readonly number[] } & Readonly<Record<Exclude<string, "good">, number | readonly number[]>>;
 
@@ -84,20 +95,28 @@ describe("100 sources, 50 of them bad in every way", () => {
   it("the healthy 50 miss no poll, and are late by at most a tenth of the interval", async () => {
     const at = (name: string) => ports[name] as number;
     const closed = await freePort();
-    const kinds: ((name: string) => SourceInput)[] = [
-      (name) => source(name, "127.0.0.1", closed),
-      (name) => source(name, "never.lab", 502),
-      (name) => source(name, "nowhere.lab", 502),
-      (name) => source(name, "broken.lab", 502),
-      (name) => source(name, "127.0.0.1", "five hundred and two"),
-      (name) => source(name, "127.0.0.1", 502, { details: null }),
-      (name) => source(name, "127.0.0.1", 502, { type: "abacus" }),
-      (name) => source(name, "127.0.0.1", 502, { readout_interval: 0 }),
-      ...["blackHole", "silent", "reset", "closes", "refuses", "busy", "noUnit", "slow", "garbage", "resetsAtOnce"].map(
-        (kind) => (name: string) => source(name, "127.0.0.1", at(kind)),
-      ),
+    const device = (kind: string) => (name: string) => source(name, "127.0.0.1", at(kind));
+    const kinds: readonly (readonly [what: string, make: (name: string) => SourceInput])[] = [
+      ["nothing listens on its port", (name) => source(name, "127.0.0.1", closed)],
+      ["its name server never answers", (name) => source(name, "never.lab", 502)],
+      ["its name does not exist", (name) => source(name, "nowhere.lab", 502)],
+      ["its name server fails", (name) => source(name, "broken.lab", 502)],
+      ["its port is no number", (name) => source(name, "127.0.0.1", "five hundred and two")],
+      ["its details are null", (name) => source(name, "127.0.0.1", 502, { details: null })],
+      ["its type is unknown", (name) => source(name, "127.0.0.1", 502, { type: "abacus" })],
+      ["its interval is 0", (name) => source(name, "127.0.0.1", 502, { readout_interval: 0 })],
+      ["every packet to it is lost", device("blackHole")],
+      ["it accepts and never answers", device("silent")],
+      ["it resets the connection at each request", device("reset")],
+      ["it closes the connection at each request", device("closes")],
+      ["it refuses every address", device("refuses")],
+      ["it is always busy", device("busy")],
+      ["the unit behind its gateway is missing", device("noUnit")],
+      ["it answers one byte a second", device("slow")],
+      ["it answers garbage", device("garbage")],
+      ["it resets each new connection", device("resetsAtOnce")],
     ];
-    const bad = Array.from({ length: BAD }, (_, i) => kinds[i % kinds.length]?.(`bad-${i}`)).filter((input) => input !== undefined);
+    const bad = Array.from({ length: BAD }, (_, i) => kinds[i % kinds.length]?.[1](`bad-${i}`)).filter((input) => input !== undefined);
     const good = ports.good.map((port, i) => source(`good-${i}`, "127.0.0.1", port));
     const late: number[] = [];
     const polls = new Map<string, number>();
@@ -143,6 +162,14 @@ describe("100 sources, 50 of them bad in every way", () => {
       `isolation: ${late.length} polls of ${GOOD} healthy sources in ${MEASURE_MS / 1000} s beside ${BAD} bad ones, missed ${missed}, values ready ${p99.toFixed(1)} ms after the tick at p99; ` +
         [...reasons].map(([reason, list]) => `${reason} ${list.length}`).join(", "),
     );
+    const told = kinds.map(([what], kind) => {
+      const ofKind = reports.filter(({ name }) => name.startsWith("bad-") && Number(name.slice(4)) % kinds.length === kind);
+      const words = ofKind.map(({ error }) =>
+        error === null ? "none" : `\`${error.reason.type}\`${error.condition === null ? "" : ` (\`${error.condition}\`)`}`,
+      );
+      return `| ${what} | ${ofKind.length} | ${[...new Set(words)].sort().join(", ")} |`;
+    });
+    await expect(`${[...aboutIsolation(missed), ...told].join("\n")}\n`).toMatchFileSnapshot(DOC);
     expect(missed).toBe(0);
     expect(fewest).toBeGreaterThanOrEqual(Math.floor(MEASURE_MS / INTERVAL_MS) - 1);
     // A tenth of the interval, with the margin that behaviour in time is asserted with.
