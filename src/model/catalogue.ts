@@ -189,6 +189,11 @@ const CONDITIONS: { readonly [C in Condition]: (at: Place) => Explanation } = {
     nextStep:
       "If it is meant, add the address to networks in policy.yaml beside the settings file and restart the collector; then type `collector status`.",
   }),
+  certificate_refused: ({ device }) => ({
+    sentence: `TLS with ${device} failed: a certificate was not accepted.`,
+    cause: "The certificate has expired, is for another name, or comes from an authority that the other side does not know.",
+    nextStep: "Type `collector status`; it says which certificate, what is wrong with it and what to correct.",
+  }),
   protocol_violation: ({ device, host, port }) => ({
     sentence: `What ${device} sends does not follow the protocol.`,
     cause: "Another service listens on this port, or the type of the data source is wrong.",

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { connack4, puback, type RawPacket, startRawBroker, versionOf } from "../../test/support/raw-broker.ts";
+import { connack4, connack5, puback, type RawPacket, startRawBroker, versionOf } from "../../test/support/raw-broker.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { Job } from "./flow.ts";
 import { createGuard } from "./guard.ts";
@@ -142,4 +142,24 @@ test("max_packet_bytes keeps every publish below it from the first", async () =>
   await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ delivered: 2000, pending: 0, dropped: {} });
   expect(Math.max(...broker.sizes)).toBeLessThanOrEqual(2048);
   expect(broker.sockets.length).toBe(2);
+});
+
+test.each([
+  ["with the broker's word for it", Buffer.from([0xe0, 1, 142]), /code 142.*another client uses the same client_id/],
+  ["without a word", Buffer.alloc(0), /closed 3 times within 10 s of connecting: another client may use the same client_id/],
+])("a broker that closes soon after each CONNACK, %s, is tried once a minute", async (_how, last, words) => {
+  const broker = await startRawBroker((packet, socket) => {
+    if (packet.type === CONNECT) socket.write(connack5(0));
+    if (packet.type === PUBLISH) {
+      socket.write(puback(packet));
+      setImmediate(() => socket.end(last));
+    }
+  });
+  undo.push(() => broker.stop());
+  const rig = await startRig();
+  undo.push(() => rig.stop());
+  rig.start(mqttSpec(broker.port));
+  await expect.poll(() => Date.parse(rig.report()?.next_retry_at ?? "") - Date.now(), { timeout: 10_000 }).toBeGreaterThan(40_000);
+  expect(rig.report()?.error?.detail).toMatch(words);
+  expect(broker.sockets).toHaveLength(3);
 });

@@ -1,5 +1,5 @@
 import type { StoredBatch } from "../buffer/buffer.ts";
-import type { ReasonError } from "../model/reason.ts";
+import type { ReasonError, ReasonType } from "../model/reason.ts";
 import type { Job } from "./flow.ts";
 
 /**
@@ -18,8 +18,8 @@ export interface Guard {
   verdictOf(part: Job): Verdict;
   begin(part: Job): void;
   held(part: Job): void;
-  /** The way out was lost with what has begun. */
-  lost(reason: ReasonError): void;
+  /** The way out was lost with what has begun: how many writes that were. */
+  lost(reason: ReasonError): number;
 }
 
 export interface Verdict {
@@ -73,16 +73,20 @@ export function createGuard(): Guard {
       const keys = [...underWay];
       underWay.clear();
       heldInARow = 0;
-      if (type !== "CONNECTION_CLOSED" && type !== "CONNECTION_RESET") return;
+      if (!isClose(type)) return keys.length;
       for (const key of keys) {
         const closes = suspects.get(key) ?? { together: 0, alone: 0 };
         if (keys.length === 1) closes.alone++;
         else closes.together++;
         suspects.set(key, closes);
       }
+      return keys.length;
     },
   };
 }
+
+/** The far side, or something on the way, has ended the connection. */
+export const isClose = (type: ReasonType): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";
 
 const keyOf = ({ group: { rows } }: Job): string => `${idOf(rows[0])}-${rows.length > 1 ? "many" : "one"}`;
 const idOf = (row: StoredBatch | undefined): number => row?.id ?? 0;

@@ -11,7 +11,7 @@ import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
 import { type Decoded, decodeJob, withRefused } from "./decode.ts";
 import { createFlow, type Flow, type Job } from "./flow.ts";
 import { createGapTeller } from "./gaps.ts";
-import { createGuard } from "./guard.ts";
+import { createGuard, isClose } from "./guard.ts";
 import type { Outcome, Settled } from "./lane.ts";
 import type { PreparedSink } from "./prepare.ts";
 import type { Sink, SinkBatch } from "./sink.ts";
@@ -70,6 +70,9 @@ const REFUSAL_MS = 60_000;
 /** After the file could not be read. */
 const READ_PAUSE_MS = 1000;
 const DRAIN_STEP_MS = 10;
+/** So many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
+const CLOSED_SOON_TIMES = 3;
+const TAKEOVER_MS = 60_000;
 /** An open connection that lasts so long without a write is not closed for another reason than the next write. */
 const PROOF_MS = 500;
 
@@ -317,6 +320,8 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
 
   const run = async (): Promise<void> => {
     let backoff: Backoff | undefined;
+    /** Openings in a row that the far side ended soon, with nothing under way that might be the cause. */
+    let closedSoon = 0;
     while (!stopping.signal.aborted) {
       let reason: ReasonError;
       try {
@@ -325,9 +330,12 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         const openedMs = performance.now();
         const lost = await serve(opened);
         if (!lost) return;
-        guard.lost(lost);
+        const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
+        const writes = guard.lost(lost);
+        if (wasHealthy || !isClose(lost.reason.type)) closedSoon = 0;
+        else if (writes === 0) closedSoon++;
         await letGo(opened);
-        if (performance.now() - openedMs >= HEALTHY_MS) backoff = undefined;
+        if (wasHealthy) backoff = undefined;
         reason = lost;
       } catch (error) {
         if (stopping.signal.aborted) return;
@@ -335,9 +343,13 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       }
       const next = backOff(backoff, performance.now());
       backoff = next.state;
-      nextRetryAt = new Date(Date.now() + next.delayMs).toISOString();
-      enter("ERROR", troubleOf(reason));
-      await pause(next.delayMs, stopping.signal);
+      const isTakeover = closedSoon >= CLOSED_SOON_TIMES && kind.closedSoonHint !== undefined;
+      const delayMs = isTakeover ? TAKEOVER_MS : next.delayMs;
+      nextRetryAt = new Date(Date.now() + delayMs).toISOString();
+      const said = troubleOf(reason);
+      const hint = `closed ${closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${kind.closedSoonHint}`;
+      enter("ERROR", isTakeover ? { ...said, detail: `${said.detail}; ${hint}` } : said);
+      await pause(delayMs, stopping.signal);
     }
   };
 

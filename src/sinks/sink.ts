@@ -56,6 +56,8 @@ export interface SinkKind<D = unknown, S = unknown> {
   /** every: the whole history, at least once. latest: current values only, no backlog, nothing in the ledger. */
   readonly delivery: "every" | "latest";
   readonly takesExploration: boolean;
+  /** What may be the matter where the far side closes soon after each opening. */
+  readonly closedSoonHint?: string;
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
   /** `host:port` or an address to listen on, for reports. */

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { Aedes } from "aedes";
 
 export interface Received {
@@ -31,9 +32,11 @@ export interface BrokerOptions {
   readonly port?: number;
   /** Who may connect; absent: all. */
   readonly user?: { readonly name: string; readonly password: string };
+  /** Absent: plain TCP. */
+  readonly tls?: TlsOptions;
 }
 
-export async function startBroker({ port = 0, user }: BrokerOptions = {}): Promise<TestBroker> {
+export async function startBroker({ port = 0, user, tls }: BrokerOptions = {}): Promise<TestBroker> {
   const received: Received[] = [];
   const retained = new Map<string, string>();
   const sockets = new Set<Socket>();
@@ -55,13 +58,14 @@ export async function startBroker({ port = 0, user }: BrokerOptions = {}): Promi
   });
   aedes.on("clientError", () => {});
   aedes.on("connectionError", () => {});
-  const server = createServer((socket) => {
+  const serve = (socket: Socket) => {
     connections++;
     sockets.add(socket);
     socket.on("error", () => {});
     socket.once("close", () => sockets.delete(socket));
     aedes.handle(socket);
-  });
+  };
+  const server = tls ? createTlsServer(tls, serve) : createServer(serve);
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

@@ -6,6 +6,7 @@ import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { connectRefused, isPassing, isVersionRefusal, refusalText } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
+import { secure, type TlsSettings, tlsReason } from "./tls.ts";
 
 // The packet writer keeps a Buffer for each number below 65536: 7 MB of heap for what two bytes' writing saves.
 mqttPacket.writeToStream.cacheNumbers = false;
@@ -16,6 +17,8 @@ export interface ConnectOptions {
   readonly clientId: string;
   readonly username: string | undefined;
   readonly password: string | undefined;
+  /** Absent: plain TCP. */
+  readonly tls?: TlsSettings | undefined;
   readonly connectTimeoutMs: number;
   /** From sending a publish to its PUBACK; after it the connection is thrown away. */
   readonly publishTimeoutMs: number;
@@ -70,10 +73,11 @@ async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): P
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
   const { host, port } = options;
-  const socket = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs, permit: ctx.permit }, ctx.signal);
+  const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs, permit: ctx.permit }, ctx.signal);
+  const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
   const client = createClient(socket, options, version);
   try {
-    const connack = await withDeadline(connackOf(client, socket, version, endpoint), connectTimeoutMs, ctx.signal, () => {
+    const connack = await withDeadline(connackOf(client, socket, version, options), connectTimeoutMs, ctx.signal, () => {
       return new ReasonError("TIMEOUT", `the broker ${endpoint} did not answer CONNECT within ${connectTimeoutMs} ms`);
     });
     return establish(client, socket, connack, version, options);
@@ -107,12 +111,20 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5): 
   });
 }
 
-function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, endpoint: string): Promise<IConnackPacket> {
+function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
+  const endpoint = endpointOf(options);
+  const { tls } = options;
+  const hint = tls
+    ? `; it may not accept ${tls.cert_file ?? "a client without a certificate (tls.cert_file and tls.key_file of this sink)"}`
+    : "";
   return new Promise((done, fail) => {
     const closed = (error: Error | undefined) => {
+      // TLS 1.3: the broker looks at our certificate after the handshake.
+      const refused = error && tls && tlsReason(error, endpoint, tls);
+      if (refused) return fail(refused);
       const reason = error
-        ? toReasonError(error)
-        : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT`);
+        ? withHint(toReasonError(error), hint)
+        : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT${hint}`);
       fail(version === 5 ? wrapped(reason) : reason);
     };
     client.once("connect", done);
@@ -125,6 +137,11 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, endpoint:
     socket.once("close", () => closed(undefined));
   });
 }
+
+const withHint = (reason: ReasonError, hint: string): ReasonError =>
+  hint !== "" && (reason.reason.type === "CONNECTION_CLOSED" || reason.reason.type === "CONNECTION_RESET")
+    ? new ReasonError(reason.reason, reason.message + hint, { cause: reason })
+    : reason;
 
 const wrapped = (reason: ReasonError): ReasonError =>
   new ReasonError(reason.reason, reason.message, { cause: new OtherVersionError(reason.message, { cause: reason }) });
@@ -190,7 +207,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
       ),
     );
   });
-  client.on("error", (error) => fail(reasonOfClient(error, endpoint)));
+  client.on("error", (error) => fail((options.tls && tlsReason(error, endpoint, options.tls)) ?? reasonOfClient(error, endpoint)));
   const closed = () => fail(new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection`));
   socket.on("end", closed);
   socket.on("close", closed);

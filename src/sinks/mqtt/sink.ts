@@ -19,9 +19,22 @@ const duration = (fallback: string, minMs: number, maxMs: number, range: string)
     .default(fallback)
     .transform((text) => parseDuration(text) ?? minMs);
 
+const pemFile = (about: string) =>
+  z.string().startsWith("/", "expected an absolute path").max(4096).optional().describe(`${about} (PEM, absolute path)`);
+
 const settings = z.strictObject({
   username: z.string().min(1).optional().describe("User name at the broker"),
   password_file: z.string().min(1).optional().describe("File that holds the password at the broker, one line"),
+  tls: z
+    .strictObject({
+      ca_file: pemFile("Certificates of the authorities to trust; absent: those that Node knows"),
+      cert_file: pemFile("Certificate of this collector, for brokers that ask for one"),
+      key_file: pemFile("Key of that certificate, without a passphrase"),
+      server_name: z.string().min(1).max(253).optional().describe("Name that the broker's certificate has to hold; absent: host"),
+    })
+    .refine((tls) => (tls.cert_file === undefined) === (tls.key_file === undefined), "cert_file and key_file go together; set both or none")
+    .optional()
+    .describe("TLS 1.2 or later, with the broker's certificate and name checked; `tls: {}` is enough for a public authority"),
   connect_timeout: duration("5s", 1, 60_000, "at most 1min").describe(
     "Deadline of the name look-up, of the TCP connect and of the broker's answer, each",
   ),
@@ -66,6 +79,7 @@ export default defineSink<MqttDetails, MqttSettings>({
   title: "MQTT 5 and 3.1.1",
   details: SINK_DETAILS.mqtt.read,
   settings,
+  closedSoonHint: "another client may use the same client_id; give each its own",
   delivery: "every",
   takesExploration: false,
   endpoint: ({ host, port }) => `${host}:${port}`,
@@ -96,6 +110,7 @@ function connectOptions({ uuid, details, settings: local, secrets }: OpenInput<M
     clientId: details.client_id ?? defaultClientId(uuid),
     username: local.username,
     password: secrets["password"],
+    tls: local.tls,
     connectTimeoutMs: local.connect_timeout,
     publishTimeoutMs: local.publish_timeout,
     keepaliveS: Math.round(local.keepalive / 1000),

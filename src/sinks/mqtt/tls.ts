@@ -1,0 +1,148 @@
+import { open } from "node:fs/promises";
+import { isIP, type Socket } from "node:net";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
+import { messageOf, toReasonError } from "../../model/failure.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { withDeadline } from "./socket.ts";
+
+/** TLS as the settings have it; without files: the authorities that Node knows, and no certificate of our own. */
+export interface TlsSettings {
+  readonly ca_file?: string | undefined;
+  readonly cert_file?: string | undefined;
+  readonly key_file?: string | undefined;
+  /** Checked instead of the host's name, and asked for (SNI). */
+  readonly server_name?: string | undefined;
+}
+
+const MAX_FILE_BYTES = 1_048_576;
+
+/**
+ * TLS 1.2 or later over a connected socket, with the server's certificate and name checked. The files are read anew each time, so that
+ * renewed certificates are taken with the next connection. Throws ReasonError that says what is wrong with which certificate or file.
+ */
+export async function secure(
+  socket: Socket,
+  settings: TlsSettings,
+  { host, port, timeoutMs }: { readonly host: string; readonly port: number; readonly timeoutMs: number },
+  signal: AbortSignal,
+): Promise<TLSSocket> {
+  const endpoint = `${host}:${port}`;
+  socket.on("error", () => {});
+  let secured: TLSSocket | undefined;
+  try {
+    const name = settings.server_name ?? host;
+    const options: ConnectionOptions = {
+      socket,
+      host: name,
+      ...(isIP(name) === 0 && { servername: name }),
+      minVersion: "TLSv1.2",
+      ...(await filesOf(settings)),
+    };
+    const made = connect(options);
+    secured = made;
+    await withDeadline(handshake(made, endpoint, settings), timeoutMs, signal, () => {
+      return new ReasonError("TIMEOUT", `${endpoint} did not finish the TLS handshake within ${timeoutMs} ms; is it a port with TLS?`);
+    });
+    return made;
+  } catch (error) {
+    secured?.on("error", () => {});
+    secured?.destroy();
+    socket.destroy();
+    throw tlsReason(error, endpoint, settings) ?? toReasonError(error);
+  }
+}
+
+async function filesOf(settings: TlsSettings): Promise<Pick<ConnectionOptions, "ca" | "cert" | "key">> {
+  const read = (field: "ca_file" | "cert_file" | "key_file") => readField(field, settings[field]);
+  const [ca, cert, key] = [await read("ca_file"), await read("cert_file"), await read("key_file")];
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+async function readField(field: string, file: string | undefined): Promise<Buffer | undefined> {
+  if (file === undefined) return undefined;
+  const wrong = (why: string, cause?: unknown) =>
+    new ReasonError("UNKNOWN", `tls.${field}: ${file}: ${why}`, { condition: "configuration_invalid", cause });
+  let content: Buffer;
+  try {
+    const handle = await open(file);
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_FILE_BYTES + 1));
+      content = buffer.subarray(0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw wrong(messageOf(error), error);
+  }
+  if (content.length > MAX_FILE_BYTES) throw wrong(`it is larger than ${MAX_FILE_BYTES} bytes; name a PEM file`);
+  if (!content.includes("-----BEGIN ")) throw wrong("it is not PEM; convert it with openssl x509 -in FILE -inform der, or openssl pkey");
+  return content;
+}
+
+function handshake(socket: TLSSocket, endpoint: string, settings: TlsSettings): Promise<void> {
+  return new Promise((done, fail) => {
+    const failed = (error: unknown) => fail(tlsReason(error, endpoint, settings) ?? error);
+    socket.once("error", failed);
+    socket.once("close", () => failed(new ReasonError("CONNECTION_CLOSED", `${endpoint} closed the connection in the TLS handshake`)));
+    socket.once("secureConnect", () => {
+      socket.off("error", failed);
+      done();
+    });
+  });
+}
+
+/** OpenSSL's verification codes, as Node passes them on. */
+const SERVER: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "has expired; renew it on the broker, and look at this machine's clock with `timedatectl`",
+  CERT_NOT_YET_VALID: "is not valid yet; look at this machine's clock with `timedatectl`",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "is signed by itself; name it as tls.ca_file of this sink if it is the right one",
+  SELF_SIGNED_CERT_IN_CHAIN: "comes from an authority that is not known here; name the authority's certificate as tls.ca_file of this sink",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    "comes from an authority that is not known here; name the authority's certificate as tls.ca_file of this sink, or let the broker send its whole chain",
+  UNABLE_TO_GET_ISSUER_CERT: "comes from an authority that is not known here; name the whole chain in tls.ca_file of this sink",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    "comes from an authority that is not known here; name the authority's certificate as tls.ca_file of this sink",
+  CERT_REVOKED: "has been revoked; renew it on the broker",
+  CERT_SIGNATURE_FAILURE: "has a signature that is wrong; is tls.ca_file of this sink that of another authority of the same name?",
+};
+
+/** What TLS found wrong, in words; undefined: it is none of TLS's errors. */
+export function tlsReason(error: unknown, endpoint: string, { cert_file, server_name }: TlsSettings): ReasonError | undefined {
+  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  const refused = (text: string) => new ReasonError("UNKNOWN", text, { condition: "certificate_refused", cause: error });
+  const words = SERVER[code];
+  if (words !== undefined) return refused(`the certificate of ${endpoint} ${words} (${code})`);
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return refused(
+      `the certificate of ${endpoint} is for another name: ${messageOf(error).replace(/^.*?altnames: /, "")}; ${
+        server_name === undefined ? "set host or tls.server_name of this sink to a name in it" : "correct tls.server_name of this sink"
+      }`,
+    );
+  if (
+    /ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|ACCESS_DENIED)|HANDSHAKE_FAILURE/.test(
+      code,
+    )
+  )
+    return refused(
+      cert_file === undefined
+        ? `${endpoint} wants a certificate of this collector; set tls.cert_file and tls.key_file of this sink (${code})`
+        : `${endpoint} does not accept the certificate ${cert_file}; it has to come from an authority that the broker knows and be valid (${code})`,
+    );
+  if (/^ERR_(OSSL|CRYPTO)_/.test(code))
+    return new ReasonError(
+      "UNKNOWN",
+      `tls.cert_file and tls.key_file cannot be used together: ${messageOf(error)}; the key has to be the certificate's own, in PEM without a passphrase`,
+      { condition: "configuration_invalid", cause: error },
+    );
+  if (/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST)/.test(code))
+    return new ReasonError("UNKNOWN", `${endpoint} does not speak TLS; correct the port, or remove tls from this sink (${code})`, {
+      condition: "protocol_violation",
+      cause: error,
+    });
+  if (/^ERR_(SSL|TLS)_/.test(code))
+    return new ReasonError("UNKNOWN", `TLS with ${endpoint} failed: ${messageOf(error)} (${code})`, {
+      condition: "protocol_violation",
+      cause: error,
+    });
+  return undefined;
+}
