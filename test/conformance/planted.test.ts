@@ -1,4 +1,5 @@
 import net from "node:net";
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { AnyDriver, AnySession } from "../../drivers/driver.ts";
 import { FaultError } from "../../src/model/fault.ts";
@@ -146,10 +147,16 @@ const PLANTED: readonly (readonly [mistake: string, check: RegExp, plant: (drive
   ["takes any setting", /refuses unknown ones/, (driver) => ({ ...driver, settings: driver.settings.catch(driver.settings.parse({})) })],
 ];
 
+const DOC = path.resolve(import.meta.dirname, "../../docs/generated/planted-faults.md");
+const ABOUT =
+  "Written by `test/conformance/planted.test.ts` from its run: the Modbus driver with one fault put into it at a time, and the check that fails on it.";
+/** By fault: the check that found it. */
+const caught = new Map<string, string>();
+
 describe("the suite finds a driver that", () => {
   it.each(PLANTED)(
     "%s",
-    async (_, name, plant) => {
+    async (fault, name, plant) => {
       const check = CHECKS.find((candidate) => name.test(candidate.name));
       if (!check) throw new Error(`no check is called ${name}`);
       const rig = await startRig("modbus_tcp", plant);
@@ -161,9 +168,24 @@ describe("the suite finds a driver that", () => {
       kept.length = 0;
       expect(found).toMatch(/^found/);
       expect(found).not.toContain("no check is called");
+      caught.set(fault, check.name);
     },
     60_000,
   );
+
+  it("is what the generated table says", async () => {
+    console.log(`conformance: ${caught.size} of ${PLANTED.length} planted faults found`);
+    const rows = PLANTED.map(([fault]) => `| ${fault} | ${caught.get(fault) ?? "**nothing**"} |`);
+    const lines = [
+      "# Faults that the conformance suite finds",
+      "",
+      ABOUT,
+      "",
+      "| a driver that | is found by the check that a driver |",
+      "| --- | --- |",
+    ];
+    await expect(`${[...lines, ...rows].join("\n")}\n`).toMatchFileSnapshot(DOC);
+  });
 
   it("has a secret that nothing else looks like", () => expect(SECRET.length).toBeGreaterThan(12));
 });
