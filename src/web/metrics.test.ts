@@ -1,6 +1,13 @@
+import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ServiceStatus } from "../model/service-status.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
+
+const DOC = path.resolve(import.meta.dirname, "../../docs/generated/metrics.md");
+const ABOUT = [
+  "Served at `/metrics` on `http.listen` (default `127.0.0.1:9420`), in the Prometheus text format. Beside it: `/healthz` is 200, or 503 when no data source that is due is being read; `/readyz` is 200 once a configuration is at work, else 503.",
+  "Counters begin at zero with the process, those of a data sink with the buffer's file. Labels never hold details, endpoints or secrets. The first 1,000 data sources and 100 data sinks have time series of their own; the totals count all. A name may be cut at 200 characters.",
+].join("\n\n");
 
 type Source = ServiceStatus["sources"][number];
 const counters = { readouts: 5, failed_readouts: 1, overruns: 2, values_read: 40, values_faulted: 3, connects: 4 };
@@ -32,6 +39,19 @@ const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
   alarms: ["a full disk"],
   ...more,
 });
+
+const sink: ServiceStatus["sinks"][number] = {
+  uuid: "u",
+  name: null,
+  type: "mqtt",
+  endpoint: null,
+  state: "OK",
+  since: "",
+  error: null,
+  next_retry_at: null,
+  warnings: [],
+  ledger: { accepted: 10, delivered: 5, pending: 3, dropped: { too_old: 2 } },
+};
 
 let metrics: Metrics | undefined;
 afterEach(() => metrics?.stop());
@@ -86,18 +106,6 @@ describe("metrics", () => {
   });
 
   it("keeps a sink's equation, and gives every drop reason its series", async () => {
-    const sink = {
-      uuid: "u",
-      name: null,
-      type: "mqtt",
-      endpoint: null,
-      state: "OK" as const,
-      since: "",
-      error: null,
-      next_retry_at: null,
-      warnings: [],
-      ledger: { accepted: 10, delivered: 5, pending: 3, dropped: { too_old: 2 } },
-    };
     const text = await of(() => statusWith({ sinks: [sink] })).text();
     expect(text).toContain('collector_sink_values_accepted_total{sink="",uuid="u",type="mqtt"} 10\n');
     expect(text).toContain('collector_sink_values_pending{sink="",uuid="u",type="mqtt"} 3\n');
@@ -124,5 +132,19 @@ describe("metrics", () => {
     const [, longest = ""] = /^collector_event_loop_delay_seconds\{quantile="1"\} (\S+)$/m.exec(await all.text()) ?? [];
     expect(Number(longest)).toBeGreaterThan(0.1);
     expect(Number(longest)).toBeLessThan(2);
+  });
+
+  it("are what the generated table says", async () => {
+    const all = of(() => statusWith({ sources: [source("s")], sinks: [sink] }));
+    all.late(1);
+    const text = await all.text();
+    const rows = [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$/gm)].map(([, name = "", help = "", type = ""]) => {
+      const series = text.split("\n").find((line) => line.startsWith(`${name}{`) || line.startsWith(`${name}_bucket{`));
+      const labels = [...(series?.matchAll(/(\w+)="/g) ?? [])].map(([, label]) => `\`${label}\``).filter((label) => label !== "`le`");
+      return `| \`${name}\` | ${type} | ${labels.join(", ")} | ${help} |`;
+    });
+    expect(rows.length).toBeGreaterThan(30);
+    const lines = ["# Metrics", "", ABOUT, "", "| metric | type | labels | what it says |", "| --- | --- | --- | --- |", ...rows];
+    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot(DOC);
   });
 });

@@ -150,6 +150,7 @@ export function createMetrics(status: () => ServiceStatus): Metrics {
     metric.set(now.config.ok ? 0 : Math.max(0, (Date.now() - since) / 1000));
   });
 
+  const startedAt = Math.round(Date.now() / 1000 - process.uptime());
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
   gauge(
@@ -167,9 +168,7 @@ export function createMetrics(status: () => ServiceStatus): Metrics {
   });
   gauge("process_resident_memory_bytes", "Resident memory of the process", [], (metric) => metric.set(process.memoryUsage.rss()));
   gauge("process_heap_bytes", "Heap of the acquisition thread in use", [], (metric) => metric.set(process.memoryUsage().heapUsed));
-  gauge("process_start_time_seconds", "When the process started, epoch seconds", [], (metric) =>
-    metric.set(Math.round(Date.now() / 1000 - process.uptime())),
-  );
+  gauge("process_start_time_seconds", "When the process started, epoch seconds", [], (metric) => metric.set(startedAt));
 
   const names = register.getMetricsAsArray().map(({ name }) => name);
   const scrape = async (): Promise<string> => {

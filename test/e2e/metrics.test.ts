@@ -6,6 +6,7 @@ import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { freePort } from "../support/free-port.ts";
 
 const CANARY = "canary-8c1f0e";
 const open: (() => Promise<unknown>)[] = [];
@@ -83,6 +84,19 @@ describe("metrics of the running program", () => {
     expect(new Set(series.map((line) => line.slice(0, line.lastIndexOf(" ")))).size).toBe(series.length);
     for (const secret of [CANARY, key]) expect(text).not.toContain(secret);
   }, 90_000);
+
+  it("say that it is alive and not ready while it has no configuration", async () => {
+    const collector = await startCollector({
+      settings: {
+        collector: "00000000-0000-4000-8000-000000000002",
+        api: { url: `http://127.0.0.1:${await freePort()}`, key_file: "api.key" },
+      },
+    });
+    open.unshift(() => collector.stop());
+    await expect.poll(async () => (await fetch(`${collector.httpUrl}/readyz`)).status, { timeout: 20_000 }).toBe(503);
+    expect((await fetch(`${collector.httpUrl}/healthz`)).status).toBe(200);
+    expect(seriesValue(await scrape(collector), "collector_configuration_ok")).toBe(0);
+  }, 60_000);
 
   it("are an alarm where their port is in use, and the program runs", async () => {
     const other = net.createServer();
