@@ -1,3 +1,4 @@
+import path from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { canonicalJson, reconcile } from "./agent/reconcile.ts";
 import type { SinkLedger } from "./buffer/buffer.ts";
@@ -94,7 +95,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   const delivery = superviseWorker<FromDelivery>({
     entry: options.workerUrl("delivery"),
     name: "delivery",
-    workerData: { policy: options.policy } satisfies DeliveryWorkerData,
+    workerData: { policy: options.policy, leftBehindDir: path.join(path.dirname(bufferFile), "sinks") } satisfies DeliveryWorkerData,
     log,
     stopMessage: { type: "shutdown" } satisfies ToDelivery,
     onOnline(worker) {

@@ -19,6 +19,8 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly sinks?: Readonly<Record<string, SinkEntry>>;
   /** Which addresses sinks may connect to; default: all. */
   readonly permit?: Permit;
+  /** Folder of small files on what sinks left behind (retained topics); absent: it is forgotten with the process. */
+  readonly leftBehindDir?: string;
 }
 
 const LIMITS: PumpLimits = {
@@ -45,7 +47,7 @@ interface Slot {
  * The delivery worker: a pump for each sink, fed with what the store commits. Ends on `shutdown`: the sinks are closed,
  * `stopped` is posted and `port` is closed. Never throws.
  */
-export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit, ...given }: DeliveryOptions = {}): void {
+export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit, leftBehindDir, ...given }: DeliveryOptions = {}): void {
   const limits: PumpLimits = { ...LIMITS, ...given };
   const slots = new Map<string, Slot>();
   /** By uuid: what was asked for last has happened when it settles. */
@@ -103,6 +105,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
   const portOf = (uuid: string): PumpPort => ({
     log,
     ...(permit && { permit }),
+    ...(leftBehindDir !== undefined && { leftBehindDir }),
     layout: layoutOf,
     read(from, to, maxBytes) {
       if (!reader) throw new Error("the buffer is not open");

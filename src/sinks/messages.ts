@@ -19,6 +19,8 @@ export interface SinkSpec {
 /** What the delivery worker is started with. */
 export interface DeliveryWorkerData {
   readonly policy: Policy;
+  /** Folder of small files on what sinks left behind. */
+  readonly leftBehindDir: string;
 }
 
 /** A source as it stands. Its layout is most of it and seldom changes: absent means as this worker was told last. */

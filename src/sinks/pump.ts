@@ -13,6 +13,7 @@ import { createFlow, type Flow, type Job } from "./flow.ts";
 import { createGapTeller } from "./gaps.ts";
 import { createGuard, isClose } from "./guard.ts";
 import type { Outcome, Settled } from "./lane.ts";
+import { openLeftBehind } from "./left-behind.ts";
 import type { PreparedSink } from "./prepare.ts";
 import type { Sink, SinkBatch } from "./sink.ts";
 
@@ -20,6 +21,8 @@ import type { Sink, SinkBatch } from "./sink.ts";
 export interface PumpPort {
   readonly log: Log;
   readonly permit?: Permit;
+  /** Where sinks keep what they left behind; absent: in memory only. */
+  readonly leftBehindDir?: string;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   layout(id: number): Layout | undefined;
   /** Throws if the file cannot be read. */
@@ -81,7 +84,6 @@ type Trouble = NonNullable<SinkReport["error"]>;
 export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLimits): Pump {
   const { spec, kind } = prepared;
   const stopping = new AbortController();
-  const leftBehind = new Set<string>();
   const fields = { sink: spec.name ?? spec.uuid, type: spec.type, endpoint: prepared.endpoint };
   const log: Log = {
     debug: (more, message) => port.log.debug({ ...fields, ...more }, message),
@@ -89,6 +91,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     warn: (more, message) => port.log.warn({ ...fields, ...more }, message),
     error: (more, message) => port.log.error({ ...fields, ...more }, message),
   };
+  const leftBehind = openLeftBehind(port.leftBehindDir, spec.uuid, prepared.endpoint, log);
   /** Rows of one source stay in order also where its layout changes. */
   const keyOf = ({ layout }: StoredBatch): string => {
     try {
@@ -284,7 +287,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     const signal = AbortSignal.any([opening.signal, stopping.signal, AbortSignal.timeout(limits.openTimeoutMs)]);
     const { uuid, name, secrets } = spec;
     const opened = await kind.open(
-      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind },
+      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind: leftBehind.topics },
       { signal, log, ...(port.permit && { permit: port.permit }) },
     );
     if (!stopping.signal.aborted) return opened;
@@ -385,6 +388,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       await letGo(target);
     }
     ended.abort();
+    leftBehind.close(removed);
     clearImmediate(soon);
     nextRetryAt = null;
     enter("STOPPED");

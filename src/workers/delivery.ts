@@ -4,4 +4,5 @@ import { runDelivery } from "../sinks/delivery.ts";
 import type { DeliveryWorkerData } from "../sinks/messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
-runDelivery(parentPort, { permit: permitOf((workerData as DeliveryWorkerData).policy, "sinks") });
+const { policy, leftBehindDir } = workerData as DeliveryWorkerData;
+runDelivery(parentPort, { permit: permitOf(policy, "sinks"), leftBehindDir });
