@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { connect } from "mqtt";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { mqttSpec, type Rig, startRig } from "../../../src/sinks/testing/rig.ts";
+import { freePort } from "../../support/free-port.ts";
+
+const MOSQUITTO = "/usr/sbin/mosquitto";
+const hasMosquitto = spawnSync(MOSQUITTO, ["-h"]).error === undefined;
+/** Behavioural deadlines are asserted with this margin; what was measured is printed. */
+const MARGIN = 3;
+const LATE_MS = 2000;
+const VARIABLES = 4;
+
+interface Arrived {
+  readonly number: number;
+  readonly backlog: boolean;
+  readonly atMs: number;
+}
+
+let folder: string;
+let port: number;
+let arrived: Arrived[];
+const undo: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "mosquitto-"));
+  undo.push(() => rm(folder, { recursive: true, force: true }));
+  port = await freePort();
+  arrived = [];
+});
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+/** Debian's broker, and somebody who listens to it. */
+async function startMosquitto(more: readonly string[] = []): Promise<ChildProcess> {
+  const file = path.join(folder, "mosquitto.conf");
+  await writeFile(file, ["user root", `listener ${port} 127.0.0.1`, "allow_anonymous true", "max_queued_messages 0", ...more].join("\n"));
+  const child = spawn(MOSQUITTO, ["-c", file], { stdio: "ignore" });
+  undo.push(() => child.kill("SIGKILL"));
+  return child;
+}
+
+async function listen(): Promise<void> {
+  const client = connect({ host: "127.0.0.1", port, reconnectPeriod: 20 });
+  client.on("error", () => {});
+  undo.push(() => client.endAsync(true));
+  client.on("connect", () => void client.subscribeAsync("plant/values", { qos: 1 }).catch(() => {}));
+  client.on("message", (_topic, payload) => {
+    const { readouts, backlog = false } = JSON.parse(payload.toString()) as { readouts: { values: { v0: number } }[]; backlog?: boolean };
+    for (const { values } of readouts) arrived.push({ number: values.v0, backlog, atMs: Date.now() });
+  });
+  await new Promise<void>((done) => client.once("connect", () => done()));
+}
+
+async function rigOf(settings: object = {}): Promise<Rig> {
+  const rig = await startRig();
+  undo.push(() => rig.stop());
+  rig.start(mqttSpec(port, { settings }));
+  return rig;
+}
+
+const rises = (numbers: readonly number[]): boolean => numbers.every((n, i) => i === 0 || n > (numbers[i - 1] ?? n));
+const firstsOf = (backlog: boolean): number[] => [...new Set(arrived.filter((one) => one.backlog === backlog).map(({ number }) => number))];
+const expectDelivered = (rig: Rig, readouts: number) =>
+  expect
+    .poll(() => rig.sink(), { timeout: 20_000 })
+    .toMatchObject({ accepted: readouts * VARIABLES, delivered: readouts * VARIABLES, pending: 0, dropped: {} });
+
+describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")("mosquitto", () => {
+  test.each(["SIGTERM", "SIGKILL"] as const)(
+    "that ends by %s and comes back: nothing is lost, the order is kept",
+    async (signal) => {
+      const first = await startMosquitto();
+      await listen();
+      const rig = await rigOf();
+      await expect.poll(() => rig.report()?.state).toBe("OK");
+      for (let i = 0; i < 10; i++) rig.append(10);
+      await expect.poll(() => arrived.length).toBeGreaterThan(30);
+      first.kill(signal);
+      await once(first, "exit");
+      for (let i = 0; i < 10; i++) rig.append(10);
+      await expect.poll(() => rig.report()?.state).toBe("ERROR");
+      await startMosquitto();
+      rig.append(10);
+      await expectDelivered(rig, 210);
+      await expect.poll(() => new Set(arrived.map(({ number }) => number)).size).toBe(210);
+      expect([rises(firstsOf(false)), rises(firstsOf(true))]).toEqual([true, true]);
+      console.log(`${signal}: 210 readouts, ${arrived.length - 210} of them twice`);
+    },
+    40_000,
+  );
+
+  test("back after an hour without it: live values are not late while the backlog drains", async () => {
+    const rig = await rigOf();
+    // 3,600 readouts, one a second.
+    for (let i = 0; i < 36; i++) rig.append(100);
+    await expect.poll(() => rig.sink()?.pending, { timeout: 10_000 }).toBe(3600 * VARIABLES);
+    await startMosquitto();
+    await listen();
+    await expect.poll(() => rig.report()?.state, { timeout: 20_000 }).toBe("OK");
+    const openMs = performance.now();
+    const sentAtMs = new Map<number, number>();
+    let next = 3600;
+    const live = setInterval(() => {
+      sentAtMs.set(next++, Date.now());
+      rig.append(1, { timeOf: () => Date.now() });
+    }, 100);
+    undo.push(() => clearInterval(live));
+    await expect.poll(() => firstsOf(true).length, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(3600);
+    const drainS = (performance.now() - openMs) / 1000;
+    await expect.poll(() => firstsOf(false).length).toBeGreaterThanOrEqual(10);
+    clearInterval(live);
+    await expectDelivered(rig, next);
+    const lateMs = arrived.filter(({ number }) => sentAtMs.has(number)).map(({ number, atMs }) => atMs - (sentAtMs.get(number) ?? 0));
+    console.log(`an hour of readouts drained in ${drainS.toFixed(1)} s; live ones at most ${Math.max(...lateMs)} ms late`);
+    expect(Math.max(...lateMs)).toBeLessThan(LATE_MS * MARGIN);
+    expect([rises(firstsOf(false)), rises(firstsOf(true))]).toEqual([true, true]);
+  }, 60_000);
+
+  test("that denies the topic: refused and named under MQTT 5", async () => {
+    const acl = path.join(folder, "acl");
+    await writeFile(acl, "topic write plant/values/status\ntopic read #\n", { mode: 0o600 });
+    await startMosquitto([`acl_file ${acl}`]);
+    const rig = await rigOf();
+    await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
+    rig.append(5);
+    await expect.poll(() => rig.sink(), { timeout: 8000 }).toMatchObject({ delivered: 0, pending: 0, dropped: { refused: 5 * VARIABLES } });
+    expect(rig.report()).toMatchObject({
+      state: "ERROR",
+      error: { detail: expect.stringMatching(/plant\/values: Not authorized \(code 135\)/) },
+    });
+  }, 30_000);
+});
