@@ -1,12 +1,13 @@
 import path from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { canonicalJson, reconcile } from "./agent/reconcile.ts";
-import type { SinkLedger } from "./buffer/buffer.ts";
+import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
 import { createStoreClient, type StoreClient } from "./buffer/client.ts";
 import type { FromStore } from "./buffer/messages.ts";
 import type { Layout } from "./model/layout.ts";
 import type { Policy } from "./model/policy.ts";
 import type { SinkReport, SourceReport } from "./model/report.ts";
+import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Logger } from "./os/log.ts";
 import { superviseWorker } from "./os/worker.ts";
 import { SINKS } from "./sinks/index.ts";
@@ -31,8 +32,8 @@ export interface Pipeline {
   setSinks(specs: readonly SinkSpec[]): void;
   /** The sources as they are now, for retained status and metadata. */
   describe(sources: readonly SourceReport[]): void;
-  sinks(): readonly (SinkReport & { readonly ledger: SinkLedger | null })[];
-  buffer(): { readonly bytes: number; readonly unansweredBytes: number; readonly rejectedValues: number };
+  sinks(): readonly SinkStatus[];
+  buffer(): BufferStatus;
   /** Commits what was accepted, lets the sinks finish, ends both workers. */
   stop(): Promise<void>;
 }
@@ -42,7 +43,7 @@ const WORKER_STOP_MS = 4000;
 
 export function startPipeline(options: PipelineOptions): Pipeline {
   const { log, bufferFile } = options;
-  let ledgers: readonly SinkLedger[] = [];
+  let ledger: Ledger | undefined;
   let bytes = 0;
   let reports: readonly SinkReport[] = [];
   let specs: ReadonlyMap<string, SinkSpec> = new Map();
@@ -58,8 +59,8 @@ export function startPipeline(options: PipelineOptions): Pipeline {
 
   const client = createStoreClient({
     run: options.run,
-    onLedger(ledger, fileBytes) {
-      ledgers = ledger.sinks;
+    onLedger(told, fileBytes) {
+      ledger = told;
       bytes = fileBytes;
     },
     onAlarm: options.onAlarm,
@@ -135,12 +136,24 @@ export function startPipeline(options: PipelineOptions): Pipeline {
       sources = now;
       toDelivery({ type: "sources", sources: described() });
     },
-    sinks: () => reports.map((report) => ({ ...report, ledger: ledgers.find((l) => l.sink === report.uuid) ?? null })),
-    buffer: () => ({ bytes, unansweredBytes: client.unanswered().bytes, rejectedValues: client.rejected().values }),
+    sinks: () => reports.map((report) => ({ ...report, ledger: accountOf(ledger?.sinks.find(({ sink }) => sink === report.uuid)) })),
+    buffer: () => ({
+      bytes,
+      unanswered_bytes: client.unanswered().bytes,
+      // Until the store has told its account, what this run knows.
+      rejected: ledger?.rejected ?? (client.rejected().values > 0 ? { overflow: client.rejected().values } : {}),
+      lost: ledger?.lost ? { since: new Date(ledger.lost.since).toISOString(), why: ledger.lost.why } : null,
+    }),
     async stop() {
       await client.close(COMMIT_WITHIN_MS);
       await delivery.stop(WORKER_STOP_MS);
       await store.stop(WORKER_STOP_MS);
     },
   };
+}
+
+function accountOf(ledger: SinkLedger | undefined): SinkStatus["ledger"] {
+  if (!ledger) return null;
+  const { accepted, delivered, pending, dropped, deliveredUnstored } = ledger;
+  return { accepted, delivered, pending, dropped, delivered_unstored: deliveredUnstored };
 }

@@ -201,7 +201,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     config: configuration.status(),
     sources: agent.reports().map(toSourceStatus),
     sinks: pipeline.sinks(),
-    buffer: bufferStatus(pipeline.buffer()),
+    buffer: pipeline.buffer(),
     alarms: [...configuration.notes(), ...alarms],
   });
   metrics = createMetrics(status);
@@ -287,20 +287,6 @@ function openStateDir(folder: string): void {
     throw new Error(`state_dir ${folder} cannot be made: ${messageOf(error)}`, { cause: error });
   }
 }
-
-const bufferStatus = ({
-  bytes,
-  unansweredBytes,
-  rejectedValues,
-}: {
-  bytes: number;
-  unansweredBytes: number;
-  rejectedValues: number;
-}): ServiceStatus["buffer"] => ({
-  bytes,
-  unanswered_bytes: unansweredBytes,
-  rejected_values: rejectedValues,
-});
 
 /** Reads one line of a file, its path taken from `folder`; the sentence of a problem names the file and never what it holds. */
 function secretReader(folder: string): ReadSecret {

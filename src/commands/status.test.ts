@@ -47,7 +47,7 @@ const broker: SinkStatus = {
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 86_405, delivered: 86_000, pending: 400, dropped: { too_old: 5 } },
+  ledger: { accepted: 86_405, delivered: 86_000, pending: 400, dropped: { too_old: 5 }, delivered_unstored: 0 },
 };
 const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   version: "1.2.3",
@@ -56,7 +56,7 @@ const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z" },
   sources: [press],
   sinks: [broker],
-  buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected_values: 0 },
+  buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected: {}, lost: null },
   alarms: [],
   ...more,
 });
@@ -94,12 +94,18 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
         sinks: [],
         alarms: ["the disk is full"],
         config: { origin: "last_good", api_url: "https://a", ok: false, message: "it answers 401", since: null },
-        buffer: { bytes: 100, unanswered_bytes: 2048, rejected_values: 7 },
+        buffer: {
+          bytes: 100,
+          unanswered_bytes: 2048,
+          rejected: { overflow: 7 },
+          lost: { since: "2026-11-20T08:00:00.000Z", why: "the file was damaged" },
+        },
       }),
       NOW,
     );
     expect(text).toContain("Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n");
-    expect(text).toContain("Buffer: 100 B, 2.0 KiB not confirmed, 7 values found no place\n");
+    expect(text).toContain("Buffer: 100 B, 2.0 KiB not confirmed, values not accepted: 7 overflow\n");
+    expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
     expect(text).toContain("ALARM: the disk is full\n");
     expect(text).toContain("\npress-1:\n  v0: not_found\n");
     expect(text).toContain("  … 2 more bad variables\n");

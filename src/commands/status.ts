@@ -42,7 +42,8 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
     `collector ${version} (${collector}), running for ${ago(started_at, nowMs)}`,
     configWords(report, nowMs),
     ...(config.ok || config.message === null ? [] : [`  ${config.message}`]),
-    `Buffer: ${formatBytes(buffer.bytes)}, ${formatBytes(buffer.unanswered_bytes)} not confirmed${buffer.rejected_values > 0 ? `, ${buffer.rejected_values} values found no place` : ""}`,
+    `Buffer: ${formatBytes(buffer.bytes)}, ${formatBytes(buffer.unanswered_bytes)} not confirmed${rejectedWords(buffer.rejected)}`,
+    ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),
     "",
     ...sourceTable(sources, nowMs),
@@ -97,6 +98,11 @@ function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
   return ["", ...(error ? lines : [`${name}:`, ...lines])];
 }
 
+function rejectedWords(rejected: Readonly<Record<string, number>>): string {
+  const counts = Object.entries(rejected).filter(([, count]) => count > 0);
+  return counts.length === 0 ? "" : `, values not accepted: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+}
+
 function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
   if (sinks.length === 0) return ["No data sinks are configured."];
   const rows = sinks.map(({ uuid, name, type, endpoint, state, error, since, ledger }) => [
@@ -115,8 +121,10 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
 function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
   const { uuid, name, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger } = sink;
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
+  const unstored = ledger?.delivered_unstored ?? 0;
   const lines = [
     ...(error ? troubleLines(name ?? uuid, error, endpoint, since, nextRetryAt, nowMs) : []),
+    ...(unstored > 0 ? [`  Delivered without being stored, while the disk took nothing: ${unstored}`] : []),
     ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
     ...warnings.map((warning) => `  Note: ${warning}`),
   ];

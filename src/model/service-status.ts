@@ -37,6 +37,8 @@ export interface SinkStatus extends SinkReport {
     readonly pending: number;
     /** By reason. */
     readonly dropped: Readonly<Record<string, number>>;
+    /** Rejected values that the far side got all the same, while the disk took none; outside the equation. */
+    readonly delivered_unstored: number;
   } | null;
 }
 
@@ -45,8 +47,10 @@ export interface BufferStatus {
   readonly bytes: number;
   /** Bytes of batches that the store has not confirmed yet. */
   readonly unanswered_bytes: number;
-  /** Values that found no place on the way to the store, since the start. */
-  readonly rejected_values: number;
+  /** Values that were read and not accepted, by reason; kept over restarts. */
+  readonly rejected: Readonly<Record<string, number>>;
+  /** An unknown number of values was lost with an earlier file of the buffer, none of them older than `since`. */
+  readonly lost: { readonly since: string; readonly why: string } | null;
 }
 
 export function toSourceStatus({ layout: _, ...status }: SourceReport): SourceStatus {

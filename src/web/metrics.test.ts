@@ -35,7 +35,7 @@ const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: null },
   sources: [],
   sinks: [],
-  buffer: { bytes: 4096, unanswered_bytes: 10, rejected_values: 7 },
+  buffer: { bytes: 4096, unanswered_bytes: 10, rejected: { overflow: 7 }, lost: null },
   alarms: ["a full disk"],
   ...more,
 });
@@ -50,7 +50,7 @@ const sink: ServiceStatus["sinks"][number] = {
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 10, delivered: 5, pending: 3, dropped: { too_old: 2 } },
+  ledger: { accepted: 10, delivered: 5, pending: 3, dropped: { too_old: 2 }, delivered_unstored: 4 },
 };
 
 let metrics: Metrics | undefined;
@@ -74,7 +74,7 @@ describe("metrics", () => {
     expect(text).toContain('collector_source_values_read_total{source="good",uuid="uuid of good",type="modbus_tcp"} 40\n');
     expect(text).toMatch(/^collector_values_read_total 80$/m);
     expect(text).toMatch(/^collector_sources\{state="ERROR",reason="UNKNOWN"\} 1$/m);
-    expect(text).toMatch(/^collector_buffer_values_rejected_total 7$/m);
+    expect(text).toMatch(/^collector_buffer_values_rejected_total\{reason="overflow"\} 7$/m);
     expect(text).toMatch(/^collector_alarms 1$/m);
     expect(text).not.toContain("hidden");
   });

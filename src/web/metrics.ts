@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { DROP_REASONS } from "../buffer/buffer.ts";
+import { DROP_REASONS, REJECT_REASONS } from "../buffer/buffer.ts";
 import type { ServiceStatus } from "../model/service-status.ts";
 
 /** Sources and sinks beyond these have no time series of their own; the totals count them. */
@@ -133,6 +133,14 @@ export function createMetrics(status: () => ServiceStatus): Metrics {
   gauge("sink_values_pending", "Values that wait in the buffer for a data sink", sinkLabels, (metric) => {
     for (const { labels, ledger } of sinks()) if (ledger) metric.set(labels, ledger.pending);
   });
+  counter(
+    "sink_values_delivered_unstored_total",
+    "Rejected values that a data sink got all the same, while the disk took none",
+    sinkLabels,
+    (metric) => {
+      for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.delivered_unstored);
+    },
+  );
   counter("sink_values_dropped_total", "Values that a data sink will never get, by reason", [...sinkLabels, "reason"], (metric) => {
     for (const { labels, ledger } of sinks())
       if (ledger) for (const reason of DROP_REASONS) metric.inc({ ...labels, reason }, ledger.dropped[reason] ?? 0);
@@ -140,9 +148,9 @@ export function createMetrics(status: () => ServiceStatus): Metrics {
 
   gauge("buffer_bytes", "Bytes of the buffer's file with its WAL", [], (metric) => metric.set(now.buffer.bytes));
   gauge("buffer_unanswered_bytes", "Bytes of batches that are not committed yet", [], (metric) => metric.set(now.buffer.unanswered_bytes));
-  counter("buffer_values_rejected_total", "Values that were read and found no place on the way to the buffer", [], (metric) =>
-    metric.inc(now.buffer.rejected_values),
-  );
+  counter("buffer_values_rejected_total", "Values that were read and not accepted by the buffer, by reason", ["reason"], (metric) => {
+    for (const reason of REJECT_REASONS) metric.inc({ reason }, now.buffer.rejected[reason] ?? 0);
+  });
   gauge("alarms", "Alarms of the collector itself that stand in its status", [], (metric) => metric.set(now.alarms.length));
   gauge("configuration_ok", "Whether the last pull of the configuration succeeded", [], (metric) => metric.set(now.config.ok ? 1 : 0));
   gauge("configuration_age_seconds", "For how long pulls of the configuration have failed; 0 while they succeed", [], (metric) => {
