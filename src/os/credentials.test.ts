@@ -27,6 +27,8 @@ describe("the name of a secret's file", () => {
   it("gives its key back and never leaves its folder", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }), (key) => {
+        // A grapheme may be many code points of twelve characters each: longer names are refused, as the next test says.
+        fc.pre(encodeURIComponent(key).length <= 200);
         const name = credentialFileName(key);
         expect(credentialKey(name)).toBe(key);
         expect(name).toMatch(/^[\w%!~*'()-][\w%.!~*'()-]*$/);
