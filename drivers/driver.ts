@@ -59,7 +59,12 @@ export interface DriverContext extends Context {
 export interface Discovered {
   readonly address: string;
   readonly name: string;
+  /** Undefined: a folder, or of a type that the collector cannot read. */
   readonly type: DataType | undefined;
+  /** Names from the top down to where it was found, its own not among them. */
+  readonly path?: readonly string[];
+  readonly unit?: string;
+  readonly comment?: string;
 }
 
 /** A live connection. Reads only: nothing here can change a device. */
@@ -124,6 +129,11 @@ export type AnySession = Session;
 
 /** One line of the registry: the driver, loaded when first needed. */
 export interface DriverEntry {
+  /**
+   * True: its sessions run in the acquisition worker, because what they stand on takes long slices. Addresses, requests, details,
+   * settings and secrets then cross threads: plain data. The driver's module itself stays light; what is heavy it loads in `connect`.
+   */
+  readonly inWorker?: boolean;
   driver(): Promise<{ readonly default: AnyDriver }>;
 }
 

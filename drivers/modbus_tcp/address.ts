@@ -102,6 +102,7 @@ function withCount(text: string, type: DataType, countText: string | undefined):
 /** Registers or coils that a variable takes. */
 function lengthOf(text: string, type: DataType, bits: boolean, bit: number | undefined): number {
   const count = type.count ?? 1;
+  if (type.scalar === "auto") throw typeMismatch(text, "a register does not say what it holds; name a type, for example uint16");
   if (bits) {
     if (type.scalar !== "bool") throw typeMismatch(text, `coils and discrete inputs hold bool, not ${type.scalar}`);
     return count;

@@ -58,6 +58,8 @@ function elementOf({ bit, order }: ModbusAddress, type: DataType, offset: number
       const low = swapped ? 0 : 1;
       return { element: (data, at) => read(data, at + low), stride: 2 };
     }
+    case "auto":
+      throw new TypeError("a register does not say what it holds");
     default:
       return { element: numberReader(type.scalar, order), stride: BYTES[type.scalar] };
   }

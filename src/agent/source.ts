@@ -12,6 +12,7 @@ import { createGroupMemory, forget } from "./memory.ts";
 import { type SourceSpec, scale } from "./prepare.ts";
 import { createReadouts, type Outcome } from "./readout.ts";
 import type { Resolver } from "./resolve.ts";
+import { settleTypes } from "./settle-types.ts";
 import { createSpeaker, type LineBudget } from "./speak.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
@@ -59,7 +60,8 @@ type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K
 /** One source, from its first readout until it is stopped. Everything that fails becomes its status. */
 export function startSource(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps): RunningSource {
   const { clock, log } = deps;
-  const { intervalMs, layout } = spec;
+  const { intervalMs } = spec;
+  let { layout } = spec;
   const where = `${spec.endpoint.host}:${spec.endpoint.port}`;
   const stop = new AbortController();
   const memory = createGroupMemory(spec.points);
@@ -88,6 +90,11 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     else lastGoodAt = time;
     if (answered) {
       const all = complete(spec, readings, failure);
+      const settled = settleTypes(layout, all);
+      if (settled !== layout) {
+        layout = settled;
+        deps.changed();
+      }
       faults = faultsOf(layout, all);
       for (const reading of all)
         if (reading?.quality === "bad") counters.values_faulted++;

@@ -1,6 +1,6 @@
 import { FAULTS, type Fault } from "../model/fault.ts";
 import type { Layout } from "../model/layout.ts";
-import type { DataType, ScalarType } from "../model/value.ts";
+import type { DataType } from "../model/value.ts";
 
 /*
  * One readout, little endian:
@@ -42,7 +42,9 @@ export const WITH_DETAIL = 0x80;
 /** Distances between whole source times within ± 2^50 stay exact as zigzag varints. */
 export const MAX_WHOLE_TIME = 2 ** 50;
 
-export const WIDTH: Readonly<Record<ScalarType, number>> = {
+/** Of `auto` there are no values: the first one settles the type before it is written. */
+export const WIDTH: Readonly<Record<DataType["scalar"], number>> = {
+  auto: 0,
   bool: 0,
   int8: 1,
   uint8: 1,
@@ -59,7 +61,7 @@ export const WIDTH: Readonly<Record<ScalarType, number>> = {
 
 export interface Column {
   readonly type: DataType;
-  readonly scalar: ScalarType;
+  readonly scalar: DataType["scalar"];
   readonly isArray: boolean;
   /** Place in the bit field of scalar bools; -1: not one. */
   readonly bit: number;

@@ -1,5 +1,5 @@
 import type { Layout } from "../model/layout.ts";
-import type { Reading, Readout, Scalar, ScalarType } from "../model/value.ts";
+import type { DataType, Reading, Readout, Scalar } from "../model/value.ts";
 import { ByteReader } from "./bytes.ts";
 import {
   ABSENT,
@@ -58,11 +58,13 @@ export function decodeReadout(layout: Layout, payload: Uint8Array): Readout {
   return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
 }
 
-function takeScalar(reader: ByteReader, scalar: ScalarType): Scalar {
+function takeScalar(reader: ByteReader, scalar: DataType["scalar"]): Scalar {
   if (scalar === "string") return reader.text();
   const at = reader.skip(WIDTH[scalar]);
   const { view } = reader;
   switch (scalar) {
+    case "auto":
+      return reader.fail("a value of a type that is not settled");
     case "bool":
       return false;
     case "int8":
@@ -92,7 +94,7 @@ function finite(reader: ByteReader, value: number): number {
   return Number.isFinite(value) ? value : reader.fail("a value that is not a number");
 }
 
-function takeArray(reader: ByteReader, scalar: ScalarType): readonly Scalar[] {
+function takeArray(reader: ByteReader, scalar: DataType["scalar"]): readonly Scalar[] {
   const count = reader.length(scalar === "bool" ? 1 : Math.max(1, WIDTH[scalar]) * 8);
   const values = new Array<Scalar>(count);
   if (scalar === "bool") {

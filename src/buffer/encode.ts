@@ -1,6 +1,6 @@
 import type { Fault } from "../model/fault.ts";
 import type { Layout } from "../model/layout.ts";
-import { type DataType, formatDataType, type Readout, type Scalar, type ScalarType, type Value } from "../model/value.ts";
+import { type DataType, formatDataType, type Readout, type Scalar, type Value } from "../model/value.ts";
 import { ByteWriter } from "./bytes.ts";
 import {
   ABSENT,
@@ -123,8 +123,10 @@ function fits(column: Column, value: Value): boolean {
   return Array.isArray(value) && value.every((element) => fitsScalar(column.scalar, element));
 }
 
-function fitsScalar(scalar: ScalarType, value: Value): boolean {
+function fitsScalar(scalar: DataType["scalar"], value: Value): boolean {
   switch (scalar) {
+    case "auto":
+      return false;
     case "bool":
       return typeof value === "boolean";
     case "string":
@@ -153,7 +155,7 @@ function fitsScalar(scalar: ScalarType, value: Value): boolean {
 }
 
 /** `after`: bytes that stay reserved behind it. The value fits the type. */
-function putScalar(scalar: ScalarType, value: Scalar, after: number): void {
+function putScalar(scalar: DataType["scalar"], value: Scalar, after: number): void {
   if (scalar === "string") {
     writer.putText(value as string, after);
     return;
@@ -192,7 +194,7 @@ function putScalar(scalar: ScalarType, value: Scalar, after: number): void {
   writer.position = at + WIDTH[scalar];
 }
 
-function putArray(scalar: ScalarType, values: readonly Scalar[], after: number): void {
+function putArray(scalar: DataType["scalar"], values: readonly Scalar[], after: number): void {
   writer.reserve(8 + values.length * 8 + after);
   writer.putVarint(values.length);
   if (scalar === "bool") {

@@ -1,3 +1,4 @@
+import type { Pki } from "./pki.ts";
 import type { Permit } from "./policy.ts";
 
 /** Fields first, one short sentence after. Levels: info = something asked for happened; warn = unexpected, nothing lost; error = data lost or a person needed; debug = each request. */
@@ -15,6 +16,10 @@ export interface Context {
   readonly log: Log;
   /** The policy, for what resolves names itself: asked for each address before it is connected to. Absent: everything is permitted. */
   readonly permit?: Permit;
+  /** Words for why `host:port` may not be listened on; undefined: it may. Absent: everything is permitted. */
+  readonly listenRefusal?: (at: string) => string | undefined;
+  /** Certificates of ours and of others. Absent: there is no state folder to keep them in. */
+  readonly pki?: Pki;
 }
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -36,6 +36,7 @@ describe("types", () => {
     ["bool", { scalar: "bool" }],
     ["string(20)", { scalar: "string", maxBytes: 20 }],
     ["float32[10]", { scalar: "float32", count: 10 }],
+    ["float64[2x3]", { scalar: "float64", count: 6, dimensions: [2, 3] }],
     ["string(20)[3]", { scalar: "string", maxBytes: 20, count: 3 }],
     ["uint8[65535]", { scalar: "uint8", count: 65_535 }],
   ])("%s", (text, type) => {

@@ -16,13 +16,18 @@ export const SCALAR_TYPES = [
 ] as const;
 export type ScalarType = (typeof SCALAR_TYPES)[number];
 
-/** A variable's type. It never changes at run time. Written `uint16`, `string(20)`, `float32[10]`. */
+/**
+ * A variable's type. It never changes at run time. Written `uint16`, `string(20)`, `float32[10]`, `float64[2x3]`.
+ * `auto`: as the device says; the first value with a type settles it (protocols whose values carry their type).
+ */
 export interface DataType {
-  readonly scalar: ScalarType;
+  readonly scalar: ScalarType | "auto";
   /** Only for string: its bytes on the device, where the protocol needs them; 1..65535. */
   readonly maxBytes?: number;
   /** An array of this many elements, 1..65535; absent for a scalar. */
   readonly count?: number;
+  /** Of a matrix, whose elements lie row by row: `count` is their product. */
+  readonly dimensions?: readonly number[];
 }
 
 /** int64 and uint64 are bigint, so that a counter above 2^53 keeps its last digits; all other numbers are number. */
@@ -31,7 +36,14 @@ export type Value = Scalar | readonly Scalar[];
 
 /** What one read says of one variable. */
 export type Reading =
-  | { readonly quality: "good" | "uncertain"; readonly value: Value /** the device's own clock, epoch ms */; readonly sourceTime?: number }
+  | {
+      readonly quality: "good" | "uncertain";
+      readonly value: Value;
+      /** the device's own clock, epoch ms */
+      readonly sourceTime?: number;
+      /** the type that came with the value, where the variable's is `auto` */
+      readonly type?: DataType;
+    }
   | { readonly quality: "bad"; readonly fault: Fault /** the protocol's own code and words */; readonly detail?: string };
 
 /** One pass over a source's variables. `readings` lie in the order of the source's layout; undefined = not asked for (above `readout_limit`). */
@@ -45,23 +57,30 @@ export interface Readout {
   readonly readings: readonly (Reading | undefined)[];
 }
 
-const TYPE = /^([a-z0-9]+)(?:\((\d{1,5})\))?(?:\[(\d{1,5})\])?$/;
+const TYPE = /^([a-z0-9]+)(?:\((\d{1,5})\))?(?:\[(\d{1,5}(?:x\d{1,5}){0,7})\])?$/;
 
-/** Reads `uint16`, `string(20)`, `float32[10]`; undefined when the text is not a type. Case does not matter. */
+/** Reads `uint16`, `string(20)`, `float32[10]`, `float64[2x3]`; undefined when the text is not a type. Case does not matter. `auto` is none: it is what no type means. */
 export function parseDataType(text: string): DataType | undefined {
   const match = TYPE.exec(text.trim().toLowerCase());
   if (!match) return undefined;
   const scalar = SCALAR_TYPES.find((name) => name === match[1]);
   if (!scalar) return undefined;
   const maxBytes = match[2] === undefined ? undefined : Number(match[2]);
-  const count = match[3] === undefined ? undefined : Number(match[3]);
+  const dimensions = match[3]?.split("x").map(Number) ?? [];
+  const count = match[3] === undefined ? undefined : dimensions.reduce((product, n) => product * n, 1);
   if (maxBytes !== undefined && (scalar !== "string" || !inRange(maxBytes))) return undefined;
   if (count !== undefined && !inRange(count)) return undefined;
-  return { scalar, ...(maxBytes !== undefined && { maxBytes }), ...(count !== undefined && { count }) };
+  return {
+    scalar,
+    ...(maxBytes !== undefined && { maxBytes }),
+    ...(count !== undefined && { count }),
+    ...(dimensions.length > 1 && { dimensions }),
+  };
 }
 
-export function formatDataType({ scalar, maxBytes, count }: DataType): string {
-  return `${scalar}${maxBytes === undefined ? "" : `(${maxBytes})`}${count === undefined ? "" : `[${count}]`}`;
+export function formatDataType({ scalar, maxBytes, count, dimensions }: DataType): string {
+  const length = dimensions?.join("x") ?? count;
+  return `${scalar}${maxBytes === undefined ? "" : `(${maxBytes})`}${length === undefined ? "" : `[${length}]`}`;
 }
 
 const inRange = (n: number): boolean => n >= 1 && n <= 65_535;

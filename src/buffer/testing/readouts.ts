@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { FAULTS } from "../../model/fault.ts";
 import type { Layout } from "../../model/layout.ts";
-import { type DataType, type Reading, type Readout, SCALAR_TYPES, type Scalar, type ScalarType, type Value } from "../../model/value.ts";
+import { type DataType, type Reading, type Readout, SCALAR_TYPES, type Scalar, type Value } from "../../model/value.ts";
 
 /** Layouts and readouts for property tests. */
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const time = fc.oneof(fc.integer({ min: 0, max: 2_000_000_000_000 }), fc.double({ noNaN: true, noDefaultInfinity: true }));
 
-function scalarOf(scalar: ScalarType): fc.Arbitrary<Scalar> {
+function scalarOf(scalar: DataType["scalar"]): fc.Arbitrary<Scalar> {
   switch (scalar) {
     case "bool":
       return fc.boolean();

@@ -1,0 +1,51 @@
+/** The collector's own application instance certificate (OPC 10000-6, 6.2.2): one for the driver and the hosted server, stable over restarts. */
+export interface OwnCertificate {
+  /** The URI in its subject alternative names; made from the installation id, never from the host name. */
+  readonly applicationUri: string;
+  /** PEM; the file of the key is readable by the service alone. */
+  readonly certificateFile: string;
+  readonly privateKeyFile: string;
+  /** DER. */
+  readonly certificate: Uint8Array;
+  /** SHA-1 over the DER, upper-case hex: what OPC UA tools show. */
+  readonly thumbprint: string;
+  /** Epoch ms. */
+  readonly notAfter: number;
+}
+
+/** Why a certificate is not accepted. `changed`: this endpoint showed another one before, and that one was trusted. */
+export const TRUST_PROBLEMS = ["untrusted", "rejected", "changed", "expired", "not_yet_valid", "revoked", "malformed"] as const;
+export type TrustProblem = (typeof TRUST_PROBLEMS)[number];
+
+export type Verdict =
+  /** `firstUse`: it became trusted just now, because the settings say so. */
+  | { readonly trusted: true; readonly thumbprint: string; readonly firstUse: boolean }
+  /** `words` name the certificate (subject, thumbprint, validity) and the command that trusts it. */
+  | { readonly trusted: false; readonly thumbprint: string; readonly problem: TrustProblem; readonly words: string };
+
+export interface JudgeOptions {
+  /** Whose it is. */
+  readonly of: "server" | "client";
+  /** What remembers which certificate was accepted here: an endpoint URL, or a client's application URI. */
+  readonly peer: string;
+  /** first_use: the first certificate of a peer becomes trusted; a later, different one does not. */
+  readonly trust: "strict" | "first_use";
+}
+
+export interface UserCertificate {
+  /** PEM. */
+  readonly certificateFile: string;
+  readonly privateKeyFile: string;
+  /** DER. */
+  readonly certificate: Uint8Array;
+}
+
+/** The PKI folder under the state folder: who the collector is, and whom it trusts (OPC 10000-4, 6.1.3). */
+export interface Pki {
+  /** Made when first asked for, renewed before it expires without a new identity. Throws Error where the folder cannot be written. */
+  own(): Promise<OwnCertificate>;
+  /** DER certificates, the far side's own first. What is not trusted is kept among the rejected ones, for a person to decide. Never throws. */
+  judge(chain: readonly Uint8Array[], options: JudgeOptions): Promise<Verdict>;
+  /** The user certificate that a data source logs in with. Throws Error that names the files that are missing. */
+  user(name: string): Promise<UserCertificate>;
+}
