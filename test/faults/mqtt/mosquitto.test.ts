@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect as connectTcp, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect } from "mqtt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { mqttSpec, type Rig, startRig } from "../../../src/sinks/testing/rig.ts";
 import { freePort } from "../../support/free-port.ts";
+import { connack4 } from "../../support/raw-broker.ts";
 
 const MOSQUITTO = "/usr/sbin/mosquitto";
 const hasMosquitto = spawnSync(MOSQUITTO, ["-h"]).error === undefined;
@@ -36,10 +38,13 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step();
 });
 
+/** As many as come wait for whoever listens. */
+const UNBOUNDED = "max_queued_messages 0";
+
 /** Debian's broker, and somebody who listens to it. */
-async function startMosquitto(more: readonly string[] = []): Promise<ChildProcess> {
+async function startMosquitto(more: readonly string[] = [UNBOUNDED]): Promise<ChildProcess> {
   const file = path.join(folder, "mosquitto.conf");
-  await writeFile(file, ["user root", `listener ${port} 127.0.0.1`, "allow_anonymous true", "max_queued_messages 0", ...more].join("\n"));
+  await writeFile(file, ["user root", `listener ${port} 127.0.0.1`, "allow_anonymous true", ...more].join("\n"));
   const child = spawn(MOSQUITTO, ["-c", file], { stdio: "ignore" });
   undo.push(() => child.kill("SIGKILL"));
   return child;
@@ -57,10 +62,10 @@ async function listen(): Promise<void> {
   await new Promise<void>((done) => client.once("connect", () => done()));
 }
 
-async function rigOf(settings: object = {}): Promise<Rig> {
+async function rigOf(settings: object = {}, at = port): Promise<Rig> {
   const rig = await startRig();
   undo.push(() => rig.stop());
-  rig.start(mqttSpec(port, { settings }));
+  rig.start(mqttSpec(at, { settings }));
   return rig;
 }
 
@@ -122,16 +127,81 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     expect([rises(firstsOf(false)), rises(firstsOf(true))]).toEqual([true, true]);
   }, 60_000);
 
-  test("that denies the topic: refused and named under MQTT 5", async () => {
-    const acl = path.join(folder, "acl");
-    await writeFile(acl, "topic write plant/values/status\ntopic read #\n", { mode: 0o600 });
-    await startMosquitto([`acl_file ${acl}`]);
-    const rig = await rigOf();
-    await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
-    rig.append(5);
-    await expect.poll(() => rig.sink(), { timeout: 8000 }).toMatchObject({ delivered: 0, pending: 0, dropped: { refused: 5 * VARIABLES } });
-    const said = rig.told.flatMap((m) => (m.type === "log" ? [String(m.fields["detail"])] : []));
-    expect(said).toContainEqual(expect.stringMatching(/plant\/values: Not authorized \(code 135\)/));
-    expect(rig.report()?.state).toBe("ERROR");
-  }, 30_000);
+  describe("that denies the topic", () => {
+    const REFUSED = /plant\/values: Not authorized \(code 135\); give this user or client_id the right/;
+    const deny = async (...more: readonly string[]): Promise<void> => {
+      const acl = path.join(folder, "acl");
+      await writeFile(acl, "topic write plant/values/status\ntopic read #\n", { mode: 0o600 });
+      await startMosquitto([`acl_file ${acl}`, ...more]);
+    };
+    const logged = (rig: Rig): string[] => rig.told.flatMap((m) => (m.type === "log" && m.level !== "debug" ? [m.message] : []));
+
+    test("under MQTT 5: refused, topic and right named in the state, and the connection stays", async () => {
+      await deny();
+      const rig = await rigOf();
+      await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
+      rig.append(50);
+      await expect
+        .poll(() => rig.sink(), { timeout: 10_000 })
+        .toMatchObject({ delivered: 0, pending: 0, dropped: { refused: 50 * VARIABLES } });
+      expect(rig.report()).toMatchObject({
+        state: "ERROR",
+        error: { reason: { type: "UNKNOWN" }, detail: expect.stringMatching(REFUSED) },
+      });
+      expect(logged(rig)).toEqual(["the sink is connected", "the sink refuses values; they are dropped and counted"]);
+    }, 30_000);
+
+    // mosquitto 2.0.11 compares what waits for this client, 0, with the bound, 0, after each publish that it denies.
+    test("and ends the session after each refusal: the state says so and why, and each publish is settled", async () => {
+      await deny(UNBOUNDED);
+      const rig = await rigOf();
+      await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
+      rig.append(1);
+      await expect
+        .poll(() => rig.report()?.error?.detail, { timeout: 10_000 })
+        .toMatch(/closed the connection; right after this: .*Not authorized \(code 135\)/);
+      rig.append(2);
+      await expect
+        .poll(() => rig.sink(), { timeout: 20_000 })
+        .toMatchObject({ delivered: 0, pending: 0, dropped: { refused: 3 * VARIABLES } });
+    }, 60_000);
+
+    test("under MQTT 3.1.1, where it acknowledges what it drops: delivered, and the status says that rights cannot be checked", async () => {
+      await deny();
+      const rig = await rigOf({}, await onlyVersion4());
+      await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
+      await listen();
+      rig.append(5);
+      await expectDelivered(rig, 5);
+      expect(arrived).toEqual([]);
+      expect(rig.report()).toMatchObject({
+        state: "OK",
+        error: null,
+        warnings: [expect.stringMatching(/3\.1\.1: it does not say when it drops a publish for missing rights/)],
+      });
+    }, 30_000);
+  });
 });
+
+/** Before the broker, and of the versions of MQTT it takes 3.1.1 only (MQTT 3.1.1, 3.1.2.2: return code 1). Its port. */
+async function onlyVersion4(): Promise<number> {
+  const server = createServer((near) => {
+    near.on("error", () => {});
+    near.once("data", (first) => {
+      if (first[first.indexOf("MQTT") + 4] !== 4) {
+        near.end(connack4(1));
+        return;
+      }
+      const far = connectTcp(port, "127.0.0.1");
+      far.on("error", () => near.destroy());
+      far.write(first);
+      near.pipe(far).pipe(near);
+      near.on("close", () => far.destroy());
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  undo.push(() => server.close());
+  const address = server.address();
+  return address !== null && typeof address === "object" ? address.port : 0;
+}
