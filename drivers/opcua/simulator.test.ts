@@ -1,0 +1,239 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { OPCUACertificateManager } from "node-opcua-certificate-manager";
+import {
+  AttributeIds,
+  type ClientSession,
+  DataType,
+  MessageSecurityMode,
+  OPCUAClient,
+  type SecurityPolicy,
+  StatusCodes,
+  type UserIdentityInfo,
+  UserTokenType,
+  type Variant,
+} from "node-opcua-client";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  makeCertificate,
+  type OpcuaSimulator,
+  type OpcuaSimulatorOptions,
+  OTHER_NAMESPACE,
+  PLANT_NAMESPACE,
+  type SimulatorCertificate,
+  startOpcuaSimulator,
+  USERS,
+  writeCertificate,
+} from "./simulator.ts";
+
+const folder = mkdtempSync(path.join(tmpdir(), "opcua-client-"));
+let opened: OpcuaSimulator[] = [];
+let own: SimulatorCertificate;
+let files: { readonly certificateFile: string; readonly privateKeyFile: string };
+let manager: OPCUACertificateManager;
+
+const start = async (options: OpcuaSimulatorOptions = { bulk: 2 }): Promise<OpcuaSimulator> => {
+  const simulator = await startOpcuaSimulator(options);
+  opened.push(simulator);
+  return simulator;
+};
+
+beforeAll(async () => {
+  own = await makeCertificate({ applicationUri: "urn:test:client" });
+  files = await writeCertificate(folder, "client", own);
+  manager = new OPCUACertificateManager({ rootFolder: path.join(folder, "pki"), automaticallyAcceptUnknownCertificate: true });
+  await manager.initialize();
+});
+afterEach(async () => {
+  for (const simulator of opened) await simulator.close();
+  opened = [];
+});
+afterAll(async () => {
+  await manager.dispose();
+  rmSync(folder, { recursive: true });
+});
+
+interface Way {
+  readonly mode?: MessageSecurityMode;
+  readonly policy?: string;
+  readonly user?: UserIdentityInfo;
+}
+
+async function withSession<T>(simulator: OpcuaSimulator, work: (session: ClientSession) => Promise<T>, way: Way = {}): Promise<T> {
+  const client = OPCUAClient.create({
+    ...files,
+    applicationUri: "urn:test:client",
+    clientCertificateManager: manager,
+    endpointMustExist: false,
+    connectionStrategy: { maxRetry: 0 },
+    requestedSessionTimeout: 5000,
+    transportTimeout: 3000,
+    defaultTransactionTimeout: 3000,
+    ...(way.mode !== undefined && { securityMode: way.mode }),
+    ...(way.policy !== undefined && { securityPolicy: way.policy as SecurityPolicy }),
+  });
+  try {
+    await client.connect(simulator.endpointUrl);
+    const session = await client.createSession(way.user ?? { type: UserTokenType.Anonymous });
+    try {
+      return await work(session);
+    } finally {
+      await session.close().catch(() => {});
+    }
+  } finally {
+    await client.disconnect();
+  }
+}
+
+const uri = (policy: string): string => `http://opcfoundation.org/UA/SecurityPolicy#${policy.replaceAll("-", "_")}`;
+const at = (simulator: OpcuaSimulator, id: string) => ({ nodeId: `ns=${simulator.plantIndex};s=${id}`, attributeId: AttributeIds.Value });
+const reads = (simulator: OpcuaSimulator, way?: Way) =>
+  withSession(simulator, async (session) => (await session.read(at(simulator, "Double"))).statusCode.name, way);
+
+describe("the OPC UA simulator", () => {
+  it("serves a value of each type, a thousand more, and leaves nothing behind", async () => {
+    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith("opcua-simulator-")).length;
+    const before = folders();
+    const simulator = await start({});
+    const ids = ["Boolean", "Int64", "Float", "Matrix", "Structure", "Array.Structure", "Enumeration", "Bulk.999"];
+    const states = ["Bad", "Uncertain", "Waiting", "NotReadable", "AccessDenied", "Missing"];
+    const values = await withSession(simulator, (session) => session.read([...ids, ...states].map((id) => at(simulator, id))));
+    expect(values.map((value) => value.statusCode.name)).toEqual([
+      ...new Array(ids.length).fill("Good"),
+      "BadSensorFailure",
+      "UncertainSensorNotAccurate",
+      "BadWaitingForInitialData",
+      "BadNotReadable",
+      "BadUserAccessDenied",
+      "BadNodeIdUnknown",
+    ]);
+    const inside = values.map((value): Variant => value.value);
+    expect(inside[1]?.value).toEqual([0xffdf_ffff, 0xffff_ffff]);
+    expect(inside[3]?.dimensions).toEqual([2, 3]);
+    expect(inside[4]?.dataType).toBe(DataType.ExtensionObject);
+    expect(inside[4]?.value).toMatchObject({ number: 1, seconds: 12.5, name: "Schuß", mode: 2, window: { low: 10, high: 20 } });
+    expect(inside[5]?.value).toHaveLength(2);
+    expect(inside[6]?.value).toBe(2);
+    expect(inside[7]?.value).toBe(999.25);
+    expect(simulator.requests("Read")).toBeGreaterThan(0);
+    await simulator.close();
+    opened = [];
+    expect(folders()).toBe(before);
+  });
+
+  it.each([
+    ["None", ["None"]],
+    ["Sign", ["Basic256Sha256", "Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic128Rsa15", "Basic256"]],
+    ["SignAndEncrypt", ["Basic256Sha256", "Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic128Rsa15", "Basic256"]],
+  ] as const)("serves mode %s with every policy, anonymous and by password", async (mode, policies) => {
+    const simulator = await start({
+      bulk: 2,
+      policies: ["None", "Basic256Sha256", "Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic128Rsa15", "Basic256"],
+    });
+    for (const policy of policies) {
+      const way = { mode: MessageSecurityMode[mode], policy: uri(policy) };
+      expect(await reads(simulator, way), policy).toBe("Good");
+      const user: UserIdentityInfo = { type: UserTokenType.UserName, userName: "reader", password: USERS.reader ?? "" };
+      expect(await reads(simulator, { ...way, user }), policy).toBe("Good");
+      await expect(reads(simulator, { ...way, user: { ...user, password: "wrong" } }), policy).rejects.toThrow(
+        /BadUserAccessDenied|BadIdentityToken/,
+      );
+    }
+    await expect.poll(() => simulator.sessions()).toBe(0);
+  });
+
+  it("knows the people whose certificates it was given", async () => {
+    const person = await makeCertificate({ applicationUri: "urn:test:person", commonName: "reader", of: "user", freshKey: true });
+    const simulator = await start({ bulk: 2, userCertificates: [person.der] });
+    const way = { mode: MessageSecurityMode.SignAndEncrypt, policy: uri("Basic256Sha256") };
+    const by = (certificate: SimulatorCertificate): Way => ({
+      ...way,
+      user: { type: UserTokenType.Certificate, certificateData: Buffer.from(certificate.der), privateKey: certificate.privateKey },
+    });
+    expect(await reads(simulator, by(person))).toBe("Good");
+    const stranger = await makeCertificate({ applicationUri: "urn:test:stranger", of: "user", freshKey: true });
+    await expect(reads(simulator, by(stranger))).rejects.toThrow(/BadIdentityTokenRejected/);
+  });
+
+  it("lets nobody in whom it does not trust, until it does", async () => {
+    const simulator = await start({ bulk: 2, trust: [] });
+    const way = { mode: MessageSecurityMode.Sign, policy: uri("Basic256Sha256") };
+    await expect(reads(simulator, way)).rejects.toThrow();
+    await simulator.trust(own.der);
+    expect(await reads(simulator, way)).toBe("Good");
+  });
+
+  it("offers tokens as wished, and nothing anonymous", async () => {
+    const simulator = await start({ bulk: 2, anonymous: false, tokenPolicies: ["Aes256-Sha256-RsaPss"] });
+    const offered = await withSession(simulator, async () => [], {
+      user: { type: UserTokenType.UserName, userName: "reader", password: USERS.reader ?? "" },
+    });
+    expect(offered).toEqual([]);
+    await expect(reads(simulator)).rejects.toThrow();
+  });
+
+  it("changes namespaces at a restart on the same port, and keeps its certificate", async () => {
+    const first = await start();
+    const { port, certificate, plantIndex } = first;
+    await first.close();
+    opened = [];
+    const second = await start({ bulk: 2, port, certificate, namespaces: [OTHER_NAMESPACE, PLANT_NAMESPACE] });
+    expect(second.plantIndex).toBe(plantIndex + 1);
+    expect(second.certificate.thumbprint).toBe(certificate.thumbprint);
+    expect(await reads(second)).toBe("Good");
+  });
+
+  it("announces another host", async () => {
+    const simulator = await start({ bulk: 2, announcedHost: "press.example" });
+    expect(simulator.endpointUrl).toBe(`opc.tcp://press.example:${simulator.port}`);
+  });
+
+  it("answers with the fault, the silence and the end that it was told", async () => {
+    const simulator = await start();
+    simulator.misbehave({ service: "Read", after: 1, times: 1, answer: { fault: StatusCodes.BadTooManyOperations } });
+    await withSession(simulator, async (session) => {
+      const node = at(simulator, "Double");
+      expect((await session.read(node)).statusCode.name).toBe("Good");
+      await expect(session.read(node)).rejects.toThrow(/BadTooManyOperations/);
+      expect((await session.read(node)).statusCode.name).toBe("Good");
+      simulator.misbehave({ service: "Read", times: 1, answer: "hang_up" });
+      await expect(session.read(node)).rejects.toThrow();
+    });
+  });
+
+  it("ends sessions by itself, and limits how many there are", async () => {
+    const simulator = await start({ bulk: 2, maxSessions: 1 });
+    await withSession(simulator, async (session) => {
+      await expect(reads(simulator)).rejects.toThrow(/BadTooManySessions/);
+      simulator.closeSessions();
+      await expect(session.read(at(simulator, "Double"))).rejects.toThrow(/BadSession/);
+    });
+  });
+
+  it("counts writes, so that a test can see that there was none", async () => {
+    const simulator = await start();
+    await withSession(simulator, async (session) => {
+      const value = { value: { dataType: DataType.Double, value: 5 } };
+      expect((await session.write({ ...at(simulator, "Writable"), value })).name).toBe("Good");
+      expect((await session.write({ ...at(simulator, "Double"), value })).name).not.toBe("Good");
+    });
+    expect(simulator.writes()).toBe(1);
+    expect(simulator.requests("Write")).toBe(2);
+  });
+
+  it("has a deep tree with a cycle, handed out in pages", async () => {
+    const simulator = await start({ bulk: 25, maxReferencesPerNode: 10, tree: { depth: 2, folders: 3, variables: 4 } });
+    await withSession(simulator, async (session) => {
+      const page = await session.browse({
+        nodeId: `ns=${simulator.plantIndex};s=Bulk`,
+        referenceTypeId: "HierarchicalReferences",
+        includeSubtypes: true,
+      });
+      expect(page.references).toHaveLength(10);
+      expect(page.continuationPoint?.length).toBeGreaterThan(0);
+      const back = await session.browse(`ns=${simulator.plantIndex};s=Tree.f2`);
+      expect(back.references?.map((reference) => reference.browseName.name)).toContain("Tree");
+    });
+  });
+});
