@@ -17,12 +17,15 @@ const idsOf = (job: Job | undefined): number[] => job?.group.rows.map(({ id }) =
 const done = (job: Job) => job.group.rows.map(() => ({ delivered: 1, dropped: {} }));
 
 /** A flow on a file that holds the rows 1..n. */
-function setUp(more: { readonly keepsAll?: boolean; readonly intervalMs?: number; readonly maxLiveBytes?: number } = {}) {
+function setUp(
+  more: { readonly keepsAll?: boolean; readonly inOrder?: boolean; readonly intervalMs?: number; readonly maxLiveBytes?: number } = {},
+) {
   let rows: StoredBatch[] = [];
   let position: Position = { older: [], live: 1 };
   let unstored = 0;
   const flow = createFlow({
     keepsAll: true,
+    inOrder: false,
     intervalMs: 100,
     maxBytes: 1000,
     maxReadouts: 100,
@@ -102,6 +105,49 @@ describe("live and older rows", () => {
   });
 });
 
+describe("in order", () => {
+  test("what is committed waits behind the older ones, which take all that may be under way; then it is live", () => {
+    const { flow, commit, attach, nextId, position } = setUp({ inOrder: true });
+    commit(30);
+    attach();
+    flow.open();
+    const older = Array.from({ length: 6 }, () => flow.next(0, 4)).filter((job) => job !== undefined);
+    expect(older.map(({ backlog }) => backlog)).toEqual([true, true, true, true]);
+    flow.take(commit(6), 0);
+    for (const job of older) flow.settle(job, done(job));
+    const rest: Job[] = [];
+    for (let job = flow.next(0, 4); job; job = flow.next(0, 4)) {
+      rest.push(job);
+      flow.settle(job, done(job));
+    }
+    expect(rest.every(({ backlog }) => backlog)).toBe(true);
+    expect(position()).toEqual({ older: [], live: nextId() });
+    flow.take(commit(1), 0);
+    expect(flow.next(1e6, 4)).toMatchObject({ backlog: false });
+  });
+
+  test("ids that were committed and did not come are waited for", () => {
+    const { flow, commit, attach, nextId } = setUp({ inOrder: true, intervalMs: 1e9 });
+    attach();
+    flow.open();
+    flow.take(commit(3), 0);
+    const from = nextId();
+    commit(3);
+    flow.addOlder({ from, to: nextId() });
+    flow.take(commit(3), 0);
+    const written: number[] = [];
+    for (let job = flow.next(0, 8); job; job = flow.next(0, 8)) {
+      written.push(...idsOf(job));
+      flow.settle(job, done(job));
+    }
+    for (let source = 0; source < SOURCES; source++) {
+      const own = written.filter((id) => id % SOURCES === source);
+      expect(own).toEqual([...own].sort((a, b) => a - b));
+    }
+    expect(written.length).toBe(9);
+  });
+});
+
 test("what exceeds the memory is left to the file, and comes from there", () => {
   const { flow, commit, attach, position, nextId } = setUp({ maxLiveBytes: 100, intervalMs: 1e9 });
   attach();
@@ -143,11 +189,16 @@ const step: fc.Arbitrary<Step> = fc.record({
   n: fc.integer({ min: 1, max: 12 }),
 });
 
-test("whatever happens: all is written at least once, and in the end nothing is pending", () => {
+test.each([false, true])("whatever happens (in order: %s): all is written at least once, and in the end nothing is pending", (inOrder) => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-      const { flow, commit, attach, position, nextId } = setUp({ maxLiveBytes: 200, intervalMs: 300 });
+      const { flow, commit, attach, position, nextId } = setUp({ inOrder, maxLiveBytes: 200, intervalMs: 300 });
       const written = new Set<number>();
+      /** By source, in the order of their first beginning. */
+      const begun = Array.from({ length: SOURCES }, () => new Set<number>());
+      const begin = (ids: readonly number[]): void => {
+        for (const id of ids) begun[id % SOURCES]?.add(id);
+      };
       let jobs: Job[] = [];
       let nowMs = 0;
       attach();
@@ -162,6 +213,7 @@ test("whatever happens: all is written at least once, and in the end nothing is 
         } else if (what === "next") {
           const job = flow.next(nowMs, 8);
           if (job) jobs.push(job);
+          begin(idsOf(job));
         } else if (what === "settle") {
           const [job] = jobs.splice(n % Math.max(1, jobs.length), 1);
           if (!job) continue;
@@ -181,7 +233,11 @@ test("whatever happens: all is written at least once, and in the end nothing is 
         for (const id of idsOf(job)) written.add(id);
         flow.settle(job, done(job));
       }
-      for (const id of settleAll(flow)) written.add(id);
+      for (const id of settleAll(flow)) {
+        begin([id]);
+        written.add(id);
+      }
+      if (inOrder) for (const ids of begun) expect([...ids]).toEqual([...ids].sort((a, b) => a - b));
       expect(position()).toEqual({ older: [], live: nextId() });
       expect(written.size).toBe(nextId() - 1);
     }),
@@ -227,6 +283,6 @@ describe("unstored rows", () => {
     flow.open();
     flow.takeUnstored([unstoredRow(1)], 0);
     flow.take(commit(2), 0);
-    expect(settleAll(flow)).toEqual([1, 2]);
+    expect(settleAll(flow)).toEqual([-1, 1, 2]);
   });
 });

@@ -13,6 +13,8 @@ export interface Job {
 export interface FlowOptions extends GroupBounds {
   /** The whole history; false: current values only, nothing is read from the file and nothing acknowledged. */
   readonly keepsAll: boolean;
+  /** True: what is committed while older rows wait, waits behind them. Each source's rows are then written in order, but for unstored ones. */
+  readonly inOrder: boolean;
   /** Payload bytes of live rows that wait in memory; beyond it they are left to the file. */
   readonly maxLiveBytes: number;
   /** Payload bytes of one read from the file. */
@@ -28,7 +30,8 @@ export interface FlowOptions extends GroupBounds {
 
 /**
  * What one sink writes next, and what it has done with it. Two lanes: rows as they are committed, and older ones out of the file.
- * Live goes first; one write in LIVE_RUN + 1 is for the older ones at least, half of those under way at most. No timer, no clock of its own.
+ * Live goes first; one write in LIVE_RUN + 1 is for the older ones at least, half of those under way at most. In order, a row is live
+ * only while nothing older waits. No timer, no clock of its own.
  */
 export interface Flow {
   /** Begins where the file says that this sink stands. `edge`: ids from here on come as they are committed. */
@@ -58,7 +61,7 @@ export interface Flow {
 const LIVE_RUN = 3;
 
 export function createFlow(options: FlowOptions): Flow {
-  const { keepsAll, keyOf } = options;
+  const { keepsAll, inOrder, keyOf } = options;
   const live = createLane();
   const backlog = createLane();
   let grouper = createGrouper(options);
@@ -89,15 +92,18 @@ export function createFlow(options: FlowOptions): Flow {
     olderUnderWay = 0;
   };
 
-  /** The newest stay live: what waits is left to the file. */
-  const overflow = (): void => {
-    const ids = [...ready, ...grouper.flush()].flatMap(({ rows }) => rows.map(({ id }) => id)).filter((id) => id >= 0);
-    ready = [];
-    liveBytes = 0;
+  /** What is live and waits is left to the file, so that the newest stay live. Unstored rows are in no file. */
+  const leaveToFile = (): void => {
+    const waiting = [...ready, ...grouper.flush()];
+    ready = waiting.filter(isUnstored);
+    liveBytes = ready.reduce((sum, { bytes }) => sum + bytes, 0);
+    const ids = waiting.filter((group) => !isUnstored(group)).flatMap(({ rows }) => rows.map(({ id }) => id));
     for (const id of ids) live.remove(id);
     addOlder(rangesOf(ids));
     acknowledge(live.takeSettled());
   };
+  /** In order: something older is still to be written. */
+  const mustWait = (): boolean => inOrder && (older.length > 0 || olderReady.length > 0);
 
   const nextOlder = (): Group | undefined => {
     for (let range = older[0]; olderReady.length === 0 && range; range = older[0]) {
@@ -132,15 +138,15 @@ export function createFlow(options: FlowOptions): Flow {
       if (liveFrom === undefined) return;
       const from = liveFrom;
       const taken = rows.filter(({ id }) => id >= from);
-      if (!isOpen || isDraining) {
-        addOlder(rangesOf(taken.map(({ id }) => id)));
-        return;
-      }
-      for (const row of taken) {
+      for (const [i, row] of taken.entries()) {
+        if (!isOpen || isDraining || mustWait()) {
+          addOlder(rangesOf(taken.slice(i).map(({ id }) => id)));
+          return;
+        }
         live.add(row.id);
         liveBytes += row.payload.byteLength;
         ready.push(...grouper.add(row, keyOf(row), nowMs));
-        if (liveBytes > options.maxLiveBytes) overflow();
+        if (liveBytes > options.maxLiveBytes) leaveToFile();
       }
     },
     takeUnstored(rows, nowMs) {
@@ -151,7 +157,10 @@ export function createFlow(options: FlowOptions): Flow {
         ready.push(...grouper.add(row, keyOf(row), nowMs));
       }
     },
-    addOlder: (range) => addOlder([range]),
+    addOlder(range) {
+      addOlder([range]);
+      if (mustWait()) leaveToFile();
+    },
     open() {
       isOpen = true;
     },
@@ -168,7 +177,7 @@ export function createFlow(options: FlowOptions): Flow {
     },
     next(nowMs, inFlight) {
       ready.push(...(isDraining ? grouper.flush() : grouper.due(nowMs)));
-      const mayOlder = !isDraining && olderUnderWay < Math.max(1, inFlight >> 1);
+      const mayOlder = !isDraining && olderUnderWay < (inOrder ? inFlight : Math.max(1, inFlight >> 1));
       if (mayOlder && (ready.length === 0 || liveInARow >= LIVE_RUN)) {
         const group = nextOlder();
         if (group) {
@@ -184,7 +193,7 @@ export function createFlow(options: FlowOptions): Flow {
       return { group, backlog: false, generation };
     },
     settle(job, outcomes) {
-      if (isUnstored(job)) {
+      if (isUnstored(job.group)) {
         const values = outcomes.reduce((sum, { delivered }) => sum + delivered, 0);
         if (keepsAll && values > 0) options.deliveredUnstored(values);
         return;
@@ -207,4 +216,4 @@ export function createFlow(options: FlowOptions): Flow {
 }
 
 /** No row of a layout in the file and one of none share a group: their layouts' ids differ. */
-const isUnstored = ({ group }: Job): boolean => (group.rows[0]?.id ?? 0) < 0;
+const isUnstored = ({ rows }: Group): boolean => (rows[0]?.id ?? 0) < 0;

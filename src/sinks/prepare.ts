@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Condition } from "../model/condition.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
@@ -6,12 +6,25 @@ import type { SinkEntry } from "./index.ts";
 import type { SinkSpec } from "./messages.ts";
 import type { AnySinkKind } from "./sink.ts";
 
+/**
+ * Options of the delivery's own, beside those of the kind, for sinks that get the whole history.
+ * live_first: new values overtake older ones; in_order: they wait.
+ */
+export const deliverySettings = z.object({
+  backlog: z
+    .enum(["live_first", "in_order"])
+    .default("live_first")
+    .describe("After an outage: new values at once and the older ones beside them, or all in the order in which they were read"),
+});
+export type Backlog = z.infer<typeof deliverySettings>["backlog"];
+
 /** A sink whose configuration is valid. */
 export interface PreparedSink {
   readonly spec: SinkSpec;
   readonly kind: AnySinkKind;
   readonly details: unknown;
   readonly settings: unknown;
+  readonly backlog: Backlog;
   readonly endpoint: string;
   readonly publishIntervalMs: number;
 }
@@ -29,15 +42,23 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
     throw toReasonError(error);
   });
   const details = check(kind.details, spec.details, "details");
-  const settings = check(kind.settings, spec.settings, `sinks.${spec.name ?? spec.uuid}`);
+  const where = `sinks.${spec.name ?? spec.uuid}`;
+  const { backlog } = check(deliverySettings, kind.delivery === "every" ? spec.settings : {}, where);
+  const settings = check(kind.settings, kind.delivery === "every" ? withoutDelivery(spec.settings) : spec.settings, where);
   return {
     spec,
     kind,
     details,
     settings,
+    backlog,
     endpoint: kind.endpoint(details),
     publishIntervalMs: kind.publishIntervalMs(details, spec.publishIntervalUnit),
   };
+}
+
+function withoutDelivery(settings: unknown): unknown {
+  if (typeof settings !== "object" || settings === null) return settings;
+  return Object.fromEntries(Object.entries(settings).filter(([key]) => !Object.hasOwn(deliverySettings.shape, key)));
 }
 
 const problem = (condition: Condition, detail: string): ReasonError => new ReasonError("UNKNOWN", detail, { condition });

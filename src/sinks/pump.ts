@@ -97,6 +97,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const keepsAll = kind.delivery === "every";
   const flow = createFlow({
     keepsAll,
+    inOrder: prepared.backlog === "in_order",
     intervalMs: prepared.publishIntervalMs,
     maxBytes: limits.maxBatchBytes,
     maxReadouts: limits.maxBatchReadouts,
