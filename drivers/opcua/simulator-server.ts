@@ -1,4 +1,4 @@
-import type { StatusCode } from "node-opcua-client";
+import { DiagnosticInfo, ServiceFault, type StatusCode } from "node-opcua-client";
 import { OPCUAServer, type OPCUAServerOptions, type ServerSession } from "node-opcua-server";
 
 type OnRequest = OPCUAServer["on_request"];
@@ -14,7 +14,11 @@ export interface ServiceFaultRule {
   /** This many are met by the rule, then it is gone; all of them when absent. */
   readonly times?: number;
   /** A service fault with this code; never an answer; the good answer, late; the connection ended. */
-  readonly answer: { readonly fault: StatusCode; readonly text?: string } | "silent" | { readonly delayMs: number } | "hang_up";
+  readonly answer:
+    | { readonly fault: StatusCode /** The server's own words. */; readonly text?: string }
+    | "silent"
+    | { readonly delayMs: number }
+    | "hang_up";
 }
 
 /** A node-opcua server that counts what it is asked, and misbehaves on request. */
@@ -60,7 +64,9 @@ export class MisbehavingServer extends OPCUAServer {
     else if ("delayMs" in odd) setTimeout(() => super.on_request(message, channel), odd.delayMs).unref();
     else {
       this.prepare(message, channel);
-      channel.send_response("MSG", OPCUAServer.makeServiceFault(odd.fault, odd.text === undefined ? [] : [odd.text]), message, () => {});
+      const { fault, text } = odd;
+      const said = text === undefined ? {} : { stringTable: [text], serviceDiagnostics: new DiagnosticInfo({ localizedText: 0 }) };
+      channel.send_response("MSG", new ServiceFault({ responseHeader: { serviceResult: fault, ...said } }), message);
     }
   }
 
