@@ -5,6 +5,7 @@ import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
 import { createStoreClient, type StoreClient } from "./buffer/client.ts";
 import type { FromStore } from "./buffer/messages.ts";
 import type { Layout } from "./model/layout.ts";
+import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
 import type { SinkReport, SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
@@ -20,6 +21,7 @@ export interface PipelineOptions {
   readonly maxAgeMs: number;
   /** Where sinks may connect to. */
   readonly policy: Policy;
+  readonly pki: PkiPlace;
   readonly log: Logger;
   readonly workerUrl: (name: string) => URL;
   readonly onAlarm: (message: string) => void;
@@ -96,7 +98,11 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   const delivery = superviseWorker<FromDelivery>({
     entry: options.workerUrl("delivery"),
     name: "delivery",
-    workerData: { policy: options.policy, leftBehindDir: path.join(path.dirname(bufferFile), "sinks") } satisfies DeliveryWorkerData,
+    workerData: {
+      policy: options.policy,
+      leftBehindDir: path.join(path.dirname(bufferFile), "sinks"),
+      pki: options.pki,
+    } satisfies DeliveryWorkerData,
     log,
     stopMessage: { type: "shutdown" } satisfies ToDelivery,
     onOnline(worker) {

@@ -92,6 +92,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     log,
     workerUrl,
     policy,
+    pki: { dir: path.join(stateDir, "pki"), installation: collector },
     onAlarm: alarm,
   });
 

@@ -49,3 +49,10 @@ export interface Pki {
   /** The user certificate that a data source logs in with. Throws Error that names the files that are missing. */
   user(name: string): Promise<UserCertificate>;
 }
+
+/** Where the PKI folder is, for a worker to open it by itself. */
+export interface PkiPlace {
+  readonly dir: string;
+  /** Uuid of this installation: of it the application URI is made. */
+  readonly installation: string;
+}

@@ -6,6 +6,7 @@ import { type BufferFileReader, openReader } from "../buffer/reader.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import type { Pki } from "../model/pki.ts";
 import type { Permit } from "../model/policy.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { SINKS, type SinkEntry } from "./index.ts";
@@ -19,6 +20,10 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly sinks?: Readonly<Record<string, SinkEntry>>;
   /** Which addresses sinks may connect to; default: all. */
   readonly permit?: Permit;
+  /** Words for why a sink may not listen on an address; default: it may. */
+  readonly listenRefusal?: (at: string) => string | undefined;
+  /** The certificates, with a log for what happens to them; absent: sinks have none. */
+  readonly openPki?: (log: Log) => Pki;
   /** Folder of small files on what sinks left behind (retained topics); absent: it is forgotten with the process. */
   readonly leftBehindDir?: string;
 }
@@ -47,7 +52,10 @@ interface Slot {
  * The delivery worker: a pump for each sink, fed with what the store commits. Ends on `shutdown`: the sinks are closed,
  * `stopped` is posted and `port` is closed. Never throws.
  */
-export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit, leftBehindDir, ...given }: DeliveryOptions = {}): void {
+export function runDelivery(
+  port: MessagePort,
+  { sinks: registry = SINKS, permit, listenRefusal, openPki, leftBehindDir, ...given }: DeliveryOptions = {},
+): void {
   const limits: PumpLimits = { ...LIMITS, ...given };
   const slots = new Map<string, Slot>();
   /** By uuid: what was asked for last has happened when it settles. */
@@ -69,6 +77,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
   const tell = (message: FromDelivery): void => port.postMessage(message);
   const logAt = (level: keyof Log) => (fields: object, message: string) => tell({ type: "log", level, fields: cloneable(fields), message });
   const log: Log = { debug: logAt("debug"), info: logAt("info"), warn: logAt("warn"), error: logAt("error") };
+  const pki = openPki?.(log);
   const pumps = (): Pump[] => [...slots.values()].flatMap(({ pump }) => (pump ? [pump] : []));
 
   const report = (): void => {
@@ -104,7 +113,7 @@ export function runDelivery(port: MessagePort, { sinks: registry = SINKS, permit
 
   const portOf = (uuid: string): PumpPort => ({
     log,
-    ...(permit && { permit }),
+    surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
     ...(leftBehindDir !== undefined && { leftBehindDir }),
     layout: layoutOf,
     read(from, to, maxBytes) {

@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import type { PkiPlace } from "../model/pki.ts";
 import type { Policy } from "../model/policy.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 
@@ -21,6 +22,7 @@ export interface DeliveryWorkerData {
   readonly policy: Policy;
   /** Folder of small files on what sinks left behind. */
   readonly leftBehindDir: string;
+  readonly pki: PkiPlace;
 }
 
 /** A source as it stands. Its layout is most of it and seldom changes: absent means as this worker was told last. */

@@ -1,9 +1,8 @@
 import type { Gap, GapAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
 import type { IdRange } from "../buffer/position.ts";
-import type { Log } from "../model/context.ts";
+import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Permit } from "../model/policy.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
@@ -22,7 +21,8 @@ import { createWriter } from "./writer.ts";
 /** What a pump needs of the others. */
 export interface PumpPort {
   readonly log: Log;
-  readonly permit?: Permit;
+  /** What the sink gets beside the signal and the log. */
+  readonly surroundings?: Omit<Context, "signal" | "log">;
   /** Where sinks keep what they left behind; absent: in memory only. */
   readonly leftBehindDir?: string;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
@@ -130,7 +130,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     const { uuid, name, secrets } = spec;
     const opened = await kind.open(
       { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind: leftBehind.topics },
-      { signal, log, ...(port.permit && { permit: port.permit }) },
+      { ...port.surroundings, signal, log },
     );
     if (!stopping.signal.aborted) return opened;
     await opened.close();

@@ -1,8 +1,14 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { permitOf } from "../os/policy.ts";
+import { createPki } from "../os/pki/pki.ts";
+import { listenRefusal, permitOf } from "../os/policy.ts";
 import { runDelivery } from "../sinks/delivery.ts";
 import type { DeliveryWorkerData } from "../sinks/messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
-const { policy, leftBehindDir } = workerData as DeliveryWorkerData;
-runDelivery(parentPort, { permit: permitOf(policy, "sinks"), leftBehindDir });
+const { policy, leftBehindDir, pki } = workerData as DeliveryWorkerData;
+runDelivery(parentPort, {
+  permit: permitOf(policy, "sinks"),
+  listenRefusal: (at) => listenRefusal(policy, at),
+  openPki: (log) => createPki({ ...pki, log }),
+  leftBehindDir,
+});

@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto";
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, statSync, unlinkSync, writeSync } from "node:fs";
+import path from "node:path";
+import { readBoundedFile } from "../bounded-file.ts";
+
+/** Of one folder; more than that nobody put there by hand. */
+export const MAX_FILES = 1000;
+
+export const hasCode = (error: unknown, code: string): boolean => error instanceof Error && "code" in error && error.code === code;
+/** Also where the error of the file system is the cause, as `readBoundedFile` has it. */
+export const isAbsent = (error: unknown): boolean =>
+  hasCode(error, "ENOENT") || (error instanceof Error && error.cause !== undefined && hasCode(error.cause, "ENOENT"));
+
+/** For its owner alone, as what it holds decides whom the collector believes. Throws the file system's error. */
+export function makeFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+}
+
+export interface FileOptions {
+  /** Default: for its owner alone. */
+  readonly mode?: number;
+  /** False: what a power cut may take away again, and not worth the wait for the disk. */
+  readonly lasting?: boolean;
+}
+
+/**
+ * A new file with these bytes, on disk under a name of its own that no reader takes for anything, for `place` to put where it belongs.
+ * Several processes write to one folder: nothing is ever seen half, and of two that make the same file one wins.
+ */
+function withNewFile<T>(
+  target: string,
+  bytes: Uint8Array | string,
+  { mode = 0o600, lasting = true }: FileOptions,
+  place: (temporary: string) => T,
+): T {
+  const temporary = path.join(path.dirname(target), `.${randomUUID()}.new`);
+  const handle = openSync(temporary, "wx", mode);
+  try {
+    try {
+      const data = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+      for (let at = 0; at < data.length; ) at += writeSync(handle, data, at);
+      if (lasting) fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    const result = place(temporary);
+    if (lasting) syncFolder(path.dirname(target));
+    return result;
+  } finally {
+    remove(temporary);
+  }
+}
+
+/** Puts the file there, in place of what is there. Throws the file system's error. */
+export function replaceFile(target: string, bytes: Uint8Array | string, options: FileOptions = {}): void {
+  withNewFile(target, bytes, options, (temporary) => renameSync(temporary, target));
+}
+
+/** Puts the file there; false: there is one already, and it stays. Throws the file system's error. */
+export function createFile(target: string, bytes: Uint8Array | string, options: FileOptions = {}): boolean {
+  return withNewFile(target, bytes, options, (temporary) => {
+    try {
+      linkSync(temporary, target);
+      return true;
+    } catch (error) {
+      if (hasCode(error, "EEXIST")) return false;
+      throw error;
+    }
+  });
+}
+
+/** False: it was not there. Throws the file system's error. */
+export function remove(file: string): boolean {
+  try {
+    unlinkSync(file);
+    return true;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return false;
+    throw error;
+  }
+}
+
+/** Moves it; false: somebody else has done so. Throws the file system's error. */
+export function move(from: string, to: string): boolean {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return false;
+    throw error;
+  }
+  syncFolder(path.dirname(to));
+  return true;
+}
+
+/** Undefined: there is none. Throws Error where it cannot be read or is too long. */
+export function readIfThere(file: string, maxBytes: number): Buffer | undefined {
+  try {
+    return readBoundedFile(file, maxBytes);
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Names in a folder, sorted, without hidden ones; none where there is no such folder. Throws the file system's error. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => !name.startsWith("."))
+      .sort();
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return [];
+    throw error;
+  }
+}
+
+/** What changes when the file does; undefined: it is not there or may not be seen. */
+export function stampOf(file: string): string | undefined {
+  const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return stat && `${stat.mtimeNs} ${stat.size} ${stat.ino}`;
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
