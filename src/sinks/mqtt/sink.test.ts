@@ -87,6 +87,31 @@ describe("topics", () => {
     expect(JSON.parse(values.filter((m) => m.topic === "plant/press-1/v7")[2]?.payload ?? "").readouts[0].values).toEqual({ v7: 9 });
   });
 
+  test.each([
+    ["plant/{source}/{variable}", {}],
+    ["plant/{source}", { max_packet_bytes: 1024 }],
+  ])("%s: batches of a source that take several messages do not mix", async (topic, settings) => {
+    const broker = await startBroker();
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port, { topic }, { in_flight: 5, ...settings });
+    const layout = plainLayout(40);
+    const batches = Array.from({ length: 4 }, (_, batch): SinkBatch => {
+      return { id: `e-${batch}`, layout, readouts: Array.from({ length: 5 }, (_, i) => plainReadout(40, batch * 5 + i)), backlog: false };
+    });
+    broker.hold(true);
+    const writing = Promise.all(batches.map((batch) => sink.write(batch, ctx)));
+    await expect.poll(broker.held).toBe(5);
+    broker.hold(false);
+    expect(await writing).toEqual(batches.map(() => ({ refused: 0 })));
+    const byVariable = new Map<string, number[]>();
+    for (const { topic: at, payload } of broker.received)
+      if (!at.endsWith("/status"))
+        for (const { values } of JSON.parse(payload).readouts)
+          for (const [name, value] of Object.entries<number>(values)) byVariable.set(name, [...(byVariable.get(name) ?? []), value]);
+    expect(byVariable.size).toBe(40);
+    for (const values of byVariable.values()) expect(values).toEqual(Array.from({ length: 20 }, (_, i) => (values[0] ?? 0) + i));
+  });
+
   test("that cannot be published to are refused before anything is connected", async () => {
     await expect(open(1, { topic: "$SYS/x" })).rejects.toMatchObject({
       condition: "configuration_invalid",

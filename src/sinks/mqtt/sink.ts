@@ -150,7 +150,28 @@ async function openSink(
       else count(message.values);
   }
 
+  /** By source and lane: settles once the batch before has handed over its last message, so that batches of several messages do not mix. */
+  const turns = new Map<string, Promise<void>>();
+
   async function write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
+    const key = `${batch.backlog} ${batch.layout.source.uuid}`;
+    const before = turns.get(key);
+    let pass: () => void = () => {};
+    const turn = new Promise<void>((done) => {
+      pass = done;
+    });
+    turns.set(key, turn);
+    try {
+      await before;
+      return await publishAll(batch, ctx, pass);
+    } finally {
+      pass();
+      if (turns.get(key) === turn) turns.delete(key);
+    }
+  }
+
+  /** `handedOver` is called when nothing of the batch waits for its turn any more. */
+  async function publishAll(batch: SinkBatch, ctx: Context, handedOver: () => void): Promise<WriteResult> {
     let refused = 0;
     let detail: string | undefined;
     const messages = messagesOf(batch, (tooLarge) => {
@@ -166,8 +187,10 @@ async function openSink(
         refused += values;
         detail ??= refusal;
       }
+      handedOver();
     };
-    await Promise.all(Array.from({ length: plan.perVariable ? connection.window : 1 }, lane));
+    // One lane more than the window: it sees the end while the others wait for their acknowledgements.
+    await Promise.all(Array.from({ length: connection.window + 1 }, lane));
     return { refused, ...(detail !== undefined && { detail }) };
   }
 
