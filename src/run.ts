@@ -3,6 +3,8 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { z } from "zod";
 import { DRIVERS } from "../drivers/index.ts";
+import { createAcquisition } from "./acquire/acquisition.ts";
+import { remoteDrivers } from "./acquire/drivers.ts";
 import { createAgent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
 import { loadVariableFiles, type VariableFiles, variableFilesStamp } from "./agent/variable-files.ts";
@@ -51,6 +53,7 @@ const FILES_EVERY_MS = 2000;
 const DESCRIBE_AFTER_MS = 250;
 const MAX_SECRET_BYTES = 64 * 1024;
 const MAX_ALARMS = 20;
+const WORKER_STOP_MS = 4000;
 /** What `collector secret` posts. */
 const secretChangeSchema = z.strictObject({ key: z.string().min(1).max(255), secret: z.string().max(MAX_SECRET_BYTES).nullable() });
 
@@ -98,8 +101,9 @@ export async function runService({ settings, settingsFile, log, signal, version,
 
   let describing: NodeJS.Timeout | undefined;
   let metrics: Metrics | undefined;
+  const acquisition = createAcquisition({ entry: workerUrl("acquire"), workerData: { policy }, log });
   const agent = createAgent({
-    drivers: DRIVERS,
+    drivers: remoteDrivers(DRIVERS, acquisition),
     clock,
     resolver: createResolver({
       lookUp: createNameLookup(),
@@ -231,7 +235,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   clearTimeout(describing);
   await agent.stop();
   pipeline.describe(agent.reports());
-  await Promise.all([configuration.stop(), pipeline.stop()]);
+  await Promise.all([configuration.stop(), pipeline.stop(), acquisition.stop(WORKER_STOP_MS)]);
   await http?.close();
   metrics.stop();
   await socket.close();

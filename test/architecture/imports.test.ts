@@ -26,7 +26,7 @@ const RULES: readonly Rule[] = [
     why: "a simulator speaks its protocol by itself; an OPC UA server is too much to write again",
   },
   { from: /^(src|drivers)\/(?!.*simulator)/, never: /\/simulator(-[a-z]+)?\.ts$/, why: "simulators are no part of the shipped bundle" },
-  { from: /^src\/(agent|sinks|buffer|api)\//, never: /^drivers\/(?!driver\.ts)/, why: "only main and workers choose drivers" },
+  { from: /^src\/(agent|acquire|sinks|buffer|api)\//, never: /^drivers\/(?!driver\.ts)/, why: "only main and workers choose drivers" },
   { from: /^src\/(sinks|buffer)\//, never: /^src\/agent\//, why: "the agent uses them, not the reverse" },
   { from: /^src\/buffer\//, never: /^src\/sinks\//, why: "the buffer serves any sink" },
   {

@@ -1,0 +1,48 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { toFailure } from "../model/failure.ts";
+import { FaultError } from "../model/fault.ts";
+import { ReasonError } from "../model/reason.ts";
+import { packError, unpackError } from "./failures.ts";
+
+const cross = (error: unknown): Error => unpackError(structuredClone(packError(error)));
+
+describe("packError", () => {
+  it("keeps reason, condition, message and the words of the causes", () => {
+    const reason = { type: "OPC_UA_ERROR_RESPONSE", code: 0x80560000, name: "BadTooManySessions", description: "d", reason: null } as const;
+    const back = cross(new ReasonError(reason, "full", { condition: "internal_error", cause: new Error("a", { cause: "b" }) }));
+    expect(back).toBeInstanceOf(ReasonError);
+    expect(back).toMatchObject({ reason, condition: "internal_error", message: "full", cause: { message: "a", cause: { message: "b" } } });
+    expect(cross(new ReasonError("TIMEOUT", "late"))).toMatchObject({ reason: { type: "TIMEOUT" }, condition: undefined });
+  });
+
+  it("keeps fault and scope", () => {
+    const back = cross(new FaultError("access_denied", "BadUserAccessDenied", { scope: "busy" }));
+    expect(back).toBeInstanceOf(FaultError);
+    expect(back).toMatchObject({ fault: "access_denied", scope: "busy", message: "BadUserAccessDenied" });
+  });
+
+  it("keeps what a system error is judged by", () => {
+    const look = Object.assign(new Error("queryA ENOTFOUND press"), { code: "ENOTFOUND", syscall: "queryA" });
+    expect(toFailure(cross(look))).toMatchObject({ reason: { type: "LOOKUP_ERROR" } });
+    const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED", syscall: "connect", errno: -111 });
+    expect(toFailure(cross(refused))).toMatchObject({ reason: { type: "CONNECTION_REFUSED" } });
+  });
+
+  it("takes whatever is thrown, also what throws when it is looked at or never ends", () => {
+    const ring = new Error("ring");
+    ring.cause = ring;
+    const evil = Object.defineProperty(new Error("evil"), "cause", {
+      get() {
+        throw new Error("looked at");
+      },
+    });
+    for (const thrown of [ring, evil, null, undefined, () => 1, Object.create(null)]) expect(cross(thrown)).toBeInstanceOf(Error);
+    expect(packError(ring).causes).toHaveLength(8);
+    fc.assert(fc.property(fc.anything(), (thrown) => typeof cross(thrown).message === "string"));
+  });
+
+  it("bounds the words of a device", () => {
+    expect(packError(new ReasonError("UNKNOWN", "x".repeat(1e6))).message).toHaveLength(8192);
+  });
+});

@@ -1,0 +1,86 @@
+import type { ConnectInput, Direction, Discovered, Limits, Request, Timeouts } from "../../drivers/driver.ts";
+import type { Policy } from "../model/policy.ts";
+import type { PackedError } from "./failures.ts";
+import type { PackedReadings } from "./readings.ts";
+
+/** What the acquisition worker is started with. */
+export interface AcquireWorkerData {
+  readonly policy: Policy;
+  /** Where certificates lie and whose they are; absent: there is no state folder to keep them in. */
+  readonly pki?: PkiPlace;
+}
+
+export interface PkiPlace {
+  readonly folder: string;
+  /** This installation's uuid; the application URI is made from it. */
+  readonly installation: string;
+}
+
+/** What of a call's context crosses; signal, log, look-up and tap follow as messages of their own. */
+export interface CallContext {
+  readonly timeouts: Timeouts;
+  /** Someone takes the frames. */
+  readonly tapped: boolean;
+  /** Names are looked up by the acquisition thread, which has the agent's memory. */
+  readonly resolves: boolean;
+}
+
+/** A call (`connect`, `read`, `discover`) is known by a number that is never used again; a session by the number of its `connect`. */
+export type ToAcquire =
+  | {
+      readonly type: "connect";
+      readonly call: number;
+      readonly driver: string;
+      readonly input: ConnectInput<unknown, unknown>;
+      readonly context: CallContext;
+    }
+  | {
+      readonly type: "read";
+      readonly call: number;
+      readonly session: number;
+      /** Number of a request within its session; `request` comes along the first time only. */
+      readonly requestNumber: number;
+      readonly request?: Request;
+      /** Requests that were kept for this session are forgotten first. */
+      readonly forget?: true;
+      readonly context: CallContext;
+    }
+  | { readonly type: "discover"; readonly call: number; readonly session: number; readonly context: CallContext }
+  /** What was found has been taken: the next ones may come. */
+  | { readonly type: "more"; readonly call: number }
+  | { readonly type: "abort"; readonly call: number; readonly reason: PackedError }
+  | { readonly type: "close"; readonly session: number }
+  | { readonly type: "resolved"; readonly lookUp: number; readonly address: ResolvedAddress | PackedError }
+  | { readonly type: "frames_taken"; readonly bytes: number }
+  | { readonly type: "ping" }
+  | { readonly type: "stop" };
+
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: 4 | 6;
+}
+
+export type FromAcquire =
+  | { readonly type: "connected"; readonly call: number; readonly limits: Limits; readonly discovers: boolean }
+  | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
+  | { readonly type: "found"; readonly call: number; readonly found: readonly Discovered[]; readonly done: boolean }
+  | { readonly type: "failed"; readonly call: number; readonly error: PackedError; readonly alive: boolean }
+  /** The far side of a session has gone. */
+  | { readonly type: "lost"; readonly session: number }
+  | { readonly type: "closed"; readonly session: number }
+  | { readonly type: "resolve"; readonly lookUp: number; readonly call: number; readonly host: string }
+  | { readonly type: "frame"; readonly call: number; readonly session: number; readonly direction: Direction; readonly frame: Uint8Array }
+  | {
+      readonly type: "log";
+      /** Undefined: of the worker itself. */
+      readonly call?: number;
+      readonly session?: number;
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly fields: Readonly<Record<string, unknown>>;
+      readonly message: string;
+    }
+  | { readonly type: "pong" };
+
+/** What settles a call of `connect` or `read`. */
+export type Answer = Extract<FromAcquire, { type: "connected" | "readings" | "failed" }>;
+export type Found = Extract<FromAcquire, { type: "found" }>;

@@ -1,0 +1,313 @@
+import type { MessagePort } from "node:worker_threads";
+import type { AnySession, Direction, Discovered, DriverContext, DriverEntry, Request } from "../../drivers/driver.ts";
+import type { Log } from "../model/context.ts";
+import { messageOf, toFailure, toReasonError } from "../model/failure.ts";
+import type { Pki } from "../model/pki.ts";
+import type { Permit } from "../model/policy.ts";
+import { ReasonError } from "../model/reason.ts";
+import { packError, unpackError } from "./failures.ts";
+import { createLineTeller } from "./lines.ts";
+import type { CallContext, FromAcquire, ResolvedAddress, ToAcquire } from "./messages.ts";
+import { packReadings } from "./readings.ts";
+
+export interface AcquireOptions {
+  readonly drivers: Readonly<Record<string, DriverEntry>>;
+  readonly permit?: Permit;
+  readonly pki?: Pki;
+  /** All is closed: the thread may end. */
+  readonly onStopped?: () => void;
+}
+
+export interface AcquireRun {
+  /** Something was thrown where nobody could catch it: a library's socket handler. False: it happens too often, the thread should end. */
+  uncaught(error: unknown): boolean;
+}
+
+interface Call {
+  readonly controller: AbortController;
+  /** Nobody waits for the session any more: it is closed as soon as it is there. */
+  abandoned: boolean;
+  /** What `discover` waits for. */
+  taken?: () => void;
+}
+
+interface OpenSession {
+  readonly session: AnySession;
+  readonly requests: Map<number, Request>;
+  /** As the other side knows it. */
+  alive: boolean;
+}
+
+const LOOK_EVERY_MS = 250;
+const STOP_WITHIN_MS = 2000;
+const FOUND_AT_ONCE = 200;
+const MAX_FRAME_BYTES_UNDER_WAY = 4 * 2 ** 20;
+/** One thing that throws now and then costs nobody else the worker; a storm means that its state is lost. */
+const MAX_UNCAUGHT = 10;
+const UNCAUGHT_WITHIN_MS = 60_000;
+
+/** The acquisition worker: opens and reads the sessions that the other side asks for. Ends on `stop`. Never throws. */
+export function runAcquire(port: MessagePort, { drivers, permit, pki, onStopped }: AcquireOptions): AcquireRun {
+  const calls = new Map<number, Call>();
+  const sessions = new Map<number, OpenSession>();
+  const lookUps = new Map<number, (address: ResolvedAddress | Error) => void>();
+  let lookUpNumber = 0;
+  let frameBytes = 0;
+  let watch: NodeJS.Timeout | undefined;
+  let stopping = false;
+  let uncaughtAt: number[] = [];
+
+  const tell = (message: FromAcquire, transfer: readonly ArrayBuffer[] = []): void => port.postMessage(message, transfer);
+  const lines = createLineTeller(tell);
+
+  const logOf = (call: number, session: number): Log => {
+    const at = (level: keyof Log) => (fields: object, message: string) => lines(level, fields, message, call, session);
+    return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  };
+
+  const resolveFor =
+    (call: number) =>
+    (host: string, signal: AbortSignal): Promise<ResolvedAddress> =>
+      new Promise((resolve, reject) => {
+        const number = ++lookUpNumber;
+        const settle = (answer: ResolvedAddress | Error): void => {
+          lookUps.delete(number);
+          signal.removeEventListener("abort", onAbort);
+          if (answer instanceof Error) reject(answer);
+          else resolve(answer);
+        };
+        const onAbort = () => settle(signal.reason instanceof Error ? signal.reason : new Error("the look-up was stopped"));
+        lookUps.set(number, settle);
+        if (signal.aborted) onAbort();
+        else {
+          signal.addEventListener("abort", onAbort, { once: true });
+          tell({ type: "resolve", lookUp: number, call, host });
+        }
+      });
+
+  const tapFor = (call: number, session: number) => (direction: Direction, frame: Uint8Array) => {
+    if (frameBytes + frame.length > MAX_FRAME_BYTES_UNDER_WAY) {
+      lines("warn", {}, "frames are left out of the capture: they come faster than they are taken", call, session);
+      return;
+    }
+    frameBytes += frame.length;
+    const copy = Uint8Array.from(frame);
+    tell({ type: "frame", call, session, direction, frame: copy }, [copy.buffer]);
+  };
+
+  /** Does the work of one call with a context of its own. */
+  const inCall = async (
+    call: number,
+    session: number,
+    { timeouts, tapped, resolves }: CallContext,
+    work: (ctx: DriverContext, state: Call) => Promise<void>,
+    namedBy: (error: unknown) => Error,
+  ): Promise<void> => {
+    const state: Call = { controller: new AbortController(), abandoned: false };
+    calls.set(call, state);
+    try {
+      await work(
+        {
+          signal: state.controller.signal,
+          log: logOf(call, session),
+          timeouts,
+          ...(permit && { permit }),
+          ...(pki && { pki }),
+          ...(tapped && { tap: tapFor(call, session) }),
+          ...(resolves && { resolve: resolveFor(call) }),
+        },
+        state,
+      );
+    } catch (error) {
+      tell({ type: "failed", call, error: packError(namedBy(error)), alive: isAlive(sessions.get(session)) });
+    } finally {
+      calls.delete(call);
+    }
+  };
+
+  const connect = (message: Extract<ToAcquire, { type: "connect" }>): Promise<void> =>
+    inCall(
+      message.call,
+      message.call,
+      message.context,
+      async (ctx, state) => {
+        const { call, driver: type, input } = message;
+        const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
+        if (!entry) throw new ReasonError("UNKNOWN", `type ${type} has no driver here`, { condition: "type_not_supported" });
+        const session = await (await entry.driver()).default.connect(input, ctx);
+        if (state.abandoned || stopping) {
+          await session.close();
+          tell({ type: "closed", session: call });
+          return;
+        }
+        sessions.set(call, { session, requests: new Map(), alive: true });
+        watch ??= setInterval(look, LOOK_EVERY_MS);
+        tell({ type: "connected", call, limits: session.limits, discovers: session.discover !== undefined });
+      },
+      toReasonError,
+    );
+
+  const openOf = (id: number): OpenSession => {
+    const open = sessions.get(id);
+    if (!open) throw new ReasonError("CONNECTION_CLOSED", "the session has been closed");
+    return open;
+  };
+
+  const read = (message: Extract<ToAcquire, { type: "read" }>): Promise<void> => {
+    const { call, session, requestNumber, request: given, forget } = message;
+    // At once and not in turn: the next message may count on it.
+    const requests = sessions.get(session)?.requests;
+    if (forget) requests?.clear();
+    if (given) requests?.set(requestNumber, given);
+    return inCall(
+      call,
+      session,
+      message.context,
+      async (ctx) => {
+        const open = openOf(session);
+        const request = given ?? requests?.get(requestNumber);
+        if (!request) throw new ReasonError("UNKNOWN", `request ${requestNumber} is not known`, { condition: "internal_error" });
+        const readings = packReadings(await open.session.read(request, ctx));
+        tell({ type: "readings", call, readings, alive: isAlive(open) }, [readings.buffer]);
+      },
+      toFailure,
+    );
+  };
+
+  /** One message under way: what is found meanwhile is gathered, and where that is much the device is asked no further. */
+  const discover = ({ call, session, context }: Extract<ToAcquire, { type: "discover" }>): Promise<void> =>
+    inCall(
+      call,
+      session,
+      context,
+      async (ctx, state) => {
+        let found: Discovered[] = [];
+        let underWay = false;
+        let wake: (() => void) | undefined;
+        const send = (done: boolean) => {
+          underWay = true;
+          tell({ type: "found", call, found, done });
+          found = [];
+        };
+        state.taken = () => {
+          underWay = false;
+          if (found.length > 0) send(false);
+          wake?.();
+        };
+        const room = async (most: number): Promise<void> => {
+          while (underWay && found.length >= most && !ctx.signal.aborted)
+            await new Promise<void>((done) => {
+              wake = done;
+              ctx.signal.addEventListener("abort", () => done(), { once: true });
+            });
+          ctx.signal.throwIfAborted();
+        };
+        try {
+          for await (const one of openOf(session).session.discover?.(ctx) ?? []) {
+            found.push(one);
+            if (!underWay) send(false);
+            else await room(FOUND_AT_ONCE);
+          }
+        } catch (error) {
+          // What was found before it failed is not lost.
+          if (found.length > 0) send(false);
+          throw error;
+        }
+        await room(0);
+        send(true);
+      },
+      toFailure,
+    );
+
+  const close = async (id: number): Promise<void> => {
+    const open = sessions.get(id);
+    const call = calls.get(id);
+    if (!open && call) {
+      call.abandoned = true;
+      return;
+    }
+    sessions.delete(id);
+    if (sessions.size === 0) {
+      clearInterval(watch);
+      watch = undefined;
+    }
+    await open?.session.close();
+    tell({ type: "closed", session: id });
+  };
+
+  const look = (): void => {
+    for (const [id, open] of sessions)
+      if (open.alive && !isAlive(open)) {
+        open.alive = false;
+        tell({ type: "lost", session: id });
+      }
+  };
+
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    clearInterval(watch);
+    for (const { controller, abandoned } of calls.values())
+      if (!abandoned) controller.abort(new ReasonError("CONNECTION_CLOSED", "the collector is stopping"));
+    const late = new Promise<void>((done) => setTimeout(done, STOP_WITHIN_MS).unref());
+    await Promise.race([Promise.all([...sessions.keys()].map(close)), late]);
+    port.close();
+    onStopped?.();
+  };
+
+  port.on("message", (message: ToAcquire) => {
+    switch (message.type) {
+      case "connect":
+        void connect(message);
+        return;
+      case "read":
+        void read(message);
+        return;
+      case "discover":
+        void discover(message);
+        return;
+      case "more":
+        calls.get(message.call)?.taken?.();
+        return;
+      case "abort":
+        calls.get(message.call)?.controller.abort(unpackError(message.reason));
+        return;
+      case "close":
+        void close(message.session);
+        return;
+      case "resolved":
+        lookUps.get(message.lookUp)?.("kind" in message.address ? unpackError(message.address) : message.address);
+        return;
+      case "frames_taken":
+        frameBytes -= message.bytes;
+        return;
+      case "ping":
+        tell({ type: "pong" });
+        return;
+      case "stop":
+        void stop();
+        return;
+    }
+  });
+
+  return {
+    uncaught(error) {
+      const now = performance.now();
+      uncaughtAt = [...uncaughtAt.filter((at) => now - at < UNCAUGHT_WITHIN_MS), now].slice(-MAX_UNCAUGHT - 1);
+      tell({
+        type: "log",
+        level: "error",
+        fields: { condition: "internal_error", detail: messageOf(error), ...(error instanceof Error && { stack: error.stack }) },
+        message: "something was thrown outside of any data source's reading; the sessions go on",
+      });
+      return uncaughtAt.length <= MAX_UNCAUGHT;
+    },
+  };
+}
+
+function isAlive(open: OpenSession | undefined): boolean {
+  try {
+    return open?.session.alive() ?? false;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,18 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { DRIVERS } from "../../drivers/index.ts";
+import type { AcquireWorkerData } from "../acquire/messages.ts";
+import { runAcquire } from "../acquire/worker.ts";
+import { permitOf } from "../os/policy.ts";
+
+if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
+const { policy } = workerData as AcquireWorkerData;
+const acquire = runAcquire(parentPort, {
+  drivers: DRIVERS,
+  permit: permitOf(policy, "sources"),
+  // What a library left behind must not keep the thread.
+  onStopped: () => process.exit(0),
+});
+// One device's bytes must not cost the others their sessions: libraries throw in handlers of their sockets.
+process.on("uncaughtException", (error) => {
+  if (!acquire.uncaught(error)) process.exit(1);
+});
