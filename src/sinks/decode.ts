@@ -1,3 +1,4 @@
+import type { StoredBatch } from "../buffer/buffer.ts";
 import { decodeReadout } from "../buffer/codec.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Readout } from "../model/value.ts";
@@ -6,9 +7,9 @@ import type { Outcome } from "./lane.ts";
 import type { SinkBatch } from "./sink.ts";
 
 export interface Decoded {
-  /** Undefined: nothing in it can be read. */
+  /** Undefined: its layout is not known, and nothing in it can be read. */
   readonly batch: SinkBatch | undefined;
-  /** By row, if the whole batch is taken. */
+  /** By row, if the whole batch is taken. What cannot be read shows here once the readouts have been gone over. */
   readonly outcomes: readonly Outcome[];
 }
 
@@ -20,24 +21,34 @@ export interface Names {
   readonly life: string;
 }
 
-/** A job's rows as the sink gets them. What cannot be read is counted as damaged. */
+/** A job's rows as the sink gets them. What cannot be read is left out and counted as damaged. */
 export function decodeJob({ group, backlog }: Job, layout: Layout | undefined, takesExploration: boolean, names: Names): Decoded {
-  const readouts: Readout[] = [];
-  const outcomes = group.rows.map((row): Outcome => {
-    const values = row.count + (takesExploration ? row.explorationCount : 0);
-    try {
-      if (!layout) return { delivered: 0, dropped: { damaged: values } };
-      readouts.push(decodeReadout(layout, row.payload));
-      return { delivered: values, dropped: {} };
-    } catch {
-      return { delivered: 0, dropped: { damaged: values } };
-    }
-  });
-  const first = group.rows[0]?.id ?? 0;
-  const last = group.rows.at(-1)?.id ?? 0;
+  const { rows } = group;
+  const outcomes = rows.map((row) => outcomeOf(row, takesExploration, layout === undefined));
+  if (!layout) return { batch: undefined, outcomes };
+  const readouts = {
+    *[Symbol.iterator](): Generator<Readout> {
+      for (const [i, row] of rows.entries()) {
+        let readout: Readout;
+        try {
+          readout = decodeReadout(layout, row.payload);
+        } catch {
+          outcomes[i] = outcomeOf(row, takesExploration, true);
+          continue;
+        }
+        yield readout;
+      }
+    },
+  };
+  const first = rows[0]?.id ?? 0;
+  const last = rows.at(-1)?.id ?? 0;
   const life = first < 0 ? `${names.life.slice(0, 8)}u` : names.epoch.slice(0, 8);
-  const id = `${life}-${Math.abs(first)}-${Math.abs(last)}`;
-  return { batch: layout && readouts.length > 0 ? { id, layout, readouts, backlog } : undefined, outcomes };
+  return { batch: { id: `${life}-${Math.abs(first)}-${Math.abs(last)}`, layout, readouts, backlog }, outcomes };
+}
+
+function outcomeOf({ count, explorationCount }: StoredBatch, takesExploration: boolean, damaged: boolean): Outcome {
+  const values = count + (takesExploration ? explorationCount : 0);
+  return damaged ? { delivered: 0, dropped: { damaged: values } } : { delivered: values, dropped: {} };
 }
 
 /** Spreads what was refused over the rows: only the sums count. */

@@ -9,7 +9,8 @@ import type { Readout } from "../model/value.ts";
 export interface SinkBatch {
   readonly id: string;
   readonly layout: Layout;
-  readonly readouts: readonly Readout[];
+  /** Decoded one by one as they are asked for, so that none outlives its use; may be gone over again. */
+  readonly readouts: Iterable<Readout>;
   /** Older data, drained beside the live edge. */
   readonly backlog: boolean;
   /** The far side has closed on larger messages of it: they are made no larger than this in bytes, but for single values. */

@@ -121,7 +121,7 @@ export function createWriter({ flow, takesExploration, log, layout, names, wrote
   const writePart = async ({ sink, ctx }: Opening, part: Job, batch: SinkBatch): Promise<number> => {
     const { closes, maxMessageBytes } = guard.verdictOf(part);
     if (closes !== undefined) {
-      const time = new Date(batch.readouts[0]?.time ?? 0).toISOString();
+      const time = new Date(part.group.rows[0]?.time ?? 0).toISOString();
       wrote(
         1,
         `the far side closed the connection ${closes} times right after the readout of ${batch.layout.source.name} of ${time}: it is dropped; see the far side's log, it may limit the size of a message`,

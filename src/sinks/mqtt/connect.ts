@@ -39,7 +39,7 @@ export interface Connection {
   /** Settles once, also by close(). */
   readonly lost: Promise<ReasonError>;
   /** QoS 1. Resolves on PUBACK: with nothing when the broker has it, with the broker's words when it refuses it for ever. Throws ReasonError when the connection is lost. */
-  publish(topic: string, payload: string, retain: boolean): Promise<string | undefined>;
+  publish(topic: string, payload: string | Buffer, retain: boolean): Promise<string | undefined>;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
 }
@@ -212,7 +212,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
   socket.on("end", closed);
   socket.on("close", closed);
 
-  const send = (topic: string, payload: string, retain: boolean): Promise<string | undefined> =>
+  const send = (topic: string, payload: string | Buffer, retain: boolean): Promise<string | undefined> =>
     new Promise((done, reject) => {
       const settle = (act: () => void): void => {
         clearTimeout(timer);

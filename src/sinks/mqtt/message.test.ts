@@ -30,7 +30,7 @@ const batchOf = (layout: Layout, ...readings: readonly (readonly (Reading | unde
 const only = (batch: SinkBatch, options = OPTIONS): string => {
   const { messages } = writeBatch(batch, options);
   expect(messages).toHaveLength(1);
-  return messages[0]?.payload ?? "";
+  return String(messages[0]?.payload);
 };
 const firstValues = (payload: string): Record<string, unknown> => JSON.parse(payload).readouts[0].values;
 
@@ -133,7 +133,7 @@ describe("a message too large for the broker", () => {
           const batch = batchOf(layout, ...readings(sizes));
           const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes, splitBytes: maxBytes });
           for (const message of messages) expect(Buffer.byteLength(message.payload)).toBeLessThanOrEqual(maxBytes);
-          const parsed = messages.map((m) => JSON.parse(m.payload));
+          const parsed = messages.map((m) => JSON.parse(String(m.payload)));
           const written = parsed.flatMap((m) => m.readouts.map((r: { values: { text: string } }) => r.values.text.length));
           expect(written.length + tooLarge).toBe(sizes.length);
           if (tooLarge === 0) expect(written).toEqual(sizes);
@@ -166,7 +166,7 @@ describe("a message too large for the broker", () => {
           const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes, partBytes, splitBytes: Math.min(maxBytes, partBytes) });
           expect(tooLarge).toBe(0);
           for (const { payload } of messages) expect(Buffer.byteLength(payload)).toBeLessThanOrEqual(maxBytes);
-          const readouts = messages.flatMap((m) => JSON.parse(m.payload).readouts);
+          const readouts = messages.flatMap((m) => JSON.parse(String(m.payload)).readouts);
           const names = readouts.flatMap((r) => Object.keys(r.values));
           expect(names).toEqual([...sizes.keys(), ...sizes.keys()].map((i) => `v${i}`));
           expect(new Set(readouts.map((r) => r.ts)).size).toBe(1);
@@ -185,7 +185,7 @@ describe("a message too large for the broker", () => {
   test("is refused where one value alone exceeds it; the others go", () => {
     const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500, splitBytes: 500 });
     expect(tooLarge).toBe(1);
-    expect(messages.flatMap((m) => JSON.parse(m.payload).readouts)).toHaveLength(2);
+    expect(messages.flatMap((m) => JSON.parse(String(m.payload)).readouts)).toHaveLength(2);
   });
 });
 
@@ -194,7 +194,7 @@ test("one message for each reading: its variable's place, one value, an id of it
   const batch = batchOf(layout, [good(1), good(2), good(0.1)], [good(3), undefined, { quality: "bad", fault: "stale" }]);
   const messages = [...writeEach(batch, OPTIONS)];
   expect(messages.map((m) => [m.place, m.values, m.fits])).toEqual([0, 2, 0, 2].map((place) => [place, 1, true]));
-  const parsed = messages.map((m) => JSON.parse(m.payload));
+  const parsed = messages.map((m) => JSON.parse(String(m.payload)));
   expect(parsed.map((m) => m.readouts[0].values)).toEqual([{ a: 1 }, { b: 0.1 }, { a: 3 }, {}]);
   expect(parsed[3].readouts[0].errors).toEqual({ b: { fault: "stale" } });
   expect(new Set(parsed.map((m) => m.id)).size).toBe(4);

@@ -1,11 +1,13 @@
 import type { Layout } from "../../model/layout.ts";
 import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
 import type { SinkBatch, SinkGap } from "../sink.ts";
+import { JsonBytes } from "./json-bytes.ts";
 import { float32Text } from "./number.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md beside this file). */
 export interface Message {
-  readonly payload: string;
+  /** JSON in UTF-8. */
+  readonly payload: Buffer;
   /** Readings in it, good or faulted. */
   readonly values: number;
 }
@@ -30,14 +32,14 @@ export interface WrittenBatch {
 
 /** What a layout's messages have in common, written once. */
 interface Prepared {
-  /** `,"source":…,"source_id":…,` */
+  /** `,"source":…,"source_id":…,"readouts":[` */
   readonly head: string;
   readonly columns: readonly Column[];
 }
 
 interface Column {
   /** `"name":`; undefined for a variable that is not published. */
-  readonly key: string | undefined;
+  readonly key: Uint8Array | undefined;
   readonly isFloat32: boolean;
 }
 
@@ -47,9 +49,9 @@ function prepare(layout: Layout): Prepared {
   const known = prepared.get(layout);
   if (known) return known;
   const made: Prepared = {
-    head: `,"source":${JSON.stringify(layout.source.name)},"source_id":${JSON.stringify(layout.source.uuid)},`,
+    head: `,"source":${JSON.stringify(layout.source.name)},"source_id":${JSON.stringify(layout.source.uuid)},"readouts":[`,
     columns: layout.variables.map(({ name, type, exploration }) => ({
-      key: exploration ? undefined : `${JSON.stringify(name)}:`,
+      key: exploration ? undefined : Buffer.from(`${JSON.stringify(name)}:`),
       isFloat32: type.scalar === "float32",
     })),
   };
@@ -57,74 +59,68 @@ function prepare(layout: Layout): Prepared {
   return made;
 }
 
+/** Used by one call at a time: nothing here waits. */
+const out = new JsonBytes();
+const COMMA = 0x2c;
+
 /**
  * A batch as one message; as several, with ids `<batch>.1`, `<batch>.2`, …, where one would exceed splitBytes.
- * None where nothing in it is published. Pure.
+ * None where nothing in it is published.
  */
 export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBatch {
   const { head, columns } = prepare(batch.layout);
-  const parts: Part[] = [];
+  out.start();
+  out.text(open(batch.id, head));
+  let values = 0;
   for (const readout of batch.readouts) {
-    const part = writeReadout(readout, columns, options.int64);
-    if (part.values > 0) parts.push({ ...part, readout });
+    const before = out.length;
+    if (values > 0) out.byte(COMMA);
+    const written = writeReadout(readout, columns, options.int64);
+    values += written;
+    if (written === 0) out.rewind(before);
   }
-  const close = closing(batch);
-  const whole = join(parts, open(batch.id, head), close);
-  if (parts.length === 0 || fits(whole.payload, options.splitBytes)) return { messages: parts.length === 0 ? [] : [whole], tooLarge: 0 };
-  return pack(parts, columns, (n) => open(`${batch.id}.${n}`, head), close, options);
+  if (values === 0) return { messages: [], tooLarge: 0 };
+  out.text(closing(batch));
+  if (out.length <= options.splitBytes) return { messages: [{ payload: out.copy(), values }], tooLarge: 0 };
+  return pack(batch, columns, (n) => open(`${batch.id}.${n}`, head), options);
 }
 
-interface Part extends Message {
-  readonly readout: Readout;
-}
-
-/**
- * One message for each reading, with the place of its variable in the layout; ids `<batch>.<readout>.<place>`. Pure.
- */
+/** One message for each reading, with the place of its variable in the layout; ids `<batch>.<readout>.<place>`. */
 export function* writeEach(
   batch: SinkBatch,
   { int64, maxBytes }: MessageOptions,
 ): Generator<Message & { readonly place: number; readonly fits: boolean }> {
   const { head, columns } = prepare(batch.layout);
   const close = closing(batch);
-  for (const [number, readout] of batch.readouts.entries())
+  let number = 0;
+  for (const readout of batch.readouts) {
     for (let place = 0; place < columns.length; place++) {
-      const reading = readout.readings[place];
-      const column = columns[place];
-      if (reading === undefined || column?.key === undefined) continue;
-      const part = writeReadout({ ...readout, readings: [reading] }, [column], int64);
-      const payload = `${open(`${batch.id}.${number}.${place}`, head)}${part.payload}${close}`;
-      yield { payload, values: 1, place, fits: fits(payload, maxBytes) };
+      if (readout.readings[place] === undefined || columns[place]?.key === undefined) continue;
+      out.start();
+      out.text(open(`${batch.id}.${number}.${place}`, head));
+      writeReadout(readout, columns, int64, place, place + 1);
+      out.text(close);
+      yield { payload: out.copy(), values: 1, place, fits: out.length <= maxBytes };
     }
+    number++;
+  }
 }
 
 /** What the far side will never get, as one payload. Pure. */
 export const writeGap = ({ id, reason, from, to, values }: SinkGap): string =>
   `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"count":${values},"reason":"${reason}"}`;
 
-const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}"readouts":[`;
+const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}`;
 const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true}' : "]}");
 
-/** UTF-8 has at most three bytes for each UTF-16 unit: most payloads need not be measured. */
-const fits = (text: string, maxBytes: number): boolean => text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes;
-
-function join(parts: readonly Message[], head: string, close: string): Message {
-  let payload = head;
-  let values = 0;
-  for (const [i, part] of parts.entries()) {
-    payload += i === 0 ? part.payload : `,${part.payload}`;
-    values += part.values;
-  }
-  return { payload: payload + close, values };
-}
-
+/** The batch in messages of at most splitBytes each. */
 function pack(
-  parts: readonly Part[],
+  batch: SinkBatch,
   columns: readonly Column[],
   head: (n: number) => string,
-  close: string,
   { maxBytes, splitBytes, partBytes, int64 }: MessageOptions,
 ): WrittenBatch {
+  const close = closing(batch);
   const messages: Message[] = [];
   let tooLarge = 0;
   let group: Message[] = [];
@@ -135,63 +131,107 @@ function pack(
     bytes = 0;
   };
   const frame = (): number => Buffer.byteLength(head(messages.length + 2)) + close.length;
-  const add = (part: Message, size: number): void => {
-    if (frame() + bytes + size > splitBytes) flush();
+  const add = (part: Message): void => {
+    if (frame() + bytes + part.payload.length > splitBytes) flush();
     group.push(part);
-    bytes += size + 1;
+    bytes += part.payload.length + 1;
   };
-  /** The readings from <= place < to of a readout that is too large, by halves. */
-  const addHalves = (readout: Readout, from: number, to: number): void => {
-    const middle = (from + to) >> 1;
-    for (const [start, end] of [
-      [from, middle],
-      [middle, to],
-    ] as const) {
-      const half = writeReadout(readout, columns, int64, start, end);
-      if (half.values === 0) continue;
-      const size = Buffer.byteLength(half.payload);
-      if (frame() + size <= Math.min(partBytes, maxBytes)) add(half, size);
-      else if (end - start > 1) addHalves(readout, start, end);
-      else if (frame() + size <= maxBytes) add(half, size);
-      else tooLarge += half.values;
+  /** The readings from <= place < to of a readout; where they are too many, by halves. */
+  const addPart = (readout: Readout, from: number, to: number): void => {
+    out.start();
+    const values = writeReadout(readout, columns, int64, from, to);
+    if (values === 0) return;
+    const size = frame() + out.length;
+    if (size <= Math.min(partBytes, maxBytes) || (to - from === 1 && size <= maxBytes)) add({ payload: out.copy(), values });
+    else if (to - from === 1) tooLarge += values;
+    else {
+      const middle = (from + to) >> 1;
+      addPart(readout, from, middle);
+      addPart(readout, middle, to);
     }
   };
-  for (const part of parts) {
-    const size = Buffer.byteLength(part.payload);
-    if (frame() + size <= Math.min(partBytes, maxBytes)) add(part, size);
-    else addHalves(part.readout, 0, columns.length);
-  }
+  for (const readout of batch.readouts) addPart(readout, 0, columns.length);
   flush();
   return { messages, tooLarge };
 }
 
-function writeReadout(readout: Readout, columns: readonly Column[], int64: "number" | "string", from = 0, to = columns.length): Message {
+function join(parts: readonly Message[], head: string, close: string): Message {
+  out.start();
+  out.text(head);
+  let values = 0;
+  for (const [i, part] of parts.entries()) {
+    if (i > 0) out.byte(COMMA);
+    out.raw(part.payload);
+    values += part.values;
+  }
+  out.text(close);
+  return { payload: out.copy(), values };
+}
+
+/** Writes the readings from <= place < to; returns how many. */
+function writeReadout(readout: Readout, columns: readonly Column[], int64: "number" | "string", from = 0, to = columns.length): number {
   const { readings, time } = readout;
-  let values = "";
-  let errors = "";
-  let sourceTimes = "";
   let count = 0;
+  let good = 0;
+  let hasSourceTimes = false;
+  out.text(`{"ts":${timeText(time)},"span_ms":${Number.isFinite(readout.spanMs) ? readout.spanMs : 0},"values":{`);
   for (let i = from; i < to; i++) {
     const reading = readings[i];
     const column = columns[i];
     if (reading === undefined || column?.key === undefined) continue;
     count++;
-    const text = reading.quality === "bad" ? undefined : valueText(reading.value, column.isFloat32, int64);
-    if (text === undefined) {
-      errors += `${errors === "" ? "" : ","}${column.key}${faultText(reading)}`;
-      continue;
-    }
-    values += values === "" ? column.key + text : `,${column.key}${text}`;
-    if (reading.quality !== "bad" && reading.sourceTime !== undefined && reading.sourceTime !== time)
-      sourceTimes += `${sourceTimes === "" ? "" : ","}${column.key}${timeText(reading.sourceTime)}`;
+    if (!isWritable(reading)) continue;
+    if (good++ > 0) out.byte(COMMA);
+    out.raw(column.key);
+    writeValue(reading.value, column.isFloat32, int64);
+    if (reading.sourceTime !== undefined && reading.sourceTime !== time) hasSourceTimes = true;
   }
-  const payload = `{"ts":${timeText(time)},"span_ms":${numberText(readout.spanMs) ?? "0"},"values":{${values}}${
-    errors === "" ? "" : `,"errors":{${errors}}`
-  }${sourceTimes === "" ? "" : `,"source_ts":{${sourceTimes}}`}}`;
-  return { payload, values: count };
+  out.text("}");
+  if (good < count) writeErrors(readings, columns, from, to);
+  if (hasSourceTimes) writeSourceTimes(readout, columns, from, to);
+  out.text("}");
+  return count;
 }
 
+type GoodReading = Extract<Reading, { readonly value: Value }>;
+
 /** What JSON has no word for (NaN, infinities) is a fault, not a value. */
+function isWritable(reading: Reading): reading is GoodReading {
+  if (reading.quality === "bad") return false;
+  const { value } = reading;
+  if (typeof value === "number") return Number.isFinite(value);
+  return typeof value !== "object" || value.every((element) => typeof element !== "number" || Number.isFinite(element));
+}
+
+function writeErrors(readings: Readout["readings"], columns: readonly Column[], from: number, to: number): void {
+  let separator = ',"errors":{';
+  for (let i = from; i < to; i++) {
+    const reading = readings[i];
+    const key = columns[i]?.key;
+    if (reading === undefined || key === undefined || isWritable(reading)) continue;
+    out.text(separator);
+    separator = ",";
+    out.raw(key);
+    out.text(faultText(reading));
+  }
+  out.text("}");
+}
+
+function writeSourceTimes({ readings, time }: Readout, columns: readonly Column[], from: number, to: number): void {
+  let separator = ',"source_ts":{';
+  for (let i = from; i < to; i++) {
+    const reading = readings[i];
+    const key = columns[i]?.key;
+    if (reading === undefined || key === undefined || !isWritable(reading)) continue;
+    if (reading.sourceTime === undefined || reading.sourceTime === time) continue;
+    out.text(separator);
+    separator = ",";
+    out.raw(key);
+    out.text(timeText(reading.sourceTime));
+  }
+  out.text("}");
+}
+
 function faultText(reading: Reading): string {
   if (reading.quality !== "bad") return '{"fault":"not_a_number"}';
   const detail = reading.detail === undefined ? "" : `,"detail":${JSON.stringify(reading.detail)}`;
@@ -201,29 +241,33 @@ function faultText(reading: Reading): string {
 const MAX_TIME_MS = 8.64e15;
 const timeText = (epochMs: number): string => (Math.abs(epochMs) <= MAX_TIME_MS ? `"${new Date(epochMs).toISOString()}"` : "null");
 
-function valueText(value: Value, isFloat32: boolean, int64: "number" | "string"): string | undefined {
-  if (typeof value !== "object") return scalarText(value, isFloat32, int64);
-  let text = "[";
-  for (let i = 0; i < value.length; i++) {
-    const element = value[i];
-    const one = element === undefined ? undefined : scalarText(element, isFloat32, int64);
-    if (one === undefined) return undefined;
-    text += i === 0 ? one : `,${one}`;
+function writeValue(value: Value, isFloat32: boolean, int64: "number" | "string"): void {
+  if (typeof value !== "object") {
+    writeScalar(value, isFloat32, int64);
+    return;
   }
-  return `${text}]`;
+  out.text("[");
+  for (let i = 0; i < value.length; i++) {
+    if (i > 0) out.byte(COMMA);
+    writeScalar(value[i] as Scalar, isFloat32, int64);
+  }
+  out.text("]");
 }
 
-function scalarText(value: Scalar, isFloat32: boolean, int64: "number" | "string"): string | undefined {
+function writeScalar(value: Scalar, isFloat32: boolean, int64: "number" | "string"): void {
   switch (typeof value) {
     case "number":
-      return isFloat32 && Number.isFinite(value) ? float32Text(value) : numberText(value);
+      if (isFloat32 && (value | 0) !== value) out.text(float32Text(value));
+      else out.number(value);
+      break;
     case "bigint":
-      return int64 === "string" ? `"${value}"` : `${value}`;
+      out.text(int64 === "string" ? `"${value}"` : `${value}`);
+      break;
     case "string":
-      return JSON.stringify(value);
+      out.text(JSON.stringify(value));
+      break;
     case "boolean":
-      return value ? "true" : "false";
+      out.text(value ? "true" : "false");
+      break;
   }
 }
-
-const numberText = (value: number): string | undefined => (Number.isFinite(value) ? String(value) : undefined);

@@ -1,0 +1,100 @@
+const FIRST_BYTES = 64 * 1024;
+/** A scratch above this is given back after use. */
+const KEPT_BYTES = 2 ** 20;
+/** A longer text is left to Node's own encoder, whose call costs as much as so many characters. */
+const SHORT_TEXT = 24;
+const MAX_INT32 = 2 ** 31 - 1;
+
+const ZERO = 0x30;
+const MINUS = 0x2d;
+
+/** A growing scratch for JSON in UTF-8, used again for each payload: strings put together piece by piece cost a multiple in garbage. */
+export class JsonBytes {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  start(): void {
+    this.#length = 0;
+    if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  }
+
+  /** Forgets what came after. */
+  rewind(to: number): void {
+    this.#length = to;
+  }
+
+  /** A copy in memory of its own; all of it unless told. */
+  copy(from = 0, to = this.#length): Buffer {
+    const copied = Buffer.allocUnsafeSlow(to - from);
+    this.#bytes.copy(copied, 0, from, to);
+    return copied;
+  }
+
+  raw(bytes: Uint8Array): void {
+    const count = bytes.length;
+    this.#reserve(count);
+    if (count > SHORT_TEXT) this.#bytes.set(bytes, this.#length);
+    else for (let i = 0; i < count; i++) this.#bytes[this.#length + i] = bytes[i] as number;
+    this.#length += count;
+  }
+
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#length++] = value;
+  }
+
+  /** Text as it is: any UTF-16, written as UTF-8. */
+  text(text: string): void {
+    const count = text.length;
+    this.#reserve(count * 3);
+    if (count <= SHORT_TEXT) {
+      let at = this.#length;
+      let i = 0;
+      for (; i < count; i++) {
+        const code = text.charCodeAt(i);
+        if (code >= 0x80) break;
+        this.#bytes[at++] = code;
+      }
+      if (i === count) {
+        this.#length = at;
+        return;
+      }
+    }
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
+  /** A finite number, as `String` writes it. */
+  number(value: number): void {
+    if ((value | 0) === value && value !== -MAX_INT32 - 1) this.#int32(value);
+    else this.text(String(value));
+  }
+
+  #int32(value: number): void {
+    this.#reserve(11);
+    let rest = value;
+    if (rest < 0) {
+      this.#bytes[this.#length++] = MINUS;
+      rest = -rest;
+    }
+    let digits = 1;
+    for (let bound = 10; digits < 10 && rest >= bound; bound *= 10) digits++;
+    for (let at = this.#length + digits - 1; at >= this.#length; at--) {
+      const tenth = (rest / 10) | 0;
+      this.#bytes[at] = ZERO + (rest - tenth * 10);
+      rest = tenth;
+    }
+    this.#length += digits;
+  }
+
+  #reserve(count: number): void {
+    const needed = this.#length + count;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(2 ** Math.ceil(Math.log2(needed)));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
