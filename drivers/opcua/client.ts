@@ -1,0 +1,365 @@
+import {
+  ActivateSessionRequest,
+  ActivateSessionResponse,
+  BrowseNextRequest,
+  BrowseNextResponse,
+  BrowseRequest,
+  BrowseResponse,
+  ClientSecureChannelLayer,
+  CloseSessionRequest,
+  CloseSessionResponse,
+  CreateMonitoredItemsRequest,
+  CreateMonitoredItemsResponse,
+  CreateSessionRequest,
+  CreateSessionResponse,
+  CreateSubscriptionRequest,
+  CreateSubscriptionResponse,
+  crypto_utils,
+  GetEndpointsRequest,
+  GetEndpointsResponse,
+  MessageSecurityMode,
+  PublishRequest,
+  PublishResponse,
+  ReadRequest,
+  ReadResponse,
+  StatusCodes,
+  setErrorLogger,
+  setWarningLogger,
+  TranslateBrowsePathsToNodeIdsRequest,
+  TranslateBrowsePathsToNodeIdsResponse,
+} from "node-opcua-client";
+import { RegisterNodesRequest, RegisterNodesResponse } from "node-opcua-service-register-node";
+import type { SecurityMode } from "../../src/model/details.ts";
+import { messageOf } from "../../src/model/failure.ts";
+import type { FaultError } from "../../src/model/fault.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { DriverContext, Endpoint, Tap } from "../driver.ts";
+import { bounded, stoppedWhile } from "../lib/abort.ts";
+import { openTcp } from "../lib/tcp.ts";
+import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
+import { fence } from "./fence.ts";
+import { type Encodable, encodingBytes, plainChunk, requestBody } from "./plain.ts";
+import { STATUS } from "./status-codes.ts";
+import { type Granted, Transport } from "./transport.ts";
+
+// It writes to the console what the driver tells in its own words; a peer could fill the log with it.
+setErrorLogger(() => {});
+setWarningLogger(() => {});
+
+const MODES = {
+  None: MessageSecurityMode.None,
+  Sign: MessageSecurityMode.Sign,
+  SignAndEncrypt: MessageSecurityMode.SignAndEncrypt,
+} as const;
+/** Renewed at three quarters of it. */
+const CHANNEL_LIFETIME_MS = 3_600_000;
+/** node-opcua's own time-out of a request is only a net below ours. */
+const NET_MS = 120_000;
+const MAX_WORDS = 1000;
+
+/** Each service that the driver calls, with its request and its response. */
+const SERVICES = {
+  GetEndpoints: [GetEndpointsRequest, GetEndpointsResponse],
+  CreateSession: [CreateSessionRequest, CreateSessionResponse],
+  ActivateSession: [ActivateSessionRequest, ActivateSessionResponse],
+  CloseSession: [CloseSessionRequest, CloseSessionResponse],
+  Read: [ReadRequest, ReadResponse],
+  Browse: [BrowseRequest, BrowseResponse],
+  BrowseNext: [BrowseNextRequest, BrowseNextResponse],
+  TranslateBrowsePathsToNodeIds: [TranslateBrowsePathsToNodeIdsRequest, TranslateBrowsePathsToNodeIdsResponse],
+  RegisterNodes: [RegisterNodesRequest, RegisterNodesResponse],
+  CreateSubscription: [CreateSubscriptionRequest, CreateSubscriptionResponse],
+  CreateMonitoredItems: [CreateMonitoredItemsRequest, CreateMonitoredItemsResponse],
+  Publish: [PublishRequest, PublishResponse],
+} as const;
+export type Service = keyof typeof SERVICES;
+export type RequestOf<S extends Service> = InstanceType<(typeof SERVICES)[S][0]>;
+export type ResponseOf<S extends Service> = InstanceType<(typeof SERVICES)[S][1]>;
+export type RequestOptions<S extends Service> = ConstructorParameters<(typeof SERVICES)[S][0]>[0];
+
+/** A certificate and its key, as node-opcua takes them. */
+export interface KeyPair {
+  readonly certificate: Buffer;
+  readonly key: ReturnType<typeof crypto_utils.makePrivateKeyFromPem>;
+}
+
+/** `pem` is the text of the key. Throws what node-opcua does for a key that is none. */
+export const keyPair = (certificate: Uint8Array, pem: string): KeyPair => ({
+  certificate: Buffer.from(certificate),
+  key: crypto_utils.makePrivateKeyFromPem(pem),
+});
+
+/** DER certificates from one buffer, the server's own first; empty for what is none. */
+export function splitChain(certificate: Uint8Array): Buffer[] {
+  if (certificate.length === 0) return [];
+  try {
+    return crypto_utils.split_der(Buffer.from(certificate));
+  } catch {
+    return [Buffer.from(certificate)];
+  }
+}
+
+export interface ChannelOptions {
+  readonly endpoint: Endpoint;
+  readonly endpointUrl: string;
+  readonly mode: SecurityMode;
+  readonly policyUri: string;
+  /** DER; what the channel is opened to, and nothing else. */
+  readonly serverCertificate: Buffer | undefined;
+  readonly own: KeyPair | undefined;
+  readonly maxAnswerBytes: number;
+  /** An answer was larger than that. */
+  onTooLarge(): void;
+}
+
+/** What bounds one call. */
+export type CallContext = Pick<DriverContext, "signal"> & { readonly timeouts: Pick<DriverContext["timeouts"], "answerMs"> };
+
+/** A secure channel. After its first failure it takes no more calls but the goodbye. */
+export interface Channel {
+  /** `host:port`. */
+  readonly where: string;
+  /** Milliseconds by which the server's clock is ahead, as the channel's token said. */
+  readonly clockAheadMs: number;
+  /**
+   * One service call. Throws FaultError: the server refuses this request and the session is good; ReasonError: the channel or session has
+   * failed, and the channel is lost.
+   */
+  call<S extends Service>(service: S, request: RequestOf<S>, ctx: CallContext): Promise<ResponseOf<S>>;
+  failure(): ReasonError | undefined;
+  alive(): boolean;
+  /** Called once, when it is lost or closed. */
+  onLost(listener: (failure: ReasonError) => void): void;
+  /** Declares it lost: no more calls. */
+  lose(failure: ReasonError): void;
+  /** `goodbye` is tried even on a channel that has failed, as long as TCP stands. Bounded in time, idempotent, never throws. */
+  close(goodbye?: RequestOf<"CloseSession">): Promise<void>;
+}
+
+const GOODBYE_MS = 1000;
+
+/** Makes a request. node-opcua sets its handle when it is sent: each is sent once. */
+export function makeRequest<S extends Service>(service: S, options: RequestOptions<S>): RequestOf<S> {
+  const [Request] = SERVICES[service];
+  return new (Request as unknown as new (given: RequestOptions<S>) => RequestOf<S>)(options);
+}
+
+/** TCP, HEL and ACK, and OpenSecureChannel. Throws ReasonError; nothing stays open then. */
+export async function openChannel(options: ChannelOptions, ctx: DriverContext): Promise<Channel> {
+  const connection = await openTcp(options.endpoint, ctx);
+  const { where } = connection;
+  const { mode, own, serverCertificate } = options;
+  const secure = mode !== "None";
+  // What leaves an encrypted channel is shown as it is before encryption.
+  const tap = secure ? undefined : ctx.tap;
+  let hooked = false;
+  const transport = new Transport(connection, {
+    endpointUrl: options.endpointUrl,
+    maxAnswerBytes: options.maxAnswerBytes,
+    onError: ({ code, reason }) => errorResponse(statusOf(code, reason), `the connection to ${where}`),
+    onTooLarge: options.onTooLarge,
+    tap,
+    before(chunk) {
+      if (!hooked) hook();
+      hooked = true;
+      if (!secure) refuseOutside(requestBody(chunk));
+    },
+  });
+  const layer = new ClientSecureChannelLayer({
+    connectionStrategy: { maxRetry: 0 },
+    defaultSecureTokenLifetime: CHANNEL_LIFETIME_MS,
+    defaultTransactionTimeout: NET_MS,
+    transportTimeout: NET_MS,
+    securityMode: MODES[mode],
+    securityPolicy: options.policyUri as NonNullable<ConstructorParameters<typeof ClientSecureChannelLayer>[0]["securityPolicy"]>,
+    transportFactory: { create: () => transport as unknown as NodeOpcuaTransport },
+    ...(serverCertificate && { serverCertificate }),
+    ...(own && {
+      parent: { getCertificate: () => own.certificate, getCertificateChain: () => [own.certificate], getPrivateKey: () => own.key },
+    }),
+  });
+  const hook = () => {
+    const builder = layer._getMessageBuilder();
+    // Without a request to blame, node-opcua drops what is wrong and then waits for ever.
+    builder?.on("error", (error) => fail(protocolViolation(`${where}: the server's answer cannot be taken apart: ${error.message}`)));
+    if (secure && ctx.tap) tapBodies(layer, builder, options.policyUri, ctx.tap);
+  };
+  layer.on("send_request", (request) => refuseOutside(encodingBytes(request as unknown as Encodable)));
+
+  let failure: ReasonError | undefined;
+  const listeners: ((failure: ReasonError) => void)[] = [];
+  const fail = (reason: ReasonError): void => {
+    if (failure) return;
+    failure = connection.failure() ?? reason;
+    for (const listener of listeners.splice(0)) listener(failure);
+  };
+  connection.onLost(fail);
+
+  /** What node-opcua calls back with: a fault of the server's, or its own words for what the connection knows better. */
+  const errorOf = (error: unknown, service: string): ReasonError | FaultError => {
+    const status = faultStatus(error);
+    if (status) return requestFailure(status, service);
+    return connection.failure() ?? failure ?? protocolViolation(`${where}: ${service}: ${messageOf(error)}`);
+  };
+
+  const exchange = <T>(
+    work: (done: (error: Error | null | undefined, value?: T) => void) => void,
+    what: string,
+    bound: CallContext,
+  ): Promise<T> => {
+    const { answerMs } = bound.timeouts;
+    return bounded(
+      new Promise<T>((resolve, reject) => {
+        work((error, value) => {
+          if (error || value === undefined) reject(error ?? new Error("no answer"));
+          else resolve(value);
+        });
+      }),
+      {
+        signal: bound.signal,
+        timeoutMs: answerMs,
+        onTimeout: () => new ReasonError("TIMEOUT", `no answer of ${where} to ${what} within ${answerMs} ms`),
+        onAbort: () => stoppedWhile(`waiting for the answer of ${where} to ${what}`, bound.signal),
+      },
+    );
+  };
+
+  const close = once(async (goodbye: RequestOf<"CloseSession"> | undefined): Promise<void> => {
+    fail(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} was closed by the collector`));
+    const bound = { signal: AbortSignal.timeout(GOODBYE_MS), timeouts: { answerMs: GOODBYE_MS } };
+    try {
+      if (goodbye && connection.alive()) await exchange((done) => layer.performMessageTransaction(goodbye, done), "CloseSession", bound);
+    } catch {
+      // The server ends the session by its time-out; what counts is that nothing here waits for it.
+    }
+    try {
+      if (connection.alive()) await exchange<true>((done) => layer.close(() => done(null, true)), "CloseSecureChannel", bound);
+    } catch {
+      // Hanging up says the same.
+    }
+    layer.dispose();
+    await connection.close();
+    layer.removeAllListeners();
+  });
+
+  try {
+    await exchange<true>((done) => layer.create(options.endpointUrl, (error) => done(error, true)), "OpenSecureChannel", ctx);
+  } catch (error) {
+    const known = error instanceof ReasonError ? (connection.failure() ?? error) : errorOf(error, "OpenSecureChannel");
+    await close(undefined);
+    throw known instanceof ReasonError
+      ? known
+      : new ReasonError("UNKNOWN", known.message, { cause: known, condition: "protocol_violation" });
+  }
+
+  return {
+    where,
+    clockAheadMs: layer.timeDrift,
+    async call(service, request, bound) {
+      if (failure) throw failure;
+      const [, Response] = SERVICES[service];
+      // What the server does not take is not sent: half a message would cost the channel.
+      if (exceeds(request, transport.parameters)) throw requestFailure(statusOf(STATUS.BadRequestTooLarge, null), service);
+      try {
+        const response = await exchange<object>((done) => layer.performMessageTransaction(request, done), service, bound);
+        if (!(response instanceof Response)) throw protocolViolation(`${where} answers ${service} with ${response.constructor.name}`);
+        const status = response.responseHeader.serviceResult;
+        if (status.value >>> 30 > 1) throw requestFailure(headerStatus(response.responseHeader), service);
+        return response as ResponseOf<typeof service>;
+      } catch (error) {
+        const known = error instanceof ReasonError ? (connection.failure() ?? error) : errorOf(error, service);
+        if (known instanceof ReasonError) fail(known);
+        throw known;
+      }
+    },
+    failure: () => failure,
+    alive: () => failure === undefined && connection.alive(),
+    onLost(listener) {
+      if (failure) listener(failure);
+      else listeners.push(listener);
+    },
+    lose: fail,
+    close,
+  };
+}
+
+type NodeOpcuaTransport = ReturnType<NonNullable<ConstructorParameters<typeof ClientSecureChannelLayer>[0]["transportFactory"]>["create"]>;
+
+function once<A, T>(work: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
+  let done: Promise<T> | undefined;
+  return (argument) => {
+    done ??= work(argument);
+    return done;
+  };
+}
+
+/** The last look before anything is sent, on what is encoded and not on what we meant. */
+function refuseOutside(body: Uint8Array | undefined): void {
+  const refusal = body && fence(body);
+  if (refusal !== undefined) throw new ReasonError("UNKNOWN", `not sent: ${refusal}`, { condition: "internal_error" });
+}
+
+/** Encrypted chunks tell a tap nothing: it gets the same messages as chunks without security. */
+function tapBodies(
+  layer: ClientSecureChannelLayer,
+  builder: ReturnType<ClientSecureChannelLayer["_getMessageBuilder"]>,
+  policyUri: string,
+  tap: Tap,
+): void {
+  layer.on("send_request", (request, type) => tap("out", plainChunk(type, layer.channelId, policyUri, request as unknown as Encodable)));
+  builder?.on("full_message_body", (body) => tap("in", plainChunk("MSG", layer.channelId, policyUri, body)));
+}
+
+/** Lists of nodes that were found to fit: those of a Read are the same each time, and counting their bytes costs as much as encoding them. */
+const FITTING = new WeakSet<object>();
+
+/** Only where the server has a limit is the size worth knowing. 80 bytes of a chunk are headers and padding at most. */
+function exceeds(request: { binaryStoreSize(): number }, granted: Granted | undefined): boolean {
+  if (!granted || (granted.maxMessageSize === 0 && granted.maxChunkCount === 0)) return false;
+  const list = request instanceof ReadRequest ? (request.nodesToRead ?? undefined) : undefined;
+  if (list && FITTING.has(list)) return false;
+  const size = request.binaryStoreSize() + 4;
+  const body = granted.sendBufferSize - 80;
+  if ((granted.maxMessageSize > 0 && size > granted.maxMessageSize) || (granted.maxChunkCount > 0 && size > granted.maxChunkCount * body))
+    return true;
+  if (list) FITTING.add(list);
+  return false;
+}
+
+/** A status by its number, with what the specification calls it. */
+export function statusOf(code: number, reason: string | null): ServerStatus {
+  const known = NAMES.get((code & 0xffff_0000) >>> 0);
+  return {
+    code: code >>> 0,
+    name: known?.name ?? null,
+    description: known?.description || null,
+    reason: reason === null || reason.trim() === "" ? null : reason.slice(0, MAX_WORDS),
+  };
+}
+
+const NAMES: ReadonlyMap<number, { readonly name: string; readonly description: string }> = new Map(
+  Object.entries(StatusCodes)
+    .filter(([name, status]) => /^(?:Bad|Uncertain|Good)/.test(name) && typeof status === "object")
+    .map(([name, status]) => [(status.value & 0xffff_0000) >>> 0, { name, description: status.description }]),
+);
+
+interface AnsweredHeader {
+  readonly serviceResult: { readonly value: number };
+  readonly serviceDiagnostics?: { readonly additionalInfo?: string | null | undefined } | null | undefined;
+  readonly stringTable?: readonly (string | null)[] | null | undefined;
+}
+
+function headerStatus({ serviceResult, serviceDiagnostics, stringTable }: AnsweredHeader): ServerStatus {
+  const plain = statusOf(serviceResult.value, null);
+  const words = [serviceDiagnostics?.additionalInfo, ...(stringTable ?? [])].filter(
+    (text): text is string => typeof text === "string" && text.trim() !== "" && !(plain.name !== null && text.startsWith(plain.name)),
+  );
+  return statusOf(serviceResult.value, words.length === 0 ? null : words.slice(0, 5).join("; "));
+}
+
+/** The ServiceFault that node-opcua has put on its error, if it has. */
+function faultStatus(error: unknown): ServerStatus | undefined {
+  const response: unknown = error instanceof Error && "response" in error ? error.response : undefined;
+  if (typeof response !== "object" || response === null || !("responseHeader" in response)) return undefined;
+  return headerStatus(response.responseHeader as AnsweredHeader);
+}

@@ -1,0 +1,62 @@
+import { z } from "zod";
+
+export const READ_MODES = ["plain", "registered", "subscribe"] as const;
+export type ReadMode = (typeof READ_MODES)[number];
+
+/** The local options of an OPC UA source. */
+export const settingsSchema = z.strictObject({
+  read_mode: z
+    .enum(READ_MODES)
+    .default("plain")
+    .describe(
+      "plain: the Read service at each readout; registered: the same with nodes that the server was told of before; subscribe: the server sends changes, and a readout takes the last ones",
+    ),
+  trust: z
+    .enum(["strict", "first_use"])
+    .default("strict")
+    .describe(
+      "strict: only server certificates that a person trusts; first_use: the first certificate of a server becomes trusted, another one later does not",
+    ),
+  application_uri_check: z
+    .boolean()
+    .default(true)
+    .describe("Whether the server's certificate must name the application URI that the server announces (OPC 10000-4, 6.1.3)"),
+  user_certificate: z
+    .string()
+    .regex(/^[A-Za-z0-9][\w.-]{0,99}$/, "letters, digits, dot, hyphen and underscore")
+    .default("user")
+    .describe("Name of certificate and key in pki/users, for the user identity X509Certificate"),
+  max_nodes: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(1000)
+    .describe("Nodes in one request; the server's own limit and its refusals make it less"),
+  in_flight: z.int().min(1).max(16).default(1).describe("Requests under way at once"),
+  session_timeout: z
+    .int()
+    .min(10_000)
+    .max(3_600_000)
+    .default(60_000)
+    .describe("Milliseconds without a request after which the server may end the session; the collector keeps an idle one alive"),
+  sampling_interval: z
+    .int()
+    .min(0)
+    .max(3_600_000)
+    .default(500)
+    .describe("Milliseconds between two looks of the server at a variable, for read_mode subscribe; the server may choose another"),
+  publishing_interval: z
+    .int()
+    .min(50)
+    .max(60_000)
+    .default(500)
+    .describe("Milliseconds between two messages of the server, for read_mode subscribe"),
+  max_answer_bytes: z
+    .int()
+    .min(65_536)
+    .max(67_108_864)
+    .default(16_777_216)
+    .describe("Bytes of one answer at most; a larger one ends the connection, and less is asked for on the next"),
+});
+
+export type OpcuaSettings = z.infer<typeof settingsSchema>;

@@ -1,0 +1,132 @@
+import type { Fault } from "../../src/model/fault.ts";
+
+/** The status codes that the driver knows by name (OPC 10000-6, A.2, StatusCode.csv); the lower 16 bits are flags and not part of them. */
+export const STATUS = {
+  BadUnexpectedError: 0x8001_0000,
+  BadInternalError: 0x8002_0000,
+  BadOutOfMemory: 0x8003_0000,
+  BadResourceUnavailable: 0x8004_0000,
+  BadCommunicationError: 0x8005_0000,
+  BadEncodingError: 0x8006_0000,
+  BadDecodingError: 0x8007_0000,
+  BadEncodingLimitsExceeded: 0x8008_0000,
+  BadTimeout: 0x800a_0000,
+  BadServiceUnsupported: 0x800b_0000,
+  BadShutdown: 0x800c_0000,
+  BadServerNotConnected: 0x800d_0000,
+  BadServerHalted: 0x800e_0000,
+  BadTooManyOperations: 0x8010_0000,
+  BadCertificateInvalid: 0x8012_0000,
+  BadSecurityChecksFailed: 0x8013_0000,
+  BadCertificateTimeInvalid: 0x8014_0000,
+  BadCertificateIssuerTimeInvalid: 0x8015_0000,
+  BadCertificateHostNameInvalid: 0x8016_0000,
+  BadCertificateUriInvalid: 0x8017_0000,
+  BadCertificateUseNotAllowed: 0x8018_0000,
+  BadCertificateUntrusted: 0x801a_0000,
+  BadCertificateRevocationUnknown: 0x801b_0000,
+  BadCertificateRevoked: 0x801d_0000,
+  BadUserAccessDenied: 0x801f_0000,
+  BadIdentityTokenInvalid: 0x8020_0000,
+  BadIdentityTokenRejected: 0x8021_0000,
+  BadInvalidTimestamp: 0x8023_0000,
+  BadSessionIdInvalid: 0x8025_0000,
+  BadSessionClosed: 0x8026_0000,
+  BadSessionNotActivated: 0x8027_0000,
+  BadNoSubscription: 0x8079_0000,
+  BadRequestHeaderInvalid: 0x802a_0000,
+  BadNoCommunication: 0x8031_0000,
+  BadWaitingForInitialData: 0x8032_0000,
+  BadNodeIdInvalid: 0x8033_0000,
+  BadNodeIdUnknown: 0x8034_0000,
+  BadAttributeIdInvalid: 0x8035_0000,
+  BadIndexRangeInvalid: 0x8036_0000,
+  BadIndexRangeNoData: 0x8037_0000,
+  BadDataEncodingInvalid: 0x8038_0000,
+  BadDataEncodingUnsupported: 0x8039_0000,
+  BadNotReadable: 0x803a_0000,
+  BadOutOfRange: 0x803c_0000,
+  BadNotSupported: 0x803d_0000,
+  BadNotFound: 0x803e_0000,
+  BadSecurityModeRejected: 0x8054_0000,
+  BadSecurityPolicyRejected: 0x8055_0000,
+  BadTooManySessions: 0x8056_0000,
+  BadUserSignatureInvalid: 0x8057_0000,
+  BadApplicationSignatureInvalid: 0x8058_0000,
+  BadNoMatch: 0x806f_0000,
+  BadTypeMismatch: 0x8074_0000,
+  BadTooManySubscriptions: 0x8077_0000,
+  BadTcpServerTooBusy: 0x807d_0000,
+  BadTcpMessageTypeInvalid: 0x807e_0000,
+  BadTcpSecureChannelUnknown: 0x807f_0000,
+  BadTcpMessageTooLarge: 0x8080_0000,
+  BadTcpNotEnoughResources: 0x8081_0000,
+  BadTcpInternalError: 0x8082_0000,
+  BadTcpEndpointUrlInvalid: 0x8083_0000,
+  BadConfigurationError: 0x8089_0000,
+  BadNotConnected: 0x808a_0000,
+  BadDeviceFailure: 0x808b_0000,
+  BadSensorFailure: 0x808c_0000,
+  BadOutOfService: 0x808d_0000,
+  BadSecurityModeInsufficient: 0x80e6_0000,
+  BadRequestTooLarge: 0x80b8_0000,
+  BadResponseTooLarge: 0x80b9_0000,
+  BadProtocolVersionUnsupported: 0x80be_0000,
+  BadCertificateChainIncomplete: 0x810d_0000,
+  BadServerTooBusy: 0x80ee_0000,
+} as const;
+export type StatusName = keyof typeof STATUS;
+
+export type Quality = "good" | "uncertain" | "bad";
+
+const CODE = 0xffff_0000;
+
+/** The code without its flags, unsigned. */
+export const codeOf = (status: number): number => (status & CODE) >>> 0;
+
+/** By severity, the two highest bits (OPC 10000-4, 7.39.1); the reserved fourth counts as bad. */
+export function qualityOf(status: number): Quality {
+  const severity = status >>> 30;
+  return severity === 0 ? "good" : severity === 1 ? "uncertain" : "bad";
+}
+
+const FAULTS: Readonly<Record<Fault, readonly StatusName[]>> = {
+  address_invalid: [],
+  not_found: ["BadNodeIdUnknown", "BadNodeIdInvalid", "BadAttributeIdInvalid", "BadNoMatch", "BadNotFound"],
+  access_denied: ["BadNotReadable", "BadUserAccessDenied", "BadSecurityModeInsufficient"],
+  type_mismatch: ["BadTypeMismatch", "BadDataEncodingInvalid", "BadDataEncodingUnsupported", "BadEncodingError", "BadDecodingError"],
+  out_of_range: ["BadOutOfRange", "BadIndexRangeInvalid", "BadIndexRangeNoData"],
+  not_a_number: [],
+  device_error: [],
+  stale: [],
+  no_answer: [
+    "BadNoCommunication",
+    "BadCommunicationError",
+    "BadServerNotConnected",
+    "BadNotConnected",
+    "BadTimeout",
+    "BadWaitingForInitialData",
+  ],
+};
+
+const FAULT_OF = new Map<number, Fault>(
+  Object.entries(FAULTS).flatMap(([fault, names]) => names.map((name) => [STATUS[name], fault as Fault] as const)),
+);
+
+/** The fault of one variable whose StatusCode is bad; `device_error` for what has no closer word. */
+export const faultOf = (status: number): Fault => FAULT_OF.get(codeOf(status)) ?? "device_error";
+
+/** About what was asked for at once: less of it may be answered. */
+const TOO_MUCH = new Set<number>([
+  STATUS.BadTooManyOperations,
+  STATUS.BadEncodingLimitsExceeded,
+  STATUS.BadRequestTooLarge,
+  STATUS.BadResponseTooLarge,
+  STATUS.BadTcpMessageTooLarge,
+  STATUS.BadOutOfMemory,
+]);
+export const isTooMuch = (status: number): boolean => TOO_MUCH.has(codeOf(status));
+
+/** About the moment, whatever is asked. */
+const BUSY = new Set<number>([STATUS.BadServerTooBusy, STATUS.BadTcpServerTooBusy, STATUS.BadResourceUnavailable, STATUS.BadTimeout]);
+export const isBusy = (status: number): boolean => BUSY.has(codeOf(status));

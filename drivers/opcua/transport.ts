@@ -1,0 +1,247 @@
+import { EventEmitter } from "node:events";
+import { messageOf } from "../../src/model/failure.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { Tap } from "../driver.ts";
+import type { Connection } from "../lib/tcp.ts";
+import { quote } from "../lib/text.ts";
+
+/** OPC 10000-6, 7.1.2.2: type, chunk, length. */
+const HEADER_BYTES = 8;
+/** Of a chunk that we take and of one that we send; the server may make the latter smaller (OPC 10000-6, 7.1.2.3). */
+export const BUFFER_BYTES = 65_536;
+const LEAST_BUFFER_BYTES = 8192;
+export const MAX_CHUNKS = 1000;
+const MAX_REASON_BYTES = 4096;
+
+/** What the far side said in its ERR message (OPC 10000-6, 7.1.2.5). */
+export interface TransportError {
+  readonly code: number;
+  readonly reason: string | null;
+}
+
+export interface TransportOptions {
+  readonly endpointUrl: string;
+  readonly maxAnswerBytes: number;
+  /** What an ERR message means. */
+  onError(error: TransportError): ReasonError;
+  /** An answer exceeds `maxAnswerBytes`. */
+  onTooLarge(): void;
+  /** Throws where the chunk must not leave; called before each. */
+  before(chunk: Uint8Array): void;
+  readonly tap?: Tap | undefined;
+}
+
+/** What a server takes, from its ACK; 0: no limit. */
+export interface Granted {
+  readonly sendBufferSize: number;
+  readonly maxMessageSize: number;
+  readonly maxChunkCount: number;
+}
+
+/**
+ * OPC UA's framing over a connection of ours (OPC 10000-6, 7.1): HEL and ACK, whole chunks, ERR. node-opcua's secure channel takes it in
+ * place of its own socket, so that nothing but our connection touches the network, and what the far side does wrong is its loss, with its
+ * reason. The shape is that of node-opcua's IClientTransport.
+ */
+export class Transport extends EventEmitter {
+  readonly name = "collector";
+  protocolVersion = 0;
+  timeout = 0;
+  numberOfRetry = 0;
+  endpointUrl: string;
+  serverUri = "";
+  bytesRead = 0;
+  bytesWritten = 0;
+  chunkReadCount = 0;
+  chunkWrittenCount = 0;
+  /** Ours bounds what is received; what the server takes is checked before node-opcua forms it. 0: node-opcua's own limits. */
+  readonly maxMessageSize = 0;
+  readonly maxChunkCount = 0;
+  readonly receiveBufferSize = BUFFER_BYTES;
+  sendBufferSize = BUFFER_BYTES;
+  parameters: Granted | undefined;
+  readonly #connection: Connection;
+  readonly #options: TransportOptions;
+  readonly #header = Buffer.alloc(HEADER_BYTES);
+  #chunk: Buffer = this.#header;
+  #filled = 0;
+  #messageBytes = 0;
+  #messageChunks = 0;
+  #acknowledged: ((error?: Error) => void) | undefined;
+  #ended = false;
+
+  constructor(connection: Connection, options: TransportOptions) {
+    super();
+    this.#connection = connection;
+    this.#options = options;
+    this.endpointUrl = options.endpointUrl;
+  }
+
+  /** Sends HEL; settles with the ACK, or with the connection's loss. Time-outs are the caller's. */
+  connect(_endpointUrl: string, callback: (error?: Error | null) => void): void {
+    this.#acknowledged = callback;
+    this.#connection.onBytes((bytes) => this.#take(bytes));
+    this.#connection.onLost((failure) => this.#end(failure));
+    this.#write(hello(this.endpointUrl, this.#options.maxAnswerBytes));
+  }
+
+  write(chunk: Buffer, callback?: (error?: Error | null) => undefined): void {
+    if (this.#ended) {
+      callback?.();
+      return;
+    }
+    this.#options.before(chunk);
+    this.#write(chunk);
+    callback?.();
+    // Nobody answers a CloseSecureChannel: what is left is to hang up.
+    if (chunk[0] === 0x43) setImmediate(() => this.disconnect(() => {}));
+  }
+
+  #write(chunk: Buffer): void {
+    this.bytesWritten += chunk.length;
+    this.chunkWrittenCount++;
+    this.#options.tap?.("out", chunk);
+    this.#connection.write(chunk);
+  }
+
+  disconnect(callback: (error?: Error | null) => void): void {
+    void this.#connection.close();
+    setImmediate(() => callback());
+  }
+
+  dispose(): void {
+    this.#ended = true;
+    this.#acknowledged = undefined;
+    this.removeAllListeners();
+    void this.#connection.close();
+  }
+
+  /** node-opcua gives up what arrived: it does not follow the protocol. */
+  prematureTerminate(error: Error): void {
+    this.#refuse(`the server's answer cannot be taken apart: ${error.message}`);
+  }
+
+  forceConnectionBreak(): void {
+    this.#refuse("the connection was given up");
+  }
+
+  isValid(): boolean {
+    return !this.#ended && this.#connection.alive();
+  }
+
+  isDisconnecting(): boolean {
+    return !this.isValid();
+  }
+
+  getTransportSettings(): { maxMessageSize: number } {
+    return { maxMessageSize: this.#options.maxAnswerBytes };
+  }
+
+  #take(bytes: Buffer): void {
+    this.bytesRead += bytes.length;
+    let at = 0;
+    while (at < bytes.length && this.#connection.alive()) {
+      const taken = Math.min(this.#chunk.length - this.#filled, bytes.length - at);
+      bytes.copy(this.#chunk, this.#filled, at, at + taken);
+      this.#filled += taken;
+      at += taken;
+      if (this.#filled < this.#chunk.length) return;
+      const wrong = this.#chunk === this.#header ? this.#startChunk() : this.#endChunk();
+      if (wrong !== undefined) this.#refuse(wrong);
+    }
+  }
+
+  /** What is wrong with the header, in words. */
+  #startChunk(): string | undefined {
+    const length = this.#header.readUInt32LE(4);
+    if (!/^(?:ACK|ERR|MSG|OPN|CLO)[FCA]$/.test(this.#header.toString("latin1", 0, 4)))
+      return `what the server sends is no OPC UA: it begins with ${quote(this.#header.toString("latin1"))}`;
+    if (length <= HEADER_BYTES || length > BUFFER_BYTES) return `a chunk of the server says that it has ${length} bytes`;
+    // In memory of its own: what node-opcua decodes may keep parts of it.
+    this.#chunk = Buffer.allocUnsafe(length);
+    this.#header.copy(this.#chunk);
+    return undefined;
+  }
+
+  #endChunk(): string | undefined {
+    const chunk = this.#chunk;
+    this.#chunk = this.#header;
+    this.#filled = 0;
+    this.chunkReadCount++;
+    this.#options.tap?.("in", chunk);
+    const type = chunk.toString("latin1", 0, 3);
+    if (type === "ACK") return this.#acknowledge(chunk);
+    if (type === "ERR") {
+      this.#connection.fail(this.#options.onError(errorOf(chunk)), "close");
+      return undefined;
+    }
+    if (this.#acknowledged) return `the server answers the HEL with ${type}`;
+    this.#messageBytes += chunk.length;
+    this.#messageChunks++;
+    if (this.#messageBytes > this.#options.maxAnswerBytes || this.#messageChunks >= MAX_CHUNKS) {
+      this.#options.onTooLarge();
+      return `an answer of the server exceeds ${this.#options.maxAnswerBytes} bytes (max_answer_bytes) or ${MAX_CHUNKS} chunks`;
+    }
+    if (chunk[3] !== 0x43) {
+      this.#messageBytes = 0;
+      this.#messageChunks = 0;
+    }
+    try {
+      this.emit("chunk", chunk);
+      return undefined;
+    } catch (error) {
+      return `the server's answer cannot be taken apart: ${messageOf(error)}`;
+    }
+  }
+
+  /** OPC 10000-6, 7.1.2.4. */
+  #acknowledge(chunk: Buffer): string | undefined {
+    const settle = this.#acknowledged;
+    if (!settle || chunk.length < HEADER_BYTES + 20) return "the server's ACK is none, or comes a second time";
+    const receiveBufferSize = chunk.readUInt32LE(12);
+    if (receiveBufferSize < LEAST_BUFFER_BYTES)
+      return `the server takes chunks of ${receiveBufferSize} bytes, less than ${LEAST_BUFFER_BYTES}`;
+    this.#acknowledged = undefined;
+    this.sendBufferSize = Math.min(BUFFER_BYTES, receiveBufferSize);
+    this.parameters = {
+      sendBufferSize: this.sendBufferSize,
+      maxMessageSize: chunk.readUInt32LE(20),
+      maxChunkCount: chunk.readUInt32LE(24),
+    };
+    settle();
+    return undefined;
+  }
+
+  #refuse(words: string): void {
+    this.#connection.fail(new ReasonError("UNKNOWN", `${this.#connection.where}: ${words}`, { condition: "protocol_violation" }), "close");
+  }
+
+  #end(failure: ReasonError): void {
+    const settle = this.#acknowledged;
+    this.#acknowledged = undefined;
+    settle?.(failure);
+    if (this.#ended) return;
+    this.#ended = true;
+    this.emit("close", failure);
+  }
+}
+
+/** OPC 10000-6, 7.1.2.3. */
+function hello(endpointUrl: string, maxAnswerBytes: number): Buffer {
+  const url = Buffer.from(endpointUrl);
+  const frame = Buffer.alloc(32 + url.length);
+  frame.write("HELF", "latin1");
+  frame.writeUInt32LE(frame.length, 4);
+  for (const [i, value] of [0, BUFFER_BYTES, BUFFER_BYTES, maxAnswerBytes, MAX_CHUNKS].entries()) frame.writeUInt32LE(value, 8 + 4 * i);
+  frame.writeUInt32LE(url.length, 28);
+  url.copy(frame, 32);
+  return frame;
+}
+
+/** OPC 10000-6, 7.1.2.5; cut short where the far side did. */
+function errorOf(chunk: Buffer): TransportError {
+  const code = chunk.length >= 12 ? chunk.readUInt32LE(8) : 0x8000_0000;
+  const length = chunk.length >= 16 ? chunk.readInt32LE(12) : -1;
+  if (length <= 0) return { code, reason: null };
+  return { code, reason: chunk.toString("utf8", 16, Math.min(chunk.length, 16 + length, 16 + MAX_REASON_BYTES)) };
+}
