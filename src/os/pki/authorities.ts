@@ -28,7 +28,7 @@ export async function checkAuthorities(way: readonly Certificate[]): Promise<str
   const { X509Certificate, BasicConstraintsExtension } = await loadX509();
   for (const [below, authority] of way.entries()) {
     try {
-      const parsed = new X509Certificate(authority.der.slice().buffer);
+      const parsed = new X509Certificate(new Uint8Array(authority.der));
       const limit = parsed.getExtension(BasicConstraintsExtension)?.pathLength;
       if (limit !== undefined && below > limit) return `the authority ${authority.subject} may not have ${below} authorities below it`;
       const strange = parsed.extensions.find(({ critical, type }) => critical && !UNDERSTOOD.has(type));
@@ -109,7 +109,7 @@ async function readCrl(file: string): Promise<{ readonly crl?: X509Crl; readonly
 async function isOf(crl: X509Crl, { der }: Certificate): Promise<boolean> {
   try {
     const { X509Certificate } = await loadX509();
-    const authority = new X509Certificate(der.slice().buffer);
+    const authority = new X509Certificate(new Uint8Array(der));
     return authority.subject === crl.issuer && (await crl.verify({ publicKey: authority }));
   } catch {
     return false;

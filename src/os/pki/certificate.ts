@@ -50,7 +50,8 @@ export function parseCertificate(der: Uint8Array): Certificate {
   }
   const names = alternativeNames(x509.subjectAltName);
   return {
-    der,
+    // A copy: what came may be a view of something larger, and may be a Buffer, whose slice is one too.
+    der: new Uint8Array(der),
     x509,
     thumbprint: thumbprintOf(der),
     subject: shown(x509.subject?.split("\n").join(", ") ?? "(no subject)"),

@@ -1,0 +1,67 @@
+import { KeyObject, randomBytes, webcrypto } from "node:crypto";
+import { DAY_MS, loadX509 } from "./make.ts";
+
+const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+
+/** A certificate for tests, with its key; elliptic curves, because they are quick to make. */
+export interface TestCertificate {
+  readonly name: string;
+  readonly der: Uint8Array;
+  readonly keys: webcrypto.CryptoKeyPair;
+  readonly keyPem: string;
+}
+
+export interface TestCertificateOptions {
+  /** Signs it; absent: it signs itself. */
+  readonly issuer?: TestCertificate;
+  /** Epoch ms; default: yesterday and in a year. */
+  readonly notBefore?: number;
+  readonly notAfter?: number;
+  /** An authority, with this many authorities below it at most. */
+  readonly authority?: { readonly pathLength?: number };
+  readonly critical?: string;
+  readonly uri?: string;
+  readonly serial?: string;
+  readonly keys?: webcrypto.CryptoKeyPair;
+}
+
+export async function testCertificate(name: string, options: TestCertificateOptions = {}): Promise<TestCertificate> {
+  const x509 = await loadX509();
+  const { issuer, authority, uri = `urn:test:${name}`, notBefore = Date.now() - DAY_MS, notAfter = Date.now() + 365 * DAY_MS } = options;
+  const keys = options.keys ?? ((await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"])) as webcrypto.CryptoKeyPair);
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: options.serial ?? randomBytes(8).toString("hex").replace(/^./, "1"),
+    subject: [{ CN: [name] }],
+    issuer: [{ CN: [issuer?.name ?? name] }],
+    notBefore: new Date(notBefore),
+    notAfter: new Date(notAfter),
+    signingAlgorithm: ALGORITHM,
+    publicKey: keys.publicKey,
+    signingKey: (issuer?.keys ?? keys).privateKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(authority !== undefined, authority?.pathLength, true),
+      new x509.SubjectAlternativeNameExtension([{ type: "url", value: uri }]),
+      ...(options.critical === undefined ? [] : [new x509.Extension(options.critical, true, new Uint8Array([0x30, 0x00]))]),
+    ],
+  });
+  return {
+    name,
+    der: new Uint8Array(certificate.rawData),
+    keys,
+    keyPem: String(KeyObject.from(keys.privateKey).export({ type: "pkcs8", format: "pem" })),
+  };
+}
+
+/** What `authority` says to have revoked, in DER. */
+export async function testRevocations(authority: TestCertificate, serials: readonly string[]): Promise<Uint8Array> {
+  const x509 = await loadX509();
+  const crl = await x509.X509CrlGenerator.create({
+    issuer: `CN=${authority.name}`,
+    thisUpdate: new Date(Date.now() - DAY_MS),
+    nextUpdate: new Date(Date.now() + DAY_MS),
+    signingAlgorithm: ALGORITHM,
+    signingKey: authority.keys.privateKey,
+    entries: serials.map((serialNumber) => ({ serialNumber, revocationDate: new Date(Date.now() - DAY_MS) })),
+  });
+  return new Uint8Array(crl.rawData);
+}
