@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { build, type Metafile } from "esbuild";
+import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 
 const ROOT = import.meta.dirname;
 /** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
@@ -31,7 +32,7 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
   rmSync(out, { recursive: true, force: true });
   const { metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ["src/main.ts", "src/workers/store.ts", "src/workers/delivery.ts", "src/workers/api.ts"],
+    entryPoints: ["src/main.ts", "src/workers/store.ts", "src/workers/delivery.ts", "src/workers/acquire.ts", "src/workers/api.ts"],
     outbase: "src",
     outdir: out,
     bundle: true,
@@ -40,7 +41,9 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
     platform: "node",
     target: "node24",
     // serialport is an optional part of modbus-serial for serial lines; the collector gives it TCP sockets.
-    external: ["better-sqlite3", "koffi", "serialport"],
+    // proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes.
+    external: ["better-sqlite3", "koffi", "serialport", "proper-lockfile"],
+    plugins: [nodeOpcua],
     // CommonJS inside an ES module needs a require of its own.
     banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
     // Names stay as they are written: minified ones would show in logs, and keeping them by `keepNames` takes 13 MB of heap.
@@ -59,6 +62,12 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
       cpSync(path.join(packageDir(name), part), target, { recursive: true });
     }
   }
+  const inside = Object.keys(metafile.inputs);
+  for (const [name, files] of Object.entries(NODE_OPCUA_FILES))
+    for (const file of inside.some((input) => input.includes(`node_modules/${name}/`)) ? files : []) {
+      mkdirSync(path.join(out, path.dirname(file)), { recursive: true });
+      cpSync(path.join(packageDir(name), file), path.join(out, file));
+    }
   writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
   return { metafile, native };
 }

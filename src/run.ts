@@ -101,7 +101,11 @@ export async function runService({ settings, settingsFile, log, signal, version,
 
   let describing: NodeJS.Timeout | undefined;
   let metrics: Metrics | undefined;
-  const acquisition = createAcquisition({ entry: workerUrl("acquire"), workerData: { policy }, log });
+  const acquisition = createAcquisition({
+    entry: workerUrl("acquire"),
+    workerData: { policy, pki: { dir: path.join(stateDir, "pki"), installation: collector } },
+    log,
+  });
   const agent = createAgent({
     drivers: remoteDrivers(DRIVERS, acquisition),
     clock,

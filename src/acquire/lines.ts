@@ -9,7 +9,7 @@ const SECOND_MS = 1000;
 export function createLineTeller(
   tell: (message: FromAcquire) => void,
   now: () => number = () => performance.now(),
-): (level: keyof Log, fields: object, message: string, call: number, session: number) => void {
+): (level: keyof Log, fields: object, message: string, call?: number, session?: number) => void {
   const counts = new Map<keyof Log, { beganMs: number; lines: number }>();
   return (level, fields, message, call, session) => {
     const nowMs = now();
@@ -22,7 +22,8 @@ export function createLineTeller(
       counts.set(level, count);
     }
     if (++count.lines > LINES_A_SECOND) return;
-    tell({ type: "log", call, session, level, fields: cloneable(fields), message });
+    const from = { ...(call !== undefined && { call }), ...(session !== undefined && { session }) };
+    tell({ type: "log", ...from, level, fields: cloneable(fields), message });
   };
 }
 

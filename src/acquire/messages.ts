@@ -11,7 +11,8 @@ export interface AcquireWorkerData {
 }
 
 export interface PkiPlace {
-  readonly folder: string;
+  /** `<state_dir>/pki`. */
+  readonly dir: string;
   /** This installation's uuid; the application URI is made from it. */
   readonly installation: string;
 }

@@ -13,7 +13,8 @@ import { packReadings } from "./readings.ts";
 export interface AcquireOptions {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   readonly permit?: Permit;
-  readonly pki?: Pki;
+  /** Makes what the drivers' contexts have as `pki`. */
+  readonly pki?: (log: Log) => Pki;
   /** All is closed: the thread may end. */
   readonly onStopped?: () => void;
 }
@@ -47,7 +48,7 @@ const MAX_UNCAUGHT = 10;
 const UNCAUGHT_WITHIN_MS = 60_000;
 
 /** The acquisition worker: opens and reads the sessions that the other side asks for. Ends on `stop`. Never throws. */
-export function runAcquire(port: MessagePort, { drivers, permit, pki, onStopped }: AcquireOptions): AcquireRun {
+export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, onStopped }: AcquireOptions): AcquireRun {
   const calls = new Map<number, Call>();
   const sessions = new Map<number, OpenSession>();
   const lookUps = new Map<number, (address: ResolvedAddress | Error) => void>();
@@ -60,10 +61,12 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki, onStopped 
   const tell = (message: FromAcquire, transfer: readonly ArrayBuffer[] = []): void => port.postMessage(message, transfer);
   const lines = createLineTeller(tell);
 
-  const logOf = (call: number, session: number): Log => {
+  const logOf = (call?: number, session?: number): Log => {
     const at = (level: keyof Log) => (fields: object, message: string) => lines(level, fields, message, call, session);
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   };
+
+  const pki = openPki?.(logOf());
 
   const resolveFor =
     (call: number) =>
