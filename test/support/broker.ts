@@ -34,9 +34,11 @@ export interface BrokerOptions {
   readonly user?: { readonly name: string; readonly password: string };
   /** Absent: plain TCP. */
   readonly tls?: TlsOptions;
+  /** Gets what is published instead of `received`, which stays empty: for more than one wants to keep. */
+  readonly onPublish?: (message: Received) => void;
 }
 
-export async function startBroker({ port = 0, user, tls }: BrokerOptions = {}): Promise<TestBroker> {
+export async function startBroker({ port = 0, user, tls, onPublish }: BrokerOptions = {}): Promise<TestBroker> {
   const received: Received[] = [];
   const retained = new Map<string, string>();
   const sockets = new Set<Socket>();
@@ -52,7 +54,9 @@ export async function startBroker({ port = 0, user, tls }: BrokerOptions = {}): 
   });
   aedes.on("publish", ({ topic, payload, retain }) => {
     if (topic.startsWith("$")) return;
-    received.push({ topic, payload: payload.toString(), retain });
+    const message = { topic, payload: payload.toString(), retain };
+    if (onPublish) onPublish(message);
+    else received.push(message);
     if (retain && payload.length > 0) retained.set(topic, payload.toString());
     else if (retain) retained.delete(topic);
   });
