@@ -40,6 +40,8 @@ export type HttpAnswer =
       readonly kind: "unreachable" | "timeout" | "tls" | "too_large" | "truncated" | "aborted";
       /** What went wrong, without the address; for people. */
       readonly message: string;
+      /** The system's or Node's own error, where there is one. */
+      readonly cause?: unknown;
     };
 
 type Failure = Extract<HttpAnswer, { type: "failed" }>;
@@ -74,7 +76,8 @@ function exchange(input: HttpRequest, progress: { reused: boolean; answered: boo
       if (answer.type === "failed") outgoing?.destroy();
       resolve(answer);
     };
-    const fail = (kind: Failure["kind"], message: string): void => settle({ type: "failed", kind, message });
+    const fail = (kind: Failure["kind"], message: string, cause?: unknown): void =>
+      settle({ type: "failed", kind, message, ...(cause !== undefined && { cause }) });
     const within = (ms: number, what: string): void => {
       clearTimeout(step);
       step = setTimeout(() => fail("timeout", `${what} within ${formatDuration(ms)}`), ms);
@@ -101,7 +104,7 @@ function exchange(input: HttpRequest, progress: { reused: boolean; answered: boo
         ...(input.ca !== undefined && { ca: input.ca }),
       });
     } catch (error) {
-      return fail("unreachable", messageOf(error));
+      return fail("unreachable", messageOf(error), error);
     }
     const connected = (): void => within(timeouts.headersMs, "connected, but no answer");
     outgoing.on("socket", (socket: Socket) => {
@@ -111,7 +114,7 @@ function exchange(input: HttpRequest, progress: { reused: boolean; answered: boo
     });
     outgoing.on("error", (error) => {
       const { kind, message } = describeError(error);
-      fail(kind, message);
+      fail(kind, message, error);
     });
     outgoing.on("response", (response) => {
       progress.answered = true;

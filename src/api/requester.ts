@@ -34,6 +34,10 @@ export interface ApiFailure {
   readonly status?: number;
   /** What the server asked for; bounded to an hour. */
   readonly retryAfterMs?: number;
+  /** Of a validation error: where in the request each entry of it points (API-V2, 7). */
+  readonly refusedAt?: readonly (readonly (string | number)[])[];
+  /** The system's or Node's own error, where no answer came. */
+  readonly cause?: unknown;
 }
 
 export type ApiAnswer =
@@ -94,7 +98,7 @@ export function createRequester(options: RequesterOptions): Requester {
       : new HttpAgent({ keepAlive: true, maxSockets: 4 });
   let bearer = options.authorization === "bearer";
 
-  const failed = (kind: FailureKind, message: string, rest: Pick<ApiFailure, "status" | "retryAfterMs"> = {}): ApiFailure => ({
+  const failed: Fail = (kind, message, rest = {}) => ({
     type: "failed",
     kind,
     message: `${base}: ${message}`,
@@ -135,7 +139,10 @@ export function createRequester(options: RequesterOptions): Requester {
         if (other.type === "answer" && other.status !== 401) bearer = !bearer;
         answer = other;
       }
-      const result = answer.type === "failed" ? failed(answer.kind, `${where}: ${answer.message}`) : interpret(answer, where, failed);
+      const result =
+        answer.type === "failed"
+          ? failed(answer.kind, `${where}: ${answer.message}`, { cause: answer.cause })
+          : interpret(answer, where, failed);
       return result.type === "failed" ? { ...result, message: result.message.replaceAll(key, "<key>") } : result;
     },
     close: () => agent.destroy(),
@@ -164,7 +171,7 @@ async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): 
   return key;
 }
 
-type Fail = (kind: FailureKind, message: string, rest?: Pick<ApiFailure, "status" | "retryAfterMs">) => ApiFailure;
+type Fail = (kind: FailureKind, message: string, rest?: Omit<ApiFailure, "type" | "kind" | "message">) => ApiFailure;
 
 function interpret(answer: Extract<HttpAnswer, { type: "answer" }>, where: string, failed: Fail): ApiAnswer {
   const { status, headers, body } = answer;
@@ -179,9 +186,11 @@ function interpret(answer: Extract<HttpAnswer, { type: "answer" }>, where: strin
     return failed("unauthorized", `${where}: the API key is refused (401): api.key_file must hold a key of this API`, { status });
   if (status < 200 || status >= 300) {
     const retryAfterMs = parseRetryAfter(headers["retry-after"], Date.now());
-    return failed("http_status", `${where} answered ${status}${detailOf(body)}`, {
+    const { words, refusedAt } = detailOf(body);
+    return failed("http_status", `${where} answered ${status}${words}`, {
       status,
       ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(refusedAt && { refusedAt }),
     });
   }
   if (status === 204) return { type: "empty" };
@@ -216,22 +225,24 @@ const validationSchema = z.object({
 });
 
 /** The server's own sentence, if it is one, or those of its validation (API-V2, 7): short, on one line. */
-function detailOf(body: string): string {
+function detailOf(body: string): { readonly words: string; readonly refusedAt?: ApiFailure["refusedAt"] } {
   const short = (text: string): string => text.replaceAll(/[\p{Cc}\s]+/gu, " ").slice(0, MAX_DETAIL_CHARACTERS);
   try {
     const value: unknown = JSON.parse(body.slice(0, 100_000));
     if (typeof value === "object" && value !== null && "detail" in value && typeof value.detail === "string")
-      return `: ${short(value.detail)}`;
+      return { words: `: ${short(value.detail)}` };
     const refused = validationSchema.safeParse(value);
-    if (refused.success)
-      return `: ${refused.data.detail
+    if (refused.success) {
+      const entries = refused.data.detail;
+      const sentences = entries
         .slice(0, MAX_DETAIL_ENTRIES)
-        .map(({ loc, msg }) => short(`${loc.slice(1).join(".") || loc.join(".")}: ${msg}`))
-        .join("; ")}`;
+        .map(({ loc, msg }) => short(`${loc.slice(1).join(".") || loc.join(".")}: ${msg}`));
+      return { words: `: ${sentences.join("; ")}`, refusedAt: entries.map(({ loc }) => loc) };
+    }
   } catch {
     // A page of a proxy: its status says enough.
   }
-  return "";
+  return { words: "" };
 }
 
 /** RFC 9110, 10.2.3: seconds or a date; as milliseconds from `now`, 0 to an hour. */

@@ -61,9 +61,16 @@ export class ReasonError extends Error {
   override readonly name = "ReasonError";
   readonly reason: Reason;
   readonly condition: Condition | undefined;
-  constructor(reason: Reason | PlainReasonType, message: string, options?: ErrorOptions & { condition?: Condition }) {
+  /** What the far side asks for: not to be tried again before. Milliseconds. */
+  readonly retryAfterMs: number | undefined;
+  constructor(
+    reason: Reason | PlainReasonType,
+    message: string,
+    options?: ErrorOptions & { condition?: Condition; retryAfterMs?: number | undefined },
+  ) {
     super(message, options);
     this.reason = typeof reason === "string" ? { type: reason } : reason;
     this.condition = options?.condition;
+    this.retryAfterMs = options?.retryAfterMs;
   }
 }
