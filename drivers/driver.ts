@@ -75,6 +75,7 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * scope says whether asking for less would help; anything else: the source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
+  /** What the device has, the nearer to the top first, each once. */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
   /** False once the far side has gone; the agent then opens a new one before it reads. */
   alive(): boolean;

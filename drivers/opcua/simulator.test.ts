@@ -1,14 +1,9 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
-import path from "node:path";
-import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import {
   AttributeIds,
   type ClientSession,
   DataType,
-  MessageSecurityMode,
-  OPCUAClient,
-  type SecurityPolicy,
   StatusCodes,
   type UserIdentityInfo,
   UserTokenType,
@@ -24,14 +19,11 @@ import {
   type SimulatorCertificate,
   startOpcuaSimulator,
   USERS,
-  writeCertificate,
 } from "./simulator.ts";
+import { createWitness, type Way, type Witness } from "./simulator-client.ts";
 
-const folder = mkdtempSync(path.join(tmpdir(), "opcua-client-"));
 let opened: OpcuaSimulator[] = [];
-let own: SimulatorCertificate;
-let files: { readonly certificateFile: string; readonly privateKeyFile: string };
-let manager: OPCUACertificateManager;
+let witness: Witness;
 
 const start = async (options: OpcuaSimulatorOptions = { bulk: 2 }): Promise<OpcuaSimulator> => {
   const simulator = await startOpcuaSimulator(options);
@@ -40,54 +32,20 @@ const start = async (options: OpcuaSimulatorOptions = { bulk: 2 }): Promise<Opcu
 };
 
 beforeAll(async () => {
-  own = await makeCertificate({ applicationUri: "urn:test:client" });
-  files = await writeCertificate(folder, "client", own);
-  manager = new OPCUACertificateManager({ rootFolder: path.join(folder, "pki"), automaticallyAcceptUnknownCertificate: true });
-  await manager.initialize();
+  witness = await createWitness();
 });
 afterEach(async () => {
   for (const simulator of opened) await simulator.close();
   opened = [];
 });
-afterAll(async () => {
-  await manager.dispose();
-  rmSync(folder, { recursive: true });
+afterAll(() => witness.close());
+
+const at = (simulator: OpcuaSimulator, id: string) => ({
+  nodeId: `ns=${simulator.plantIndex};s=${id}`,
+  attributeId: AttributeIds.Value,
 });
-
-interface Way {
-  readonly mode?: MessageSecurityMode;
-  readonly policy?: string;
-  readonly user?: UserIdentityInfo;
-}
-
-async function withSession<T>(simulator: OpcuaSimulator, work: (session: ClientSession) => Promise<T>, way: Way = {}): Promise<T> {
-  const client = OPCUAClient.create({
-    ...files,
-    applicationUri: "urn:test:client",
-    clientCertificateManager: manager,
-    endpointMustExist: false,
-    connectionStrategy: { maxRetry: 0 },
-    requestedSessionTimeout: 5000,
-    transportTimeout: 3000,
-    defaultTransactionTimeout: 3000,
-    ...(way.mode !== undefined && { securityMode: way.mode }),
-    ...(way.policy !== undefined && { securityPolicy: way.policy as SecurityPolicy }),
-  });
-  try {
-    await client.connect(simulator.endpointUrl);
-    const session = await client.createSession(way.user ?? { type: UserTokenType.Anonymous });
-    try {
-      return await work(session);
-    } finally {
-      await session.close().catch(() => {});
-    }
-  } finally {
-    await client.disconnect();
-  }
-}
-
-const uri = (policy: string): string => `http://opcfoundation.org/UA/SecurityPolicy#${policy.replaceAll("-", "_")}`;
-const at = (simulator: OpcuaSimulator, id: string) => ({ nodeId: `ns=${simulator.plantIndex};s=${id}`, attributeId: AttributeIds.Value });
+const withSession = <T>(simulator: OpcuaSimulator, work: (session: ClientSession) => Promise<T>, way?: Way): Promise<T> =>
+  witness.withSession(simulator.endpointUrl, work, way);
 const reads = (simulator: OpcuaSimulator, way?: Way) =>
   withSession(simulator, async (session) => (await session.read(at(simulator, "Double"))).statusCode.name, way);
 
@@ -132,7 +90,7 @@ describe("the OPC UA simulator", () => {
       policies: ["None", "Basic256Sha256", "Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic128Rsa15", "Basic256"],
     });
     for (const policy of policies) {
-      const way = { mode: MessageSecurityMode[mode], policy: uri(policy) };
+      const way = { mode, policy };
       expect(await reads(simulator, way), policy).toBe("Good");
       const user: UserIdentityInfo = { type: UserTokenType.UserName, userName: "reader", password: USERS["reader"] ?? "" };
       expect(await reads(simulator, { ...way, user }), policy).toBe("Good");
@@ -146,7 +104,7 @@ describe("the OPC UA simulator", () => {
   it("knows the people whose certificates it was given", async () => {
     const person = await makeCertificate({ applicationUri: "urn:test:person", commonName: "reader", of: "user", freshKey: true });
     const simulator = await start({ bulk: 2, userCertificates: [person.der] });
-    const way = { mode: MessageSecurityMode.SignAndEncrypt, policy: uri("Basic256Sha256") };
+    const way: Way = { mode: "SignAndEncrypt", policy: "Basic256Sha256" };
     const by = (certificate: SimulatorCertificate): Way => ({
       ...way,
       user: { type: UserTokenType.Certificate, certificateData: Buffer.from(certificate.der), privateKey: certificate.privateKey },
@@ -158,9 +116,9 @@ describe("the OPC UA simulator", () => {
 
   it("lets nobody in whom it does not trust, until it does", async () => {
     const simulator = await start({ bulk: 2, trust: [] });
-    const way = { mode: MessageSecurityMode.Sign, policy: uri("Basic256Sha256") };
+    const way: Way = { mode: "Sign", policy: "Basic256Sha256" };
     await expect(reads(simulator, way)).rejects.toThrow();
-    await simulator.trust(own.der);
+    await simulator.trust(witness.certificate.der);
     expect(await reads(simulator, way)).toBe("Good");
   });
 

@@ -1,0 +1,162 @@
+import type { NodeId, ReferenceDescription } from "node-opcua-client";
+import type { Context } from "../../src/model/context.ts";
+import type { Discovered } from "../driver.ts";
+import { encodeUri } from "./address.ts";
+import { createAsking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
+import { createTypes, shaped } from "./discover-types.ts";
+
+export type { DiscoverySession } from "./discover-ask.ts";
+
+export interface DiscoveryOptions extends DiscoveryLimits {
+  /** The server's NamespaceArray in this session. */
+  readonly namespaces: readonly string[];
+  /** Nodes that are remembered, so that none comes twice; beyond them nothing new is looked into. 250,000 when absent. */
+  readonly maxNodes?: number;
+}
+
+/** A node that was seen and not yet looked into. */
+interface Pending {
+  readonly nodeId: NodeId | string;
+  readonly name: string;
+  readonly path: readonly string[];
+  /** The path of what is in it. */
+  readonly below: readonly string[];
+  readonly isVariable: boolean;
+  /** A property has nothing below it (OPC 10000-3, 5.6.2). */
+  readonly isLeaf: boolean;
+}
+
+const OBJECTS = "i=85";
+const HAS_PROPERTY = 46;
+/** The server about itself: thousands of nodes that are no machine's. */
+const SERVER = 2253;
+const OBJECT_CLASS = 1;
+const VARIABLE_CLASS = 2;
+/** OPC 10000-6, A.1. */
+const ATTRIBUTE = { description: 5, value: 13, dataType: 14, valueRank: 15, arrayDimensions: 16, userAccessLevel: 18 } as const;
+const OF_EACH = [ATTRIBUTE.dataType, ATTRIBUTE.valueRank, ATTRIBUTE.arrayDimensions, ATTRIBUTE.userAccessLevel, ATTRIBUTE.description];
+/** IdType, OPC 10000-3, 8.2.3. */
+const GUID_ID = 3;
+/** AccessLevelType, OPC 10000-3, 8.57. */
+const CURRENT_READ = 1;
+
+/** Nodes that are looked into together. */
+const AT_ONCE = 100;
+const MAX_NODES = 250_000;
+/** Folders within folders: a bound against a server that invents them. */
+const MAX_DEPTH = 64;
+const MAX_NAME = 200;
+const MAX_UNIT = 50;
+const MAX_COMMENT = 2000;
+
+/**
+ * Everything below Objects but the server's own object, the nearer first, each node once whatever leads to it: folders and objects
+ * (`type` undefined) and variables with type, unit and description. Addresses name their namespace by its URI (`nsu=…`), which outlives a
+ * renumbering; where the server has none for it, by its index. Throws what the session throws, and ReasonError when the signal aborts.
+ */
+export async function* discover(
+  session: DiscoverySession,
+  options: DiscoveryOptions,
+  { signal, log }: Pick<Context, "signal" | "log">,
+): AsyncGenerator<Discovered> {
+  const ask = createAsking(session, options, signal);
+  const scalarOf = createTypes(ask);
+  const maxNodes = options.maxNodes ?? MAX_NODES;
+  const seen = new Set<string>([OBJECTS]);
+  const queue: Pending[] = [];
+  const units = new Map<Pending, NodeId>();
+  let isFull = false;
+
+  const take = (parent: Pending, reference: ReferenceDescription): void => {
+    const { nodeId, nodeClass, browseName, referenceTypeId } = reference;
+    const isVariable = nodeClass === VARIABLE_CLASS;
+    if ((!isVariable && nodeClass !== OBJECT_CLASS) || nodeId.serverIndex > 0) return;
+    const isProperty = referenceTypeId.namespace === 0 && referenceTypeId.value === HAS_PROPERTY;
+    if (isProperty && parent.isVariable) {
+      if (browseName.name === "EngineeringUnits" && browseName.namespaceIndex === 0) units.set(parent, nodeId);
+      return;
+    }
+    if (nodeId.namespace === 0 && nodeId.value === SERVER) return;
+    const key = nodeId.toString();
+    if (seen.has(key)) return;
+    if (seen.size >= maxNodes || parent.below.length >= MAX_DEPTH) {
+      isFull = true;
+      return;
+    }
+    seen.add(key);
+    const name = (reference.displayName.text || browseName.name || key).slice(0, MAX_NAME);
+    queue.push({ nodeId, name, path: parent.below, below: [...parent.below, name], isVariable, isLeaf: isProperty });
+  };
+
+  const top: Pending = { nodeId: OBJECTS, name: "", path: [], below: [], isVariable: false, isLeaf: false };
+  await ask.below([top], take);
+  let head = 0;
+  while (head < queue.length) {
+    const batch = queue.slice(head, head + AT_ONCE);
+    head += batch.length;
+    if (head > 10_000) {
+      queue.splice(0, head);
+      head = 0;
+    }
+    await ask.below(
+      batch.filter(({ isLeaf }) => !isLeaf),
+      take,
+    );
+    yield* await describe(batch);
+    units.clear();
+  }
+  if (isFull)
+    log.warn(
+      { nodes: maxNodes, depth: MAX_DEPTH },
+      "the server has more nodes, or deeper ones, than are looked into; the rest was not found",
+    );
+
+  async function describe(batch: readonly Pending[]): Promise<Discovered[]> {
+    const variables = batch.filter(({ isVariable }) => isVariable);
+    const wanted = variables.flatMap((variable) => {
+      const unit = units.get(variable);
+      return [
+        ...OF_EACH.map((attributeId) => ({ nodeId: variable.nodeId, attributeId })),
+        ...(unit ? [{ nodeId: unit, attributeId: ATTRIBUTE.value }] : []),
+      ];
+    });
+    const values = await ask.values(wanted);
+    const details = new Map<Pending, Pick<Discovered, "type" | "unit" | "comment">>();
+    let at = 0;
+    for (const variable of variables) {
+      const [dataType, rank, dimensions, access, description] = values.slice(at, at + OF_EACH.length);
+      at += OF_EACH.length;
+      const unit = units.has(variable) ? textOf((values[at++] as { readonly displayName?: unknown } | undefined)?.displayName) : "";
+      const comment = textOf(description).slice(0, MAX_COMMENT);
+      const readable = typeof access !== "number" || (access & CURRENT_READ) !== 0;
+      details.set(variable, {
+        type: readable ? shaped(await scalarOf(dataType), rank, dimensions) : undefined,
+        ...(unit !== "" && { unit: unit.slice(0, MAX_UNIT) }),
+        ...(comment !== "" && { comment }),
+      });
+    }
+    return batch.map((pending) => ({
+      address: addressOf(pending.nodeId, options.namespaces),
+      name: pending.name,
+      path: pending.path,
+      type: undefined,
+      ...details.get(pending),
+    }));
+  }
+}
+
+const textOf = (value: unknown): string => {
+  const text: unknown = typeof value === "object" && value !== null && "text" in value ? value.text : undefined;
+  return typeof text === "string" ? text : "";
+};
+
+/** As the driver's addresses are written. Pure. */
+export function addressOf(nodeId: NodeId | string, namespaces: readonly string[]): string {
+  if (typeof nodeId === "string") return nodeId;
+  const { namespace, value } = nodeId;
+  const uri = namespace === 0 ? undefined : namespaces[namespace];
+  const before = namespace === 0 ? "" : uri ? `nsu=${encodeUri(uri)};` : `ns=${namespace};`;
+  if (typeof value === "number") return `${before}i=${value}`;
+  if (Buffer.isBuffer(value)) return `${before}b=${value.toString("base64")}`;
+  return nodeId.identifierType === GUID_ID ? `${before}g=${String(value).toLowerCase()}` : `${before}s=${String(value)}`;
+}
