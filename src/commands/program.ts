@@ -105,7 +105,7 @@ ${EXIT_CODES}`,
   secret
     .command("set")
     .description("Keep a secret and hand it to the running service at once. Asks for it; it is never an argument.")
-    .argument("<entry>", "name or uuid of the data source or data sink")
+    .argument("<entry>", "name or uuid of the data source or data sink; <entry>/users/<user> for a user of a hosted OPC UA server")
     .option(...CONFIG)
     .option("--stdin", "take the first line of stdin instead of asking")
     .addHelpText(
@@ -115,7 +115,8 @@ Encrypted where systemd has a TPM or a host key of this machine; for root alone 
 
 Examples:
   sudo collector secret set press-1
-  sudo collector secret set plant-broker --stdin < password.txt`,
+  sudo collector secret set plant-broker --stdin < password.txt
+  sudo collector secret set opcua-server/users/scada`,
     )
     .action(async (entry: string, options: SecretOptions) => {
       exit = await (await import("./secret.ts")).secretSet(entry, options, io);

@@ -90,6 +90,16 @@ describe("collector secret", () => {
     expect(out).not.toContain(SECRET);
   });
 
+  it("keeps the password of one user of a hosted server", async () => {
+    const told = await service([], [{ uuid: SINK, name: "server" }]);
+    const { code, out } = await collector(["set", "server/users/scada", "--stdin"], SECRET);
+    expect(code).toBe(0);
+    expect(out).toContain("data sink server");
+    expect(told).toEqual([{ key: "server/users/scada", secret: SECRET }]);
+    expect(existsSync(file("server%2Fusers%2Fscada"))).toBe(true);
+    expect((await collector(["list"])).out).toMatch(/server\/users\/scada.*data sink server/);
+  });
+
   it("asks on a terminal and shows nothing of it", async () => {
     const { code, out, err } = await collector(["set", "press-1"], `${SECRET}\r`, true);
     expect(code).toBe(0);

@@ -5,7 +5,15 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { messageOf } from "../model/failure.ts";
 import type { ServiceStatus } from "../model/service-status.ts";
-import { credentialFileName, credentialKey, credentialsFolder, encryptedFolder, firstLine, MAX_SECRET_BYTES } from "../os/credentials.ts";
+import {
+  credentialFileName,
+  credentialKey,
+  credentialsFolder,
+  encryptedFolder,
+  firstLine,
+  MAX_SECRET_BYTES,
+  ownerOfKey,
+} from "../os/credentials.ts";
 import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
 import { localSocketPath } from "../web/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
@@ -125,7 +133,9 @@ async function askEntries(socket: string, io: CommandIo): Promise<readonly Known
   }
 }
 
-const fits = (key: string, { uuid, name }: KnownEntry): boolean => uuid === key.toLowerCase() || name === key;
+/** An entry may bear any name, also one that looks like another's user. */
+const fits = (key: string, { uuid, name }: KnownEntry): boolean =>
+  [key, ownerOfKey(key)].some((owner) => uuid === owner.toLowerCase() || name === owner);
 
 function checkKey(key: string, known: readonly KnownEntry[] | undefined): void {
   const fitting = known?.filter((entry) => fits(key, entry)) ?? [];

@@ -112,11 +112,46 @@ describe("the secrets of the configuration", () => {
     expect(merged).toEqual({ [UUID]: { password: "here", key: "k" }, [broker.uuid]: { password: "api" } });
   });
 
+  it("have a password for each user of a server of ours, of the entry that is meant alone", () => {
+    const local = createCredentials(
+      new Map([
+        ["broker/users/anna", "by name"],
+        ["broker/users/ben/users/x", "odd"],
+        ["press-1/users/anna", "another's"],
+      ]),
+    );
+    local.set(`${broker.uuid.toUpperCase()}/users/anna`, "by uuid");
+    const merged = withLocalSecrets(
+      { [broker.uuid]: { "users.anna.password": "api", "users.cleo.password": "api" } },
+      [press, broker],
+      local,
+    );
+    expect(merged).toEqual({
+      [broker.uuid]: { "users.anna.password": "by uuid", "users.ben/users/x.password": "odd", "users.cleo.password": "api" },
+      [UUID]: { "users.anna.password": "another's" },
+    });
+    local.remove(`${broker.uuid}/users/anna`);
+    expect(local.userSecretsOf(broker, [broker]).get("anna")).toBe("by name");
+    expect(local.userSecretsOf(broker, [broker, { ...press, name: "broker" }]).size).toBe(0);
+    expect(local.secretOf(broker, [broker])).toBeUndefined();
+  });
+
   it.each([
     [{}, {}, {}, undefined],
     [{ username: "u" }, {}, {}, 'the password of user "u" is not on this machine; type: sudo collector secret set broker'],
     [{}, { username: "u" }, {}, 'the password of user "u" is not on this machine; type: sudo collector secret set broker'],
     [{ username: "u" }, {}, { password: "p" }, undefined],
+    [
+      {},
+      { user_identity: { type: "UserNamePassword", username: "u" } },
+      {},
+      'the password of user "u" is not on this machine; type: sudo collector secret set broker',
+    ],
+    [{}, { user_identity: { type: "UserNamePassword", username: "u" } }, { password: "p" }, undefined],
+    [{}, { user_identity: { type: "X509Certificate" } }, {}, undefined],
+    [{}, { user_identity: { type: "Anonymous" } }, {}, undefined],
+    [{}, { user_identity: null }, {}, undefined],
+    [{}, { user_identity: "username" }, {}, undefined],
     [{ username: "u" }, null, { password: "" }, undefined],
   ])("%o, %o and %o miss: %s", (settings, details, secrets, expected) =>
     expect(missingPassword(broker, { settings, details, secrets })).toBe(expected),

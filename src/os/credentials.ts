@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { messageOf } from "../model/failure.ts";
+import { userSecretName } from "../model/sink-details.ts";
 import { readBoundedFile } from "./bounded-file.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
 
@@ -94,17 +95,29 @@ export const firstLine = (bytes: Uint8Array): string => new TextDecoder().decode
 export interface Credentials {
   /** Undefined: there is none, or its name fits several of `all`, which have to be told apart by uuid. */
   secretOf(entry: Entry, all: readonly Entry[]): string | undefined;
+  /** By user: the passwords kept as `<uuid or name>/users/<user>`, of an entry that has several users of its own (an OPC UA server). As `secretOf`. */
+  userSecretsOf(entry: Entry, all: readonly Entry[]): ReadonlyMap<string, string>;
   set(key: string, secret: string): void;
   remove(key: string): void;
 }
 
 export function createCredentials(loaded: ReadonlyMap<string, string>): Credentials {
   const secrets = new Map([...loaded].map(([key, secret]) => [canonical(key), secret]));
+  const isNameOfOne = (name: string | null, all: readonly Entry[]): name is string =>
+    name !== null && all.filter((entry) => entry.name === name).length <= 1;
   return {
     secretOf({ uuid, name }, all) {
       const byUuid = secrets.get(canonical(uuid));
-      if (byUuid !== undefined || name === null) return byUuid;
-      return all.filter((entry) => entry.name === name).length > 1 ? undefined : secrets.get(canonical(name));
+      if (byUuid !== undefined) return byUuid;
+      return isNameOfOne(name, all) ? secrets.get(canonical(name)) : undefined;
+    },
+    userSecretsOf({ uuid, name }, all) {
+      const owners = [...(isNameOfOne(name, all) ? [name] : []), canonical(uuid)];
+      const ofUsers = owners.flatMap((owner) => {
+        const prefix = `${owner}${USERS}`;
+        return [...secrets].flatMap(([key, secret]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), secret] as const] : []));
+      });
+      return new Map(ofUsers);
     },
     set: (key, secret) => void secrets.set(canonical(key), secret),
     remove: (key) => void secrets.delete(canonical(key)),
@@ -112,8 +125,19 @@ export function createCredentials(loaded: ReadonlyMap<string, string>): Credenti
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const USERS = "/users/";
+
+/** The uuid or name of the entry that a key of `secret set` is for: all of it, but for the user in `<uuid or name>/users/<user>`. */
+export function ownerOfKey(key: string): string {
+  const at = key.indexOf(USERS);
+  return at > 0 ? key.slice(0, at) : key;
+}
+
 /** Uuids are the same in either case, names are not. */
-const canonical = (key: string): string => (UUID.test(key) ? key.toLowerCase() : key);
+const canonical = (key: string): string => {
+  const owner = ownerOfKey(key);
+  return UUID.test(owner) ? `${owner.toLowerCase()}${key.slice(owner.length)}` : key;
+};
 
 /** The command that brings the missing secret of an entry. */
 export function secretCommand({ uuid, name }: Entry): string {
@@ -124,10 +148,17 @@ export function secretCommand({ uuid, name }: Entry): string {
 type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** The secrets of the configuration, by uuid and field, with those of this machine, which win. Pure but for the look-ups. */
-export function withLocalSecrets(remote: Secrets, entries: readonly Entry[], credentials: Pick<Credentials, "secretOf">): Secrets {
+export function withLocalSecrets(
+  remote: Secrets,
+  entries: readonly Entry[],
+  credentials: Pick<Credentials, "secretOf" | "userSecretsOf">,
+): Secrets {
   const local = entries.flatMap((entry) => {
     const secret = credentials.secretOf(entry, entries);
-    return secret === undefined ? [] : [[entry.uuid, { ...remote[entry.uuid], password: secret }] as const];
+    const users = [...credentials.userSecretsOf(entry, entries)].map(([user, password]) => [userSecretName(user), password] as const);
+    if (secret === undefined && users.length === 0) return [];
+    const own = { ...(secret !== undefined && { password: secret }), ...Object.fromEntries(users) };
+    return [[entry.uuid, { ...remote[entry.uuid], ...own }] as const];
   });
   return { ...remote, ...Object.fromEntries(local) };
 }
@@ -145,11 +176,19 @@ export function missingPassword(
   }: { readonly details: unknown; readonly settings: unknown; readonly secrets: Readonly<Record<string, string>> },
 ): string | undefined {
   if (secrets["password"] !== undefined) return undefined;
-  const user = [settings, details].map(usernameIn).find((name) => name !== undefined);
+  // opcua has the user one level down, beside what kind of identity it is; a certificate's has none.
+  const user = [settings, details, fieldOf(details, "user_identity")].map(usernameIn).find((name) => name !== undefined);
   return user === undefined
     ? undefined
     : `the password of user ${JSON.stringify(user)} is not on this machine; type: ${secretCommand(entry)}`;
 }
 
-const usernameIn = (value: unknown): string | undefined =>
-  typeof value === "object" && value !== null && "username" in value && typeof value.username === "string" ? value.username : undefined;
+const usernameIn = (value: unknown): string | undefined => {
+  const name = fieldOf(value, "username");
+  return typeof name === "string" ? name : undefined;
+};
+
+const fieldOf = (value: unknown, field: string): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, field)
+    ? (value as Readonly<Record<string, unknown>>)[field]
+    : undefined;
