@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { addApiVerbs } from "./api-program.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { addPkiVerbs } from "./pki-program.ts";
 import type { ReadOptions } from "./read.ts";
 import type { SecretOptions } from "./secret.ts";
 
@@ -140,9 +141,11 @@ Examples:
       exit = await (await import("./secret.ts")).secretRemove(entry, options, io);
     });
 
-  addApiVerbs(program, CONFIG, io, (code) => {
+  const done = (code: ExitCode): void => {
     exit = code;
-  });
+  };
+  addApiVerbs(program, CONFIG, io, done);
+  addPkiVerbs(program, CONFIG, io, done);
 
   return { command: program, exit: () => exit };
 }

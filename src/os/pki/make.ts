@@ -77,7 +77,11 @@ export async function makeCertificate(
 }
 
 /** Loaded when first needed: it takes a tenth of a second and 20 MB. */
-export async function loadX509(): Promise<typeof import("@peculiar/x509")> {
+export async function loadX509(): Promise<X509> {
   await import("reflect-metadata");
-  return import("@peculiar/x509");
+  const loaded: X509 & { readonly default?: X509 } = await import("@peculiar/x509");
+  // In the bundle what a CommonJS module exports is its default alone.
+  return loaded.default ?? loaded;
 }
+
+type X509 = typeof import("@peculiar/x509");

@@ -1,9 +1,9 @@
 import path from "node:path";
 import { type Log, silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { Pki, UserCertificate } from "../../model/pki.ts";
-import { type Certificate, parseCertificateFile } from "./certificate.ts";
-import { readIfThere } from "./files.ts";
+import type { Pki } from "../../model/pki.ts";
+import { type Certificate, parseCertificateFile, toPem } from "./certificate.ts";
+import { createFile, makeFolder, readIfThere, replaceFile } from "./files.ts";
 import { createOwn, type Own, privateKey } from "./own.ts";
 import { createTrust, type Trust } from "./trust.ts";
 
@@ -21,6 +21,18 @@ export interface PkiOptions {
 export interface OpenPki extends Pki {
   readonly identity: Own;
   readonly trust: Trust;
+  /** As `user`. */
+  userCertificate(name: string): Certificate;
+  /** Keeps a user's certificate (PEM or DER) and key (PEM). Throws Error where they do not fit or cannot be written. */
+  addUser(name: string, certificate: GivenFile, key: GivenFile): Certificate;
+  /** Keeps an authority that is not trusted itself and leads up to one that is; false: it is there. Throws the file system's error. */
+  addIssuer(certificate: Certificate): boolean;
+}
+
+export interface GivenFile {
+  /** For what is said about it. */
+  readonly file: string;
+  readonly bytes: Uint8Array;
 }
 
 const MAX_FILE_BYTES = 64 * 1024;
@@ -35,22 +47,43 @@ const USER = /^\w[\w.-]{0,63}$/;
 export function createPki({ dir, installation, now = Date.now, log = silentLog }: PkiOptions): OpenPki {
   const identity = createOwn({ folder: path.join(dir, "own"), installation, now, log });
   const trust = createTrust({ dir, now, log });
+  const users = path.join(dir, "users");
   return {
     identity,
     trust,
     own: () => identity.get(),
     judge: (chain, options) => trust.judge(chain, options),
-    user: async (name) => userCertificate(path.join(dir, "users"), name),
+    async user(name) {
+      const { certificateFile, privateKeyFile, certificate } = userCertificate(users, name);
+      return { certificateFile, privateKeyFile, certificate: certificate.der };
+    },
+    userCertificate: (name) => userCertificate(users, name).certificate,
+    addUser(name, certificate, key) {
+      const { certificateFile, privateKeyFile } = userFiles(users, name);
+      const parsed = checkPair(certificate, key);
+      makeFolder(users);
+      replaceFile(privateKeyFile, key.bytes);
+      replaceFile(certificateFile, toPem(parsed.der));
+      return parsed;
+    },
+    addIssuer(certificate) {
+      const folder = path.join(dir, "issuers");
+      makeFolder(folder);
+      return createFile(path.join(folder, `${certificate.thumbprint}.der`), certificate.der);
+    },
   };
 }
 
 /** Where the two files of a user lie. Throws Error where the name cannot be one of a file. */
-export function userFiles(folder: string, name: string): { readonly certificateFile: string; readonly privateKeyFile: string } {
+function userFiles(folder: string, name: string): { readonly certificateFile: string; readonly privateKeyFile: string } {
   if (!USER.test(name)) throw new Error(`user_certificate ${JSON.stringify(name)}: expected letters, digits, _ . and -, at most 64`);
   return { certificateFile: path.join(folder, `${name}.pem`), privateKeyFile: path.join(folder, `${name}.key.pem`) };
 }
 
-function userCertificate(folder: string, name: string): UserCertificate {
+function userCertificate(
+  folder: string,
+  name: string,
+): { readonly certificateFile: string; readonly privateKeyFile: string; readonly certificate: Certificate } {
   const files = userFiles(folder, name);
   const [certificate, key] = [files.certificateFile, files.privateKeyFile].map((file) => readIfThere(file, MAX_FILE_BYTES));
   const missing = [...(certificate ? [] : [files.certificateFile]), ...(key ? [] : [files.privateKeyFile])];
@@ -58,17 +91,20 @@ function userCertificate(folder: string, name: string): UserCertificate {
     throw new Error(
       `the user certificate ${name} is not complete, missing: ${missing.join(", ")}. Type: sudo collector pki user ${name} CERTIFICATE KEY`,
     );
-  return { ...files, certificate: checkPair(certificate, files.certificateFile, key, files.privateKeyFile).der };
+  return {
+    ...files,
+    certificate: checkPair({ file: files.certificateFile, bytes: certificate }, { file: files.privateKeyFile, bytes: key }),
+  };
 }
 
 /** The certificate, which is this key's. Throws Error that names the file at fault. */
-export function checkPair(certificate: Uint8Array, certificateFile: string, key: Uint8Array, keyFile: string): Certificate {
+function checkPair(certificate: GivenFile, key: GivenFile): Certificate {
   let parsed: Certificate | undefined;
   try {
-    [parsed] = parseCertificateFile(certificate);
+    [parsed] = parseCertificateFile(certificate.bytes);
   } catch (error) {
-    throw new Error(`${certificateFile}: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${certificate.file}: ${messageOf(error)}`, { cause: error });
   }
-  if (!parsed?.x509.checkPrivateKey(privateKey(key, keyFile))) throw new Error(`${keyFile} is not the key of ${certificateFile}`);
+  if (!parsed?.x509.checkPrivateKey(privateKey(key.bytes, key.file))) throw new Error(`${key.file} is not the key of ${certificate.file}`);
   return parsed;
 }

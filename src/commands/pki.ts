@@ -1,0 +1,243 @@
+import { randomUUID } from "node:crypto";
+import { statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { Log } from "../model/context.ts";
+import { messageOf } from "../model/failure.ts";
+import { readBoundedFile } from "../os/bounded-file.ts";
+import { installationUuid } from "../os/identity.ts";
+import { asOwnerOf } from "../os/owner.ts";
+import { type Certificate, parseCertificateFile, toPem } from "../os/pki/certificate.ts";
+import { hasCode } from "../os/pki/files.ts";
+import { certificateWords, overviewOf } from "../os/pki/overview.ts";
+import { createPki, type GivenFile, type OpenPki } from "../os/pki/pki.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
+import { certificateLines, overviewLines, TELL_SERVER } from "./pki-words.ts";
+import { settingsOrUsage } from "./run.ts";
+
+export interface PkiCommandOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+const MAX_FILE_BYTES = 64 * 1024;
+/** Fewer hex digits of a thumbprint than these are taken for the name of a file. */
+const MIN_DIGITS = 4;
+
+/** `collector pki list`: who the collector is, and whom it trusts. Throws UsageError. */
+export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
+  return withPki(options, io, async (open) => {
+    const { pki, dir } = open();
+    const overview = await overviewOf(dir, pki);
+    print(io, options, overview, overviewLines(overview));
+    return EXIT.good;
+  });
+}
+
+/** `collector pki trust`: by a thumbprint's beginning among the rejected ones, or by a file. Throws UsageError. */
+export function pkiTrust(reference: string, options: PkiCommandOptions & { readonly issuer?: boolean }, io: CommandIo): Promise<ExitCode> {
+  const given = fileOf(reference);
+  return withPki(options, io, async (open) => {
+    const { pki } = open();
+    const refused = pki.trust.rejected.list().refused.map(({ certificate }) => certificate);
+    const known = [...refused, ...pki.trust.trusted().kept.map(({ certificate }) => certificate)];
+    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, "collector pki list shows what was rejected");
+    const isNew = options.issuer ? pki.addIssuer(certificate) : pki.trust.trust(certificate);
+    const said = options.issuer
+      ? "It leads up to authorities that are trusted; it is not trusted itself."
+      : certificate.isAuthority
+        ? "This is an authority: every certificate that it signs is trusted as well."
+        : "The next connection takes it; nothing has to be restarted.";
+    const words = options.issuer ? "Kept as an issuer" : isNew ? "Trusted" : "Trusted already";
+    print(io, options, { ...certificateWords(certificate), trusted: !options.issuer, changed: isNew }, [
+      `${words}:`,
+      ...certificateLines(certificateWords(certificate)),
+      said,
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** `collector pki reject`: trusts it no more, or says no to one that waits. Throws UsageError. */
+export function pkiReject(reference: string, options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
+  const given = fileOf(reference);
+  return withPki(options, io, async (open) => {
+    const { pki } = open();
+    const known = [
+      ...pki.trust.trusted().kept.map(({ certificate }) => certificate),
+      ...pki.trust.rejected.list().refused.map(({ certificate }) => certificate),
+    ];
+    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, "collector pki list shows those that are known");
+    const changed = pki.trust.reject(certificate);
+    print(io, options, { ...certificateWords(certificate), trusted: false, changed }, [
+      `${changed ? "Rejected" : "Rejected already"}:`,
+      ...certificateLines(certificateWords(certificate)),
+      "New connections refuse it; one that is open now stays until it is closed.",
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** `collector pki renew`: another certificate of our own at once. Throws UsageError. */
+export function pkiRenew(options: PkiCommandOptions & { readonly newKey?: boolean }, io: CommandIo): Promise<ExitCode> {
+  return withPki(options, io, async (open) => {
+    const { current, certificateFile } = await open().pki.identity.renew(options.newKey ?? false);
+    const words = certificateWords(current);
+    print(io, options, { ...words, file: certificateFile, new_key: options.newKey ?? false }, [
+      "The collector's certificate is now:",
+      ...certificateLines(words),
+      ...TELL_SERVER,
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** `collector pki export`: our own certificate, without its key, for the trust list of a server. Throws UsageError. */
+export function pkiExport(
+  file: string | undefined,
+  options: PkiCommandOptions & { readonly next?: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  let certificate: Certificate | undefined;
+  return withPki(
+    options,
+    io,
+    async (open) => {
+      const { identity } = open().pki;
+      if (!identity.look()) await identity.get();
+      const state = identity.look();
+      certificate = options.next ? state?.next : state?.current;
+      if (!certificate) {
+        complain(io, "there is no next certificate: the collector makes it 90 days before the one in use expires");
+        return EXIT.usage;
+      }
+      return EXIT.good;
+    },
+    () => {
+      if (!certificate) return;
+      const words = certificateWords(certificate);
+      if (file === undefined) {
+        if (options.json) io.stdout.write(`${toJson({ ...words, pem: toPem(certificate.der) })}\n`);
+        else io.stdout.write(toPem(certificate.der));
+        return;
+      }
+      writeFileSync(file, /\.pem$/i.test(file) ? toPem(certificate.der) : certificate.der);
+      print(io, options, { ...words, file: path.resolve(file) }, [`Written to ${file}:`, ...certificateLines(words), ...TELL_SERVER]);
+    },
+  );
+}
+
+/** `collector pki user`: keeps the certificate and key with which data sources log in. Throws UsageError. */
+export function pkiUser(
+  name: string,
+  certificateFile: string,
+  keyFile: string,
+  options: PkiCommandOptions,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const [certificate, key] = [readGiven(certificateFile), readGiven(keyFile)];
+  return withPki(options, io, async (open) => {
+    const { pki } = open();
+    let added: Certificate;
+    try {
+      added = pki.addUser(name, certificate, key);
+    } catch (error) {
+      if (error instanceof Error && "code" in error && "syscall" in error) throw error;
+      throw new UsageError(messageOf(error));
+    }
+    const words = certificateWords(added);
+    print(io, options, { ...words, name }, [
+      `Kept as user certificate ${name}:`,
+      ...certificateLines(words),
+      ...(name === "user" ? [] : [`Data sources that log in with it have user_certificate: ${name} in the settings.`]),
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** Opens the PKI when it is called; who is not to be told apart from others by a uuid yet gets one. */
+type Open = () => { readonly pki: OpenPki; readonly dir: string };
+
+/** `work` runs as the owner of the state folder, `after` as who typed the command, and only if `work` went well. */
+async function withPki(
+  options: PkiCommandOptions,
+  io: CommandIo,
+  work: (open: Open) => Promise<ExitCode>,
+  after?: () => void,
+): Promise<ExitCode> {
+  const { settings } = settingsOrUsage(options.config);
+  const stateDir = path.resolve(settings.state_dir);
+  const dir = path.join(stateDir, "pki");
+  if (!statSync(stateDir, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError(`the state folder ${stateDir} is not there yet: start the collector once, or name its settings with --config`);
+  const log: Log = {
+    debug: () => {},
+    info: () => {},
+    warn: (_fields, message) => complain(io, message),
+    error: (_fields, message) => complain(io, message),
+  };
+  const open: Open = () => {
+    const installation = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
+    return { pki: createPki({ dir, installation, log }), dir };
+  };
+  try {
+    const code = await asOwnerOf(stateDir, () => work(open));
+    if (code === EXIT.good) after?.();
+    return code;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const denied = hasCode(error, "EACCES") || hasCode(error, "EPERM") || (error instanceof Error && hasCode(error.cause, "EACCES"));
+    complain(io, `${messageOf(error)}${denied ? "\nThe certificates belong to the service: type sudo collector pki …" : ""}`);
+    return EXIT.ownFailure;
+  }
+}
+
+function print(io: CommandIo, options: PkiCommandOptions, value: object, lines: readonly string[]): void {
+  io.stdout.write(options.json ? `${toJson(value)}\n` : `${lines.join("\n")}\n`);
+}
+
+/** The file that is meant; undefined: the beginning of a thumbprint is. Read as who typed the command. Throws UsageError. */
+function fileOf(reference: string): GivenFile | undefined {
+  return digitsOf(reference) === undefined ? readGiven(reference) : undefined;
+}
+
+function readGiven(file: string): GivenFile {
+  try {
+    return { file, bytes: readBoundedFile(file, MAX_FILE_BYTES) };
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
+}
+
+/** Upper-case hex without the colons and blanks with which other tools show it; undefined: this is no thumbprint. */
+function digitsOf(reference: string): string | undefined {
+  const digits = reference.replaceAll(/[:\s]/g, "").toUpperCase();
+  return /^[0-9A-F]+$/.test(digits) && digits.length >= MIN_DIGITS && digits.length <= 40 ? digits : undefined;
+}
+
+function byThumbprint(reference: string, known: readonly Certificate[], hint: string): Certificate {
+  const digits = digitsOf(reference) ?? "";
+  const found = [...new Map(known.map((certificate) => [certificate.thumbprint, certificate])).values()].filter(({ thumbprint }) =>
+    thumbprint.startsWith(digits),
+  );
+  const [first] = found;
+  if (!first) throw new UsageError(`no certificate that is known here has a thumbprint that begins with ${digits}; ${hint}`);
+  if (found.length > 1)
+    throw new UsageError(
+      `${found.length} thumbprints begin with ${digits}; give more of it:\n${found.map(({ thumbprint, subject }) => `${thumbprint}  ${subject}`).join("\n")}`,
+    );
+  return first;
+}
+
+function certificateIn({ file, bytes }: GivenFile): Certificate {
+  let found: readonly Certificate[];
+  try {
+    found = parseCertificateFile(bytes);
+  } catch (error) {
+    throw new UsageError(`${file}: ${messageOf(error)}; a certificate in DER or PEM is needed here`);
+  }
+  const [first] = found;
+  if (!first || found.length > 1)
+    throw new UsageError(`${file} holds ${found.length} certificates; give the one that is meant in a file of its own`);
+  return first;
+}
