@@ -77,6 +77,8 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
   /** What the device has, the nearer to the top first, each once. */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
+  /** What its people should know of it while it is well: one sentence each, without secrets. Absent: nothing. */
+  warnings?(): readonly string[];
   /** False once the far side has gone; the agent then opens a new one before it reads. */
   alive(): boolean;
   /** Idempotent, bounded in time, never throws. */
@@ -111,6 +113,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   connectionKey?(details: D, settings: S): string;
   /** What a source may ask for on a connection that another one may have opened. Pure. Absent: what the session grants. */
   limits?(granted: L, settings: S): L;
+  /** What the configuration itself makes a warning of in status: one sentence each, without secrets. Pure. Absent: nothing. */
+  warningsOf?(details: D, settings: S): readonly string[];
   /**
    * Pure. `type` undefined: the driver's default for this address. Settings are those of the source (a unit id, an order).
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
@@ -165,6 +169,7 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           }
         },
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), named) }),
+        ...(session.warnings && { warnings: () => session.warnings?.() ?? [] }),
         alive: () => session.alive(),
         close: () => session.close().catch((error: unknown) => ctx.log.debug({ err: error }, "closing the session failed")),
       };

@@ -87,7 +87,7 @@ function decodeUri(text: string, uri: string): string {
   return uri.replaceAll(/%3B/gi, ";").replaceAll("%25", "%");
 }
 
-const encodeUri = (uri: string): string => uri.replaceAll("%", "%25").replaceAll(";", "%3B");
+export const encodeUri = (uri: string): string => uri.replaceAll("%", "%25").replaceAll(";", "%3B");
 
 function pathOf(text: string, trimmed: string): OpcuaAddress {
   const elements = split(text, trimmed).map((raw) => elementOf(text, raw));

@@ -132,8 +132,11 @@ export interface Channel {
   onLost(listener: (failure: ReasonError) => void): void;
   /** Declares it lost: no more calls. */
   lose(failure: ReasonError): void;
-  /** `goodbye` is tried even on a channel that has failed, as long as TCP stands. Bounded in time, idempotent, never throws. */
-  close(goodbye?: RequestOf<"CloseSession">): Promise<void>;
+  /**
+   * `goodbye` is tried even on a channel that has failed, as long as TCP stands; true: the server has confirmed it. Bounded in time,
+   * idempotent, never throws.
+   */
+  close(goodbye?: RequestOf<"CloseSession">): Promise<boolean>;
 }
 
 const GOODBYE_MS = 1000;
@@ -224,11 +227,15 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     );
   };
 
-  const close = once(async (goodbye: RequestOf<"CloseSession"> | undefined): Promise<void> => {
+  const close = once(async (goodbye: RequestOf<"CloseSession"> | undefined): Promise<boolean> => {
     fail(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} was closed by the collector`));
     const bound = { signal: AbortSignal.timeout(GOODBYE_MS), timeouts: { answerMs: GOODBYE_MS } };
+    let confirmed = false;
     try {
-      if (goodbye && connection.alive()) await exchange((done) => layer.performMessageTransaction(goodbye, done), "CloseSession", bound);
+      if (goodbye && connection.alive()) {
+        await exchange((done) => layer.performMessageTransaction(goodbye, done), "CloseSession", bound);
+        confirmed = true;
+      }
     } catch {
       // The server ends the session by its time-out; what counts is that nothing here waits for it.
     }
@@ -240,6 +247,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     layer.dispose();
     await connection.close();
     layer.removeAllListeners();
+    return confirmed;
   });
 
   try {

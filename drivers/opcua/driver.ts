@@ -1,0 +1,26 @@
+import { DETAILS, type OpcuaDetails } from "../../src/model/details.ts";
+import { defineDriver, type Limits } from "../driver.ts";
+import { type OpcuaAddress, parseAddress } from "./address.ts";
+import { type OpcuaRead, plan } from "./plan.ts";
+import { type OpcuaSettings, settingsSchema } from "./settings.ts";
+import { warningsOf } from "./warnings.ts";
+
+const endpoint = ({ host, port }: OpcuaDetails) => ({ host, port, transport: "tcp" as const });
+
+export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead, Limits>({
+  type: "opcua",
+  title: "OPC UA",
+  details: DETAILS.opcua.read,
+  settings: settingsSchema,
+  maxConnections: 10,
+  endpoint,
+  keepsConnection: () => true,
+  warningsOf,
+  parseAddress,
+  plan,
+  async connect(input, ctx) {
+    // node-opcua takes a second and fifty megabytes to load: only who reads OPC UA pays for it.
+    const { connect } = await import("./session.ts");
+    return connect(input, endpoint(input.details), ctx);
+  },
+});

@@ -1,0 +1,35 @@
+/** What outlives a session, by server: how much it takes at once, its first list of namespaces, sessions that it still holds for us. */
+export interface ServerMemory {
+  /** Points in one request, learned from refusals; undefined: nothing learned. */
+  maxPoints: number | undefined;
+  /** The list that ns= addresses are held to mean. */
+  firstNamespaces: readonly (string | null)[] | undefined;
+  /** Monotonic ms until which the server may hold a session of ours that we could not end. */
+  lostUntilMs: number;
+  /** Monotonic ms before which no session is asked for, after the server had none free. */
+  waitUntilMs: number;
+}
+
+/** Servers that are remembered; the one that was not used for longest goes first. */
+const MAX_SERVERS = 1000;
+
+export type Memory = (server: string) => ServerMemory;
+
+export function createMemory(max: number = MAX_SERVERS): Memory {
+  const servers = new Map<string, ServerMemory>();
+  return (server) => {
+    const known = servers.get(server) ?? {
+      maxPoints: undefined,
+      firstNamespaces: undefined,
+      lostUntilMs: Number.NEGATIVE_INFINITY,
+      waitUntilMs: Number.NEGATIVE_INFINITY,
+    };
+    servers.delete(server);
+    servers.set(server, known);
+    for (const oldest of servers.keys()) {
+      if (servers.size <= max) break;
+      servers.delete(oldest);
+    }
+    return known;
+  };
+}

@@ -1,0 +1,373 @@
+import { randomBytes, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { computeSignatureAsync, type NodeId, type SecurityPolicy, UserTokenType, verifySignature } from "node-opcua-client";
+import type { OpcuaDetails } from "../../src/model/details.ts";
+import { messageOf } from "../../src/model/failure.ts";
+import { FaultError } from "../../src/model/fault.ts";
+import type { OwnCertificate, Pki } from "../../src/model/pki.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { ConnectInput, DriverContext, Endpoint } from "../driver.ts";
+import { type CallContext, type Channel, type KeyPair, keyPair, makeRequest, openChannel, type ResponseOf, splitChain } from "./client.ts";
+import {
+  type Choice,
+  chooseEndpoint,
+  describeOffer,
+  listOffer,
+  noMatch,
+  type OfferedEndpoint,
+  type OfferedToken,
+  type Wanted,
+  wantedOf,
+} from "./endpoint.ts";
+import { certificateRefused, protocolViolation } from "./failure.ts";
+import { makeToken, type Signature, type User } from "./identity.ts";
+import type { OpcuaSettings } from "./settings.ts";
+import { STATUS } from "./status-codes.ts";
+
+export type OpcuaInput = ConnectInput<OpcuaDetails, OpcuaSettings>;
+
+/** A session of the server's that belongs to us. */
+export interface OpenedSession {
+  readonly channel: Channel;
+  /** Goes into the header of each request. */
+  readonly token: NodeId;
+  /** Without a request the server ends it after this long. */
+  readonly timeoutMs: number;
+  readonly warnings: readonly string[];
+}
+
+/** Bytes of the nonces of a session (OPC 10000-4, 5.7.2). */
+const NONCE_BYTES = 32;
+const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
+const SESSION_NAME = "collector";
+const DAY_MS = 86_400_000;
+const RENEWAL_WARNING_DAYS = 14;
+const MODES = ["Invalid", "None", "Sign", "SignAndEncrypt"] as const;
+const TOKENS: Readonly<Record<number, OfferedToken["type"]>> = {
+  [UserTokenType.Anonymous]: "Anonymous",
+  [UserTokenType.UserName]: "UserNamePassword",
+  [UserTokenType.Certificate]: "X509Certificate",
+};
+
+export interface OpenOptions {
+  readonly input: OpcuaInput;
+  readonly endpoint: Endpoint;
+  readonly maxAnswerBytes: number;
+  onTooLarge(): void;
+}
+
+/**
+ * From nothing to an activated session: GetEndpoints without security, the choice of the endpoint, trust, the secure channel, CreateSession,
+ * ActivateSession. Throws ReasonError or FaultError; nothing stays open then.
+ */
+export async function openSession(options: OpenOptions, ctx: DriverContext): Promise<OpenedSession> {
+  const { details, settings, secrets } = options.input;
+  const wanted = wantedOf(details);
+  const own = await ownCertificate(ctx.pki, wanted);
+  const user = await userOf(details, settings, secrets, ctx.pki);
+  const open = (mode: Wanted["mode"], policyUri: string, serverCertificate: Buffer | undefined) =>
+    openChannel(
+      {
+        endpoint: options.endpoint,
+        endpointUrl: wanted.endpointUrl,
+        mode,
+        policyUri,
+        serverCertificate,
+        own: mode === "None" ? undefined : own?.pair,
+        maxAnswerBytes: options.maxAnswerBytes,
+        onTooLarge: options.onTooLarge,
+      },
+      ctx,
+    );
+
+  let channel = await open("None", NONE, undefined);
+  try {
+    const offered = await offeredEndpoints(channel, wanted.endpointUrl, ctx);
+    const choice = chooseEndpoint(offered, wanted);
+    if (!choice) throw new ReasonError(noMatch(wanted), describeOffer(offered, wanted));
+    ctx.log.debug({ offered: listOffer(offered) }, "the server's endpoints");
+    const chain = splitChain(choice.endpoint.certificate);
+    const needsCertificate = wanted.mode !== "None" || (choice.token.type !== "Anonymous" && choice.tokenPolicyUri !== NONE);
+    const trusted = needsCertificate ? await trust(chain, choice, options.input, ctx) : [];
+    if (wanted.mode !== "None") {
+      await channel.close();
+      channel = await open(wanted.mode, wanted.policyUri, chain[0]);
+    }
+    return await createSession(channel, { wanted, choice, chain, own, user, settings, warnings: trusted }, ctx);
+  } catch (error) {
+    await channel.close();
+    throw error;
+  }
+}
+
+interface Own {
+  readonly certificate: OwnCertificate;
+  readonly pair: KeyPair;
+}
+
+/** Without security a collector that cannot keep certificates does without. */
+async function ownCertificate(pki: Pki | undefined, wanted: Wanted): Promise<Own | undefined> {
+  try {
+    if (!pki) throw new Error("the collector has no state folder to keep certificates in (state_dir)");
+    const certificate = await pki.own();
+    return { certificate, pair: keyPair(certificate.certificate, await readFile(certificate.privateKeyFile, "utf8")) };
+  } catch (error) {
+    if (wanted.mode === "None") return undefined;
+    throw new ReasonError("UNKNOWN", `security_mode ${wanted.mode} needs the collector's own certificate: ${messageOf(error)}`, {
+      cause: error,
+      condition: "configuration_invalid",
+    });
+  }
+}
+
+async function userOf(
+  { user_identity: identity }: OpcuaDetails,
+  settings: OpcuaSettings,
+  secrets: Readonly<Record<string, string>>,
+  pki: Pki | undefined,
+): Promise<User> {
+  if (identity.type === "Anonymous") return identity;
+  const missing = (words: string, cause?: unknown) =>
+    new ReasonError("UNKNOWN", words, { condition: "secret_missing", ...(cause !== undefined && { cause }) });
+  if (identity.type === "UserNamePassword") {
+    const { password } = secrets;
+    if (password === undefined)
+      throw missing(`the password of user ${identity.username} is not here: collector secret set SOURCE password`);
+    return { ...identity, password };
+  }
+  const name = settings.user_certificate;
+  if (!pki) throw missing("the user certificate needs a state folder to lie in (state_dir)");
+  try {
+    const files = await pki.user(name);
+    return { type: "X509Certificate", pair: keyPair(files.certificate, await readFile(files.privateKeyFile, "utf8")) };
+  } catch (error) {
+    throw missing(`the user certificate ${name} is not here: ${messageOf(error)}`, error);
+  }
+}
+
+async function offeredEndpoints(channel: Channel, endpointUrl: string, ctx: CallContext): Promise<readonly OfferedEndpoint[]> {
+  const { endpoints } = await channel.call(
+    "GetEndpoints",
+    makeRequest("GetEndpoints", { endpointUrl, localeIds: [], profileUris: [] }),
+    ctx,
+  );
+  return (endpoints ?? []).slice(0, 200).map(
+    (endpoint): OfferedEndpoint => ({
+      endpointUrl: endpoint.endpointUrl ?? "",
+      mode: MODES[endpoint.securityMode] ?? "Invalid",
+      policyUri: endpoint.securityPolicyUri ?? "",
+      transportUri: endpoint.transportProfileUri ?? "",
+      securityLevel: endpoint.securityLevel,
+      certificate: endpoint.serverCertificate ?? Buffer.alloc(0),
+      applicationUri: endpoint.server.applicationUri ?? null,
+      tokens: (endpoint.userIdentityTokens ?? []).map((token) => ({
+        policyId: token.policyId ?? null,
+        type: TOKENS[token.tokenType] ?? "IssuedToken",
+        policyUri: token.securityPolicyUri ?? null,
+      })),
+    }),
+  );
+}
+
+/** Nothing secret goes to a server whose certificate is not trusted. What the status should say of it is returned. */
+async function trust(
+  chain: readonly Buffer[],
+  { endpoint }: Choice,
+  { details, settings }: OpcuaInput,
+  ctx: DriverContext,
+): Promise<string[]> {
+  const [first] = chain;
+  if (!first) throw certificateRefused("the server has no certificate, and the configured security needs one");
+  if (!ctx.pki)
+    throw new ReasonError(
+      "UNKNOWN",
+      "whether the server is trusted cannot be known: the collector has no state folder to keep certificates in (state_dir)",
+      {
+        condition: "configuration_invalid",
+      },
+    );
+  const verdict = await ctx.pki.judge(chain, { of: "server", peer: details.endpoint_url, trust: settings.trust });
+  if (!verdict.trusted) throw certificateRefused(verdict.words);
+  if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "the certificate of the server became trusted by its first use");
+  const uris = uriNames(first);
+  if (
+    settings.application_uri_check &&
+    endpoint.applicationUri !== null &&
+    endpoint.applicationUri !== "" &&
+    !uris.includes(endpoint.applicationUri)
+  )
+    throw certificateRefused(
+      `the server calls itself ${JSON.stringify(endpoint.applicationUri)}, its certificate ${JSON.stringify(uris.join(", "))}: give the server a certificate of its own, or set application_uri_check: false where the server is known to be so`,
+    );
+  const host = details.endpoint_url.replace(/^[^/]*\/\/(\[[^\]]*\]|[^/:]*).*$/, "$1").replace(/^\[|\]$/g, "");
+  return namesHost(first, host) || namesHost(first, details.host)
+    ? []
+    : [`the server's certificate names neither ${host} nor ${details.host}; it is trusted by its thumbprint ${verdict.thumbprint}`];
+}
+
+function certificateOf(der: Buffer): X509Certificate {
+  try {
+    return new X509Certificate(der);
+  } catch (error) {
+    throw certificateRefused(`the server's certificate cannot be read: ${messageOf(error)}`);
+  }
+}
+
+const uriNames = (der: Buffer): string[] =>
+  (certificateOf(der).subjectAltName ?? "")
+    .split(/, (?=[A-Za-z ]+:)/)
+    .filter((name) => name.startsWith("URI:"))
+    .map((name) => unquoted(name.slice(4)));
+
+/** Node puts names with special characters into JSON strings. */
+function unquoted(name: string): string {
+  if (!name.startsWith('"')) return name;
+  try {
+    return String(JSON.parse(name));
+  } catch {
+    return name;
+  }
+}
+
+function namesHost(der: Buffer, host: string): boolean {
+  const certificate = certificateOf(der);
+  return /^[\d.]+$|:/.test(host) ? certificate.checkIP(host) !== undefined : certificate.checkHost(host) !== undefined;
+}
+
+interface Creation {
+  readonly wanted: Wanted;
+  readonly choice: Choice;
+  readonly chain: readonly Buffer[];
+  readonly own: Own | undefined;
+  readonly user: User;
+  readonly settings: OpcuaSettings;
+  readonly warnings: readonly string[];
+}
+
+async function createSession(channel: Channel, creation: Creation, ctx: DriverContext): Promise<OpenedSession> {
+  const { wanted, choice, own, user, settings } = creation;
+  const clientNonce = randomBytes(NONCE_BYTES);
+  const created = await channel.call(
+    "CreateSession",
+    makeRequest("CreateSession", {
+      requestHeader: { returnDiagnostics: SERVICE_DIAGNOSTICS },
+      clientDescription: {
+        applicationUri: own?.certificate.applicationUri ?? "urn:collector",
+        productUri: "urn:collector",
+        applicationName: { text: "collector" },
+        applicationType: CLIENT,
+      },
+      endpointUrl: wanted.endpointUrl,
+      sessionName: SESSION_NAME,
+      clientNonce,
+      ...(wanted.mode !== "None" && own && { clientCertificate: own.pair.certificate }),
+      requestedSessionTimeout: settings.session_timeout,
+      maxResponseMessageSize: settings.max_answer_bytes,
+    }),
+    ctx,
+  );
+  try {
+    verifyServer(channel, creation, created, clientNonce);
+    const serverCertificate = splitChain(created.serverCertificate ?? Buffer.alloc(0))[0] ?? creation.chain[0] ?? Buffer.alloc(0);
+    const serverNonce = created.serverNonce ?? Buffer.alloc(0);
+    const tokenCertificate = creation.chain[0] ?? serverCertificate;
+    const { token, signature } = await makeToken(user, {
+      policyId: choice.token.policyId,
+      policyUri: choice.tokenPolicyUri,
+      serverCertificate: tokenCertificate,
+      serverNonce,
+    });
+    const ours = wanted.mode === "None" ? undefined : await signed(serverCertificate, serverNonce, own, wanted);
+    await channel.call(
+      "ActivateSession",
+      makeRequest("ActivateSession", {
+        requestHeader: { authenticationToken: created.authenticationToken, returnDiagnostics: SERVICE_DIAGNOSTICS },
+        ...(ours && { clientSignature: ours }),
+        localeIds: [],
+        userIdentityToken: token,
+        ...(signature && { userTokenSignature: signature }),
+      }),
+      ctx,
+    );
+  } catch (error) {
+    await channel.close(closeRequest(created.authenticationToken));
+    throw error instanceof FaultError
+      ? new ReasonError("UNKNOWN", error.message, { cause: error, condition: "protocol_violation" })
+      : error;
+  }
+  const granted = created.revisedSessionTimeout;
+  return {
+    channel,
+    token: created.authenticationToken,
+    // Some small servers give 0.
+    timeoutMs: Number.isFinite(granted) && granted >= 1000 ? granted : settings.session_timeout,
+    warnings: [...creation.warnings, ...expiry(own)],
+  };
+}
+
+/** Localized text, additional info and inner code of the service itself (OPC 10000-4, 7.33). */
+const SERVICE_DIAGNOSTICS = 0x1f;
+const CLIENT = 1;
+
+export const closeRequest = (authenticationToken: NodeId) =>
+  makeRequest("CloseSession", { requestHeader: { authenticationToken }, deleteSubscriptions: true });
+
+/** That it is still the server that we trust, and that it holds the key of its certificate (OPC 10000-4, 5.7.2). */
+function verifyServer(
+  channel: Channel,
+  { wanted, choice, chain, own }: Creation,
+  created: ResponseOf<"CreateSession">,
+  clientNonce: Buffer,
+): void {
+  const usesNonce = wanted.mode !== "None" || (choice.token.type !== "Anonymous" && choice.tokenPolicyUri !== NONE);
+  if (usesNonce && (created.serverNonce ?? Buffer.alloc(0)).length < NONCE_BYTES)
+    throw protocolViolation(
+      `${channel.where} gives a nonce of ${created.serverNonce?.length ?? 0} bytes, at least ${NONCE_BYTES} are required`,
+    );
+  if (wanted.mode === "None") return;
+  const [shown] = splitChain(created.serverCertificate ?? Buffer.alloc(0));
+  const [trusted] = chain;
+  if (!shown || !trusted || !shown.equals(trusted))
+    throw certificateRefused("the server's session has another certificate than its endpoint");
+  const isSigned = verifySignature(
+    own?.pair.certificate ?? Buffer.alloc(0),
+    clientNonce,
+    created.serverSignature,
+    trusted,
+    wanted.policyUri as SecurityPolicy,
+  );
+  if (!isSigned) throw certificateRefused("the server does not prove that it has the key of its certificate: its signature is wrong");
+}
+
+function signed(serverCertificate: Buffer, serverNonce: Buffer, own: Own | undefined, wanted: Wanted): Promise<Signature> {
+  return computeSignatureAsync(serverCertificate, serverNonce, own?.pair.key ?? null, wanted.policyUri as SecurityPolicy);
+}
+
+function expiry(own: Own | undefined): string[] {
+  const days = own ? Math.floor((own.certificate.notAfter - Date.now()) / DAY_MS) : Number.POSITIVE_INFINITY;
+  return days < RENEWAL_WARNING_DAYS ? [`the collector's own certificate expires in ${Math.max(0, days)} days: collector pki renew`] : [];
+}
+
+/** Our certificate, for the words of a refusal that is about it. */
+export async function ownWords(pki: Pki | undefined, code: number): Promise<string> {
+  if (!pki || !ABOUT_OUR_CERTIFICATE.has(code)) return "";
+  try {
+    const { thumbprint, applicationUri } = await pki.own();
+    return `the collector's certificate has the thumbprint ${thumbprint} and names ${applicationUri}`;
+  } catch {
+    return "";
+  }
+}
+
+const ABOUT_OUR_CERTIFICATE = new Set<number>([
+  STATUS.BadCertificateUntrusted,
+  STATUS.BadSecurityChecksFailed,
+  STATUS.BadCertificateChainIncomplete,
+  STATUS.BadCertificateInvalid,
+  STATUS.BadCertificateTimeInvalid,
+  STATUS.BadCertificateHostNameInvalid,
+  STATUS.BadCertificateUriInvalid,
+  STATUS.BadCertificateUseNotAllowed,
+  STATUS.BadCertificateRevoked,
+  STATUS.BadCertificateRevocationUnknown,
+]);

@@ -1,0 +1,339 @@
+import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
+import { FaultError } from "../../src/model/fault.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { Reading } from "../../src/model/value.ts";
+import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../driver.ts";
+import type { OpcuaAddress } from "./address.ts";
+import { type CallContext, type Channel, makeRequest } from "./client.ts";
+import { discover } from "./discover.ts";
+import { errorResponse, protocolViolation } from "./failure.ts";
+import { createJson } from "./json.ts";
+import { createMemory, type ServerMemory } from "./memory.ts";
+import { type Namespaces, namespacesOf } from "./namespaces.ts";
+import { closeRequest, type OpcuaInput, type OpenedSession, openSession, ownWords } from "./open.ts";
+import type { OpcuaRead } from "./plan.ts";
+import { type Bad, createResolve, inParts, type Resolve } from "./resolve.ts";
+import { codeOf, STATUS } from "./status-codes.ts";
+import { createSubscription, type Subscription } from "./subscribe.ts";
+import { type RawDataValue, toReading } from "./values.ts";
+
+const memory = createMemory();
+const VALUE = 13;
+/** TimestampsToReturn (OPC 10000-4, 7.40). */
+const SOURCE = 0;
+/** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, the state, and what the server takes at once. */
+const NODES = {
+  namespaces: 2255,
+  state: 2259,
+  maxRead: 11705,
+  maxBrowse: 11710,
+  maxRegister: 11711,
+  maxTranslate: 11712,
+  maxItems: 11714,
+} as const;
+const LEAST_KEEP_ALIVE_MS = 1000;
+const MOST_KEEP_ALIVE_MS = 20_000;
+/** Above this the clocks are worth a word: source time stamps are the server's. */
+const SKEW_MS = 10_000;
+const MAX_NAMESPACES = 65_536;
+
+export type OpcuaSession = Session<OpcuaAddress, OpcuaRead, Limits>;
+
+/** An activated session that reads. Throws ReasonError or FaultError. */
+export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: DriverContext): Promise<OpcuaSession> {
+  const { details, settings } = input;
+  const key = `${endpoint.host}:${endpoint.port} ${details.endpoint_url}`;
+  const server = memory(key);
+  const waitMs = server.waitUntilMs - performance.now();
+  if (waitMs > 0) throw tooManySessions(waitMs, "the server had no session free");
+  const onTooLarge = () => learnLess(server, settings.max_nodes);
+  const opened = await openSession({ input, endpoint, maxAnswerBytes: settings.max_answer_bytes, onTooLarge }, ctx).catch(
+    async (error: unknown) => {
+      throw await explained(error, server, settings.session_timeout, ctx);
+    },
+  );
+  try {
+    const capabilities = await readCapabilities(opened, ctx);
+    return sessionOf(opened, capabilities, server, input, ctx);
+  } catch (error) {
+    await goodbye(opened, server);
+    throw error;
+  }
+}
+
+/** `code` 0x80560000, as the server said it, while we wait. */
+function tooManySessions(waitMs: number, words: string): ReasonError {
+  const status = {
+    code: STATUS.BadTooManySessions,
+    name: "BadTooManySessions",
+    description: "The server has reached its maximum number of sessions.",
+    reason: null,
+  };
+  return errorResponse(
+    status,
+    "CreateSession",
+    `${words}; a session of the collector's own may be among them, so it asks again in ${Math.ceil(waitMs / 1000)} s, when that one has ended`,
+  );
+}
+
+/** Adds to a failure what only this side knows: our certificate, our own lost session. */
+async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs: number, ctx: DriverContext): Promise<unknown> {
+  if (!(error instanceof ReasonError) || error.reason.type !== "OPC_UA_ERROR_RESPONSE") return error;
+  const { code } = error.reason;
+  if (codeOf(code) === STATUS.BadTooManySessions) {
+    const now = performance.now();
+    const waitMs = server.lostUntilMs > now ? server.lostUntilMs - now : sessionTimeoutMs;
+    server.waitUntilMs = now + waitMs;
+    const { message } = tooManySessions(waitMs, error.message);
+    return new ReasonError(error.reason, message.slice(message.indexOf(error.message)), { cause: error });
+  }
+  const words = await ownWords(ctx.pki, codeOf(code));
+  return words === "" ? error : new ReasonError(error.reason, `${error.message}; ${words}`, { cause: error });
+}
+
+const learnLess = (server: ServerMemory, points: number): void => {
+  server.maxPoints = Math.max(1, Math.min(server.maxPoints ?? points, points) >> 1);
+};
+
+interface Capabilities {
+  readonly namespaces: readonly (string | null)[];
+  readonly maxRead: number;
+  readonly maxBrowse: number;
+  readonly maxRegister: number;
+  readonly maxTranslate: number;
+  readonly maxItems: number;
+}
+
+/** 0 where the server names no limit (OPC 10000-5, 6.3.11). */
+async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
+  const ids = [NODES.namespaces, NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
+  const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
+  const results: DataValue[] = [];
+  await inParts(nodes, nodes.length, async (part) => {
+    results.push(...(await readNodes(opened, part, ctx)));
+  });
+  const number = (i: number): number => {
+    const value: unknown = results[i]?.value?.value;
+    return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : 0;
+  };
+  const list: unknown = results[0]?.value?.value;
+  const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
+  return { namespaces, maxRead: number(1), maxBrowse: number(2), maxRegister: number(3), maxTranslate: number(4), maxItems: number(5) };
+}
+
+async function readNodes({ channel, token }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<DataValue[]> {
+  const request = makeRequest("Read", { requestHeader: { authenticationToken: token }, maxAge: 0, timestampsToReturn: SOURCE });
+  // Handed over as it is: copying a thousand nodes for each request costs as much as encoding them.
+  request.nodesToRead = nodes as ReadValueId[];
+  const { results } = await channel.call("Read", request, ctx);
+  if (results?.length !== nodes.length)
+    throw lost(channel, protocolViolation(`${channel.where} answers ${results?.length ?? 0} values to a Read of ${nodes.length}`));
+  return results;
+}
+
+function lost(channel: Channel, failure: ReasonError): ReasonError {
+  channel.lose(failure);
+  return failure;
+}
+
+/** Ends the session; one that the server may still hold is remembered. */
+async function goodbye({ channel, token, timeoutMs }: OpenedSession, server: ServerMemory): Promise<void> {
+  const ended = await channel.close(closeRequest(token));
+  if (!ended) server.lostUntilMs = Math.max(server.lostUntilMs, performance.now() + timeoutMs);
+}
+
+/** What a request needs on the wire, made once for as long as its nodes stay what they are. */
+interface Prepared {
+  readonly nodes: readonly ReadValueId[];
+  /** For each point its place in `nodes`, or why it has none. */
+  readonly places: readonly (number | Bad)[];
+  readonly isFinal: boolean;
+}
+
+function sessionOf(
+  opened: OpenedSession,
+  capabilities: Capabilities,
+  server: ServerMemory,
+  { settings }: OpcuaInput,
+  ctx: DriverContext,
+): OpcuaSession {
+  const { channel, token } = opened;
+  server.firstNamespaces ??= capabilities.namespaces;
+  const namespaces: Namespaces = namespacesOf(server.firstNamespaces, capabilities.namespaces);
+  const warnings = [...opened.warnings];
+  const warn = (words: string | undefined): void => {
+    if (words === undefined || warnings.includes(words)) return;
+    warnings.push(words);
+    ctx.log.warn({}, words);
+  };
+  warn(namespaces.warning);
+  if (Math.abs(channel.clockAheadMs) > SKEW_MS)
+    warn(
+      `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
+    );
+
+  const sign = <R extends { requestHeader: object }>(request: R): R => {
+    (request.requestHeader as { authenticationToken: NodeId }).authenticationToken = token;
+    return request;
+  };
+  const resolve = createResolve({ channel, namespaces, maxPaths: capabilities.maxTranslate || 100, sign, now: () => performance.now() });
+  const json = createJson({ read: (nodes, bound) => readNodes(opened, nodes, bound), sign, channel });
+  const maxPoints = Math.max(
+    1,
+    Math.min(settings.max_nodes, capabilities.maxRead || settings.max_nodes, server.maxPoints ?? settings.max_nodes),
+  );
+  const limits: Limits = { maxPoints, maxBytes: settings.max_answer_bytes, inFlight: settings.in_flight };
+  let usedAt = performance.now();
+
+  const registered = settings.read_mode === "registered" ? createRegistered(opened, capabilities, sign, warn) : undefined;
+  let preparations = new WeakMap<OpcuaRead, Prepared>();
+  const prepare = async (request: OpcuaRead, bound: CallContext): Promise<Prepared> => {
+    const known = preparations.get(request);
+    if (known) return known;
+    const made = await prepared(request, resolve, registered, bound);
+    if (made.isFinal) preparations.set(request, made);
+    return made;
+  };
+
+  const subscription: Subscription | undefined =
+    settings.read_mode === "subscribe"
+      ? createSubscription({ channel, sign, settings, maxItems: capabilities.maxItems || 1000, warn })
+      : undefined;
+
+  const read = async (request: OpcuaRead, readCtx: DriverContext): Promise<readonly Reading[]> => {
+    usedAt = performance.now();
+    const { nodes, places } = await prepare(request, readCtx);
+    const values =
+      nodes.length === 0 ? [] : subscription ? await subscription.read(nodes, readCtx) : await readNodes(opened, nodes, readCtx);
+    if (registered?.isForgotten(values)) preparations = new WeakMap();
+    await json.learn(values, readCtx);
+    return request.points.map((point, i): Reading => {
+      const place = places[i];
+      if (typeof place !== "number") return place ?? { quality: "bad", fault: "not_found" };
+      const value = values[place];
+      return value
+        ? toReading(value, point.type, json.toJson)
+        : { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
+    });
+  };
+
+  // An idle session is kept alive, and a dead one found, long before the server gives it up.
+  const keepAliveMs = Math.min(MOST_KEEP_ALIVE_MS, Math.max(LEAST_KEEP_ALIVE_MS, opened.timeoutMs / 3));
+  const stateNode = [new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, NODES.state, 0), attributeId: VALUE })];
+  const keepAlive = setInterval(() => {
+    if (!channel.alive()) clearInterval(keepAlive);
+    else if (performance.now() - usedAt >= keepAliveMs / 2) {
+      const bound = { signal: AbortSignal.timeout(ctx.timeouts.answerMs), timeouts: ctx.timeouts };
+      readNodes(opened, stateNode, bound).catch((error: unknown) => ctx.log.debug({ err: error }, "the session could not be kept alive"));
+    }
+  }, keepAliveMs);
+  keepAlive.unref();
+
+  let closing: Promise<void> | undefined;
+  return {
+    limits,
+    async read(request, readCtx) {
+      try {
+        return await read(request, readCtx);
+      } catch (error) {
+        if (error instanceof FaultError && error.scope === "points" && request.points.length > 1) learnLess(server, request.points.length);
+        throw error;
+      }
+    },
+    discover: (discoverCtx): AsyncIterable<Discovered> => discoverWith(opened, capabilities, sign, discoverCtx),
+    alive: () => channel.alive(),
+    warnings: () => warnings,
+    close() {
+      clearInterval(keepAlive);
+      subscription?.stop();
+      closing ??= goodbye(opened, server);
+      return closing;
+    },
+  };
+}
+
+async function prepared(request: OpcuaRead, resolve: Resolve, registered: Registered | undefined, ctx: CallContext): Promise<Prepared> {
+  const found = await resolve(
+    request.points.map(({ address }) => address),
+    ctx,
+  );
+  const ids = found.filter((node): node is NodeId => node instanceof NodeId);
+  const used = registered ? await registered.idsOf(ids, ctx) : ids;
+  let at = 0;
+  const places = found.map((node) => (node instanceof NodeId ? at++ : node));
+  const nodes = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
+  return { nodes, places, isFinal: ids.length === found.length };
+}
+
+interface Registered {
+  /** The server's own numbers for these nodes, in their order. */
+  idsOf(nodes: readonly NodeId[], ctx: CallContext): Promise<readonly NodeId[]>;
+  /** Whether it has forgotten them: they are registered anew then. */
+  isForgotten(values: readonly (RawDataValue | undefined)[]): boolean;
+}
+
+/** RegisterNodes (OPC 10000-4, 5.8.5). It belongs to the session and ends with it. */
+function createRegistered(
+  { channel }: OpenedSession,
+  { maxRegister }: Capabilities,
+  sign: <R extends { requestHeader: object }>(request: R) => R,
+  warn: (words: string) => void,
+): Registered {
+  const known = new Map<string, NodeId>();
+  let isRefused = false;
+  return {
+    async idsOf(nodes, ctx) {
+      const wanted = isRefused ? [] : nodes.filter((node) => !known.has(node.toString()));
+      try {
+        await inParts(wanted, maxRegister || 1000, async (part) => {
+          const { registeredNodeIds } = await channel.call(
+            "RegisterNodes",
+            sign(makeRequest("RegisterNodes", { nodesToRegister: [...part] })),
+            ctx,
+          );
+          for (const [i, node] of part.entries()) known.set(node.toString(), registeredNodeIds?.[i] ?? node);
+        });
+      } catch (error) {
+        if (!(error instanceof FaultError)) throw error;
+        isRefused = true;
+        warn(`the server registers no nodes (${error.message}): they are read without`);
+      }
+      return nodes.map((node) => known.get(node.toString()) ?? node);
+    },
+    isForgotten(values) {
+      if (known.size === 0 || !values.some((value) => value && codeOf(value.statusCode.value) === STATUS.BadNodeIdInvalid)) return false;
+      known.clear();
+      return true;
+    },
+  };
+}
+
+function discoverWith(
+  opened: OpenedSession,
+  capabilities: Capabilities,
+  sign: <R extends { requestHeader: object }>(request: R) => R,
+  ctx: DriverContext,
+): AsyncIterable<Discovered> {
+  const { channel } = opened;
+  return discover(
+    {
+      browse: async (nodesToBrowse) => (await channel.call("Browse", sign(makeRequest("Browse", { nodesToBrowse })), ctx)).results ?? [],
+      browseNext: async (continuationPoints, releaseContinuationPoints) =>
+        (await channel.call("BrowseNext", sign(makeRequest("BrowseNext", { continuationPoints, releaseContinuationPoints })), ctx))
+          .results ?? [],
+      read: (nodes) =>
+        readNodes(
+          opened,
+          nodes.map((node) => new ReadValueId(node)),
+          ctx,
+        ),
+    },
+    {
+      namespaces: capabilities.namespaces.map((uri) => uri ?? ""),
+      maxNodesPerBrowse: capabilities.maxBrowse,
+      maxNodesPerRead: capabilities.maxRead,
+      tooMuch: (error) => error instanceof FaultError && error.scope === "points",
+    },
+    ctx,
+  );
+}

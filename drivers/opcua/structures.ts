@@ -1,0 +1,75 @@
+import { BinaryReader } from "./binary.ts";
+
+/** A field of a structure, of what the server's DataTypeDefinition says (OPC 10000-3, 8.51 and 8.52). */
+export interface Field {
+  readonly name: string;
+  readonly type: FieldType;
+  /** -1 a scalar, 1 an array, above a matrix. */
+  readonly valueRank: number;
+  readonly isOptional: boolean;
+}
+
+/** What a field holds: a built-in type by its number (enumerations are Int32), or another structure. */
+export type FieldType = { readonly builtIn: number } | { readonly structure: Definition };
+
+export interface Definition {
+  readonly kind: "structure" | "optional" | "union";
+  /** Its own fields behind those of what it is derived from. Filled after it is made: structures may hold themselves. */
+  readonly fields: Field[];
+}
+
+/** Fields a server may define for one structure. */
+export const MAX_FIELDS = 1000;
+
+/**
+ * The body of a structure as an object (OPC 10000-6, 5.2.6 to 5.2.8): of a union its one field, of absent optional fields nothing. Throws
+ * RangeError where the bytes are not of this definition. Pure.
+ */
+export function decodeStructure(
+  definition: Definition,
+  body: Uint8Array,
+  inner: (encoding: string, body: Buffer) => unknown,
+): Record<string, unknown> {
+  return structure(new BinaryReader(body), definition, inner);
+}
+
+type Inner = (encoding: string, body: Buffer) => unknown;
+
+function structure(reader: BinaryReader, { kind, fields }: Definition, inner: Inner): Record<string, unknown> {
+  return reader.nested(() => {
+    // No prototype: a server names the fields.
+    const object: Record<string, unknown> = Object.create(null);
+    if (kind === "union") {
+      const field = fields[reader.uint32() - 1];
+      if (field) object[field.name] = fieldValue(reader, field, inner);
+      return object;
+    }
+    const present = kind === "optional" ? reader.uint32() : 0;
+    let bit = 0;
+    for (const field of fields) {
+      if (kind === "optional" && field.isOptional && (present & (1 << bit++)) === 0) continue;
+      object[field.name] = fieldValue(reader, field, inner);
+    }
+    return object;
+  });
+}
+
+function fieldValue(reader: BinaryReader, { type, valueRank }: Field, inner: Inner): unknown {
+  const one = () => ("builtIn" in type ? reader.builtIn(type.builtIn, inner) : structure(reader, type.structure, inner));
+  if (valueRank < 1) return one();
+  if (valueRank === 1) return reader.array(one);
+  // A matrix in a structure: its dimensions, then its elements (OPC 10000-6, 5.2.5).
+  const dimensions = (reader.array(() => reader.int32()) ?? []).map(Number);
+  const count = dimensions.reduce((product, n) => product * n, 1);
+  if (!Number.isSafeInteger(count) || count < 0 || count > reader.left)
+    throw new RangeError(`a matrix of ${dimensions.join("x")} does not fit into what is left`);
+  return { dimensions, values: Array.from({ length: count }, one) };
+}
+
+/** JSON whose 64-bit integers keep all their digits; NaN and infinities are null, which is all that JSON has for them. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_key, one: unknown) => (typeof one === "bigint" ? raw.rawJSON(String(one)) : one)) ?? "null";
+}
+
+/** Part of V8 and of ECMAScript's JSON.parse source text access; TypeScript's library does not have it yet. */
+const raw = JSON as unknown as { rawJSON(text: string): unknown };

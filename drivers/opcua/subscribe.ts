@@ -1,0 +1,189 @@
+import { DataChangeNotification, type ReadValueId, StatusChangeNotification, type StatusCode } from "node-opcua-client";
+import { FaultError } from "../../src/model/fault.ts";
+import { pause } from "../lib/abort.ts";
+import { type CallContext, type Channel, makeRequest, type ResponseOf, statusOf } from "./client.ts";
+import { errorResponse } from "./failure.ts";
+import { inParts } from "./resolve.ts";
+import type { OpcuaSettings } from "./settings.ts";
+import { qualityOf } from "./status-codes.ts";
+import type { RawDataValue } from "./values.ts";
+
+export interface SubscriptionOptions {
+  readonly channel: Channel;
+  readonly settings: Pick<OpcuaSettings, "sampling_interval" | "publishing_interval">;
+  /** Items in one request. */
+  readonly maxItems: number;
+  sign<R extends { requestHeader: object }>(request: R): R;
+  warn(words: string): void;
+}
+
+/** The last values that the server has sent (OPC 10000-4, 5.13 and 5.14). */
+export interface Subscription {
+  /** Nodes that are asked for the first time are watched from now on, and waited for; undefined: no value has come yet. */
+  read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawDataValue | undefined)[]>;
+  stop(): void;
+}
+
+interface Item {
+  readonly handle: number;
+  last: RawDataValue | undefined;
+  /** Monotonic ms; refused ones are asked for again after a while. */
+  refusedAtMs: number | undefined;
+}
+
+/** Without a change the server says after about this long that it is still there. */
+const KEEP_ALIVE_MS = 5000;
+/** Publish requests that the server holds, so that one is there while the other is answered. */
+const OUTSTANDING = 2;
+const AGAIN_MS = 30_000;
+const RETRY_MS = 1000;
+const MAX_NOTIFICATIONS = 10_000;
+/** TimestampsToReturn, MonitoringMode (OPC 10000-4, 7.40 and 7.23). */
+const SOURCE = 0;
+const REPORTING = 2;
+
+export function createSubscription({ channel, settings, maxItems, sign, warn }: SubscriptionOptions): Subscription {
+  const items = new Map<string, Item>();
+  const byHandle = new Map<number, Item>();
+  const stopped = new AbortController();
+  let handles = 0;
+  let created: Promise<ResponseOf<"CreateSubscription">> | undefined;
+  /** Settles when something has come. */
+  let news = Promise.withResolvers<void>();
+
+  const create = async (ctx: CallContext): Promise<ResponseOf<"CreateSubscription">> => {
+    const keepAlives = Math.max(1, Math.ceil(KEEP_ALIVE_MS / settings.publishing_interval));
+    const response = await channel.call(
+      "CreateSubscription",
+      sign(
+        makeRequest("CreateSubscription", {
+          requestedPublishingInterval: settings.publishing_interval,
+          requestedMaxKeepAliveCount: keepAlives,
+          requestedLifetimeCount: Math.max(10 * keepAlives, 100),
+          maxNotificationsPerPublish: MAX_NOTIFICATIONS,
+          publishingEnabled: true,
+          priority: 0,
+        }),
+      ),
+      ctx,
+    );
+    if (response.revisedPublishingInterval > 2 * settings.publishing_interval)
+      warn(
+        `the server sends changes every ${Math.round(response.revisedPublishingInterval)} ms, not every ${settings.publishing_interval} ms (publishing_interval)`,
+      );
+    const silentMs =
+      (1 + OUTSTANDING) * response.revisedPublishingInterval * Math.max(1, response.revisedMaxKeepAliveCount) + ctx.timeouts.answerMs;
+    for (let i = 0; i < OUTSTANDING; i++) void publish(silentMs);
+    return response;
+  };
+
+  /** One of the requests that the server answers when it has something to say. Ends with the channel. */
+  const publish = async (silentMs: number): Promise<void> => {
+    let acknowledged: { subscriptionId: number; sequenceNumber: number }[] = [];
+    while (channel.alive() && !stopped.signal.aborted) {
+      try {
+        const request = makeRequest("Publish", {
+          requestHeader: { timeoutHint: Math.ceil(silentMs) + 10_000 },
+          subscriptionAcknowledgements: acknowledged,
+        });
+        const bound = { signal: stopped.signal, timeouts: { answerMs: silentMs } };
+        const { subscriptionId, notificationMessage } = await channel.call("Publish", sign(request), bound);
+        const notifications = notificationMessage.notificationData ?? [];
+        acknowledged = notifications.length > 0 ? [{ subscriptionId, sequenceNumber: notificationMessage.sequenceNumber }] : [];
+        for (const notification of notifications) take(notification);
+        const settled = news;
+        news = Promise.withResolvers();
+        settled.resolve();
+      } catch (error) {
+        acknowledged = [];
+        // The channel is lost for everything else, and the reads say why.
+        if (!(error instanceof FaultError)) return;
+        await pause(RETRY_MS, stopped.signal);
+      }
+    }
+  };
+
+  const take = (notification: unknown): void => {
+    if (notification instanceof DataChangeNotification) {
+      for (const { clientHandle, value } of notification.monitoredItems ?? []) {
+        const item = byHandle.get(clientHandle);
+        if (item) item.last = value;
+      }
+    } else if (notification instanceof StatusChangeNotification && qualityOf(notification.status.value) === "bad")
+      channel.lose(errorResponse(statusOf(notification.status.value, null), "the subscription"));
+  };
+
+  const watch = async (wanted: readonly { readonly node: ReadValueId; readonly item: Item }[], ctx: CallContext): Promise<void> => {
+    created ??= create(ctx);
+    const { subscriptionId } = await created.catch((error: unknown) => {
+      created = undefined;
+      throw error;
+    });
+    await inParts(wanted, maxItems, async (part) => {
+      const request = makeRequest("CreateMonitoredItems", {
+        subscriptionId,
+        timestampsToReturn: SOURCE,
+        itemsToCreate: part.map(({ node, item }) => ({
+          itemToMonitor: node,
+          monitoringMode: REPORTING,
+          requestedParameters: {
+            clientHandle: item.handle,
+            samplingInterval: settings.sampling_interval,
+            queueSize: 1,
+            discardOldest: true,
+          },
+        })),
+      });
+      const { results } = await channel.call("CreateMonitoredItems", sign(request), ctx);
+      for (const [i, { item }] of part.entries()) {
+        const status: StatusCode | undefined = results?.[i]?.statusCode;
+        if (status && qualityOf(status.value) !== "bad") continue;
+        item.refusedAtMs = performance.now();
+        item.last = status ? { statusCode: status } : undefined;
+      }
+    });
+  };
+
+  const itemOf = (node: ReadValueId, wanted: { readonly node: ReadValueId; readonly item: Item }[]): Item => {
+    const key = node.nodeId.toString();
+    const known = items.get(key);
+    if (known && (known.refusedAtMs === undefined || performance.now() - known.refusedAtMs < AGAIN_MS)) return known;
+    const item: Item = known ?? { handle: ++handles, last: undefined, refusedAtMs: undefined };
+    item.refusedAtMs = undefined;
+    items.set(key, item);
+    byHandle.set(item.handle, item);
+    wanted.push({ node, item });
+    return item;
+  };
+
+  return {
+    async read(nodes, ctx) {
+      const failure = channel.failure();
+      if (failure) throw failure;
+      const wanted: { readonly node: ReadValueId; readonly item: Item }[] = [];
+      const asked = nodes.map((node) => itemOf(node, wanted));
+      if (wanted.length > 0) {
+        try {
+          await watch(wanted, ctx);
+        } catch (error) {
+          for (const { node, item } of wanted) {
+            items.delete(node.nodeId.toString());
+            byHandle.delete(item.handle);
+          }
+          throw error;
+        }
+        // The first value of each comes with the next message.
+        const until = performance.now() + ctx.timeouts.answerMs;
+        while (wanted.some(({ item }) => item.last === undefined) && performance.now() < until && channel.alive() && !ctx.signal.aborted)
+          await Promise.race([news.promise, pause(Math.max(1, Math.min(500, until - performance.now())), ctx.signal)]);
+      }
+      const lost = channel.failure();
+      if (lost) throw lost;
+      return asked.map((item) => item.last);
+    },
+    stop() {
+      stopped.abort();
+      news.resolve();
+    },
+  };
+}

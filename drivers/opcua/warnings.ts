@@ -1,0 +1,24 @@
+import type { OpcuaDetails, SecurityPolicy } from "../../src/model/details.ts";
+
+/** Policies that OPC 10000-7 has withdrawn: SHA-1 signatures, or keys below 2048 bits. */
+const DEPRECATED: readonly SecurityPolicy[] = ["Basic128Rsa15", "Basic256"];
+
+/** What the configuration itself makes a warning of. Pure. */
+export function warningsOf({ endpoint_url, host, port, security_settings, user_identity }: OpcuaDetails): readonly string[] {
+  const { security_mode, endpoint_security_policy, token_security_policy } = security_settings;
+  const inUse = [endpoint_security_policy, ...(user_identity.type === "Anonymous" ? [] : [token_security_policy])];
+  const url = /^opc\.tcp:\/\/(\[[^\]]*\]|[^/:]*)(?::(\d+))?/i.exec(endpoint_url);
+  const said = url ? `${(url[1] ?? "").replace(/^\[|\]$/g, "")}:${url[2] ?? 4840}` : endpoint_url;
+  return [
+    ...(said.toLowerCase() === `${host}:${port}`.toLowerCase()
+      ? []
+      : [`the collector connects to ${host}:${port} and tells the server ${endpoint_url}`]),
+    ...(security_mode === "None" ? ["security_mode is None: anyone on the network can read along and change what is read"] : []),
+    ...(user_identity.type === "UserNamePassword" && token_security_policy === "None" && security_mode !== "SignAndEncrypt"
+      ? ["token_security_policy is None: the password goes over the network in the clear"]
+      : []),
+    ...DEPRECATED.filter((policy) => inUse.includes(policy)).map(
+      (policy) => `the security policy ${policy} is withdrawn and weak: Basic256Sha256 or a newer one is better`,
+    ),
+  ];
+}
