@@ -78,7 +78,12 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
     input.variables.filter((v) => v.status !== "INACTIVE"),
     record.readout_limit,
   );
-  const warnings = [...input.warnings, ...interval.warnings, ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : [])];
+  const warnings = [
+    ...input.warnings,
+    ...(driver.warningsOf?.(details.data, driverSettings.data) ?? []),
+    ...interval.warnings,
+    ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : []),
+  ];
   const points: Point[] = [];
   const refused = new Map<number, Reading>();
   const scalings = new Map<number, Scaling>();
