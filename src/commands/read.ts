@@ -1,25 +1,15 @@
-import { resolve } from "node:path";
 import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
-import { DRIVERS } from "../../drivers/index.ts";
 import { createGroupMemory, type GroupMemory, readAll } from "../agent/read.ts";
-import { permittedResolve } from "../agent/resolve.ts";
 import { sleep } from "../agent/time.ts";
 import { explainFault, explainReason } from "../model/catalogue.ts";
-import { silentLog } from "../model/context.ts";
-import { parseDuration } from "../model/duration.ts";
-import { messageOf, toReasonError } from "../model/failure.ts";
-import { nearest } from "../model/nearest.ts";
-import type { Permit } from "../model/policy.ts";
+import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
-import { readBoundedFile } from "../os/bounded-file.ts";
 import { escapeControls } from "../os/log-text.ts";
-import { permitOf } from "../os/policy.ts";
-import { loadPolicy, policyFile } from "../os/policy-file.ts";
-import { SettingsError } from "../os/settings-file.ts";
+import { contextOf, driverOf, durationOf, permitOfPerson, personLog, pkiOf, policyOf } from "./device.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
-import { parseReadInput, type ReadInput } from "./read-input.ts";
+import { parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
 import { formatTable } from "./table.ts";
 import { jsonValue, textValue } from "./values.ts";
 
@@ -31,12 +21,11 @@ export interface ReadOptions {
   readonly count: string;
   readonly interval: string;
   readonly passwordFile?: string;
-  /** The settings file; only for the policy beside it. */
+  /** The settings file; only for the policy beside it, and where certificates are kept. */
   readonly config?: string;
 }
 
 const MAX_COUNT = 1_000_000_000;
-const MAX_PASSWORD_BYTES = 4096;
 
 /** One pass over everything that was asked for. */
 interface Pass {
@@ -53,10 +42,12 @@ export async function read(type: string, words: readonly string[], options: Read
   const timeoutMs = durationOf("--timeout", options.timeout);
   const intervalMs = durationOf("--interval", options.interval);
   const count = countOf(options.count);
-  const input = withPassword(parseReadInput(driver, words, typeOf(options.type)), options.passwordFile);
+  const input = await withPassword(parseReadInput(driver, words, typeOf(options.type)), options.passwordFile, io);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
   const memory = createGroupMemory(points);
-  const permit = permitOfMachine(options.config);
+  const permit = permitOfPerson(policyOf(options.config));
+  const log = personLog(io);
+  const pki = await pkiOf(driver.type, options.config, log, io);
   const { host, port } = driver.endpoint(input.details);
   const endpoint = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   const keeps = driver.keepsConnection(input.details);
@@ -68,10 +59,9 @@ export async function read(type: string, words: readonly string[], options: Read
       const done = await pass(
         driver,
         input,
-        permit,
+        contextOf({ driver, ...input }, { signal: AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), log, permit, pki }),
         session,
         memory,
-        AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]),
         timeoutMs,
       );
       session = done.session;
@@ -92,34 +82,6 @@ export async function read(type: string, words: readonly string[], options: Read
   return exit ?? EXIT.interrupted;
 }
 
-async function driverOf(type: string): Promise<AnyDriver> {
-  const entry = Object.hasOwn(DRIVERS, type) ? DRIVERS[type] : undefined;
-  if (entry) return (await entry.driver()).default;
-  const known = Object.keys(DRIVERS);
-  const meant = nearest(type, known);
-  throw new UsageError(
-    `${JSON.stringify(type)} is no type that this collector reads${meant ? `; did you mean ${meant}?` : ""}; known types: ${known.join(", ")}`,
-  );
-}
-
-/** A person may type any address, unless this machine has a policy file (DESIGN 6). Throws UsageError where that cannot be read. */
-function permitOfMachine(config: string | undefined): Permit | undefined {
-  try {
-    const { policy, file } = loadPolicy(policyFile(config === undefined ? undefined : resolve(config)));
-    return file === undefined ? undefined : permitOf(policy, "sources");
-  } catch (error) {
-    if (error instanceof SettingsError) throw new UsageError(error.message);
-    throw error;
-  }
-}
-
-function durationOf(option: string, text: string): number {
-  const ms = parseDuration(text);
-  if (ms === undefined || ms <= 0) throw new UsageError(`${option} ${text}: expected a duration above zero such as 250ms, 5s or 2min`);
-  // What setTimeout can wait for.
-  return Math.min(ms, 2 ** 31 - 1);
-}
-
 function countOf(text: string): number {
   const count = /^\d{1,10}$/.test(text) ? Number(text) : 0;
   if (count < 1 || count > MAX_COUNT) throw new UsageError(`--count ${text}: expected a whole number from 1 to ${MAX_COUNT}`);
@@ -133,29 +95,14 @@ function typeOf(text: string | undefined): DataType | undefined {
   return type;
 }
 
-function withPassword(input: ReadInput, file: string | undefined): ReadInput {
-  if (file === undefined) return input;
-  let password: string | undefined;
-  try {
-    password = readBoundedFile(file, MAX_PASSWORD_BYTES).toString("utf8").split(/\r?\n/)[0];
-  } catch (error) {
-    throw new UsageError(`--password-file: ${messageOf(error)}`);
-  }
-  if (!password) throw new UsageError(`--password-file: ${file} is empty; its first line must be the password`);
-  return { ...input, secrets: { ...input.secrets, password } };
-}
-
 async function pass(
   driver: AnyDriver,
-  { details, settings, secrets, timeouts }: ReadInput,
-  permit: Permit | undefined,
+  { details, settings, secrets }: ReadInput,
+  ctx: DriverContext,
   given: AnySession | undefined,
   memory: GroupMemory,
-  signal: AbortSignal,
   timeoutMs: number,
 ): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
-  const judged = permit && permittedResolve(undefined, permit, driver.endpoint(details).port);
-  const ctx: DriverContext = { signal, log: silentLog, timeouts, ...(judged && { resolve: judged }) };
   let session = given?.alive() ? given : undefined;
   let time = Date.now();
   let started = performance.now();
@@ -183,6 +130,10 @@ function exitOf({ readings, failure }: Pass): ExitCode {
   return readings.every((reading) => reading !== undefined && reading.quality !== "bad") ? EXIT.good : EXIT.variableBad;
 }
 
+/** A variable without a type of its own has that of its value. */
+const typeOfReading = (reading: Reading, type: DataType): DataType =>
+  type.scalar === "auto" && reading.quality !== "bad" ? (reading.type ?? type) : type;
+
 const worse = (a: ExitCode, b: ExitCode): ExitCode => (a > b ? a : b);
 
 function toObject(done: Pass, input: ReadInput, type: string, endpoint: string): object {
@@ -194,7 +145,8 @@ function toObject(done: Pass, input: ReadInput, type: string, endpoint: string):
     span_ms: Math.round(done.spanMs * 1000) / 1000,
     values: input.points.map(({ text, type: pointType }, i) => {
       const reading = done.readings[i] ?? UNANSWERED;
-      const base = { address: text, type: formatDataType(pointType) };
+      const type = typeOfReading(reading, pointType);
+      const base = { address: text, type: formatDataType(type) };
       if (reading.quality === "bad")
         return {
           ...base,
@@ -205,7 +157,7 @@ function toObject(done: Pass, input: ReadInput, type: string, endpoint: string):
         };
       return {
         ...base,
-        value: jsonValue(reading.value, pointType),
+        value: jsonValue(reading.value, type),
         quality: reading.quality,
         ...(reading.sourceTime !== undefined && { source_time: new Date(reading.sourceTime).toISOString() }),
       };
@@ -225,12 +177,8 @@ function toText(done: Pass, input: ReadInput, type: string, endpoint: string): s
     const advice = new Map<string, string>();
     const rows = input.points.map(({ text, type: pointType }, i) => {
       const reading = done.readings[i] ?? UNANSWERED;
-      const start = [
-        text,
-        reading.quality === "bad" ? "-" : textValue(reading.value, pointType),
-        formatDataType(pointType),
-        reading.quality,
-      ];
+      const type = typeOfReading(reading, pointType);
+      const start = [text, reading.quality === "bad" ? "-" : textValue(reading.value, type), formatDataType(type), reading.quality];
       if (reading.quality !== "bad") return [...start, ""];
       const { sentence, nextStep } = explainFault(reading.fault);
       advice.set(reading.fault, `${sentence} ${nextStep}`);

@@ -1,8 +1,6 @@
 import { spawn } from "node:child_process";
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeSync } from "node:fs";
 import path from "node:path";
-import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
 import { messageOf } from "../model/failure.ts";
 import type { ServiceStatus } from "../model/service-status.ts";
 import {
@@ -19,6 +17,7 @@ import { localSocketPath } from "../web/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { askService, ServiceError, tellService } from "./local-client.ts";
+import { askHidden } from "./prompt.ts";
 import { settingsOrUsage } from "./run.ts";
 import { formatTable } from "./table.ts";
 
@@ -36,7 +35,7 @@ export async function secretSet(key: string, options: SecretOptions, io: Command
   const file = fileNameOf(key);
   const known = await askEntries(place.socket, io);
   checkKey(key, known);
-  const secret = options.stdin ? await readSecret(io) : await promptSecret(key, io);
+  const secret = options.stdin ? await readSecret(io) : await askHidden(`secret of ${key}`, "give it on stdin with --stdin", io);
   let kept: string;
   try {
     kept = await keep(place, file, secret);
@@ -236,18 +235,4 @@ async function readSecret(io: CommandIo): Promise<string> {
   }
   if (length === 0) throw new UsageError("nothing came on stdin; its first line must be the secret");
   return firstLine(Buffer.concat(chunks));
-}
-
-/** Asks the person, without showing what is typed. Throws UsageError where nobody can type. */
-async function promptSecret(key: string, io: CommandIo): Promise<string> {
-  if (!io.stdin.isTTY) throw new UsageError("there is no terminal to type the secret on; give it on stdin with --stdin");
-  io.stderr.write(`Secret of ${key} (not shown): `);
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({ input: io.stdin, output: silent, terminal: true });
-  try {
-    return await terminal.question("", { signal: io.signal });
-  } finally {
-    terminal.close();
-    io.stderr.write("\n");
-  }
 }

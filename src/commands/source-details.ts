@@ -28,17 +28,24 @@ function keysOfType(schema: z.ZodType, more: Readonly<Record<string, JsonSchema>
   return new Map([...keysOf({ properties }), ...Object.entries(more)]);
 }
 
-const keysOfSource = (type: DetailsType) => keysOfType(DETAILS[type].create, type === "opcua" ? { username: USERNAME } : {});
+/** The keys that a person may set of a data source's details, those of inner objects with dots. */
+export const keysOfSource = (type: DetailsType): ReadonlyMap<string, JsonSchema> =>
+  keysOfType(DETAILS[type].create, type === "opcua" ? { username: USERNAME } : {});
 
 /**
  * `details` of a creation request from `key=value…`, complete: for opcua, host and port come from endpoint_url, and what is not said is
- * None and Anonymous. Pure. Throws UsageError.
+ * None and Anonymous, with a user's token protected. Pure. Throws UsageError.
  */
 export function sourceDetails(type: DetailsType, words: readonly string[], password: string | undefined): Fields {
   const keys = keysOfSource(type);
-  const given = sugared(type, parseFields(words, keys), password);
+  return checked(detailsCreateSchema, completeDetails(type, parseFields(words, keys), password), keys);
+}
+
+/** What was given, with what goes without saying. Pure. Throws UsageError: a type that has no password is given one. */
+export function completeDetails(type: DetailsType, parsed: Fields, password: string | undefined): Fields {
+  const given = sugared(type, parsed, password);
   const missing = defaults(type, given);
-  return checked(detailsCreateSchema, { ...missing, ...withInner(given, missing), type }, keys);
+  return { ...missing, ...withInner(given, missing), type };
 }
 
 /** `details` of a PATCH from `key=value…`: what is given, with the inner objects that it belongs to as they are now. Pure. Throws UsageError. */
@@ -69,8 +76,15 @@ function defaults(type: DetailsType, given: Fields): Fields {
   return {
     ...(url && { host: url[1]?.replace(/^\[|\]$/g, ""), port: Number(url[2] ?? 4840) }),
     user_identity: { type: "Anonymous" },
-    security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
+    security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: tokenPolicy(given) },
   };
+}
+
+/** A password is never in the clear unless that is said: it is protected as the channel is, or by the policy that every server of today has. */
+function tokenPolicy({ user_identity: identity, security_settings: security }: Fields): string {
+  if (!isFields(identity) || identity["type"] === "Anonymous") return "None";
+  const policy = isFields(security) ? security["endpoint_security_policy"] : undefined;
+  return typeof policy === "string" && policy !== "None" ? policy : "Basic256Sha256";
 }
 
 /** Objects inside are replaced whole by the API (DESIGN, 6): what was not given of them stays as it is. */
