@@ -75,6 +75,23 @@ async function readPages(pid: number, url: string, key: string): Promise<PageFig
   };
 }
 
+/** Writes between two of which the page is read, for each kind of write. */
+const WRITES = 1500;
+
+/** CPU of a page that is read right after a write: of write and page together, less that of the write alone. */
+async function cpuAfter(pid: number, write: (n: number) => Promise<void>, page: string, key: string): Promise<number> {
+  const spent = async (reads: boolean): Promise<number> => {
+    const before = figuresOf(pid).cpuMs;
+    for (let n = 0; n < WRITES; n++) {
+      await write(n);
+      if (reads) await send("GET", page, key);
+    }
+    return figuresOf(pid).cpuMs - before;
+  };
+  await spent(true);
+  return ((await spent(true)) - (await spent(false)) + (await spent(true)) - (await spent(false))) / 2 / WRITES;
+}
+
 const shown = ({ cpuMs, p50Ms, p99Ms }: PageFigures): string =>
   `${cpuMs.toFixed(2)} ms of CPU, p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`;
 
@@ -125,13 +142,43 @@ export async function benchApi(): Promise<void> {
     } while (cursor !== null);
     const page = join(folder, "page.json");
     writeFileSync(page, first ?? "");
-    const bare = await start("test/bench/api-bare.ts", page);
+    const bare = await start("test/bench/api-bare.ts", page, join(folder, "bare.db"));
     children.push(bare.child);
     const [head, tail] = [await readPages(api.pid, `${sources}?collector=${COLLECTOR}`, key), await readPages(api.pid, lastPage, key)];
     const same = await readPages(bare.pid, `${bare.url}/api/v2/data-sources`, key);
     console.log(`  page 1 of ${pages} (50 records, ${first?.length} bytes): ${shown(head)}`);
     console.log(`  page ${pages}: ${shown(tail)}`);
     console.log(`  bare fastify route, the same bytes as page 1: ${shown(same)}; ratio of CPU ${(head.cpuMs / same.cpuMs).toFixed(2)}`);
+
+    const records = (JSON.parse(first?.toString() ?? "") as { data: readonly { readonly uuid: string }[] }).data;
+    const onPage = records.map(({ uuid }) => uuid);
+    const elsewhere = (JSON.parse((await send("GET", lastPage, key)).body.toString()) as { data: readonly { readonly uuid: string }[] })
+      .data;
+    const report = async (uuids: readonly string[], n: number): Promise<void> => {
+      const state = n % 2 === 0 ? { type: "OK" } : { type: "UNKNOWN" };
+      const status = { last_readout_at: new Date(1_800_000_000_000 + n).toISOString(), configured_variables: 10, state };
+      const body = uuids.map((uuid) => ({ data_source: uuid, readout_status: status }));
+      const { status: code } = await send("PUT", `${api.url}/api/ext/v1/readout-statuses`, key, body);
+      if (code !== 200) throw new Error(`a report was answered ${code}`);
+    };
+    const change = async (uuid: string, n: number): Promise<void> => {
+      const { status } = await send("PATCH", `${sources}/${uuid}`, key, { note: `remark ${n}` });
+      if (status !== 204) throw new Error(`a change was answered ${status}`);
+    };
+    const bareWrite = async (n: number): Promise<void> => {
+      const { status } = await send("PATCH", `${bare.url}/api/v2/data-sources`, key, { note: `remark ${n}` });
+      if (status !== 204) throw new Error(`a bare write was answered ${status}`);
+    };
+    const sameAfter = await cpuAfter(bare.pid, bareWrite, `${bare.url}/api/v2/data-sources`, key);
+    console.log(`  bare route right after a bare route that commits one row: ${sameAfter.toFixed(3)} ms of CPU`);
+    for (const [what, write] of [
+      ["a change on another page", (n: number) => change(elsewhere[0]?.uuid ?? "", n)],
+      ["a change of one of its records", (n: number) => change(onPage[n % onPage.length] ?? "", n)],
+      ["a report of the status of all of its records", (n: number) => report(onPage, n)],
+    ] as const) {
+      const cpuMs = await cpuAfter(api.pid, write, `${sources}?collector=${COLLECTOR}`, key);
+      console.log(`  page 1 right after ${what}: ${cpuMs.toFixed(3)} ms of CPU; ratio ${(cpuMs / sameAfter).toFixed(2)}`);
+    }
 
     const client = createApiClient({
       url: api.url,

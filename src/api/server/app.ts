@@ -68,11 +68,11 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
     problem(reply, new HttpProblem(401, "the Authorization header must carry a valid API key"));
   };
 
-  app.setValidatorCompiler(
-    ({ schema, httpPart }) =>
-      (data: unknown) =>
-        validate(schema as z.ZodType, PARTS[httpPart ?? ""] ?? "body", data),
-  );
+  app.setValidatorCompiler(({ schema, httpPart }) => {
+    const part = PARTS[httpPart ?? ""] ?? "body";
+    const check = (data: unknown) => validate(schema as z.ZodType, part, data);
+    return part === "query" ? remembered(check) : check;
+  });
   // Answers are made from the database's own columns; the tests hold every one of them to its schema.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
   app.setErrorHandler((error: FastifyError, request, reply) => problem(reply, toProblem(error, request, log)));
@@ -151,6 +151,7 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
         });
         reply.code(answer.status);
         if (answer.headers) reply.headers({ ...answer.headers });
+        if (answer.giveBack) reply.raw.once("close", answer.giveBack);
         return answer.json === undefined ? reply.send(answer.body) : reply.type(JSON_TYPE).send(answer.json);
       },
     });
@@ -218,6 +219,25 @@ function validate(schema: z.ZodType, part: Part, data: unknown): { value: unknow
   const sent = part === "query" ? repeatedAsArrays(schema, data) : data;
   const parsed = schema.safeParse(sent);
   return parsed.success ? { value: parsed.data } : { error: new HttpProblem(422, validationEntries(part, parsed.error.issues, sent)) };
+}
+
+const MAX_REMEMBERED = 256;
+const MAX_REMEMBERED_CHARACTERS = 1000;
+
+/** The same query comes again and again, with every poll: what was found good once is not looked at again. */
+function remembered(check: (data: unknown) => { value: unknown } | { error: Error }) {
+  const good = new Map<string, { value: unknown }>();
+  return (data: unknown) => {
+    const key = JSON.stringify(data);
+    const known = good.get(key);
+    if (known) return known;
+    const result = check(data);
+    if ("value" in result && key.length <= MAX_REMEMBERED_CHARACTERS) {
+      if (good.size >= MAX_REMEMBERED) good.clear();
+      good.set(key, result);
+    }
+    return result;
+  };
 }
 
 /** A key that stands once is an array of one where the parameter is an array (DESIGN, 6: arrays by repeated keys). */

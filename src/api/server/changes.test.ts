@@ -1,39 +1,60 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createChangeCache, watchChanges } from "./changes.ts";
+import { createTextCache, watchChanges } from "./changes.ts";
 import { openDatabase } from "./database.ts";
 import { createKey, revokeKey } from "./keys.ts";
 import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "./testing.ts";
 
-test("a change is seen, of this connection and of another one; reading is none", () => {
+test("rows are told as they come, change, move and go; reading is nothing", () => {
+  const db = openDatabase(join(temporaryFolder(), "c.db"));
+  const told: [id: number, moved: boolean][] = [];
+  watchChanges(db).watch("sites", ["uuid"], (...change) => told.push(change));
+  db.prepare("INSERT INTO sites (uuid, name) VALUES ('a', 'b'), ('c', 'd')").run();
+  db.prepare("SELECT * FROM sites").all();
+  db.prepare("UPDATE sites SET name = 'e' WHERE uuid = 'a'").run();
+  db.prepare("UPDATE sites SET uuid = 'f' WHERE uuid = 'a'").run();
+  db.prepare("DELETE FROM sites WHERE uuid = 'c'").run();
+  db.prepare("INSERT INTO machines (uuid) VALUES ('m')").run();
+  expect(told).toEqual([
+    [1, true],
+    [2, true],
+    [1, false],
+    [1, true],
+    [2, true],
+  ]);
+  db.close();
+});
+
+test("what another connection commits is seen; it is asked for once in one run", async () => {
   const file = join(temporaryFolder(), "c.db");
   const [db, other] = [openDatabase(file), openDatabase(file)];
   const changes = watchChanges(db);
-  const first = changes.token();
-  db.prepare("SELECT * FROM sites").all();
-  expect(changes.token()).toBe(first);
+  expect(watchChanges(db)).toBe(changes);
+  const first = changes.others();
   db.prepare("INSERT INTO sites (uuid, name) VALUES ('a', 'b')").run();
-  const second = changes.token();
+  await Promise.resolve();
+  expect(changes.others()).toBe(first);
+  await Promise.resolve();
   other.prepare("INSERT INTO sites (uuid, name) VALUES ('c', 'd')").run();
-  expect(new Set([first, second, changes.token()]).size).toBe(3);
+  expect(changes.others()).not.toBe(first);
   db.close();
   other.close();
 });
 
-test("what is kept is good for its token alone, and the oldest goes first", () => {
-  const cache = createChangeCache<string>(10);
-  expect([cache.get("a", "1"), cache.put("a", "1", "A", 4), cache.get("a", "1"), cache.get("a", "2")]).toEqual([
-    undefined,
-    "A",
-    "A",
-    undefined,
-  ]);
-  cache.put("b", "1", "B", 4);
-  cache.put("a", "2", "A2", 4);
-  cache.put("c", "1", "C", 4);
-  expect([cache.get("b", "1"), cache.get("a", "2"), cache.get("c", "1")]).toEqual([undefined, "A2", "C"]);
-  cache.put("huge", "1", "H", 11);
-  expect([cache.get("huge", "1"), cache.get("c", "1")]).toEqual([undefined, undefined]);
+test("texts are kept within their bound, the oldest go first", () => {
+  const cache = createTextCache(10);
+  expect([cache.get(1), cache.put(1, "AAAA"), cache.get(1)]).toEqual([undefined, "AAAA", "AAAA"]);
+  cache.put(2, "BBBB");
+  cache.put(1, "A2A2");
+  cache.put(3, "CCCC");
+  expect([1, 2, 3].map(cache.get)).toEqual(["A2A2", undefined, "CCCC"]);
+  cache.drop(1);
+  expect(cache.get(1)).toBeUndefined();
+  cache.put(4, "longer than all");
+  expect([cache.get(4), cache.get(3)]).toEqual([undefined, undefined]);
+  cache.put(5, "E");
+  cache.clear();
+  expect(cache.get(5)).toBeUndefined();
 });
 
 test("a page that was read before is never an old one: status, variables, records, and keys of the command line", async () => {

@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto";
 import { type Details, toReadDetails } from "../../model/details.ts";
 import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, ReadoutStatusReport } from "../../model/resources.ts";
 import type { ReadoutState } from "../../model/status.ts";
-import { createChangeCache } from "./changes.ts";
+import { createTextCache } from "./changes.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeDetails } from "./details.ts";
 import { notFound } from "./errors.ts";
-import { type PageRequest, type PageText, pageTextReader, type Reach } from "./pages.ts";
+import { keptPageReader, type PageText } from "./kept-pages.ts";
+import type { PageRequest, Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
 /** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
@@ -45,14 +46,8 @@ interface Row {
   readonly state: string;
 }
 
-/** Characters of answers that are kept, some 20,000 data sources. */
-const MAX_TEXT_CHARACTERS = 16 * 2 ** 20;
-
-/** As much of a row as tells whether its text is known. */
-interface Answered {
-  readonly id: number;
-  readonly answer: number;
-}
+/** Characters of records that are kept as text, some 20,000 data sources. */
+const MAX_RECORD_CHARACTERS = 16 * 2 ** 20;
 
 const SELECT = `
   SELECT r.*, coalesce(r.reported_variables,
@@ -66,25 +61,23 @@ export function openDataSources(
   intervalUnit: "seconds" | "milliseconds",
 ): DataSources {
   const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
-  const texts = createChangeCache<string>(MAX_TEXT_CHARACTERS);
-  const page = pageTextReader<Answered>(db, {
-    operation: "listDataSources",
-    select: "SELECT r.id, r.answer FROM data_sources r",
-    reach: "r.collector",
-    filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
-    toRecord({ id, answer }) {
-      const [key, token] = [String(id), String(answer)];
-      const known = texts.get(key, token);
-      if (known !== undefined) return known;
-      const text = JSON.stringify(byId(id));
-      return texts.put(key, token, text, text.length);
+  const byId = db.prepare<[number], Row>(`${SELECT} WHERE r.id = ?`);
+  const texts = createTextCache(MAX_RECORD_CHARACTERS);
+  const page = keptPageReader(
+    db,
+    {
+      operation: "listDataSources",
+      table: "data_sources",
+      reach: "r.collector",
+      filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
+      columns: ["uuid", "machine", "collector"],
+      textOf(id) {
+        const row = byId.get(id);
+        return row && toText(row);
+      },
     },
-  });
-  const selectById = db.prepare<[number], Row>(`${SELECT} WHERE r.id = ?`);
-  const byId = (id: number): DataSourceResponse | undefined => {
-    const row = selectById.get(id);
-    return row && toResponse(row);
-  };
+    texts,
+  );
   const ensureMachine = db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const insert = db.prepare(`
     INSERT INTO data_sources (uuid, collector, machine, type, name, manufacturer, device_model, note, readout_interval, details)
@@ -92,14 +85,13 @@ export function openDataSources(
   const update = db.prepare(`
     UPDATE data_sources SET machine = @machine, type = @type, name = @name, manufacturer = @manufacturer, device_model = @device_model,
       note = @note, readout_interval = @readout_interval, readout_limit = @readout_limit, details = @details,
-      version = version + 1, answer = answer + 1
+      version = version + 1
     WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM data_sources WHERE uuid = ?");
-  // A report without a time says that none was read since its sender started; it takes no earlier time away.
   const report = db.prepare(`
-    UPDATE data_sources SET answer = answer + 1, state = @state, reported_variables = @configured_variables,
-      last_readout_at = coalesce(@last_readout_at, last_readout_at), variable_discovery = coalesce(@variable_discovery, variable_discovery)
-    WHERE uuid = @uuid`);
+    UPDATE data_sources SET state = @state, reported_variables = @configured_variables, last_readout_at = @last_readout_at,
+      variable_discovery = @variable_discovery
+    WHERE id = @id`);
   const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sources WHERE collector = ? ORDER BY id");
 
   const find = (uuid: string, reach: Reach): Row => {
@@ -107,6 +99,30 @@ export function openDataSources(
     if (!row || (reach && !reach.includes(row.collector))) throw notFound("data source");
     return row;
   };
+
+  const takeReports = db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
+    const unknown: string[] = [];
+    const rows: Row[] = [];
+    for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
+      const row = byUuid.get(uuid);
+      if (!row || (reach && !reach.includes(row.collector))) {
+        unknown.push(uuid);
+        continue;
+      }
+      const { last_readout_at, configured_variables } = status;
+      const now = {
+        ...row,
+        state: JSON.stringify(status.state),
+        configured_variables,
+        // A report without a time says that none was read since its sender started; it takes no earlier time away.
+        last_readout_at: last_readout_at ?? row.last_readout_at,
+        variable_discovery: capabilities === undefined ? row.variable_discovery : capabilities.variable_discovery ? 1 : 0,
+      } as const;
+      report.run(now);
+      rows.push(now);
+    }
+    return { updated: reports.length - unknown.length, unknown, rows };
+  }).immediate;
 
   return {
     list: page,
@@ -146,27 +162,32 @@ export function openDataSources(
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
     }).immediate,
-    report: db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
-      const unknown: string[] = [];
-      for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
-        const row = byUuid.get(uuid);
-        if (!row || (reach && !reach.includes(row.collector))) unknown.push(uuid);
-        else
-          report.run({
-            uuid,
-            state: JSON.stringify(status.state),
-            configured_variables: status.configured_variables,
-            last_readout_at: status.last_readout_at,
-            variable_discovery: capabilities === undefined ? null : Number(capabilities.variable_discovery),
-          });
-      }
-      return { updated: reports.length - unknown.length, unknown };
-    }).immediate,
+    report(reports, reach) {
+      const { rows, ...answer } = takeReports(reports, reach);
+      // Not before they are committed: what was rolled back must not be answered.
+      if (!db.inTransaction) for (const row of rows) texts.put(row.id, toText(row));
+      return answer;
+    },
     uuidsOf: (collector) => uuids.all(collector).map(({ uuid }) => uuid),
   };
 }
 
 const parseDetails = (text: string | null): Details | null => (text === null ? null : (JSON.parse(text) as Details));
+
+/** What toResponse gives, as text; what is stored as JSON goes in as it is. Joined, not added up: text that is kept and sent should be of one piece. */
+function toText(row: Row): string {
+  const text = JSON.stringify;
+  const readAt = text(row.last_readout_at);
+  return [
+    `{"uuid":"${row.uuid}","type":${text(row.type)}`,
+    `,"readout_limit":${row.readout_limit},"readout_interval":${row.readout_interval}`,
+    `,"readout_status":{"last_readout_at":${readAt},"configured_variables":${row.configured_variables},"state":${row.state}}`,
+    `,"name":${text(row.name)},"collector":"${row.collector}","manufacturer":${text(row.manufacturer)}`,
+    `,"device_model":${text(row.device_model)},"note":${text(row.note)}`,
+    `,"capabilities":{"variable_discovery":${row.variable_discovery === 1}},"machine":"${row.machine}"`,
+    `,"last_readout_at":${readAt},"details":${row.details ?? "null"}}`,
+  ].join("");
+}
 
 function toResponse(row: Row): DataSourceResponse {
   return {

@@ -133,6 +133,8 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // Rises with every change of what is answered, a status too; the version beside it with changes of the configuration alone.
   "ALTER TABLE data_sources ADD COLUMN answer INTEGER NOT NULL DEFAULT 1;",
+  // Changes are told by triggers of the connection that makes them.
+  "ALTER TABLE data_sources DROP COLUMN answer;",
 ];
 
 export type Database = SQLite.Database;

@@ -34,6 +34,8 @@ export interface Outgoing {
   readonly body?: unknown;
   /** The body as it is sent, instead of `body`. */
   readonly json?: Buffer;
+  /** To be called once when `json` has been sent, or never will be. */
+  readonly giveBack?: () => void;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

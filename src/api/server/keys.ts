@@ -55,15 +55,20 @@ interface KeyRow {
 /** Whose key an Authorization header carries. */
 export type Authenticate = (header: string | undefined) => Caller | undefined;
 
-/** Looks the keys up again whenever anything has changed: one that was made or revoked elsewhere counts at once. */
+const SELECT_KEYS = "SELECT id, hash, role, collector, name FROM api_keys";
+
+/** Looks the keys up again when one was made or revoked, here or elsewhere: it counts at once. */
 export function createAuthenticate(db: Database): Authenticate {
-  const select = db.prepare<[], KeyRow>("SELECT id, hash, role, collector, name FROM api_keys");
+  const select = db.prepare<[], KeyRow>(SELECT_KEYS);
   const changes = watchChanges(db);
-  let known: { readonly token: string; readonly rows: readonly KeyRow[] } | undefined;
+  let [rows, others, isOld]: [readonly KeyRow[], number, boolean] = [[], 0, true];
+  changes.watch("api_keys", [], () => {
+    isOld = true;
+  });
   return (header) => {
-    const token = changes.token();
-    if (known?.token !== token) known = { token, rows: select.all() };
-    return callerOf(known.rows, header);
+    const now = changes.others();
+    if (isOld || now !== others) [rows, others, isOld] = [select.all(), now, false];
+    return callerOf(rows, header);
   };
 }
 
@@ -88,10 +93,9 @@ function callerOf(rows: readonly KeyRow[], header: string | undefined): Caller |
 export function ensureKeyFiles(db: Database, folder: string, collector: string): KeyFiles {
   const files: KeyFiles = { admin: join(folder, "admin.key"), collector: join(folder, "collector.key") };
   db.transaction(() => {
-    const authenticate = createAuthenticate(db);
     const admins = db.prepare<[], { n: number }>("SELECT count(*) AS n FROM api_keys WHERE role = 'admin'").get();
     if (admins?.n === 0) adoptOrWrite(db, files.admin, { role: "admin" });
-    const caller = authenticate(readKey(files.collector));
+    const caller = callerNow(db, readKey(files.collector));
     if (caller?.role !== "collector" || caller.collector !== collector) {
       db.prepare("DELETE FROM api_keys WHERE file = ?").run("collector.key");
       adoptOrWrite(db, files.collector, { role: "collector", collector });
@@ -100,10 +104,13 @@ export function ensureKeyFiles(db: Database, folder: string, collector: string):
   return files;
 }
 
+const callerNow = (db: Database, header: string | undefined): Caller | undefined =>
+  callerOf(db.prepare<[], KeyRow>(SELECT_KEYS).all(), header);
+
 /** A key file that outlived its database stays good; otherwise a new key is written to it. The file first: a key in the database alone opens nothing. */
 function adoptOrWrite(db: Database, file: string, grant: Grant): void {
   const kept = readKey(file);
-  const usable = kept !== undefined && Buffer.from(kept, "base64url").length === KEY_BYTES && createAuthenticate(db)(kept) === undefined;
+  const usable = kept !== undefined && Buffer.from(kept, "base64url").length === KEY_BYTES && callerNow(db, kept) === undefined;
   const key = usable ? kept : randomBytes(KEY_BYTES).toString("base64url");
   if (!usable) createSecretFile(file, key);
   const name = grant.role === "admin" ? "admin.key" : "collector.key";

@@ -1,6 +1,5 @@
 import { createSecretKey } from "node:crypto";
 import type { Page } from "../../model/resources.ts";
-import { createChangeCache, watchChanges } from "./changes.ts";
 import { cursorBinding, decodeCursor, encodeCursor, type Filters } from "./cursor.ts";
 import { cursorKey, type Database } from "./database.ts";
 import { invalid } from "./errors.ts";
@@ -18,26 +17,22 @@ export interface PageRequest {
   readonly reach: Reach;
 }
 
-/** One table as lists read it. */
-export interface PagedTable<Row, T> {
+/** How a list of one table is asked for; the table is named `r` and has a rising `id`. */
+export interface PageConditions {
   /** Cursors of one operation are no good for another. */
   readonly operation: string;
-  /** A SELECT without WHERE, in which the table is named `r` and has a rising `id`. */
-  readonly select: string;
   /** The column or expression that `reach` is compared with. */
   readonly reach: string;
   /** The column that a filter is compared with, by query parameter. */
   readonly filters: Readonly<Record<string, string>>;
+}
+
+/** One table as lists read it. */
+export interface PagedTable<Row, T> extends PageConditions {
+  /** A SELECT without WHERE. */
+  readonly select: string;
   readonly toRecord: (row: Row) => T;
 }
-
-/** A page as it is sent. */
-export interface PageText {
-  readonly json: Buffer;
-}
-
-/** Bytes of pages that are kept. */
-const MAX_PAGE_BYTES = 16 * 2 ** 20;
 
 /** Thrown where a cursor was altered, or another parameter is not as it was (API-V2, 4.5.5 and 4.5.6). */
 export const cursorInvalid = (part: "query" | "body") =>
@@ -62,35 +57,36 @@ export function pageReader<Row extends { readonly id: number }, T>(
   };
 }
 
-/** As pageReader, for records that are kept as text: `toRecord` gives the JSON of a row. A page is made once until something changes. */
-export function pageTextReader<Row extends { readonly id: number }>(
-  db: Database,
-  table: PagedTable<Row, string>,
-): (request: PageRequest) => PageText {
-  const rowsOf = rowReader(db, table);
-  const changes = watchChanges(db);
-  const pages = createChangeCache<Buffer>(MAX_PAGE_BYTES);
-  return (request) => {
-    const [key, token] = [JSON.stringify(request), changes.token()];
-    const known = pages.get(key, token);
-    if (known) return { json: known };
-    const { rows, next_cursor } = rowsOf(request);
-    const text = `{"data":[${rows.map(table.toRecord).join(",")}],"metadata":{"next_cursor":${JSON.stringify(next_cursor)}}}`;
-    const json = Buffer.from(text);
-    return { json: pages.put(key, token, json, json.length) };
-  };
-}
-
 function rowReader<Row extends { readonly id: number }, T>(
   db: Database,
   table: PagedTable<Row, T>,
 ): (request: PageRequest) => { readonly rows: readonly Row[]; readonly next_cursor: string | null } {
+  const query = queryOf(db, table, (where) =>
+    db.prepare<unknown[], Row>(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`),
+  );
+  return (request) => {
+    const { statement, parameters, nextCursor } = query(request);
+    const rows = statement.all(...parameters);
+    const shown = rows.slice(0, PAGE_SIZE);
+    const last = shown.at(-1);
+    return { rows: shown, next_cursor: rows.length > PAGE_SIZE && last ? nextCursor(last.id) : null };
+  };
+}
+
+/** What of a database is asked for a page: `prepare` makes the statement for some conditions. Throws HttpProblem 422 where the cursor is not good. */
+export function queryOf<S>(
+  db: Database,
+  table: PageConditions,
+  prepare: (where: string) => S,
+): (request: PageRequest) => {
+  readonly statement: S;
+  readonly parameters: readonly unknown[];
+  readonly nextCursor: (lastId: number) => string;
+} {
   const key = createSecretKey(cursorKey(db));
-  const prepare = (where: string) =>
-    db.prepare<unknown[], Row>(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`);
   /** By its conditions, of which there are as many as there are sets of parameters. */
-  const prepared = new Map<string, ReturnType<typeof prepare>>();
-  const statement = (where: string) => {
+  const prepared = new Map<string, S>();
+  const statement = (where: string): S => {
     const known = prepared.get(where) ?? prepare(where);
     prepared.set(where, known);
     return known;
@@ -105,12 +101,10 @@ function rowReader<Row extends { readonly id: number }, T>(
     if (reach) wanted.push([wanted.length === 0 && reach.length > 1 ? `+${table.reach}` : table.reach, reach]);
     // One value is compared as it is: the index then gives the rows in their order, whatever lies beside them.
     const where = wanted.map(([column, { length }]) => ` AND ${column} ${length === 1 ? "= ?" : "IN (SELECT value FROM json_each(?))"}`);
-    const rows = statement(where.join("")).all(
-      after,
-      ...wanted.map(([, values]) => (values.length === 1 ? values[0] : JSON.stringify(values))),
-    );
-    const shown = rows.slice(0, PAGE_SIZE);
-    const last = shown.at(-1);
-    return { rows: shown, next_cursor: rows.length > PAGE_SIZE && last ? encodeCursor(key, [last.id], binding) : null };
+    return {
+      statement: statement(where.join("")),
+      parameters: [after, ...wanted.map(([, values]) => (values.length === 1 ? values[0] : JSON.stringify(values)))],
+      nextCursor: (lastId) => encodeCursor(key, [lastId], binding),
+    };
   };
 }

@@ -47,7 +47,7 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
   const remove = db.prepare<[string]>("DELETE FROM variables WHERE uuid = ?");
   const named = db.prepare<[string, string], { uuid: string }>("SELECT uuid FROM variables WHERE data_source = ? AND name = ?");
   // What the collector counted before the change no longer holds; it reports the new count itself.
-  const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL, answer = answer + 1 WHERE uuid = ?");
+  const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?");
 
   const find = (uuid: string, reach: Reach): Row => {
     const row = byUuid.get(uuid);

@@ -1,0 +1,143 @@
+import type { TextCache } from "./changes.ts";
+import { watchChanges } from "./changes.ts";
+import type { Database } from "./database.ts";
+import { PAGE_SIZE, type PageConditions, type PageRequest, queryOf } from "./pages.ts";
+
+/** A page as it is sent. Its bytes are written over by a later page of this place once they were given back. */
+export interface PageText {
+  readonly json: Buffer;
+  /** To be called once when the bytes have been sent, or never will be. */
+  readonly giveBack: () => void;
+}
+
+/** A table whose records are kept as the text that is sent. */
+export interface KeptTable extends PageConditions {
+  readonly table: string;
+  /** Columns that say on which pages a record is. */
+  readonly columns: readonly string[];
+  /** The text of a record that is not kept; undefined where the record is gone. */
+  readonly textOf: (id: number) => string | undefined;
+}
+
+/** Bytes of pages that are kept. */
+const MAX_PAGE_BYTES = 16 * 2 ** 20;
+/** Room that a page is given beyond its bytes, so that one that grows a little keeps its place. */
+const ROOM = 1.25;
+/** Rows that came, went or moved, of which pages are told one by one; with more of them every page is looked at again. */
+const MAX_MOVES = 10_000;
+
+interface KeptPage {
+  /** Of the records shown, in their order. */
+  readonly ids: readonly number[];
+  readonly texts: readonly (string | undefined)[];
+  /** Rows with a higher id have no part in it: the first record of the next page; Infinity on the last page. */
+  readonly end: number;
+  readonly next: string | null;
+  readonly place: Place;
+  /** What it was held against last. */
+  seen: { readonly others: number; readonly generation: number; readonly moves: number };
+}
+
+/** Memory of a page, used again by the next one: fresh memory of this size costs more than all else about a page. */
+interface Place {
+  readonly bytes: Buffer;
+  /** The page in it. */
+  json: Buffer;
+  /** Answers under way that are sent from it. */
+  lent: number;
+  readonly giveBack: () => void;
+}
+
+function placed(text: string, before: Place | undefined): Place {
+  const length = Buffer.byteLength(text);
+  const place = before && before.lent === 0 && before.bytes.length >= length ? before : newPlace(Math.ceil(length * ROOM));
+  place.bytes.write(text);
+  if (place.json.length !== length) place.json = place.bytes.subarray(0, length);
+  return place;
+}
+
+function newPlace(size: number): Place {
+  const bytes = Buffer.allocUnsafeSlow(size);
+  const place: Place = { bytes, json: bytes, lent: 0, giveBack: () => void place.lent-- };
+  return place;
+}
+
+/**
+ * As pageReader, for records that are kept as text: a page is made once, and is good until one of its records changes or a row comes, goes or
+ * moves within its range. Whether it is good is known without asking the table, so that a page right after a write costs little more than one
+ * long after it. `texts` must drop a record that changes; it does so here.
+ */
+export function keptPageReader(db: Database, table: KeptTable, texts: TextCache): (request: PageRequest) => PageText {
+  const changes = watchChanges(db);
+  const query = queryOf(db, table, (where) =>
+    db.prepare<unknown[], number>(`SELECT r.id FROM ${table.table} r WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`).pluck(),
+  );
+  const pages = new Map<string, KeptPage>();
+  let bytes = 0;
+  let others = changes.others();
+  let generation = 0;
+  const moves: number[] = [];
+  changes.watch(table.table, table.columns, (id, moved) => {
+    texts.drop(id);
+    if (!moved) return;
+    if (moves.length >= MAX_MOVES) {
+      moves.length = 0;
+      generation++;
+    }
+    moves.push(id);
+  });
+
+  const textOf = (id: number): string | undefined => {
+    const known = texts.get(id);
+    if (known !== undefined) return known;
+    const text = table.textOf(id);
+    return text === undefined ? undefined : texts.put(id, text);
+  };
+  const hasMoved = ({ end, seen }: KeptPage): boolean => {
+    if (seen.others !== others || seen.generation !== generation) return true;
+    for (let n = seen.moves; n < moves.length; n++) if ((moves[n] ?? 0) < end) return true;
+    return false;
+  };
+  const keep = (key: string, page: KeptPage): void => {
+    bytes += page.place.bytes.length - (pages.get(key)?.place.bytes.length ?? 0);
+    pages.delete(key);
+    pages.set(key, page);
+    for (const [oldest, { place }] of pages) {
+      if (bytes <= MAX_PAGE_BYTES) break;
+      pages.delete(oldest);
+      bytes -= place.bytes.length;
+    }
+  };
+  const lend = (place: Place): PageText => {
+    place.lent++;
+    return place;
+  };
+  const rowsOf = (request: PageRequest): Pick<KeptPage, "ids" | "end" | "next"> => {
+    const { statement, parameters, nextCursor } = query(request);
+    const rows = statement.all(...parameters);
+    const ids = rows.slice(0, PAGE_SIZE);
+    const end = rows[PAGE_SIZE] ?? Number.POSITIVE_INFINITY;
+    return { ids, end, next: rows.length > PAGE_SIZE ? nextCursor(ids.at(-1) ?? 0) : null };
+  };
+
+  return (request) => {
+    const now = changes.others();
+    if (now !== others) {
+      others = now;
+      texts.clear();
+    }
+    const key = JSON.stringify(request);
+    const kept = pages.get(key);
+    const stays = kept !== undefined && !hasMoved(kept);
+    if (stays) {
+      kept.seen = { others, generation, moves: moves.length };
+      if (kept.ids.every((id, n) => textOf(id) === kept.texts[n])) return lend(kept.place);
+    }
+    const { ids, end, next } = stays ? kept : rowsOf(request);
+    const shown = ids.map(textOf);
+    const records = shown.filter((text) => text !== undefined).join(",");
+    const place = placed(`{"data":[${records}],"metadata":{"next_cursor":${JSON.stringify(next)}}}`, kept?.place);
+    keep(key, { ids, texts: shown, end, next, place, seen: { others, generation, moves: moves.length } });
+    return lend(place);
+  };
+}
