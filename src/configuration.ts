@@ -5,6 +5,7 @@ import type { Desired } from "./api/desired.ts";
 import { isLoopback } from "./api/loopback.ts";
 import { type ApiWorkerData, embeddedDatabase, type FromApi } from "./api/messages.ts";
 import { type PollState, startPolling } from "./api/poll.ts";
+import type { ApiAccess } from "./model/api-access.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { ConfigStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
@@ -45,25 +46,18 @@ const API_STOP_MS = 3000;
 export function startConfiguration(options: ConfigurationOptions): Configuration {
   const { settings, stateDir, collector, log, signal } = options;
   const embedded = settings.api ? undefined : startEmbeddedApi(options);
-  const socketFile = embeddedSocket(options);
-  const api = settings.api ?? {
-    url: `${settings.embedded_api.tls ? "https" : "http"}://${settings.embedded_api.listen}`,
-    key_file: path.join(stateDir, "keys", "collector.key"),
-    authorization: "bare" as const,
-    poll_interval: settings.embedded_api.poll_interval,
-    ca: undefined,
-    insecure: false,
-  };
+  const api = apiAccess(settings, stateDir);
+  const { socketFile } = api;
   const client = createApiClient({
     url: api.url,
     collector,
     ...(socketFile !== undefined && { socketPath: socketFile }),
     authorization: api.authorization,
     insecure: api.insecure,
-    ...(api.ca !== undefined && { ca: readBoundedFile(api.ca, MAX_CA_BYTES).toString("utf8") }),
+    ...(api.caFile !== undefined && { ca: readBoundedFile(api.caFile, MAX_CA_BYTES).toString("utf8") }),
     async readKey() {
       await embedded?.started;
-      return readBoundedFile(api.key_file, MAX_KEY_BYTES).toString("utf8").trim();
+      return readBoundedFile(api.keyFile, MAX_KEY_BYTES).toString("utf8").trim();
     },
     log,
   });
@@ -74,7 +68,7 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
       client,
       collector,
       lastGoodFile: path.join(stateDir, "last-good.json"),
-      pollIntervalMs: api.poll_interval,
+      pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,
       onConfiguration(desired, from) {
         origin = from;
         options.onConfiguration(desired);
@@ -104,11 +98,34 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   };
 }
 
+/** The API that the configuration comes from, as this collector reaches it; what is sent to the platform goes there too. Pure. */
+export function apiAccess(settings: Settings, stateDir: string): ApiAccess {
+  const { api, embedded_api } = settings;
+  if (api)
+    return {
+      url: api.url,
+      keyFile: api.key_file,
+      ...(api.authorization !== undefined && { authorization: api.authorization }),
+      ...(api.ca !== undefined && { caFile: api.ca }),
+      insecure: api.insecure,
+      embedded: false,
+    };
+  const socketFile = embeddedSocket({ settings, stateDir });
+  return {
+    url: `${embedded_api.tls ? "https" : "http"}://${embedded_api.listen}`,
+    keyFile: path.join(stateDir, "keys", "collector.key"),
+    authorization: "bare",
+    ...(socketFile !== undefined && { socketFile }),
+    insecure: false,
+    embedded: true,
+  };
+}
+
 /**
  * The socket on which the collector asks its own API where other machines can reach that: whatever certificate they are shown, and whether
  * or not it is still good, is nothing to the collector. Undefined: it is asked on its address.
  */
-function embeddedSocket({ settings, stateDir }: ConfigurationOptions): string | undefined {
+function embeddedSocket({ settings, stateDir }: Pick<ConfigurationOptions, "settings" | "stateDir">): string | undefined {
   const { listen, tls } = settings.embedded_api;
   if (settings.api || (!tls && isLoopback(listen.slice(0, listen.lastIndexOf(":"))))) return undefined;
   return path.join(stateDir, "api.sock");

@@ -10,7 +10,7 @@ import { createResolver } from "./agent/resolve.ts";
 import { loadVariableFiles, type VariableFiles, variableFilesStamp } from "./agent/variable-files.ts";
 import { localOptions, type ReadSecret, wantedSources } from "./agent/wanted.ts";
 import type { Desired } from "./api/desired.ts";
-import { startConfiguration } from "./configuration.ts";
+import { apiAccess, startConfiguration } from "./configuration.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { Policy } from "./model/policy.ts";
@@ -150,7 +150,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     const { sources, sinks } = desired;
     const wanted = { ...desired, secrets: withLocalSecrets(desired.secrets, [...sources, ...sinks], credentials) };
     pipeline.setSinks(
-      wantedSinks(wanted, settings, (sink) => localOptions(settings.sinks, sink), readSecret).map((sink) => {
+      wantedSinks(wanted, settings, (sink) => localOptions(settings.sinks, sink), readSecret, apiAccess(settings, stateDir)).map((sink) => {
         const missing = sink.missingSecret ?? missingPassword(sink, sink);
         return missing === undefined ? sink : { ...sink, missingSecret: missing };
       }),

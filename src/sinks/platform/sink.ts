@@ -1,0 +1,205 @@
+import { z } from "zod";
+import type { Requester } from "../../api/requester.ts";
+import { apiAccessSchema } from "../../model/api-access.ts";
+import type { Context } from "../../model/context.ts";
+import { parseDuration } from "../../model/duration.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { defaultPublishInterval, SINK_DETAILS } from "../../model/sink-details.ts";
+import { pause } from "../pause.ts";
+import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { openingProblem, verdictOf } from "./answer.ts";
+import { endpointOf, requesterOf } from "./connection.ts";
+import { bodyOf, halvesOf, type Part, partsOf, without } from "./parts.ts";
+
+/** The API has nothing to say of where it is: `api` is what the settings of this machine say (wanted.ts). */
+const details = SINK_DETAILS.platform.read.extend({ api: apiAccessSchema });
+type Details = z.infer<typeof details>;
+
+const duration = (fallback: string, longest: string) =>
+  z
+    .string()
+    .refine((text) => {
+      const ms = parseDuration(text);
+      return ms !== undefined && ms > 0 && ms <= (parseDuration(longest) ?? 0);
+    }, `expected a duration such as 10s or 500ms, at most ${longest}`)
+    .default(fallback)
+    .transform((text) => parseDuration(text) ?? 1);
+
+/** What the requester keeps open to one API. */
+const MAX_IN_FLIGHT = 4;
+
+const settings = z.strictObject({
+  connect_timeout: duration("5s", "1min").describe("Deadline of name look-up, TCP connect and TLS together"),
+  request_timeout: duration("30s", "10min").describe("Deadline of one request with its answer"),
+  in_flight: z.int().min(1).max(MAX_IN_FLIGHT).default(MAX_IN_FLIGHT).describe("Requests under way at once, 1 to 4"),
+});
+type Settings = z.infer<typeof settings>;
+
+/** Samples in one request: half of what a common reverse proxy takes unless told otherwise (nginx, client_max_body_size: 1 MiB). */
+const SPLIT_BYTES = 512 * 1024;
+/** An API that does not take so little is not asked to take less, but for single values. */
+const LEAST_SPLIT_BYTES = 4096;
+/** Of an answer: it has two fields, or the words of a refusal. */
+const MAX_ANSWER_BYTES = 256 * 1024;
+/** Requests that one batch may cost beyond its parts, to find the values that the API refuses. */
+const MAX_SEARCH = 32;
+/** An API that the collector carries itself starts beside it. */
+const STARTING_MS = 5000;
+const STARTING_STEP_MS = 250;
+
+export default defineSink<Details, Settings>({
+  type: "platform",
+  title: "The platform: the configuration API itself",
+  details,
+  settings,
+  delivery: "every",
+  takesExploration: true,
+  endpoint: ({ api }) => endpointOf(api),
+  publishIntervalMs({ publish_interval }, unit) {
+    const value = publish_interval ?? defaultPublishInterval(unit);
+    if (value <= 0)
+      throw new ReasonError("UNKNOWN", `publish_interval is ${value}; it must be a whole number of ${unit} above zero`, {
+        condition: "interval_invalid",
+      });
+    return unit === "seconds" ? value * 1000 : value;
+  },
+  async open({ details: { api }, settings: local }, ctx) {
+    const requester = requesterOf(api, { connectMs: local.connect_timeout, requestMs: local.request_timeout });
+    try {
+      await reach(requester, api.embedded ? STARTING_MS : 0, ctx);
+      return openSink(requester, local.in_flight);
+    } catch (error) {
+      requester.close();
+      throw error;
+    }
+  },
+});
+
+/** Resolves once the API says that it takes values. Throws ReasonError. */
+async function reach(requester: Requester, patienceMs: number, { signal }: Context): Promise<void> {
+  const endMs = performance.now() + patienceMs;
+  for (;;) {
+    const answer = await requester.send({ method: "GET", path: "/ext/v1", maxBytes: MAX_ANSWER_BYTES, signal });
+    const problem = openingProblem(answer);
+    if (problem === undefined) return;
+    const mayBeStarting = answer.type === "failed" && (answer.kind === "unreachable" || answer.kind === "key_unusable");
+    if (!mayBeStarting || performance.now() >= endMs || signal.aborted) throw problem;
+    await pause(STARTING_STEP_MS, signal);
+  }
+}
+
+/** What became of values so far. */
+interface Tally {
+  refused: number;
+  detail: string | undefined;
+  /** Requests that may still be spent on finding refused values. */
+  search: number;
+}
+
+function openSink(requester: Requester, inFlight: number): Sink {
+  const ended = new AbortController();
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  /** Bytes of samples that the API is known to take, as far as it has said. */
+  let splitBytes = SPLIT_BYTES;
+  let failure: ReasonError | undefined;
+  let settleLost: (reason: ReasonError) => void = () => {};
+  const lost = new Promise<ReasonError>((done) => {
+    settleLost = done;
+  });
+
+  const fail = (reason: ReasonError): void => {
+    if (failure) return;
+    failure = reason;
+    ended.abort();
+    requester.close();
+    for (const go of waiting.splice(0)) go();
+    settleLost(reason);
+  };
+
+  const refuse = (tally: Tally, values: number, detail: string): void => {
+    tally.refused += values;
+    tally.detail ??= detail;
+  };
+
+  /** Sends one part; what is to be sent instead of it. Throws ReasonError, and then the way out is lost. */
+  const send = async (batch: SinkBatch, part: Part, tally: Tally): Promise<readonly Part[]> => {
+    if (failure) throw failure;
+    const body = bodyOf(batch, part);
+    const answer = await requester.send({
+      method: "POST",
+      path: "/ext/v1/values",
+      body,
+      maxBytes: MAX_ANSWER_BYTES,
+      signal: ended.signal,
+    });
+    const count = part.samples.length;
+    const verdict = verdictOf(answer, count);
+    switch (verdict.type) {
+      case "taken":
+        if (verdict.refused > 0) refuse(tally, verdict.refused, `${batch.layout.source.name}: ${verdict.detail ?? ""}`);
+        return [];
+      case "too_large":
+        splitBytes = Math.max(LEAST_SPLIT_BYTES, Math.min(splitBytes, part.bytes >> 1));
+        if (count > 1 && part.bytes > LEAST_SPLIT_BYTES) return halvesOf(part);
+        refuse(
+          tally,
+          count,
+          `${count === 1 ? "a value" : "values"} of ${batch.layout.source.name} in a request of ${Buffer.byteLength(body)} bytes: ${verdict.detail}; read shorter strings or arrays, or raise the limit of the API`,
+        );
+        return [];
+      case "refused":
+        if (verdict.places.size > 0 && tally.search > 0) {
+          const rest = without(part, verdict.places);
+          tally.search -= rest.length;
+          refuse(tally, verdict.places.size, verdict.detail);
+          return rest;
+        }
+        refuse(tally, count, verdict.detail);
+        return [];
+      case "lost":
+        fail(verdict.reason);
+        // The first reason is the one that counts: what was under way beside it has only been let go of.
+        throw failure ?? verdict.reason;
+    }
+  };
+
+  const writeAll = async (batch: SinkBatch): Promise<WriteResult> => {
+    const tally: Tally = { refused: 0, detail: undefined, search: MAX_SEARCH };
+    const maxBytes = () => Math.min(splitBytes, batch.maxMessageBytes ?? splitBytes);
+    const leftOut = (values: number) =>
+      refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
+    for (const first of partsOf(batch, maxBytes, leftOut)) {
+      const parts = [first];
+      for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await send(batch, part, tally)));
+    }
+    return { refused: tally.refused, ...(tally.detail !== undefined && { detail: tally.detail }) };
+  };
+
+  return {
+    inFlight,
+    warnings: [],
+    lost,
+    async write(batch, { signal }) {
+      if (underWay < inFlight) underWay++;
+      else await new Promise<void>((go) => waiting.push(go));
+      const onAbort = () => fail(new ReasonError("CONNECTION_CLOSED", "stopped by the collector"));
+      signal.addEventListener("abort", onAbort, { once: true });
+      try {
+        if (signal.aborted) onAbort();
+        if (failure) throw failure;
+        return await writeAll(batch);
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+        // The place goes to the next in line, or is free.
+        const next = waiting.shift();
+        if (next) next();
+        else underWay--;
+      }
+    },
+    close() {
+      fail(new ReasonError("CONNECTION_CLOSED", "closed by the collector"));
+      return Promise.resolve();
+    },
+  };
+}
