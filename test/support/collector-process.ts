@@ -60,8 +60,10 @@ export interface ServiceStatusJson {
       readonly delivered: number;
       readonly pending: number;
       readonly dropped: Readonly<Record<string, number>>;
+      readonly delivered_unstored: number;
     } | null;
   }[];
+  readonly buffer: { readonly rejected: Readonly<Record<string, number>>; readonly lost: object | null };
 }
 
 export interface CollectorOptions {
@@ -73,6 +75,8 @@ export interface CollectorOptions {
   readonly policy?: Readonly<Record<string, unknown>>;
   /** The program and its first arguments; absent: bin/collector. */
   readonly command?: readonly [string, ...string[]];
+  /** Added to the environment of the program. */
+  readonly env?: Readonly<Record<string, string>>;
   /** False: does not wait for the line that says ready. */
   readonly waitForReady?: boolean;
 }
@@ -97,7 +101,11 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
   const open = { networks: ["127.0.0.0/8", "::1"] };
   await writeFile(path.join(dir, "policy.yaml"), stringify(options.policy ?? { sources: open, sinks: open }));
   const [program, ...first] = options.command ?? [path.join(ROOT, "bin/collector")];
-  const child = spawn(program, [...first, "run", "--config", settingsFile], { cwd: dir, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, [...first, "run", "--config", settingsFile], {
+    cwd: dir,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...options.env },
+  });
   // Whatever ends this process, its collector does not stay behind.
   const kill = () => void child.kill("SIGKILL");
   process.once("exit", kill);
