@@ -10,4 +10,5 @@ export interface SinkEntry {
 /** Every kind of sink by `details.type`, loaded when the first of its kind is configured. */
 export const SINKS: Readonly<Record<string, SinkEntry>> = {
   mqtt: { delivery: "every", takesExploration: false, kind: () => import("./mqtt/sink.ts") },
+  platform: { delivery: "every", takesExploration: true, kind: () => import("./platform/sink.ts") },
 };
