@@ -23,6 +23,7 @@ import { type TestCertificate, testCertificate } from "../os/pki/testing.ts";
 import { runCommand, settingsFile } from "./testing.ts";
 
 const COLLECTOR = "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33";
+const isRoot = process.geteuid?.() === 0;
 let dir: string;
 let config: string;
 beforeEach(() => {
@@ -183,7 +184,7 @@ describe("collector pki", () => {
     expect(out).toContain("pki renew --new-key");
   });
 
-  it("says what to do where no collector has run", async () => {
+  it.skipIf(!isRoot)("says what to do where no collector has run", async () => {
     config = settingsFile(dir, { state_dir: path.join(dir, "nowhere") });
     expect(await pki("list")).toMatchObject({ code: 2, err: expect.stringContaining("is not there yet") });
   });
@@ -195,7 +196,6 @@ describe("collector pki", () => {
     expect(out).toContain("--json");
   });
 
-  const isRoot = process.geteuid?.() === 0;
   it.skipIf(!isRoot)(
     "leaves all files to the service where root types it, and follows no link as root",
     async () => {
@@ -220,5 +220,29 @@ describe("collector pki", () => {
       rmSync(path.dirname(target), { recursive: true });
     },
     120_000,
+  );
+
+  it.skipIf(!isRoot)(
+    "works on a person's own certificates where the service's are not theirs, and says so",
+    () => {
+      const home = mkdtempSync(path.join(tmpdir(), "collector-person-"));
+      const person = { uid: 65_534, gid: 65_534 };
+      for (const folder of [home, path.dirname(config)]) execFileSync("chmod", ["755", folder]);
+      chownSync(home, person.uid, person.gid);
+      const bin = path.join(import.meta.dirname, "../../bin/collector");
+      const env = { PATH: process.env["PATH"], HOME: home };
+      const { status, stdout, stderr } = spawnSync(bin, ["pki", "renew", "--config", config], {
+        encoding: "utf8",
+        timeout: 30_000,
+        env,
+        ...person,
+      });
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      expect(stdout).toContain(`These certificates are your own (${home}`);
+      expect(existsSync(path.join(home, ".local/state/collector/pki/own/certificate.pem"))).toBe(true);
+      expect(existsSync(path.join(dir, "pki"))).toBe(false);
+      rmSync(home, { recursive: true });
+    },
+    60_000,
   );
 });

@@ -1,15 +1,14 @@
-import { randomUUID } from "node:crypto";
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
-import { installationUuid } from "../os/identity.ts";
 import { asOwnerOf } from "../os/owner.ts";
 import { type Certificate, parseCertificateFile, toPem } from "../os/pki/certificate.ts";
 import { hasCode } from "../os/pki/files.ts";
 import { certificateWords, overviewOf } from "../os/pki/overview.ts";
 import { createPki, type GivenFile, type OpenPki } from "../os/pki/pki.ts";
+import { type CertificatePlace, certificatePlace } from "./certificates.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { certificateLines, overviewLines, TELL_SERVER } from "./pki-words.ts";
@@ -26,10 +25,9 @@ const MIN_DIGITS = 4;
 
 /** `collector pki list`: who the collector is, and whom it trusts. Throws UsageError. */
 export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
-  return withPki(options, io, async (open) => {
-    const { pki, dir } = open();
-    const overview = await overviewOf(dir, pki);
-    print(io, options, overview, overviewLines(overview));
+  return withPki(options, io, async ({ pki, place, print }) => {
+    const overview = await overviewOf(place.dir, pki);
+    print(overview, overviewLines(overview));
     return EXIT.good;
   });
 }
@@ -37,11 +35,10 @@ export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<Exit
 /** `collector pki trust`: by a thumbprint's beginning among the rejected ones, or by a file. Throws UsageError. */
 export function pkiTrust(reference: string, options: PkiCommandOptions & { readonly issuer?: boolean }, io: CommandIo): Promise<ExitCode> {
   const given = fileOf(reference);
-  return withPki(options, io, async (open) => {
-    const { pki } = open();
+  return withPki(options, io, async ({ pki, place, print }) => {
     const refused = pki.trust.rejected.list().refused.map(({ certificate }) => certificate);
     const known = [...refused, ...pki.trust.trusted().kept.map(({ certificate }) => certificate)];
-    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, "collector pki list shows what was rejected");
+    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, place);
     const isNew = options.issuer ? pki.addIssuer(certificate) : pki.trust.trust(certificate);
     const said = options.issuer
       ? "It leads up to authorities that are trusted; it is not trusted itself."
@@ -49,7 +46,7 @@ export function pkiTrust(reference: string, options: PkiCommandOptions & { reado
         ? "This is an authority: every certificate that it signs is trusted as well."
         : "The next connection takes it; nothing has to be restarted.";
     const words = options.issuer ? "Kept as an issuer" : isNew ? "Trusted" : "Trusted already";
-    print(io, options, { ...certificateWords(certificate), trusted: !options.issuer, changed: isNew }, [
+    print({ ...certificateWords(certificate), trusted: !options.issuer, changed: isNew }, [
       `${words}:`,
       ...certificateLines(certificateWords(certificate)),
       said,
@@ -61,15 +58,14 @@ export function pkiTrust(reference: string, options: PkiCommandOptions & { reado
 /** `collector pki reject`: trusts it no more, or says no to one that waits. Throws UsageError. */
 export function pkiReject(reference: string, options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
   const given = fileOf(reference);
-  return withPki(options, io, async (open) => {
-    const { pki } = open();
+  return withPki(options, io, async ({ pki, place, print }) => {
     const known = [
       ...pki.trust.trusted().kept.map(({ certificate }) => certificate),
       ...pki.trust.rejected.list().refused.map(({ certificate }) => certificate),
     ];
-    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, "collector pki list shows those that are known");
+    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, place);
     const changed = pki.trust.reject(certificate);
-    print(io, options, { ...certificateWords(certificate), trusted: false, changed }, [
+    print({ ...certificateWords(certificate), trusted: false, changed }, [
       `${changed ? "Rejected" : "Rejected already"}:`,
       ...certificateLines(certificateWords(certificate)),
       "New connections refuse it; one that is open now stays until it is closed.",
@@ -80,10 +76,10 @@ export function pkiReject(reference: string, options: PkiCommandOptions, io: Com
 
 /** `collector pki renew`: another certificate of our own at once. Throws UsageError. */
 export function pkiRenew(options: PkiCommandOptions & { readonly newKey?: boolean }, io: CommandIo): Promise<ExitCode> {
-  return withPki(options, io, async (open) => {
-    const { current, certificateFile } = await open().pki.identity.renew(options.newKey ?? false);
+  return withPki(options, io, async ({ pki, print }) => {
+    const { current, certificateFile } = await pki.identity.renew(options.newKey ?? false);
     const words = certificateWords(current);
-    print(io, options, { ...words, file: certificateFile, new_key: options.newKey ?? false }, [
+    print({ ...words, file: certificateFile, new_key: options.newKey ?? false }, [
       "The collector's certificate is now:",
       ...certificateLines(words),
       ...TELL_SERVER,
@@ -102,8 +98,7 @@ export function pkiExport(
   return withPki(
     options,
     io,
-    async (open) => {
-      const { identity } = open().pki;
+    async ({ pki: { identity } }) => {
       if (!identity.look()) await identity.get();
       const state = identity.look();
       certificate = options.next ? state?.next : state?.current;
@@ -113,7 +108,7 @@ export function pkiExport(
       }
       return EXIT.good;
     },
-    () => {
+    ({ print }) => {
       if (!certificate) return;
       const words = certificateWords(certificate);
       if (file === undefined) {
@@ -122,7 +117,7 @@ export function pkiExport(
         return;
       }
       writeFileSync(file, /\.pem$/i.test(file) ? toPem(certificate.der) : certificate.der);
-      print(io, options, { ...words, file: path.resolve(file) }, [`Written to ${file}:`, ...certificateLines(words), ...TELL_SERVER]);
+      print({ ...words, file: path.resolve(file) }, [`Written to ${file}:`, ...certificateLines(words), ...TELL_SERVER]);
     },
   );
 }
@@ -136,8 +131,7 @@ export function pkiUser(
   io: CommandIo,
 ): Promise<ExitCode> {
   const [certificate, key] = [readGiven(certificateFile), readGiven(keyFile)];
-  return withPki(options, io, async (open) => {
-    const { pki } = open();
+  return withPki(options, io, async ({ pki, print }) => {
     let added: Certificate;
     try {
       added = pki.addUser(name, certificate, key);
@@ -146,7 +140,7 @@ export function pkiUser(
       throw new UsageError(messageOf(error));
     }
     const words = certificateWords(added);
-    print(io, options, { ...words, name }, [
+    print({ ...words, name }, [
       `Kept as user certificate ${name}:`,
       ...certificateLines(words),
       ...(name === "user" ? [] : [`Data sources that log in with it have user_certificate: ${name} in the settings.`]),
@@ -155,34 +149,42 @@ export function pkiUser(
   });
 }
 
-/** Opens the PKI when it is called; who is not to be told apart from others by a uuid yet gets one. */
-type Open = () => { readonly pki: OpenPki; readonly dir: string };
+/** Opens the PKI, as the owner of its folder. */
+interface Opened {
+  readonly pki: OpenPki;
+  readonly place: CertificatePlace;
+  /** One JSON object, or lines for people. */
+  print(value: object, lines: readonly string[]): void;
+}
 
 /** `work` runs as the owner of the state folder, `after` as who typed the command, and only if `work` went well. */
 async function withPki(
   options: PkiCommandOptions,
   io: CommandIo,
-  work: (open: Open) => Promise<ExitCode>,
-  after?: () => void,
+  work: (opened: Opened) => Promise<ExitCode>,
+  after?: (opened: Opened) => void,
 ): Promise<ExitCode> {
-  const { settings } = settingsOrUsage(options.config);
-  const stateDir = path.resolve(settings.state_dir);
-  const dir = path.join(stateDir, "pki");
-  if (!statSync(stateDir, { throwIfNoEntry: false })?.isDirectory())
-    throw new UsageError(`the state folder ${stateDir} is not there yet: start the collector once, or name its settings with --config`);
   const log: Log = {
     debug: () => {},
     info: () => {},
     warn: (_fields, message) => complain(io, message),
     error: (_fields, message) => complain(io, message),
   };
-  const open: Open = () => {
-    const installation = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
-    return { pki: createPki({ dir, installation, log }), dir };
-  };
   try {
-    const code = await asOwnerOf(stateDir, () => work(open));
-    if (code === EXIT.good) after?.();
+    const place = await placeOf(options, io);
+    const pki = createPki({ dir: place.dir, installation: place.installation, log });
+    const opened: Opened = {
+      pki,
+      place,
+      print(value, lines) {
+        const words = place.isService
+          ? lines
+          : [...lines.map(ofPerson), "", `These certificates are your own (${place.dir}). The service's: sudo collector pki …`];
+        io.stdout.write(options.json ? `${toJson(value)}\n` : `${words.join("\n")}\n`);
+      },
+    };
+    const code = await asOwnerOf(place.stateDir, () => work(opened));
+    if (code === EXIT.good) after?.(opened);
     return code;
   } catch (error) {
     if (error instanceof UsageError) throw error;
@@ -192,9 +194,17 @@ async function withPki(
   }
 }
 
-function print(io: CommandIo, options: PkiCommandOptions, value: object, lines: readonly string[]): void {
-  io.stdout.write(options.json ? `${toJson(value)}\n` : `${lines.join("\n")}\n`);
+/** Root means those of the service; anybody else those that `read` and `browse` take for them. Throws UsageError. */
+async function placeOf({ config }: PkiCommandOptions, io: CommandIo): Promise<CertificatePlace> {
+  const { settings } = settingsOrUsage(config);
+  if (process.geteuid?.() !== 0) return certificatePlace(settings, io);
+  const stateDir = path.resolve(settings.state_dir);
+  if (!statSync(stateDir, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError(`the state folder ${stateDir} is not there yet: start the collector once, or name its settings with --config`);
+  return asOwnerOf(stateDir, async () => certificatePlace(settings, io));
 }
+
+const ofPerson = (line: string): string => line.replaceAll("sudo collector pki", "collector pki");
 
 /** The file that is meant; undefined: the beginning of a thumbprint is. Read as who typed the command. Throws UsageError. */
 function fileOf(reference: string): GivenFile | undefined {
@@ -215,13 +225,16 @@ function digitsOf(reference: string): string | undefined {
   return /^[0-9A-F]+$/.test(digits) && digits.length >= MIN_DIGITS && digits.length <= 40 ? digits : undefined;
 }
 
-function byThumbprint(reference: string, known: readonly Certificate[], hint: string): Certificate {
+function byThumbprint(reference: string, known: readonly Certificate[], { isService }: CertificatePlace): Certificate {
   const digits = digitsOf(reference) ?? "";
   const found = [...new Map(known.map((certificate) => [certificate.thumbprint, certificate])).values()].filter(({ thumbprint }) =>
     thumbprint.startsWith(digits),
   );
   const [first] = found;
-  if (!first) throw new UsageError(`no certificate that is known here has a thumbprint that begins with ${digits}; ${hint}`);
+  if (!first)
+    throw new UsageError(
+      `no certificate that is known here has a thumbprint that begins with ${digits}; ${isService ? "sudo collector pki list shows those that are" : "those of the service: sudo collector pki list"}`,
+    );
   if (found.length > 1)
     throw new UsageError(
       `${found.length} thumbprints begin with ${digits}; give more of it:\n${found.map(({ thumbprint, subject }) => `${thumbprint}  ${subject}`).join("\n")}`,
