@@ -34,6 +34,8 @@ interface Planned {
  */
 export interface GroupMemory {
   readonly all: readonly Point[];
+  /** One more than the highest place in the layout. */
+  readonly width: number;
   groups: readonly (readonly Point[])[];
   lone: Map<Point, Lone>;
   silent: Map<string, Silent>;
@@ -49,6 +51,7 @@ export interface GroupMemory {
 export function createGroupMemory(points: readonly Point[]): GroupMemory {
   return {
     all: points,
+    width: points.reduce((width, { index }) => Math.max(width, index + 1), 0),
     groups: points.length === 0 ? [] : [points],
     lone: new Map(),
     silent: new Map(),

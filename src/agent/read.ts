@@ -81,6 +81,8 @@ export async function readAll(
     try {
       const answer = await session.read(request, ctx);
       answered++;
+      // Room for all at once: an array that grows leaves several times its size behind.
+      if (readings.length === 0) readings.length = memory.width;
       for (let i = 0; i < request.points.length; i++) {
         const point = request.points[i];
         if (point) readings[point.index] = answer[i];

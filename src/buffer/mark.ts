@@ -1,6 +1,5 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { z } from "zod";
 
 /** How far the buffer's file had come: kept outside it, so that a file that was emptied, replaced or rolled back is known as such. */
 export interface Mark {
@@ -17,24 +16,33 @@ export interface Mark {
   readonly oldest: number;
 }
 
-const markSchema = z.strictObject({
-  epoch: z.string(),
-  from: z.int().positive(),
-  to: z.int().positive(),
-  closed: z.boolean(),
-  sinks: z.array(z.string()),
-  oldest: z.number(),
-});
-
 export const markFile = (file: string): string => `${file}.mark`;
 
 /** The mark of the buffer `file`; undefined if there is none or it cannot be read: then nothing is known of an earlier file. */
 export function readMark(file: string): Mark | undefined {
   try {
-    return markSchema.safeParse(JSON.parse(readFileSync(markFile(file), "utf8"))).data;
+    const value: unknown = JSON.parse(readFileSync(markFile(file), "utf8"));
+    return isMark(value) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** By hand: a schema library in the store's thread would take more memory than all that the store holds. */
+function isMark(value: unknown): value is Mark {
+  if (typeof value !== "object" || value === null) return false;
+  const { epoch, from, to, closed, sinks, oldest, ...others } = value as { readonly [K in keyof Mark]?: unknown };
+  const isId = (id: unknown): boolean => Number.isSafeInteger(id) && Number(id) > 0;
+  return (
+    Object.keys(others).length === 0 &&
+    typeof epoch === "string" &&
+    isId(from) &&
+    isId(to) &&
+    typeof closed === "boolean" &&
+    Array.isArray(sinks) &&
+    sinks.every((sink) => typeof sink === "string") &&
+    typeof oldest === "number"
+  );
 }
 
 /** Replaces the mark as a whole; it is on disk when this returns. Throws what the file system says. */

@@ -105,10 +105,20 @@ export function runDelivery(
     acknowledgeTimer ??= setTimeout(acknowledgeNow, ACKNOWLEDGE_MS);
   };
 
+  /** The same object for what sources are described with and for what the file holds: a layout is as large as the configuration. */
+  const shared = (layout: Layout): Layout => {
+    const described = sources?.find(({ uuid }) => uuid === layout.source.uuid)?.layout;
+    return described && described !== layout && JSON.stringify(described) === JSON.stringify(layout) ? described : layout;
+  };
+
   const layoutOf = (id: number): Layout | undefined => {
-    const known = layouts.get(id) ?? reader?.layout(id);
-    if (known) layouts.set(id, known);
-    return known;
+    const known = layouts.get(id);
+    if (known) return known;
+    const read = reader?.layout(id);
+    if (!read) return undefined;
+    const layout = shared(read);
+    layouts.set(id, layout);
+    return layout;
   };
 
   const portOf = (uuid: string): PumpPort => ({
@@ -199,7 +209,7 @@ export function runDelivery(
         });
         return;
       case "layout":
-        layouts.set(message.id, message.layout);
+        layouts.set(message.id, shared(message.layout));
         return;
       case "skipped":
         advance(message.nextId);
@@ -301,6 +311,7 @@ export function runDelivery(
         return;
       case "sources":
         sources = withLayouts(message.sources, sources);
+        if (message.sources.some(({ layout }) => layout)) layouts = new Map([...layouts].map(([id, layout]) => [id, shared(layout)]));
         for (const pump of pumps()) pump.describe(sources);
         return;
       case "store":

@@ -34,11 +34,12 @@ export class JsonBytes {
     return copied;
   }
 
-  raw(bytes: Uint8Array): void {
-    const count = bytes.length;
+  /** The bytes from <= i < to; all of them unless told. */
+  raw(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    const count = to - from;
     this.#reserve(count);
-    if (count > SHORT_TEXT) this.#bytes.set(bytes, this.#length);
-    else for (let i = 0; i < count; i++) this.#bytes[this.#length + i] = bytes[i] as number;
+    if (count > SHORT_TEXT) this.#bytes.set(bytes.subarray(from, to), this.#length);
+    else for (let i = 0; i < count; i++) this.#bytes[this.#length + i] = bytes[from + i] as number;
     this.#length += count;
   }
 

@@ -34,14 +34,22 @@ export interface WrittenBatch {
 interface Prepared {
   /** `,"source":…,"source_id":…,"readouts":[` */
   readonly head: string;
-  readonly columns: readonly Column[];
+  readonly columns: Columns;
 }
 
-interface Column {
-  /** `"name":`; undefined for a variable that is not published. */
-  readonly key: Uint8Array | undefined;
-  readonly isFloat32: boolean;
+/** By place in the layout. In few large pieces: there may be tens of thousands. */
+interface Columns {
+  readonly length: number;
+  /** `"name":` of one after the other; nothing of a variable that is not published. */
+  readonly keys: Buffer;
+  /** Where the key of `place` ends; it begins where the one before ends. */
+  readonly keyEnds: Uint32Array;
+  readonly isFloat32: Uint8Array;
 }
+
+/** Used by one call at a time: nothing here waits. */
+const out = new JsonBytes();
+const COMMA = 0x2c;
 
 const prepared = new WeakMap<Layout, Prepared>();
 
@@ -50,18 +58,27 @@ function prepare(layout: Layout): Prepared {
   if (known) return known;
   const made: Prepared = {
     head: `,"source":${JSON.stringify(layout.source.name)},"source_id":${JSON.stringify(layout.source.uuid)},"readouts":[`,
-    columns: layout.variables.map(({ name, type, exploration }) => ({
-      key: exploration ? undefined : Buffer.from(`${JSON.stringify(name)}:`),
-      isFloat32: type.scalar === "float32",
-    })),
+    columns: columnsOf(layout),
   };
   prepared.set(layout, made);
   return made;
 }
 
-/** Used by one call at a time: nothing here waits. */
-const out = new JsonBytes();
-const COMMA = 0x2c;
+function columnsOf({ variables }: Layout): Columns {
+  const keyEnds = new Uint32Array(variables.length);
+  const isFloat32 = new Uint8Array(variables.length);
+  out.start();
+  for (const [place, { name, type, exploration }] of variables.entries()) {
+    if (!exploration) out.text(`${JSON.stringify(name)}:`);
+    keyEnds[place] = out.length;
+    if (type.scalar === "float32") isFloat32[place] = 1;
+  }
+  return { length: variables.length, keys: out.copy(), keyEnds, isFloat32 };
+}
+
+const keyStart = ({ keyEnds }: Columns, place: number): number => (place === 0 ? 0 : (keyEnds[place - 1] ?? 0));
+const isPublished = (columns: Columns, place: number): boolean => (columns.keyEnds[place] ?? 0) > keyStart(columns, place);
+const writeKey = (columns: Columns, place: number): void => out.raw(columns.keys, keyStart(columns, place), columns.keyEnds[place]);
 
 /**
  * A batch as one message; as several, with ids `<batch>.1`, `<batch>.2`, …, where one would exceed splitBytes.
@@ -95,7 +112,7 @@ export function* writeEach(
   let number = 0;
   for (const readout of batch.readouts) {
     for (let place = 0; place < columns.length; place++) {
-      if (readout.readings[place] === undefined || columns[place]?.key === undefined) continue;
+      if (readout.readings[place] === undefined || !isPublished(columns, place)) continue;
       out.start();
       out.text(open(`${batch.id}.${number}.${place}`, head));
       writeReadout(readout, columns, int64, place, place + 1);
@@ -116,7 +133,7 @@ const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true
 /** The batch in messages of at most splitBytes each. */
 function pack(
   batch: SinkBatch,
-  columns: readonly Column[],
+  columns: Columns,
   head: (n: number) => string,
   { maxBytes, splitBytes, partBytes, int64 }: MessageOptions,
 ): WrittenBatch {
@@ -169,7 +186,7 @@ function join(parts: readonly Message[], head: string, close: string): Message {
 }
 
 /** Writes the readings from <= place < to; returns how many. */
-function writeReadout(readout: Readout, columns: readonly Column[], int64: "number" | "string", from = 0, to = columns.length): number {
+function writeReadout(readout: Readout, columns: Columns, int64: "number" | "string", from = 0, to = columns.length): number {
   const { readings, time } = readout;
   let count = 0;
   let good = 0;
@@ -177,13 +194,12 @@ function writeReadout(readout: Readout, columns: readonly Column[], int64: "numb
   out.text(`{"ts":${timeText(time)},"span_ms":${Number.isFinite(readout.spanMs) ? readout.spanMs : 0},"values":{`);
   for (let i = from; i < to; i++) {
     const reading = readings[i];
-    const column = columns[i];
-    if (reading === undefined || column?.key === undefined) continue;
+    if (reading === undefined || !isPublished(columns, i)) continue;
     count++;
     if (!isWritable(reading)) continue;
     if (good++ > 0) out.byte(COMMA);
-    out.raw(column.key);
-    writeValue(reading.value, column.isFloat32, int64);
+    writeKey(columns, i);
+    writeValue(reading.value, columns.isFloat32[i] === 1, int64);
     if (reading.sourceTime !== undefined && reading.sourceTime !== time) hasSourceTimes = true;
   }
   out.text("}");
@@ -203,30 +219,28 @@ function isWritable(reading: Reading): reading is GoodReading {
   return typeof value !== "object" || value.every((element) => typeof element !== "number" || Number.isFinite(element));
 }
 
-function writeErrors(readings: Readout["readings"], columns: readonly Column[], from: number, to: number): void {
+function writeErrors(readings: Readout["readings"], columns: Columns, from: number, to: number): void {
   let separator = ',"errors":{';
   for (let i = from; i < to; i++) {
     const reading = readings[i];
-    const key = columns[i]?.key;
-    if (reading === undefined || key === undefined || isWritable(reading)) continue;
+    if (reading === undefined || !isPublished(columns, i) || isWritable(reading)) continue;
     out.text(separator);
     separator = ",";
-    out.raw(key);
+    writeKey(columns, i);
     out.text(faultText(reading));
   }
   out.text("}");
 }
 
-function writeSourceTimes({ readings, time }: Readout, columns: readonly Column[], from: number, to: number): void {
+function writeSourceTimes({ readings, time }: Readout, columns: Columns, from: number, to: number): void {
   let separator = ',"source_ts":{';
   for (let i = from; i < to; i++) {
     const reading = readings[i];
-    const key = columns[i]?.key;
-    if (reading === undefined || key === undefined || !isWritable(reading)) continue;
+    if (reading === undefined || !isPublished(columns, i) || !isWritable(reading)) continue;
     if (reading.sourceTime === undefined || reading.sourceTime === time) continue;
     out.text(separator);
     separator = ",";
-    out.raw(key);
+    writeKey(columns, i);
     out.text(timeText(reading.sourceTime));
   }
   out.text("}");

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
@@ -124,6 +125,7 @@ async function openSink(
   plan: TopicPlan,
   { settings: local, leftBehind }: OpenInput<MqttDetails, MqttSettings>,
 ): Promise<Sink> {
+  /** By topic: what was published, as digests, because metadata are as large as the configuration. */
   const published = new Map<string, Retained & { readonly atMs: number }>();
   const warnings = [...warningsOf(connection)];
   const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
@@ -226,9 +228,10 @@ async function openSink(
       for (const [topic, retained] of wanted) {
         const before = published.get(topic);
         const atMs = performance.now();
-        if (before && before.key === retained.key && (before.payload === retained.payload || atMs - before.atMs < REFRESH_MS)) continue;
+        const [key, payload] = [digest(retained.key), digest(retained.payload)];
+        if (before && before.key === key && (before.payload === payload || atMs - before.atMs < REFRESH_MS)) continue;
         await retain(topic, retained.payload);
-        published.set(topic, { ...retained, atMs });
+        published.set(topic, { key, payload, atMs });
       }
     },
     async tellGap(gap) {
@@ -248,6 +251,8 @@ async function openSink(
     },
   };
 }
+
+const digest = (text: string): string => createHash("sha256").update(text).digest("base64");
 
 function warningsOf({ version, canRetain }: Connection): readonly string[] {
   return [
