@@ -16,6 +16,19 @@ export function makeFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
+/** Files that a process left half when it was ended; so old that nobody writes them any more. */
+const LEFT_MS = 3_600_000;
+
+/** Removes what was left half in a folder. Throws the file system's error. */
+export function sweep(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (!/^\.[0-9a-f-]{36}\.new$/.test(name)) continue;
+    const file = path.join(folder, name);
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat && Date.now() - stat.mtimeMs > LEFT_MS) remove(file);
+  }
+}
+
 export interface FileOptions {
   /** Default: for its owner alone. */
   readonly mode?: number;

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { createPublicKey } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import fc from "fast-check";
@@ -182,6 +182,15 @@ describe("the collector's own certificate", () => {
     await expect(open().get()).rejects.toThrow(/certificate.pem cannot be used.*pki renew --new-key/);
     expect((await open().renew(true)).current.applicationUri).toBe(first.applicationUri);
     await expect(open().get()).resolves.toMatchObject({ applicationUri: first.applicationUri });
+  });
+
+  it("clears away what a process left half, and nothing that may still be written", async () => {
+    mkdirSync(folder, { recursive: true });
+    const name = (digit: string) => path.join(folder, `.${digit.repeat(8)}-0000-4000-8000-000000000000.new`);
+    for (const digit of ["1", "2"]) writeFileSync(name(digit), "half a key");
+    utimesSync(name("1"), new Date(0), new Date(0));
+    await open().get();
+    expect([existsSync(name("1")), existsSync(name("2"))]).toEqual([false, true]);
   });
 
   it("says which folder cannot be written", async () => {

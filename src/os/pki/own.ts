@@ -6,7 +6,7 @@ import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { OwnCertificate } from "../../model/pki.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
-import { createFile, makeFolder, move, namesIn, readIfThere, remove, stampOf } from "./files.ts";
+import { createFile, makeFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "./files.ts";
 import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey } from "./make.ts";
 
 /** So long before the end the next certificate is made and announced, for people to let servers and clients trust it in time. */
@@ -209,6 +209,7 @@ function writable(folder: string): void {
   try {
     makeFolder(folder);
     chmodSync(folder, 0o700);
+    sweep(folder);
   } catch (error) {
     throw new Error(`the collector's certificate cannot be made: ${folder}: ${messageOf(error)}`, { cause: error });
   }

@@ -3,7 +3,7 @@ import path from "node:path";
 import { z } from "zod";
 import { messageOf } from "../../model/failure.ts";
 import { type Certificate, MAX_CERTIFICATE_BYTES, parseCertificateFile } from "./certificate.ts";
-import { createFile, isAbsent, MAX_FILES, makeFolder, namesIn, readIfThere, remove, replaceFile, stampOf } from "./files.ts";
+import { createFile, isAbsent, MAX_FILES, makeFolder, namesIn, readIfThere, remove, replaceFile, stampOf, sweep } from "./files.ts";
 
 /** A certificate in one of the folders, and the file it lies in. */
 export interface Kept {
@@ -117,6 +117,7 @@ export function createRejected(folder: string): Rejected {
   const makeRoom = (): void => {
     const names = namesIn(folder).flatMap((name) => /^([0-9A-F]{40})\.der$/.exec(name)?.[1] ?? []);
     if (names.length < MAX_REJECTED) return;
+    sweep(folder);
     const undecided = names.map((thumbprint) => ({ thumbprint, note: note(thumbprint) })).filter((entry) => entry.note?.by !== "person");
     const rank = (found: Note | undefined): number => (found?.of === "server" ? 1 : 0);
     undecided.sort(

@@ -291,6 +291,17 @@ describe("authorities", () => {
     expect(wordsOf(verdict)).toContain("revoked by CN=root");
     expect(problemOf(await judge(trust, [await testCertificate("other", { issuer: root })]))).toBe("trusted");
   });
+
+  it("refuses what its authority has revoked although it is trusted itself", async () => {
+    const root = await testCertificate("root", { authority: {} });
+    const plc = await testCertificate("plc", { issuer: root, serial: "1234abcd" });
+    put("trusted", "plc.der", plc.der);
+    put("issuers", "root.der", root.der);
+    const trust = open();
+    expect(problemOf(await judge(trust, [plc]))).toBe("trusted");
+    put("issuers", "root.crl", await testRevocations(root, ["1234abcd"]));
+    expect(problemOf(await judge(trust, [plc]))).toBe("revoked");
+  });
 });
 
 describe("what comes from anybody", () => {

@@ -81,13 +81,15 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
   ): Promise<"trusted" | "unknown" | { readonly refused: Refusal }> => {
     const { kept, problems } = trusted();
     tellProblems(problems);
-    if (kept.some(({ certificate }) => certificate.thumbprint === leaf.thumbprint)) return "trusted";
-    if (!kept.some(({ certificate }) => certificate.isAuthority)) return "unknown";
     const known = issuers();
     tellProblems(known.problems);
-    const way = pathTo(leaf, { trusted: kept, known: [...known.kept.map(({ certificate }) => certificate), ...chain.slice(1)] }, now());
-    if (!way) return "unknown";
-    const flaw = await checkAuthorities(way);
+    const isItself = kept.some(({ certificate }) => certificate.thumbprint === leaf.thumbprint);
+    if (!isItself && !kept.some(({ certificate }) => certificate.isAuthority)) return "unknown";
+    // One that is trusted itself needs nobody above it; who is known there may have revoked it all the same.
+    const anchors = isItself ? [...kept, ...known.kept] : kept;
+    const way = pathTo(leaf, { trusted: anchors, known: [...known.kept.map(({ certificate }) => certificate), ...chain.slice(1)] }, now());
+    if (!way) return isItself ? "trusted" : "unknown";
+    const flaw = isItself ? undefined : await checkAuthorities(way);
     if (flaw !== undefined) return { refused: { problem: "untrusted", words: flaw } };
     const revoked = await revocations.revoked(leaf, way);
     tellProblems(revocations.problems());
