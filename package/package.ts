@@ -100,8 +100,8 @@ async function packageFor(architecture: Architecture): Promise<void> {
         Depends: "libc6 (>= 2.28), libstdc++6 (>= 9), libgcc-s1 (>= 9), init-system-helpers (>= 1.54), systemd (>= 250)",
         Description: `reads industrial machines and publishes their values
  A service that reads PLCs and other devices over their own protocols, keeps
- what was read on disk until it is delivered, and publishes it to MQTT. It only
- reads: no device is ever changed. Node.js is inside.`,
+ what was read on disk until it is delivered, and publishes it to MQTT and as an
+ OPC UA server. It only reads: no device is ever changed. Node.js is inside.`,
       },
       conffiles: CONFFILES,
       scripts: Object.fromEntries(

@@ -163,6 +163,13 @@ describe("the acquisition worker", () => {
     await session.close();
   });
 
+  it("brings the warnings of a session, also later ones", async () => {
+    const { open } = start();
+    const session = await open("warns");
+    expect(session.warnings?.()).toEqual(["as it is"]);
+    await expect.poll(() => session.warnings?.(), MARGIN).toEqual(["as it is", "and more"]);
+  });
+
   it("discovers thousands without running ahead, and stops when nobody asks", async () => {
     const { open, seen } = start();
     const session = await open();

@@ -224,6 +224,9 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
       case "found":
         finders.get(message.call)?.take(message);
         return;
+      case "warnings":
+        sessions.get(message.session)?.warn(message.warnings);
+        return;
       case "lost":
         sessions.get(message.session)?.lost();
         return;

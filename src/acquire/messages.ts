@@ -1,4 +1,5 @@
 import type { ConnectInput, Direction, Discovered, Limits, Request, Timeouts } from "../../drivers/driver.ts";
+import type { PkiPlace } from "../model/pki.ts";
 import type { Policy } from "../model/policy.ts";
 import type { PackedError } from "./failures.ts";
 import type { PackedReadings } from "./readings.ts";
@@ -8,13 +9,6 @@ export interface AcquireWorkerData {
   readonly policy: Policy;
   /** Where certificates lie and whose they are; absent: there is no state folder to keep them in. */
   readonly pki?: PkiPlace;
-}
-
-export interface PkiPlace {
-  /** `<state_dir>/pki`. */
-  readonly dir: string;
-  /** This installation's uuid; the application URI is made from it. */
-  readonly installation: string;
 }
 
 /** What of a call's context crosses; signal, log, look-up and tap follow as messages of their own. */
@@ -62,10 +56,18 @@ export interface ResolvedAddress {
 }
 
 export type FromAcquire =
-  | { readonly type: "connected"; readonly call: number; readonly limits: Limits; readonly discovers: boolean }
+  | {
+      readonly type: "connected";
+      readonly call: number;
+      readonly limits: Limits;
+      readonly discovers: boolean;
+      readonly warnings: readonly string[];
+    }
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
   | { readonly type: "found"; readonly call: number; readonly found: readonly Discovered[]; readonly done: boolean }
   | { readonly type: "failed"; readonly call: number; readonly error: PackedError; readonly alive: boolean }
+  /** What an operator should know of a session has changed. */
+  | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
   /** The far side of a session has gone. */
   | { readonly type: "lost"; readonly session: number }
   | { readonly type: "closed"; readonly session: number }

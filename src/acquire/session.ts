@@ -8,6 +8,7 @@ import { unpackReadings } from "./readings.ts";
 export interface Held {
   /** For lines that come outside of a call. */
   readonly log: Log;
+  warn(warnings: readonly string[]): void;
   /** The far side has gone. */
   lost(): void;
   closed(): void;
@@ -37,11 +38,12 @@ const MAX_KEPT_POINTS = 200_000;
 /** A session whose other half is in the worker. */
 export function remoteSession(
   id: number,
-  { limits, discovers }: Extract<Answer, { type: "connected" }>,
+  { limits, discovers, warnings: first }: Extract<Answer, { type: "connected" }>,
   log: Log,
   link: RemoteLink,
 ): AnySession {
   let alive = true;
+  let warnings = first;
   let isEnded = false;
   let closing: Promise<void> | undefined;
   let onClosed = () => {};
@@ -51,6 +53,9 @@ export function remoteSession(
   let keptPoints = 0;
   link.hold(id, {
     log,
+    warn(now) {
+      warnings = now;
+    },
     lost() {
       alive = false;
     },
@@ -122,6 +127,7 @@ export function remoteSession(
       return unpackReadings(answer.readings);
     },
     ...(discovers && { discover }),
+    warnings: () => warnings,
     alive: () => alive && closing === undefined,
     close() {
       closing ??= new Promise<void>((done) => {

@@ -37,6 +37,7 @@ interface OpenSession {
   readonly requests: Map<number, Request>;
   /** As the other side knows it. */
   alive: boolean;
+  warnings: readonly string[];
 }
 
 const LOOK_EVERY_MS = 250;
@@ -143,9 +144,10 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
           tell({ type: "closed", session: call });
           return;
         }
-        sessions.set(call, { session, requests: new Map(), alive: true });
+        const warnings = warningsOf(session);
+        sessions.set(call, { session, requests: new Map(), alive: true, warnings });
         watch ??= setInterval(look, LOOK_EVERY_MS);
-        tell({ type: "connected", call, limits: session.limits, discovers: session.discover !== undefined });
+        tell({ type: "connected", call, limits: session.limits, discovers: session.discover !== undefined, warnings });
       },
       toReasonError,
     );
@@ -239,11 +241,17 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
   };
 
   const look = (): void => {
-    for (const [id, open] of sessions)
+    for (const [id, open] of sessions) {
+      const warnings = warningsOf(open.session);
+      if (warnings.length !== open.warnings.length || warnings.some((words, i) => words !== open.warnings[i])) {
+        open.warnings = warnings;
+        tell({ type: "warnings", session: id, warnings });
+      }
       if (open.alive && !isAlive(open)) {
         open.alive = false;
         tell({ type: "lost", session: id });
       }
+    }
   };
 
   const stop = async (): Promise<void> => {
@@ -305,6 +313,15 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
       return uncaughtAt.length <= MAX_UNCAUGHT;
     },
   };
+}
+
+/** A copy: the session goes on with its own. */
+function warningsOf(session: AnySession): readonly string[] {
+  try {
+    return [...(session.warnings?.() ?? [])];
+  } catch {
+    return [];
+  }
 }
 
 function isAlive(open: OpenSession | undefined): boolean {

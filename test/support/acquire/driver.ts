@@ -50,6 +50,8 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
     if (does === "looks up") ctx.log.info({ found: (await ctx.resolve?.("press.example", ctx.signal))?.address }, "looked up");
     Atomics.add(seen, SEEN.connects, 1);
     let isAlive = true;
+    const warnings = ["as it is"];
+    if (does === "warns") setTimeout(() => warnings.push("and more"), 50);
     let last: Request<string> | undefined;
     if (does === "goes") setTimeout(() => (isAlive = false), 50);
     if (does === "throws aside") setTimeout(() => Promise.reject(new Error("thrown in a socket's handler")), 10);
@@ -103,6 +105,7 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
           Atomics.add(seen, SEEN.aborts, 1);
         }
       },
+      warnings: () => warnings,
       alive: () => isAlive,
       async close() {
         isAlive = false;

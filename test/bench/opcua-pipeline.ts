@@ -1,0 +1,67 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { policySchema } from "../../src/model/policy.ts";
+import { createLogger } from "../../src/os/log.ts";
+import { startPipeline } from "../../src/pipeline.ts";
+import { freePort } from "../support/free-port.ts";
+import type { Lateness } from "./opcua.ts";
+import { layoutsOf, nodeIdsOf, readoutOf, reportOf, sinkSpec } from "./opcua-plant.ts";
+
+/**
+ * What stands behind the acquisition, fed with readouts as it does it: store, delivery and in it the hosted server. Arguments: how many
+ * variables, each read every so many ms. Started as a child process: says where its server is; told a number of ms, it answers with how late
+ * the timers of this thread were in that time.
+ */
+const [count = 0, everyMs = 0] = process.argv.slice(2).map(Number);
+const TIMER_MS = 10;
+
+const dir = mkdtempSync(path.join(os.tmpdir(), "bench-opcua-"));
+process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
+process.once("SIGTERM", () => process.exit());
+const port = await freePort();
+const installation = randomUUID();
+const pipeline = startPipeline({
+  run: randomUUID(),
+  bufferFile: path.join(dir, "buffer.db"),
+  maxBytes: 2 ** 30,
+  maxAgeMs: 86_400_000,
+  log: createLogger({ level: "warn", format: "text", stream: process.stderr, journald: false }),
+  workerUrl: (name) => new URL(`../../src/workers/${name}.ts`, import.meta.url),
+  policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
+  pki: { dir: path.join(dir, "pki"), installation },
+  onAlarm: (message) => console.error(message),
+});
+const layouts = layoutsOf(count);
+pipeline.setSinks([sinkSpec(port)]);
+pipeline.describe(layouts.map((layout) => reportOf(layout, everyMs)));
+
+// Sources are read at moments of their own, as they are by the agent.
+layouts.forEach((layout, i) => {
+  let round = 0;
+  setTimeout(() => setInterval(() => void pipeline.append(layout, readoutOf(layout, ++round)), everyMs), (everyMs * i) / layouts.length);
+});
+
+async function latenessIn(ms: number): Promise<Lateness> {
+  const late: number[] = [];
+  const loop = monitorEventLoopDelay({ resolution: 1 });
+  loop.enable();
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs) {
+    const due = performance.now() + TIMER_MS;
+    await new Promise((done) => setTimeout(done, TIMER_MS));
+    late.push(performance.now() - due);
+  }
+  loop.disable();
+  late.sort((a, b) => a - b);
+  return { p99: late[Math.floor(late.length * 0.99)] ?? Number.NaN, max: late.at(-1) ?? Number.NaN, loopP99: loop.percentile(99) / 1e6 };
+}
+
+process.on("message", async (ms: number) => {
+  process.send?.(await latenessIn(ms));
+});
+const isServing = () => pipeline.sinks().some(({ state }) => state === "OK");
+while (!isServing()) await new Promise((done) => setTimeout(done, 100));
+process.send?.({ url: `opc.tcp://127.0.0.1:${port}`, nodeIds: nodeIdsOf(layouts) });
