@@ -60,7 +60,7 @@ describe("discovery on a server", () => {
     });
     expect(by.get(id("NotReadable"))?.type).toBeUndefined();
     expect(by.get(id("Bad"))?.type).toEqual({ scalar: "float64" });
-    expect(found.some(({ name }) => /EngineeringUnits|EURange|ServerStatus/.test(name))).toBe(false);
+    expect(found.some(({ name }) => /EngineeringUnits|EURange|ServerStatus|Aliases/.test(name))).toBe(false);
     const depths = found.map(({ path = [] }) => path.length);
     expect(depths).toEqual([...depths].sort((a, b) => a - b));
   });

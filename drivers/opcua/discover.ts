@@ -28,8 +28,8 @@ interface Pending {
 
 const OBJECTS = "i=85";
 const HAS_PROPERTY = 46;
-/** The server about itself: thousands of nodes that are no machine's. */
-const SERVER = 2253;
+/** Objects of namespace 0 about the server itself: Server (thousands of nodes that are no machine's), Aliases, Quantities. */
+const OF_THE_SERVER: ReadonlySet<unknown> = new Set([2253, 23470, 32530]);
 const OBJECT_CLASS = 1;
 const VARIABLE_CLASS = 2;
 /** OPC 10000-6, A.1. */
@@ -50,7 +50,7 @@ const MAX_UNIT = 50;
 const MAX_COMMENT = 2000;
 
 /**
- * Everything below Objects but the server's own object, the nearer first, each node once whatever leads to it: folders and objects
+ * Everything below Objects but the server's own objects, the nearer first, each node once whatever leads to it: folders and objects
  * (`type` undefined) and variables with type, unit and description. Addresses name their namespace by its URI (`nsu=…`), which outlives a
  * renumbering; where the server has none for it, by its index. Throws what the session throws, and ReasonError when the signal aborts.
  */
@@ -76,7 +76,7 @@ export async function* discover(
       if (browseName.name === "EngineeringUnits" && browseName.namespaceIndex === 0) units.set(parent, nodeId);
       return;
     }
-    if (nodeId.namespace === 0 && nodeId.value === SERVER) return;
+    if (nodeId.namespace === 0 && OF_THE_SERVER.has(nodeId.value)) return;
     const key = nodeId.toString();
     if (seen.has(key)) return;
     if (seen.size >= maxNodes || parent.below.length >= MAX_DEPTH) {

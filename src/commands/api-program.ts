@@ -122,9 +122,10 @@ export function addApiVerbs(
       .option("--offset <number>", "added after the multiplication")
       .option("--comment <text>", "remarks")
       .option("--status <status>", "ACTIVE, EXPLORATION or INACTIVE");
-  verb(variables, "import <source> <file>", "Create and change variables by name from a CSV or YAML file.", [
+  verb(variables, "import <source> <file>", "Create and change variables by name from a CSV or YAML file; - is stdin.", [
     "collector variables import press-1 press-1.csv",
     "collector variables import press-1 press-1.csv --replace",
+    "collector browse press-1 --csv | collector variables import press-1 -",
   ])
     .option("--replace", "delete the variables that the file does not name")
     .addHelpText(

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { addApiVerbs } from "./api-program.ts";
+import type { BrowseOptions } from "./browse.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { addPkiVerbs } from "./pki-program.ts";
 import type { ReadOptions } from "./read.ts";
@@ -86,20 +87,59 @@ ${EXIT_CODES}`,
     .option("--count <n>", "number of passes", "1")
     .option("--interval <duration>", "from the start of one pass to the next", "1s")
     .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
-    .option("-c, --config <file>", "settings file (default: /etc/collector/collector.yaml); only policy.yaml beside it is looked at")
+    .option(
+      "-c, --config <file>",
+      "settings file (default: /etc/collector/collector.yaml); only policy.yaml beside it and state_dir are looked at",
+    )
     .addHelpText(
       "after",
       `
-What follows the last colon of an address is its type only if it is one.
+What follows the last colon of an address is its type only if it is one. For opcua, endpoint_url is enough: None and Anonymous
+unless given; the password of a username is asked for, or comes from --password-file. A server's certificate that nobody trusts yet
+is named with its thumbprint and the command that trusts it; trust=first_use takes the first one that the server shows.
 
 Examples:
   collector read modbus_tcp host=10.0.0.5 holding:0:uint16 holding:10:float32
   collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json
   collector read modbus_tcp host=10.0.0.5 coil:0 --count 10 --interval 500ms
+  collector read opcua endpoint_url=opc.tcp://10.0.0.7:4840 i=2258 'ns=2;s=Press.Temperature'
+  collector read opcua endpoint_url=opc.tcp://10.0.0.7 username=reader 'nsu=http://example.com/press;s=Counter'
+  collector read opcua endpoint_url=opc.tcp://10.0.0.7 security_settings.security_mode=SignAndEncrypt \\
+    security_settings.endpoint_security_policy=Basic256Sha256 trust=first_use /Objects/2:Press/2:Temperature
 ${EXIT_CODES}`,
     )
     .action(async (type: string, words: string[], options: ReadOptions) => {
       exit = await (await import("./read.ts")).read(type, words, options, io);
+    });
+
+  program
+    .command("browse")
+    .description("Ask a device what variables it has.")
+    .argument("<source>", "name of a data source, or the type of a device that is not configured")
+    .argument("[words...]", "key=value pairs for such a device: connection details and the driver's settings")
+    .option("--json", "print one JSON object a line, as they are found")
+    .option("--csv", "print the variables as collector variables import takes them")
+    .option("--depth <n>", "only so many levels")
+    .option("--filter <text>", "only what has this in its name, path or address; * stands for anything")
+    .option("--timeout <duration>", "end after this with what was found", "10min")
+    .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
+    .option("--key-file <file>", "file with the API key (default: the settings' one)")
+    .option(...CONFIG)
+    .addHelpText(
+      "after",
+      `
+Nothing but what a device tells is asked for, and nothing is changed. Ctrl-C ends it with what was found until then.
+
+Examples:
+  collector browse opcua endpoint_url=opc.tcp://10.0.0.7:4840
+  collector browse press-1 --depth 3
+  collector browse press-1 --filter temperature --json
+  collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv
+  collector browse press-1 --filter 'Line1/*' --csv | collector variables import press-1 -
+${EXIT_CODES}`,
+    )
+    .action(async (source: string, words: string[], options: BrowseOptions) => {
+      exit = await (await import("./browse.ts")).browse(source, words, options, io);
     });
 
   const secret = program.command("secret").description("Keep the secrets of data sources and data sinks on this machine.");

@@ -109,10 +109,10 @@ export interface ImportOptions extends ApiOptions {
   readonly replace?: boolean;
 }
 
-/** `collector variables import SOURCE FILE`: creates and changes by name; a bad line is named and the rest is taken. */
+/** `collector variables import SOURCE FILE`, from stdin where the file is `-`: creates and changes by name; a bad line is named and the rest is taken. */
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const bytes = readIn(file, MAX_FILE_BYTES);
+    const bytes = file === "-" ? await readStdin(io) : readIn(file, MAX_FILE_BYTES);
     const parsed = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml(bytes) : parseVariableCsv(bytes);
     for (const { line, message } of parsed.problems) complain(io, `${file}${line === undefined ? "" : `:${line}`}: ${message}`);
     if (parsed.variables.length === 0 && parsed.problems.length > 0) return EXIT.usage;
@@ -127,6 +127,19 @@ export function variablesImport(sourceName: string, file: string, options: Impor
       complain(io, "nothing was deleted, since lines of the file could not be read; put them right and import again");
     return parsed.problems.length > 0 ? EXIT.variableBad : EXIT.good;
   });
+}
+
+/** What another program writes into the pipe. Throws UsageError. */
+async function readStdin(io: CommandIo): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of io.stdin) {
+    const bytes = Buffer.from(chunk);
+    length += bytes.length;
+    if (length > MAX_FILE_BYTES) throw new UsageError(`more than ${MAX_FILE_BYTES} bytes came on stdin`);
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks);
 }
 
 export interface ImportPlan {

@@ -1,0 +1,95 @@
+import path from "node:path";
+import type { AnyDriver, Timeouts } from "../../drivers/driver.ts";
+import { DRIVERS } from "../../drivers/index.ts";
+import { prepare } from "../agent/prepare.ts";
+import { localOptions } from "../agent/wanted.ts";
+import { messageOf } from "../model/failure.ts";
+import type { Permit } from "../model/policy.ts";
+import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "../os/credentials.ts";
+import { permitOf } from "../os/policy.ts";
+import type { LoadedPolicy } from "../os/policy-file.ts";
+import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
+import { type ApiConnection, namedOf, passwordFrom } from "./api-connection.ts";
+import { driverOf, permitOfPerson } from "./device.ts";
+import { type CommandIo, UsageError } from "./io.ts";
+import { askHidden } from "./prompt.ts";
+import { parseSourceInput, withPassword } from "./read-input.ts";
+import { sourcesOf } from "./source.ts";
+
+/** A device that can be connected to. */
+export interface Target {
+  readonly driver: AnyDriver;
+  readonly details: unknown;
+  readonly settings: unknown;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly timeouts: Timeouts;
+  readonly permit: Permit | undefined;
+  /** The data source's name, where it is configured. */
+  readonly name?: string;
+}
+
+export interface TargetOptions {
+  readonly config?: string;
+  readonly passwordFile?: string;
+}
+
+/** A device that no configuration knows. Throws UsageError. */
+export async function typedTarget(
+  type: string,
+  words: readonly string[],
+  options: TargetOptions,
+  policy: LoadedPolicy,
+  io: CommandIo,
+): Promise<Target> {
+  const driver = await driverOf(type);
+  const source = await withPassword(parseSourceInput(driver, words), options.passwordFile, io);
+  return { ...source, driver, permit: permitOfPerson(policy) };
+}
+
+/** A data source as it is configured, with its place in the settings and its secret of this machine. Throws UsageError and ApiError. */
+export async function configuredTarget(
+  api: ApiConnection,
+  name: string,
+  options: TargetOptions,
+  { policy }: LoadedPolicy,
+  io: CommandIo,
+): Promise<Target> {
+  const sources = await sourcesOf(api);
+  if (Object.hasOwn(DRIVERS, name) && !sources.some((source) => source.name === name))
+    throw new UsageError(`${name} is a type; give its connection with it: collector browse ${name} key=value…`);
+  const record = namedOf(sources, name, "data source");
+  const driver = await driverOf(record.type);
+  const local = localOptions(api.settings.sources, record);
+  const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
+  const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
+  const kept = withLocalSecrets({}, sources, createCredentials(loaded))[record.uuid] ?? {};
+  const secrets = { ...kept, ...(await passwordOf(record, local, kept, { ...options, settingsFile }, io)) };
+  const prepared = prepare(
+    { record, variables: [], warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: "seconds" },
+    driver,
+  );
+  if ("problem" in prepared) throw new UsageError(prepared.problem.detail);
+  const { connect, timeouts } = prepared.spec;
+  return { driver, ...connect, timeouts, permit: permitOf(policy, "sources"), name: record.name };
+}
+
+/** What is given with the command wins, then what the settings name; where none is to be had the person is asked. */
+async function passwordOf(
+  record: { readonly uuid: string; readonly name: string; readonly details: unknown },
+  local: Readonly<Record<string, unknown>>,
+  kept: Readonly<Record<string, string>>,
+  { passwordFile, settingsFile }: TargetOptions & { readonly settingsFile: string },
+  io: CommandIo,
+): Promise<Readonly<Record<string, string>>> {
+  if (passwordFile !== undefined) return { password: passwordFrom(passwordFile) };
+  const named = local["password_file"];
+  if (typeof named === "string") {
+    try {
+      return { password: passwordFrom(path.resolve(path.dirname(settingsFile), named)) };
+    } catch (error) {
+      throw new UsageError(`sources.${record.name}: ${messageOf(error)}`);
+    }
+  }
+  if (missingPassword(record, { details: record.details, settings: local, secrets: kept }) === undefined) return {};
+  return { password: await askHidden(`password of ${record.name}`, "give it with --password-file FILE, or try with sudo", io) };
+}
