@@ -1,0 +1,126 @@
+import { randomUUID } from "node:crypto";
+import { rmSync } from "node:fs";
+import { mkdtemp, readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { startApiServer } from "../../src/api/server/server.ts";
+import { silentLog } from "../../src/model/context.ts";
+import type { Layout } from "../../src/model/layout.ts";
+import { apiOf } from "./api.ts";
+
+/** The embedded API with one collector and one of its data sources, and in front of it what a test can hold and cut. */
+export interface TestPlatform {
+  readonly url: string;
+  /** Of the collector. */
+  readonly keyFile: string;
+  /** The data source, with `variables` of uint16. */
+  layout(variables: number): Layout;
+  /** Identifiers of the batches of values that the API has answered with success, in order. */
+  readonly ids: () => readonly string[];
+  /** While true requests with values go no further than the front. */
+  hold(on: boolean): void;
+  /** Requests that wait for hold(false). */
+  readonly held: () => number;
+  /** Cuts every connection. */
+  drop(): void;
+  stop(): Promise<void>;
+}
+
+const COLLECTOR = randomUUID();
+/** Removed at the end: the key is still there when the API has gone, as on a real machine. */
+const folders: string[] = [];
+process.once("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+export async function startPlatform(): Promise<TestPlatform> {
+  const folder = await mkdtemp(path.join(tmpdir(), "platform-"));
+  folders.push(folder);
+  const server = await startApiServer({
+    databaseFile: path.join(folder, "api", "api.db"),
+    keysDir: path.join(folder, "keys"),
+    listen: "127.0.0.1:0",
+    values: { maxBytes: 2 ** 30, maxAgeMs: 3650 * 86_400_000 },
+    collector: COLLECTOR,
+    readoutIntervalUnit: "seconds",
+    publishIntervalUnit: "seconds",
+    version: "0.0.0-test",
+    log: silentLog,
+  });
+  const api = apiOf(server.url, (await readFile(server.keyFiles.admin, "utf8")).trim());
+  const { uuid: source } = await api.post("/v2/data-sources", {
+    name: "press-1",
+    collector: COLLECTOR,
+    machine: randomUUID(),
+    details: { type: "modbus_tcp", host: "127.0.0.1", port: 1502 },
+  });
+  const ids: string[] = [];
+  const waiting: (() => void)[] = [];
+  const sockets = new Set<Socket>();
+  let holding = false;
+
+  const forward = (incoming: IncomingMessage, outgoing: ServerResponse, body: Buffer): void => {
+    const { method, url = "/", headers } = incoming;
+    const passed = request(`${server.url}${url}`, { ...(method !== undefined && { method }), headers, agent: false }, (answer) => {
+      const isTaken = url === "/api/ext/v1/values" && answer.statusCode === 200;
+      if (isTaken) ids.push((JSON.parse(body.toString("utf8")) as { id: string }).id);
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    passed.on("error", () => outgoing.destroy());
+    passed.end(body);
+  };
+
+  const front = createServer((incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on("error", () => {});
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    incoming.on("end", () => {
+      const go = () => (outgoing.destroyed ? undefined : forward(incoming, outgoing, Buffer.concat(chunks)));
+      if (holding && incoming.url === "/api/ext/v1/values") waiting.push(go);
+      else go();
+    });
+  });
+  front.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((done) => front.listen(0, "127.0.0.1", done));
+  let stopping: Promise<void> | undefined;
+  const drop = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`,
+    keyFile: server.keyFiles.collector,
+    layout: (variables) => ({
+      source: { uuid: source, name: "press-1" },
+      variables: Array.from({ length: variables }, (_, i) => ({
+        uuid: randomUUID(),
+        name: `v${i}`,
+        address: `holding:${i}`,
+        type: { scalar: "uint16" },
+        unit: null,
+        comment: null,
+        exploration: false,
+      })),
+    }),
+    ids: () => ids,
+    hold(on) {
+      holding = on;
+      if (!on) for (const go of waiting.splice(0)) go();
+    },
+    held: () => waiting.length,
+    drop,
+    stop() {
+      stopping ??= (async () => {
+        drop();
+        await new Promise((done) => front.close(done));
+        await server.close();
+      })();
+      return stopping;
+    },
+  };
+}
