@@ -11,4 +11,5 @@ export interface SinkEntry {
 export const SINKS: Readonly<Record<string, SinkEntry>> = {
   mqtt: { delivery: "every", takesExploration: false, kind: () => import("./mqtt/sink.ts") },
   platform: { delivery: "every", takesExploration: true, kind: () => import("./platform/sink.ts") },
+  opcua: { delivery: "latest", takesExploration: false, kind: () => import("./opcua/sink.ts") },
 };

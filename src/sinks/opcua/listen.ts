@@ -1,0 +1,62 @@
+import net from "node:net";
+import type { Context } from "../../model/context.ts";
+import { toReasonError } from "../../model/failure.ts";
+import { ReasonError } from "../../model/reason.ts";
+
+const EVERYWHERE = "0.0.0.0";
+const HERE = "127.0.0.1";
+
+export interface ListenPlace {
+  readonly host: string;
+  /** What an operator should know of it. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Where to listen: the address that the settings name, else all of this machine's, else loopback where policy.yaml opens no more.
+ * Throws ReasonError(UNKNOWN, forbidden_by_policy). Pure.
+ */
+export function listenPlace(configured: string | undefined, port: number, { listenRefusal }: Pick<Context, "listenRefusal">): ListenPlace {
+  const refusal = (host: string): string | undefined => listenRefusal?.(`${net.isIPv6(host) ? `[${host}]` : host}:${port}`);
+  if (configured !== undefined) {
+    const why = refusal(configured);
+    if (why === undefined) return { host: configured, notes: [] };
+    throw new ReasonError("UNKNOWN", `listen: ${why}`, { condition: "forbidden_by_policy" });
+  }
+  if (refusal(EVERYWHERE) === undefined) return { host: EVERYWHERE, notes: [] };
+  const why = refusal(HERE);
+  if (why !== undefined) throw new ReasonError("UNKNOWN", `listen: ${why}`, { condition: "forbidden_by_policy" });
+  return {
+    host: HERE,
+    notes: [
+      `only programs on this machine reach the server: it listens on ${HERE}. To let others in, add "${EVERYWHERE}" to listen in policy.yaml and restart the collector`,
+    ],
+  };
+}
+
+/** Whether the port can be had, before the server is built for it. Throws ReasonError in words. */
+export async function probeListening(host: string, port: number): Promise<void> {
+  const probe = net.createServer();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      probe.once("error", reject);
+      probe.listen({ host, port, exclusive: true }, resolve);
+    });
+  } catch (error) {
+    const known = toReasonError(error);
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    throw new ReasonError("UNKNOWN", WORDS[String(code)]?.(host, port) ?? `cannot listen on ${host}:${port}: ${known.message}`, {
+      cause: error,
+      condition: known.condition ?? "collector_host_trouble",
+    });
+  } finally {
+    await new Promise<void>((done) => probe.close(() => done()));
+  }
+}
+
+const WORDS: Readonly<Record<string, (host: string, port: number) => string>> = {
+  EADDRINUSE: (host, port) =>
+    `port ${port} of ${host} is in use by another program, or by another data sink; \`sudo ss -ltnp\` shows which. Change the port of one of them`,
+  EADDRNOTAVAIL: (host) => `listen: ${host} is no address of this machine; \`ip addr\` lists them`,
+  EACCES: (_host, port) => `port ${port} may not be listened on by the collector's user: choose one above 1023`,
+};

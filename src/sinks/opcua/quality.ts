@@ -1,0 +1,49 @@
+import type { Fault } from "../../model/fault.ts";
+
+/** Names of the status codes that a client sees (OPC 10000-4, 7.38; OPC 10000-8, 6.3). */
+export type StatusName =
+  | "Good"
+  | "Uncertain"
+  | "UncertainLastUsableValue"
+  | "BadConfigurationError"
+  | "BadDataUnavailable"
+  | "BadDeviceFailure"
+  | "BadNoCommunication"
+  | "BadNotReadable"
+  | "BadOutOfRange"
+  | "BadTypeMismatch"
+  | "BadWaitingForInitialData";
+
+/** What a client is told of a variable that cannot be read while its source answers. */
+export const FAULT_STATUS: { readonly [F in Fault]: StatusName } = {
+  address_invalid: "BadConfigurationError",
+  not_found: "BadConfigurationError",
+  access_denied: "BadNotReadable",
+  type_mismatch: "BadTypeMismatch",
+  out_of_range: "BadOutOfRange",
+  not_a_number: "BadDataUnavailable",
+  device_error: "BadDeviceFailure",
+  stale: "BadNoCommunication",
+  no_answer: "BadNoCommunication",
+};
+
+/** A value is the last usable one for so many of its source's intervals. */
+const USABLE_INTERVALS = 3;
+/** A source that says nothing at all, good or bad, is not believed any longer than this beyond its intervals: a readout has up to 10 s. */
+const SILENCE_MS = 15_000;
+
+export interface SourceHealth {
+  /** The source's own status is ERROR. */
+  readonly failed: boolean;
+  readonly intervalMs: number;
+}
+
+/**
+ * What a good or uncertain reading of `ageMs` is worth now: `keep` (as it was read), the last usable value, or nothing any more.
+ * Pure; ages in ms on a monotonic clock.
+ */
+export function worthOf(ageMs: number, { failed, intervalMs }: SourceHealth): "keep" | "last_usable" | "none" {
+  const usableMs = USABLE_INTERVALS * intervalMs;
+  if (failed) return ageMs < usableMs ? "last_usable" : "none";
+  return ageMs < Math.max(usableMs, SILENCE_MS) ? "keep" : "none";
+}

@@ -1,0 +1,226 @@
+import type { Log } from "../../model/context.ts";
+import { messageOf } from "../../model/failure.ts";
+import type { Layout, LayoutVariable } from "../../model/layout.ts";
+import type { SourceReport } from "../../model/report.ts";
+import type { Readout } from "../../model/value.ts";
+import type { SinkBatch } from "../sink.ts";
+import type { NodeMaker, UaObject, VariableNode } from "./nodes.ts";
+import { degrade, type Point, putReading } from "./points.ts";
+import { worthOf } from "./quality.ts";
+import { createSlices } from "./slices.ts";
+import { type CollectorStatus, createCollectorStatus, createSourceStatus, type SourceStatus } from "./source-status.ts";
+
+/** Sources whose last batch waits for their variables to be described. */
+const MAX_EARLY = 1000;
+
+interface Source {
+  readonly folder: UaObject;
+  readonly status: SourceStatus;
+  name: string;
+  layout: Layout | null;
+  readonly variables: Map<string, VariableNode>;
+  intervalMs: number;
+  failed: boolean;
+  /** Monotonic ms of the last readout. */
+  readAtMs: number;
+  /** What its values were worth at the last look. */
+  worth: "keep" | "last_usable" | "none";
+}
+
+/** What the server shows: the sources with their variables, and the values. */
+export interface Serving {
+  /** Calls do not overlap. In slices; values may be written meanwhile. */
+  describe(sources: readonly SourceReport[]): Promise<void>;
+  /** Calls do not overlap. In slices. */
+  write(batch: SinkBatch): Promise<void>;
+  /** Takes the quality from values that have grown old; to be called every second or so. Calls do not overlap. */
+  sweep(): Promise<void>;
+  readonly sources: number;
+  readonly variables: number;
+}
+
+export interface ServingOptions {
+  readonly log: Log;
+  /** Monotonic, ms. */
+  readonly nowMs?: () => number;
+}
+
+export function createServing(
+  maker: NodeMaker,
+  intervals: Map<string, number>,
+  { log, nowMs = () => performance.now() }: ServingOptions,
+): Serving {
+  const top = maker.topFolder("DataSources", "DataSources");
+  const collector: CollectorStatus = createCollectorStatus(maker, log);
+  const sources = new Map<string, Source>();
+  /** By uuid of the source: what came before its variables were described. */
+  const early = new Map<string, SinkBatch>();
+  /** Where each variable of a layout is served; asked anew when nodes came or went. */
+  let places = new WeakMap<Layout, readonly (Point | undefined)[]>();
+
+  const shown = (layout: Layout | null): readonly LayoutVariable[] => layout?.variables.filter(({ exploration }) => !exploration) ?? [];
+
+  const removeVariable = (source: Source, known: VariableNode): void => {
+    source.variables.delete(known.variable.uuid);
+    intervals.delete(known.variable.uuid);
+    maker.remove(known.node);
+  };
+
+  const addSource = ({ uuid, name, interval_ms }: SourceReport): Source => {
+    const folder = maker.folder(top, uuid, name);
+    const status = createSourceStatus(maker, folder, uuid, log);
+    const source: Source = {
+      folder,
+      status,
+      name,
+      layout: null,
+      variables: new Map(),
+      intervalMs: interval_ms,
+      failed: false,
+      readAtMs: nowMs(),
+      worth: "keep",
+    };
+    sources.set(uuid, source);
+    return source;
+  };
+
+  /** What is no longer wanted goes first, so that a variable may move from one source to another. */
+  const removeOld = async (wanted: ReadonlyMap<string, SourceReport>): Promise<void> => {
+    const slice = createSlices();
+    for (const [uuid, source] of sources) {
+      const report = wanted.get(uuid);
+      if (report && report.layout === source.layout) continue;
+      const keep = new Set(shown(report?.layout ?? null).map((variable) => variable.uuid));
+      for (const known of source.variables.values()) {
+        if (keep.has(known.variable.uuid)) continue;
+        removeVariable(source, known);
+        await slice();
+      }
+      if (report) continue;
+      maker.remove(source.folder);
+      sources.delete(uuid);
+      early.delete(uuid);
+    }
+    places = new WeakMap();
+  };
+
+  const applyLayout = async (source: Source, layout: Layout | null): Promise<void> => {
+    const slice = createSlices();
+    for (const variable of shown(layout)) {
+      const known = source.variables.get(variable.uuid);
+      try {
+        if (known) maker.change(source.folder, known, variable);
+        else source.variables.set(variable.uuid, maker.variable(source.folder, variable));
+        intervals.set(variable.uuid, source.intervalMs);
+      } catch (error) {
+        log.warn(
+          { source: source.name, variable: variable.name, err: messageOf(error) },
+          "a variable cannot be served by the OPC UA server",
+        );
+      }
+      await slice();
+    }
+    source.layout = layout;
+    places = new WeakMap();
+  };
+
+  const placesOf = (layout: Layout): readonly (Point | undefined)[] => {
+    const known = places.get(layout);
+    if (known) return known;
+    const { variables } = sources.get(layout.source.uuid) ?? {};
+    const found = layout.variables.map(({ uuid, exploration }) => (exploration ? undefined : variables?.get(uuid)?.point));
+    places.set(layout, found);
+    return found;
+  };
+
+  const writeReadouts = async (batch: SinkBatch, isWanted: (point: Point) => boolean): Promise<Readout | undefined> => {
+    let last: Readout | undefined;
+    const slice = createSlices();
+    const { variables } = batch.layout;
+    for (const readout of batch.readouts) {
+      last = readout;
+      const { time, readings } = readout;
+      const readoutTime = new Date(time);
+      let points = placesOf(batch.layout);
+      for (let i = 0; i < readings.length; i++) {
+        const reading = readings[i];
+        const point = points[i];
+        const variable = variables[i];
+        if (!reading || !point || !variable || !isWanted(point)) continue;
+        putReading(point, reading, variable.type, readoutTime, new Date(), nowMs(), log);
+        const pause = slice();
+        if (!pause) continue;
+        await pause;
+        points = placesOf(batch.layout);
+      }
+    }
+    return last;
+  };
+
+  const keepEarly = (batch: SinkBatch, last: Readout | undefined): void => {
+    const { uuid } = batch.layout.source;
+    early.delete(uuid);
+    const points = placesOf(batch.layout);
+    if (!last || batch.layout.variables.every(({ exploration }, i) => exploration || points[i])) return;
+    early.set(uuid, { ...batch, readouts: [last] });
+    const oldest = early.keys().next().value;
+    if (early.size > MAX_EARLY && oldest !== undefined) early.delete(oldest);
+  };
+
+  const degradeSource = async (source: Source): Promise<void> => {
+    const slice = createSlices();
+    const now = new Date();
+    for (const { point } of source.variables.values()) {
+      if (point.readAtMs === undefined) continue;
+      const worth = worthOf(nowMs() - point.readAtMs, source);
+      if (worth !== "keep") degrade(point, worth, now, log);
+      await slice();
+    }
+  };
+
+  return {
+    async describe(reports) {
+      const wanted = new Map(reports.map((report) => [report.uuid, report]));
+      await removeOld(wanted);
+      for (const report of wanted.values()) {
+        const source = sources.get(report.uuid) ?? addSource(report);
+        if (source.name !== report.name) maker.rename(source.folder, report.name);
+        source.name = report.name;
+        if (source.intervalMs !== report.interval_ms) {
+          source.intervalMs = report.interval_ms;
+          for (const uuid of source.variables.keys()) intervals.set(uuid, report.interval_ms);
+        }
+        if (report.layout !== source.layout) await applyLayout(source, report.layout);
+        const failed = report.status.state.type === "ERROR";
+        const hasFailed = failed && !source.failed;
+        source.failed = failed;
+        source.status.put(report);
+        if (hasFailed) await degradeSource(source);
+        const batch = early.get(report.uuid);
+        if (!batch) continue;
+        keepEarly(batch, await writeReadouts(batch, ({ isInitial }) => isInitial));
+      }
+      collector.put(reports);
+    },
+    async write(batch) {
+      const source = sources.get(batch.layout.source.uuid);
+      if (source) source.readAtMs = nowMs();
+      keepEarly(batch, await writeReadouts(batch, () => true));
+    },
+    async sweep() {
+      for (const source of sources.values()) {
+        const worth = worthOf(nowMs() - source.readAtMs, source);
+        const isSame = worth === source.worth && worth !== "keep";
+        source.worth = worth;
+        // Not all of its variables may be in each readout: they are looked at once more after the source is.
+        if (worth !== "keep" && !(isSame && worth === "none")) await degradeSource(source);
+      }
+    },
+    get sources() {
+      return sources.size;
+    },
+    get variables() {
+      return intervals.size;
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { type OpcuaSinkDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { defineSink } from "../sink.ts";
+import { listenPlace } from "./listen.ts";
+import { type OpcuaSinkSettings, settingsSchema } from "./settings.ts";
+
+export default defineSink<OpcuaSinkDetails, OpcuaSinkSettings>({
+  type: "opcua",
+  title: "OPC UA server, hosted by the collector",
+  details: SINK_DETAILS.opcua.read,
+  settings: settingsSchema,
+  delivery: "latest",
+  takesExploration: false,
+  endpoint: ({ port }) => `0.0.0.0:${port}`,
+  // Every readout as it comes.
+  publishIntervalMs: () => 1,
+  async open(input, ctx) {
+    const { host, notes } = listenPlace(input.settings.listen, input.details.port, ctx);
+    // Only who hosts a server pays for the library.
+    const { openServer } = await import("./open.ts");
+    return await openServer(input, ctx, host, notes);
+  },
+});

@@ -1,0 +1,134 @@
+import { X509Certificate } from "node:crypto";
+import { StatusCodes } from "node-opcua-client";
+import { messageOf } from "../../model/failure.ts";
+import type { Pki, TrustProblem } from "../../model/pki.ts";
+
+/** Refused client certificates that are remembered for the sink's warnings. */
+const MAX_REFUSED = 10;
+/** Certificates of one chain that are looked at. */
+const MAX_CHAIN = 10;
+const JUDGE_TIMEOUT_MS = 5000;
+
+type Code = (typeof StatusCodes)["Good"];
+
+const STATUS: { readonly [P in TrustProblem]: Code } = {
+  untrusted: StatusCodes.BadCertificateUntrusted,
+  rejected: StatusCodes.BadCertificateUntrusted,
+  changed: StatusCodes.BadCertificateUntrusted,
+  expired: StatusCodes.BadCertificateTimeInvalid,
+  not_yet_valid: StatusCodes.BadCertificateTimeInvalid,
+  revoked: StatusCodes.BadCertificateRevoked,
+  malformed: StatusCodes.BadCertificateInvalid,
+};
+
+export interface TrustOptions {
+  readonly pki: Pki;
+  /** A certificate is refused that was not refused just before; the words name it and the command that trusts it. */
+  readonly onRefused: (words: string) => void;
+}
+
+/** What node-opcua asks of a certificate manager (its ICertificateStore), and what the sink asks. */
+export interface ClientTrust {
+  /** Words on the certificates that were refused and are not trusted since; newest last. */
+  refused(): readonly string[];
+  referenceCounter: number;
+  initialize(): Promise<void>;
+  dispose(): Promise<void>;
+  checkCertificate(certificate: Buffer | Buffer[]): Promise<Code>;
+  verifyCertificate(certificate: Buffer | Buffer[]): Promise<string>;
+  trustCertificate(certificate: Buffer | Buffer[]): Promise<void>;
+  rejectCertificate(certificate: Buffer | Buffer[]): Promise<void>;
+  getTrustStatus(certificate: Buffer): Promise<Code>;
+  addIssuer(certificate: Buffer): Promise<unknown>;
+  addRevocationList(list: Buffer): Promise<unknown>;
+}
+
+/** The PKI of the collector decides and keeps; the library's folders are never made, and what would change a trust list is not done. */
+export function createClientTrust({ pki, onRefused }: TrustOptions): ClientTrust {
+  const refused = new Map<string, string>();
+
+  const note = (thumbprint: string, problem: TrustProblem, words: string): void => {
+    const isNew = refused.get(thumbprint) !== words;
+    refused.delete(thumbprint);
+    // Whoever rejected it need not be reminded of it.
+    if (problem === "rejected") return;
+    refused.set(thumbprint, words);
+    const oldest = refused.keys().next().value;
+    if (refused.size > MAX_REFUSED && oldest !== undefined) refused.delete(oldest);
+    if (isNew) onRefused(words);
+  };
+
+  const judge = async (certificate: Buffer | Buffer[]): Promise<Code> => {
+    const chain = Array.isArray(certificate) ? certificate.slice(0, MAX_CHAIN) : splitChain(certificate);
+    const [own] = chain;
+    const peer = own && applicationUriOf(own);
+    if (peer === undefined) return StatusCodes.BadCertificateInvalid;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${JUDGE_TIMEOUT_MS} ms`)), JUDGE_TIMEOUT_MS);
+    });
+    try {
+      const verdict = await Promise.race([pki.judge(chain, { of: "client", peer, trust: "strict" }), late]);
+      if (!verdict.trusted) {
+        note(verdict.thumbprint, verdict.problem, verdict.words);
+        return STATUS[verdict.problem];
+      }
+      refused.delete(verdict.thumbprint);
+      return StatusCodes.Good;
+    } catch (error) {
+      onRefused(`the certificate of an OPC UA client could not be judged: ${messageOf(error)}`);
+      return StatusCodes.BadCertificateUntrusted;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  const nothing = async (): Promise<void> => {};
+  return {
+    refused: () => [...refused.values()],
+    referenceCounter: 0,
+    initialize: nothing,
+    dispose: nothing,
+    checkCertificate: judge,
+    // Asked of the server's own certificate, which its owner has checked.
+    verifyCertificate: async () => "Good",
+    trustCertificate: nothing,
+    rejectCertificate: nothing,
+    getTrustStatus: judge,
+    addIssuer: nothing,
+    addRevocationList: nothing,
+  };
+}
+
+/** The certificates of a chain as it comes in a message: DER, one behind the other (OPC 10000-6, 6.2.3). What is cut off is left out. */
+export function splitChain(bytes: Buffer): Buffer[] {
+  const chain: Buffer[] = [];
+  for (let at = 0; at < bytes.length && chain.length < MAX_CHAIN; ) {
+    const length = derLength(bytes, at);
+    if (length === undefined || at + length > bytes.length) break;
+    chain.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return chain;
+}
+
+/** Of the SEQUENCE at `at`, its header with it (X.690, 8.1.3). */
+function derLength(bytes: Buffer, at: number): number | undefined {
+  if (bytes[at] !== 0x30) return undefined;
+  const first = bytes[at + 1];
+  if (first === undefined) return undefined;
+  if (first < 0x80) return 2 + first;
+  const count = first & 0x7f;
+  if (count < 1 || count > 4 || at + 2 + count > bytes.length) return undefined;
+  return 2 + count + bytes.readUIntBE(at + 2, count);
+}
+
+/** Undefined: it is no certificate. Empty: it says none. */
+function applicationUriOf(certificate: Buffer): string | undefined {
+  try {
+    const names = new X509Certificate(certificate).subjectAltName ?? "";
+    return /(?:^|, )URI:(?:"((?:[^"\\]|\\.)*)"|([^,]*))/.exec(names)?.slice(1).find(Boolean) ?? "";
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
+import { type Attempt, createLockout, type Lockout } from "./lockout.ts";
+
+interface Hashed {
+  readonly salt: Buffer;
+  readonly hash: Buffer;
+}
+
+export interface User {
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface Users {
+  /** Whether a client may log in. Never throws; the password is neither kept nor shown. */
+  check(attempt: Attempt, password: string): Promise<boolean>;
+  /** Passwords that were evaluated, for tests and figures. */
+  readonly evaluated: number;
+}
+
+export interface UsersOptions {
+  readonly lockout?: Lockout;
+  /** Monotonic, ms. */
+  readonly nowMs?: () => number;
+}
+
+/** Interactive strength (RFC 7914, 2): 16 MiB and some 50 ms on a small machine. */
+const COST = { N: 2 ** 14, r: 8, p: 1, maxmem: 64 * 2 ** 20 } as const;
+const HASH_BYTES = 32;
+/** Longer ones are wrong without being evaluated; the API's names and passwords are typed by people. */
+const MAX_LENGTH = 1024;
+/** Evaluations at once, and those that wait: each takes 16 MiB and one of the four threads of the pool. */
+const MAX_AT_ONCE = 2;
+const MAX_WAITING = 50;
+
+/** Keeps the users as scrypt hashes. A name that nobody has costs what a wrong password costs. */
+export async function hashUsers(
+  users: readonly User[],
+  { lockout = createLockout(), nowMs = () => performance.now() }: UsersOptions = {},
+): Promise<Users> {
+  const byName = new Map<string, Hashed>();
+  for (const { username, password } of users) byName.set(username, await hashOf(password));
+  const nobody = await hashOf(randomBytes(HASH_BYTES).toString("hex"));
+  let evaluated = 0;
+  let atOnce = 0;
+  const waiting: (() => void)[] = [];
+
+  const evaluate = async (known: Hashed, password: string): Promise<boolean> => {
+    if (atOnce >= MAX_AT_ONCE) await new Promise<void>((done) => waiting.push(done));
+    else atOnce++;
+    try {
+      evaluated++;
+      return timingSafeEqual(await derive(password, known.salt), known.hash);
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else atOnce--;
+    }
+  };
+
+  return {
+    async check(attempt, password) {
+      if (attempt.user.length > MAX_LENGTH || password.length > MAX_LENGTH || waiting.length >= MAX_WAITING) return false;
+      if (!lockout.tryOne(attempt, nowMs())) return false;
+      const known = byName.get(attempt.user);
+      try {
+        const isRight = await evaluate(known ?? nobody, password);
+        if (!isRight || !known) return false;
+      } catch {
+        return false;
+      }
+      lockout.succeeded(attempt);
+      return true;
+    },
+    get evaluated() {
+      return evaluated;
+    },
+  };
+}
+
+async function hashOf(password: string): Promise<Hashed> {
+  const salt = randomBytes(16);
+  return { salt, hash: await derive(password, salt) };
+}
+
+function derive(password: string, salt: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    scrypt(password, salt, HASH_BYTES, COST, (error, hash) => (error ? reject(error) : resolve(hash)));
+  });
+}
