@@ -10,9 +10,17 @@ const cross = (error: unknown): Error => unpackError(structuredClone(packError(e
 describe("packError", () => {
   it("keeps reason, condition, message and the words of the causes", () => {
     const reason = { type: "OPC_UA_ERROR_RESPONSE", code: 0x80560000, name: "BadTooManySessions", description: "d", reason: null } as const;
-    const back = cross(new ReasonError(reason, "full", { condition: "internal_error", cause: new Error("a", { cause: "b" }) }));
+    const back = cross(
+      new ReasonError(reason, "full", { condition: "internal_error", retryAfterMs: 7, cause: new Error("a", { cause: "b" }) }),
+    );
     expect(back).toBeInstanceOf(ReasonError);
-    expect(back).toMatchObject({ reason, condition: "internal_error", message: "full", cause: { message: "a", cause: { message: "b" } } });
+    expect(back).toMatchObject({
+      reason,
+      condition: "internal_error",
+      retryAfterMs: 7,
+      message: "full",
+      cause: { message: "a", cause: { message: "b" } },
+    });
     expect(cross(new ReasonError("TIMEOUT", "late"))).toMatchObject({ reason: { type: "TIMEOUT" }, condition: undefined });
   });
 

@@ -5,7 +5,7 @@ import { type Reason, ReasonError } from "../model/reason.ts";
 
 /** An error on its way to another thread: what the agent decides by, and the words. Causes are kept as text, outermost first. */
 export type PackedError = { readonly message: string; readonly causes: readonly string[] } & (
-  | { readonly kind: "reason"; readonly reason: Reason; readonly condition?: Condition }
+  | { readonly kind: "reason"; readonly reason: Reason; readonly condition?: Condition; readonly retryAfterMs?: number }
   | { readonly kind: "fault"; readonly fault: Fault; readonly scope: RefusalScope }
   /** What a system error is known by (a name look-up's `code` and `syscall`). */
   | { readonly kind: "other"; readonly name: string; readonly code?: string; readonly syscall?: string; readonly errno?: number }
@@ -19,8 +19,17 @@ const MAX_CHARS = 8192;
 export function packError(error: unknown): PackedError {
   const message = messageOf(error).slice(0, MAX_CHARS);
   const causes = causesOf(error);
-  if (error instanceof ReasonError)
-    return { kind: "reason", message, causes, reason: error.reason, ...(error.condition && { condition: error.condition }) };
+  if (error instanceof ReasonError) {
+    const { reason, condition, retryAfterMs } = error;
+    return {
+      kind: "reason",
+      message,
+      causes,
+      reason,
+      ...(condition && { condition }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    };
+  }
   if (error instanceof FaultError) return { kind: "fault", message, causes, fault: error.fault, scope: error.scope };
   const code = field(error, "code");
   const syscall = field(error, "syscall");
@@ -44,8 +53,10 @@ export function unpackError(packed: PackedError): Error {
   );
   const options = cause === undefined ? {} : { cause };
   switch (packed.kind) {
-    case "reason":
-      return new ReasonError(packed.reason, message, { ...options, ...(packed.condition && { condition: packed.condition }) });
+    case "reason": {
+      const { reason, condition, retryAfterMs } = packed;
+      return new ReasonError(reason, message, { ...options, ...(condition && { condition }), retryAfterMs });
+    }
     case "fault":
       return new FaultError(packed.fault, message, { ...options, scope: packed.scope });
     case "other": {

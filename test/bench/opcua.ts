@@ -138,7 +138,7 @@ async function timed(read: () => Promise<number>): Promise<{ readonly cpuUs: num
   return { cpuUs: (user + system) / values, perSecond: (values * 1000) / (performance.now() - began) };
 }
 
-async function benchReading(): Promise<void> {
+export async function benchReading(): Promise<void> {
   const device = await start<Device>("opcua-device.ts", NODES);
   const acquisition = createAcquisition({
     entry: new URL("../../src/workers/acquire.ts", import.meta.url),
@@ -201,7 +201,7 @@ async function serve(file: string): Promise<Served> {
   };
 }
 
-async function benchServing(): Promise<void> {
+export async function benchServing(): Promise<void> {
   const pairs: (readonly [ours: Served, bare: Served])[] = [];
   for (let i = 0; i < SERVED_PAIRS; i++) pairs.push([await serve("opcua-hosted.ts"), await serve("opcua-bare-server.ts")]);
   const of = (which: 0 | 1, what: keyof Served) => median(pairs.map((pair) => pair[which][what]));
@@ -214,7 +214,7 @@ async function benchServing(): Promise<void> {
 }
 
 /** The real way of the values, with store and delivery in their threads, while a client monitors them: how late timers of the acquisition are. */
-async function benchTimersMeanwhile(): Promise<void> {
+export async function benchTimersMeanwhile(): Promise<void> {
   const collector = await start<Server>("opcua-pipeline.ts", ITEMS, 200);
   const load = await start<"started">("opcua-load.ts");
   const quiet = await collector.ask<Lateness>(MEASURE_MS);

@@ -1,0 +1,105 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { Metafile } from "esbuild";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { bundle } from "../../build.ts";
+import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { type Api, apiOf } from "../support/api.ts";
+import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+
+/** What a device runs: the bundle, started as the package starts it. */
+
+const ROOT = path.resolve(import.meta.dirname, "../..");
+const MACHINE = "00000000-0000-4000-8000-000000000001";
+const WITHIN = { timeout: 30_000, interval: 100 };
+
+let work: string;
+let metafile: Metafile;
+/** Each file that a thread of the collector loads is written down here. */
+let loadedFile: string;
+let command: readonly [string, ...string[]];
+const open: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  work = mkdtempSync(path.join(os.tmpdir(), "collector-bundle-"));
+  const { arch } = process;
+  if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}`);
+  const app = path.join(work, "app");
+  ({ metafile } = await bundle({ out: app, arch, packageDir: (name) => path.join(ROOT, "node_modules", name) }));
+  loadedFile = path.join(work, "loaded");
+  const witness = path.join(work, "witness.mjs");
+  writeFileSync(
+    witness,
+    `import { appendFileSync } from "node:fs";
+     import { registerHooks } from "node:module";
+     registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(loadedFile)}, url + "\\n"); return next(url, context); } });`,
+  );
+  command = [path.join(ROOT, "bin/collector-node"), "--import", witness, path.join(app, "main.js")];
+}, 60_000);
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+/** Inputs of a file of the bundle and of all that it imports before it runs. */
+function inputsOf(entry: string): readonly string[] {
+  const outputs = new Map(Object.entries(metafile.outputs).map(([file, output]) => [path.resolve(ROOT, file), output]));
+  const seen = new Set<string>();
+  const walk = (file: string): void => {
+    const output = outputs.get(file);
+    if (!output || seen.has(file)) return;
+    seen.add(file);
+    for (const { path: target, kind } of output.imports) if (kind === "import-statement") walk(path.resolve(ROOT, target));
+  };
+  walk(path.join(work, "app", entry));
+  expect(seen.size).toBeGreaterThan(0);
+  return [...seen].flatMap((file) => Object.keys(outputs.get(file)?.inputs ?? {}));
+}
+
+const isOpcua = (input: string): boolean => /node_modules\/node-opcua/.test(input);
+const loaded = (): readonly string[] => readFileSync(loadedFile, "utf8").split("\n");
+/** Files of the bundle that hold code of node-opcua. */
+const opcuaFiles = (): readonly string[] =>
+  Object.entries(metafile.outputs).flatMap(([file, { inputs }]) => (Object.keys(inputs).some(isOpcua) ? [path.basename(file)] : []));
+const threadsOf = ({ pid }: CollectorProcess): readonly string[] =>
+  readdirSync(`/proc/${pid}/task`).map((task) => readFileSync(`/proc/${pid}/task/${task}/comm`, "utf8").trim());
+
+async function collectorOf(): Promise<CollectorProcess & { readonly api: Api; readonly uuid: string }> {
+  rmSync(loadedFile, { force: true });
+  const collector = await startCollector({ command });
+  open.unshift(() => collector.stop());
+  const { collector: uuid } = await collector.status();
+  return Object.assign(collector, { api: apiOf(collector.apiUrl, await collector.adminKey()), uuid });
+}
+
+/** A data source with its variables, read every second. */
+async function addSource({ api, uuid: collector }: { api: Api; uuid: string }, details: object, addresses: readonly string[]) {
+  const { uuid } = await api.post("/v2/data-sources", { name: "machine", collector, machine: MACHINE, details });
+  await api.patch(`/v2/data-sources/${uuid}`, { readout_interval: 1 });
+  for (const address of addresses) await api.post("/ext/v1/variables", { data_source: uuid, name: address, address });
+  return uuid;
+}
+const stateOf = async (collector: CollectorProcess) => (await collector.status()).sources[0]?.status.state.type;
+
+describe("the bundle", { timeout: 60_000 }, () => {
+  it.each(["main.js", "workers/store.js", "workers/delivery.js", "workers/acquire.js", "workers/api.js"])(
+    "%s needs nothing of node-opcua to start",
+    (entry) => {
+      expect(opcuaFiles()).not.toEqual([]);
+      expect(inputsOf(entry).filter(isOpcua)).toEqual([]);
+    },
+  );
+
+  it("loads nothing of node-opcua and starts no acquisition worker where nothing speaks OPC UA", async () => {
+    const plant = await startModbusPlant({ port: 0, units: new Map([[1, { holding: new Map([[0, () => 7]]) }]]) });
+    open.push(plant.close);
+    const collector = await collectorOf();
+    await addSource(collector, { type: "modbus_tcp", host: "127.0.0.1", port: plant.port }, ["holding:0"]);
+    await expect.poll(() => stateOf(collector), WITHIN).toBe("OK");
+    expect(loaded().some((url) => url.includes("/workers/delivery.js"))).toBe(true);
+    expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/workers/acquire.js"))).toEqual([]);
+    expect(threadsOf(collector)).toContain("delivery");
+    expect(threadsOf(collector)).not.toContain("acquire");
+  });
+});
