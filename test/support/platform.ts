@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { rmSync } from "node:fs";
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -25,19 +24,15 @@ export interface TestPlatform {
   readonly held: () => number;
   /** Cuts every connection. */
   drop(): void;
+  /** Nothing listens there any more; the key is still where it was. */
+  leave(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const COLLECTOR = randomUUID();
-/** Removed at the end: the key is still there when the API has gone, as on a real machine. */
-const folders: string[] = [];
-process.once("exit", () => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
 
 export async function startPlatform(): Promise<TestPlatform> {
   const folder = await mkdtemp(path.join(tmpdir(), "platform-"));
-  folders.push(folder);
   const server = await startApiServer({
     databaseFile: path.join(folder, "api", "api.db"),
     keysDir: path.join(folder, "keys"),
@@ -88,9 +83,17 @@ export async function startPlatform(): Promise<TestPlatform> {
     socket.once("close", () => sockets.delete(socket));
   });
   await new Promise<void>((done) => front.listen(0, "127.0.0.1", done));
-  let stopping: Promise<void> | undefined;
+  let leaving: Promise<void> | undefined;
   const drop = () => {
     for (const socket of sockets) socket.destroy();
+  };
+  const leave = () => {
+    leaving ??= (async () => {
+      drop();
+      await new Promise((done) => front.close(done));
+      await server.close();
+    })();
+    return leaving;
   };
   return {
     url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`,
@@ -114,13 +117,10 @@ export async function startPlatform(): Promise<TestPlatform> {
     },
     held: () => waiting.length,
     drop,
-    stop() {
-      stopping ??= (async () => {
-        drop();
-        await new Promise((done) => front.close(done));
-        await server.close();
-      })();
-      return stopping;
+    leave,
+    async stop() {
+      await leave();
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
