@@ -1,6 +1,32 @@
+/** A structure whose definition may not be known yet: the node id of its encoding, and its body; text where that is XML. */
+export class ExtensionBody {
+  readonly encoding: string;
+  readonly body: Buffer | string;
+  constructor(encoding: string, body: Buffer | string) {
+    this.encoding = encoding;
+    this.body = body;
+  }
+}
+
+/** A value with its quality, as it came (OPC 10000-6, 5.2.2.16 and 5.2.2.17). */
+export interface RawValue {
+  /** StatusCode, unsigned. */
+  readonly status: number;
+  /** Built-in type (OPC 10000-6, 5.1.2): 1 Boolean … 25 DiagnosticInfo; 0: there is no value. */
+  readonly type: number;
+  readonly isArray: boolean;
+  /** Of a matrix, whose elements lie row by row. */
+  readonly dimensions: readonly number[] | null;
+  /** In the form of `BinaryReader.builtIn`, or an array of such; null: none. */
+  readonly value: unknown;
+  /** Epoch ms. */
+  readonly sourceTime: number | undefined;
+}
+
 /**
  * Values of OPC UA's binary encoding (OPC 10000-6, 5.2) as what JSON can say: 64-bit integers are bigint, times ISO 8601, bytes Base64, node
- * ids and qualified names as they are written. Pure. Each method throws RangeError behind the end, and for lengths that cannot be.
+ * ids and qualified names as they are written, structures an ExtensionBody. Each method throws RangeError behind the end, and for lengths
+ * that cannot be.
  */
 export class BinaryReader {
   readonly #bytes: Buffer;
@@ -118,10 +144,18 @@ export class BinaryReader {
     return `${first}-${second}-${third}-${hex(8, 2)}-${hex(10, 6)}`;
   }
 
-  /** 100 ns since 1601; null for what ISO 8601 cannot say. */
+  /** Epoch ms from 100 ns since 1601; undefined for the ends of the scale, which mean that there is none. */
+  time(): number | undefined {
+    const low = this.uint32();
+    const high = this.int32();
+    if ((low | high) === 0 || (high === 0x7fff_ffff && low === 0xffff_ffff)) return undefined;
+    const ms = Math.floor((high * 4_294_967_296 + low) / 10_000) - EPOCH_1601_MS;
+    return Math.abs(ms) <= MAX_DATE_MS ? ms : undefined;
+  }
+
   dateTime(): string | null {
-    const ms = Number(this.int64() / 10_000n) - EPOCH_1601_MS;
-    return Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString() : null;
+    const ms = this.time();
+    return ms === undefined ? null : new Date(ms).toISOString();
   }
 
   qualifiedName(): string {
@@ -136,8 +170,8 @@ export class BinaryReader {
     return (mask & 2 ? this.string() : null) ?? "";
   }
 
-  /** One value of a built-in type by its number. `structure` decodes an ExtensionObject's body by the encoding's node id. */
-  builtIn(type: number, structure: Structure): unknown {
+  /** One value of a built-in type by its number. */
+  builtIn(type: number): unknown {
     switch (type) {
       case 1:
         return this.boolean();
@@ -159,7 +193,7 @@ export class BinaryReader {
       case 9:
         return this.#bytes.readBigUInt64LE(this.#take(8));
       case 10:
-        return shortest(this.#bytes.readFloatLE(this.#take(4)));
+        return this.#bytes.readFloatLE(this.#take(4));
       case 11:
         return this.#bytes.readDoubleLE(this.#take(8));
       case 12:
@@ -180,49 +214,64 @@ export class BinaryReader {
       case 21:
         return this.localizedText();
       case 22:
-        return this.nested(() => this.#extensionObject(structure));
+        return this.extensionObject();
       case 23:
-        return this.nested(() => this.#dataValue(structure));
+        return this.nested(() => this.dataValue());
       case 24:
-        return this.nested(() => this.#variant(structure));
+        return this.nested(() => this.#variant());
+      case 25:
+        this.diagnosticInfo();
+        return null;
       default:
-        throw new RangeError(`built-in type ${type} is not taken apart`);
+        throw new RangeError(`${type} is no built-in type`);
     }
   }
 
-  #extensionObject(structure: Structure): unknown {
+  extensionObject(): ExtensionBody | null {
     const id = this.nodeId();
     const encoding = this.byte();
     if (encoding === 0) return null;
     const body = this.byteString() ?? Buffer.alloc(0);
-    return encoding === 1 ? structure(id, body) : body.toString("utf8");
+    return new ExtensionBody(id, encoding === 1 ? body : body.toString("utf8"));
   }
 
-  #dataValue(structure: Structure): unknown {
+  /** Read and let go: what it says is not used. */
+  diagnosticInfo(): void {
+    this.nested(() => {
+      const mask = this.byte();
+      for (const bit of [1, 2, 4, 8]) if (mask & bit) this.int32();
+      if (mask & 16) this.byteString();
+      if (mask & 32) this.uint32();
+      if (mask & 64) this.diagnosticInfo();
+    });
+  }
+
+  dataValue(): RawValue {
     const mask = this.byte();
-    const value = mask & 1 ? this.#variant(structure) : null;
+    const variant = mask & 1 ? this.#variant() : NO_VALUE;
     const status = mask & 2 ? this.uint32() : 0;
-    const source = mask & 4 ? this.dateTime() : undefined;
+    const sourceTime = mask & 4 ? this.time() : undefined;
     if (mask & 16) this.uint16();
-    if (mask & 8) this.dateTime();
+    if (mask & 8) this.time();
     if (mask & 32) this.uint16();
-    return { value, status, ...(source && { sourceTimestamp: source }) };
+    return { status, type: variant.type, isArray: variant.isArray, dimensions: variant.dimensions, value: variant.value, sourceTime };
   }
 
-  #variant(structure: Structure): unknown {
+  #variant(): Pick<RawValue, "type" | "isArray" | "dimensions" | "value"> {
     const mask = this.byte();
     const type = mask & 0x3f;
-    if (type === 0) return null;
-    if ((mask & 0x80) === 0) return this.builtIn(type, structure);
-    const values = this.array(() => this.builtIn(type, structure));
-    if (mask & 0x40) this.array(() => this.int32());
-    return values;
+    if (type === 0) return NO_VALUE;
+    if ((mask & 0x80) === 0) return { type, isArray: false, dimensions: null, value: this.builtIn(type) };
+    const values = this.array(() => this.builtIn(type));
+    const dimensions = mask & 0x40 ? (this.array(() => this.int32()) as number[] | null) : null;
+    // What does not multiply to what came is no matrix.
+    const isMatrix =
+      dimensions !== null && dimensions.length > 1 && dimensions.reduce((product, n) => product * n, 1) === (values?.length ?? 0);
+    return { type, isArray: true, dimensions: isMatrix ? dimensions : null, value: values ?? [] };
   }
 }
 
-/** Decodes the body of an ExtensionObject; its encoding's node id says what it is. */
-export type Structure = (encoding: string, body: Buffer) => unknown;
-
+const NO_VALUE = { type: 0, isArray: false, dimensions: null, value: null } as const;
 const MAX_DEPTH = 32;
 const EPOCH_1601_MS = 11_644_473_600_000;
 const MAX_DATE_MS = 8.64e15;
@@ -230,7 +279,7 @@ const MAX_DATE_MS = 8.64e15;
 const nodeText = (namespace: number, id: string): string => (namespace === 0 ? id : `ns=${namespace};${id}`);
 
 /** The double with the fewest digits that is the same float32. */
-function shortest(value: number): number {
+export function shortest(value: number): number {
   for (let digits = 6; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
     if (Math.fround(short) === value) return short;

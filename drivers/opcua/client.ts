@@ -19,7 +19,6 @@ import {
   GetEndpointsResponse,
   MessageSecurityMode,
   PublishRequest,
-  PublishResponse,
   ReadRequest,
   ReadResponse,
   StatusCodes,
@@ -36,6 +35,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { openTcp } from "../lib/tcp.ts";
+import { type Answer, type PublishAnswer, type ReadAnswer, takeAnswer } from "./answers.ts";
 import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
 import { fence } from "./fence.ts";
 import { type Encodable, encodingBytes, plainChunk, requestBody } from "./plain.ts";
@@ -51,30 +51,41 @@ const MODES = {
   Sign: MessageSecurityMode.Sign,
   SignAndEncrypt: MessageSecurityMode.SignAndEncrypt,
 } as const;
-/** Renewed at three quarters of it. */
 const CHANNEL_LIFETIME_MS = 3_600_000;
+const CHANNEL_RENEWAL_MS = 0.75 * CHANNEL_LIFETIME_MS;
 /** node-opcua's own time-out of a request is only a net below ours. */
 const NET_MS = 120_000;
 const MAX_WORDS = 1000;
 
-/** Each service that the driver calls, with its request and its response. */
+/** Each service that the driver calls, with its request and its response; undefined: answers.ts has it. */
 const SERVICES = {
   GetEndpoints: [GetEndpointsRequest, GetEndpointsResponse],
   CreateSession: [CreateSessionRequest, CreateSessionResponse],
   ActivateSession: [ActivateSessionRequest, ActivateSessionResponse],
   CloseSession: [CloseSessionRequest, CloseSessionResponse],
-  Read: [ReadRequest, ReadResponse],
+  Read: [ReadRequest, undefined],
+  /** A Read whose values node-opcua takes apart into its own objects: structures that describe others. */
+  ReadObjects: [ReadRequest, ReadResponse],
   Browse: [BrowseRequest, BrowseResponse],
   BrowseNext: [BrowseNextRequest, BrowseNextResponse],
   TranslateBrowsePathsToNodeIds: [TranslateBrowsePathsToNodeIdsRequest, TranslateBrowsePathsToNodeIdsResponse],
   RegisterNodes: [RegisterNodesRequest, RegisterNodesResponse],
   CreateSubscription: [CreateSubscriptionRequest, CreateSubscriptionResponse],
   CreateMonitoredItems: [CreateMonitoredItemsRequest, CreateMonitoredItemsResponse],
-  Publish: [PublishRequest, PublishResponse],
+  Publish: [PublishRequest, undefined],
 } as const;
 export type Service = keyof typeof SERVICES;
 export type RequestOf<S extends Service> = InstanceType<(typeof SERVICES)[S][0]>;
-export type ResponseOf<S extends Service> = InstanceType<(typeof SERVICES)[S][1]>;
+/** Two that come often are taken apart by the driver itself: see answers.ts. */
+export type ResponseOf<S extends Service> = S extends "Read"
+  ? ReadAnswer
+  : S extends "Publish"
+    ? PublishAnswer
+    : (typeof SERVICES)[S][1] extends abstract new (
+          ...given: never
+        ) => infer R
+      ? R
+      : never;
 export type RequestOptions<S extends Service> = ConstructorParameters<(typeof SERVICES)[S][0]>[0];
 
 /** A certificate and its key, as node-opcua takes them. */
@@ -171,6 +182,8 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
   const layer = new ClientSecureChannelLayer({
     connectionStrategy: { maxRetry: 0 },
     defaultSecureTokenLifetime: CHANNEL_LIFETIME_MS,
+    // A server may grant more than a timer takes, which would then fire at once, again and again.
+    tokenRenewalInterval: CHANNEL_RENEWAL_MS,
     defaultTransactionTimeout: NET_MS,
     transportTimeout: NET_MS,
     securityMode: MODES[mode],
@@ -181,12 +194,28 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
       parent: { getCertificate: () => own.certificate, getCertificateChain: () => [own.certificate], getPrivateKey: () => own.key },
     }),
   });
+  /** The answer that node-opcua is taking just now. */
+  let current: Answer | undefined;
+  /** Requests whose answers the driver takes apart, by their number on the channel. */
+  const ownAnswers = new Set<number>();
   const hook = () => {
     const builder = layer._getMessageBuilder();
-    // Without a request to blame, node-opcua drops what is wrong and then waits for ever.
-    builder?.on("error", (error) => fail(protocolViolation(`${where}: the server's answer cannot be taken apart: ${error.message}`)));
     if (secure && ctx.tap) tapBodies(layer, builder, options.policyUri, ctx.tap);
+    builder?.on("full_message_body", (body) => {
+      try {
+        current = takeAnswer(body, ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1));
+        queueMicrotask(() => {
+          current = undefined;
+        });
+      } catch (error) {
+        fail(garbled(error));
+      }
+    });
+    // What it cannot take apart, or has no request for, node-opcua drops and then waits for ever.
+    builder?.on("error", (error) => fail(garbled(error)));
+    builder?.on("invalid_message", (message) => fail(garbled(new Error(`no ${message.constructor.name}`))));
   };
+  const garbled = (error: unknown) => protocolViolation(`${where}: the server's answer cannot be taken apart: ${messageOf(error)}`);
   layer.on("send_request", (request) => refuseOutside(encodingBytes(request as unknown as Encodable)));
 
   let failure: ReasonError | undefined;
@@ -200,7 +229,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
 
   /** What node-opcua calls back with: a fault of the server's, or its own words for what the connection knows better. */
   const errorOf = (error: unknown, service: string): ReasonError | FaultError => {
-    const status = faultStatus(error);
+    const status = error instanceof ServiceFaulted ? error.status : undefined;
     if (status) return requestFailure(status, service);
     return connection.failure() ?? failure ?? protocolViolation(`${where}: ${service}: ${messageOf(error)}`);
   };
@@ -214,7 +243,9 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     return bounded(
       new Promise<T>((resolve, reject) => {
         work((error, value) => {
-          if (error || value === undefined) reject(error ?? new Error("no answer"));
+          const answer = current;
+          if (answer?.content) resolve(answer.content as T);
+          else if (error || value === undefined) reject(serviceFault(error, answer) ?? error ?? new Error("no answer"));
           else resolve(value);
         });
       }),
@@ -269,10 +300,18 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
       // What the server does not take is not sent: half a message would cost the channel.
       if (exceeds(request, transport.parameters)) throw requestFailure(statusOf(STATUS.BadRequestTooLarge, null), service);
       try {
-        const response = await exchange<object>((done) => layer.performMessageTransaction(request, done), service, bound);
+        const sent = (done: (error: Error | null, response?: object) => void) => {
+          layer.performMessageTransaction(request, done);
+          if (!Response) ownAnswers.add(request.requestHeader.requestHandle);
+        };
+        const response = await exchange<object>(sent, service, bound);
+        if (!Response) {
+          if (!isAnswer(response, service)) throw protocolViolation(`${where} answers ${service} with something else`);
+          return response as ResponseOf<typeof service>;
+        }
         if (!(response instanceof Response)) throw protocolViolation(`${where} answers ${service} with ${response.constructor.name}`);
         const status = response.responseHeader.serviceResult;
-        if (status.value >>> 30 > 1) throw requestFailure(headerStatus(response.responseHeader), service);
+        if (status.value >>> 30 > 1) throw requestFailure(headerStatus(response.responseHeader, status.value), service);
         return response as ResponseOf<typeof service>;
       } catch (error) {
         const known = error instanceof ReasonError ? (connection.failure() ?? error) : errorOf(error, service);
@@ -357,17 +396,29 @@ interface AnsweredHeader {
   readonly stringTable?: readonly (string | null)[] | null | undefined;
 }
 
-function headerStatus({ serviceResult, serviceDiagnostics, stringTable }: AnsweredHeader): ServerStatus {
-  const plain = statusOf(serviceResult.value, null);
+function headerStatus({ serviceDiagnostics, stringTable }: AnsweredHeader, code: number): ServerStatus {
+  const plain = statusOf(code, null);
   const words = [serviceDiagnostics?.additionalInfo, ...(stringTable ?? [])].filter(
     (text): text is string => typeof text === "string" && text.trim() !== "" && !(plain.name !== null && text.startsWith(plain.name)),
   );
-  return statusOf(serviceResult.value, words.length === 0 ? null : words.slice(0, 5).join("; "));
+  return statusOf(code, words.length === 0 ? null : words.slice(0, 5).join("; "));
 }
 
-/** The ServiceFault that node-opcua has put on its error, if it has. */
-function faultStatus(error: unknown): ServerStatus | undefined {
-  const response: unknown = error instanceof Error && "response" in error ? error.response : undefined;
-  if (typeof response !== "object" || response === null || !("responseHeader" in response)) return undefined;
-  return headerStatus(response.responseHeader as AnsweredHeader);
+/** The server said no. */
+class ServiceFaulted extends Error {
+  readonly status: ServerStatus;
+  constructor(status: ServerStatus) {
+    super(status.name ?? String(status.code));
+    this.status = status;
+  }
 }
+
+/** The ServiceFault that node-opcua has put on its error, if it has; its code as it came, where node-opcua does not know it. */
+function serviceFault(error: Error | null | undefined, answer: Answer | undefined): ServiceFaulted | undefined {
+  const response: unknown = error && "response" in error ? error.response : undefined;
+  if (typeof response !== "object" || response === null || !("responseHeader" in response)) return undefined;
+  const header = response.responseHeader as AnsweredHeader;
+  return new ServiceFaulted(headerStatus(header, answer?.serviceResult ?? header.serviceResult.value));
+}
+
+const isAnswer = (response: object, service: Service): boolean => (service === "Read" ? "values" : "notifications") in response;

@@ -68,6 +68,11 @@ const WORDS_OF = new Map(Object.entries(WORDS).map(([name, words]) => [STATUS[na
 /** `0x80210000`. */
 export const hexCode = (code: number): string => `0x${(code >>> 0).toString(16).toUpperCase().padStart(8, "0")}`;
 
+/** `BadNodeIdUnknown (0x80340000): The node id refers to …`. */
+export function describeCode({ code, name, description }: Pick<ServerStatus, "code" | "name" | "description">): string {
+  return `${name ?? "a status"} (${hexCode(code)}): ${description ?? "not in the specification"}`;
+}
+
 /** `BadIdentityTokenRejected (0x80210000) to ActivateSession: …; the server says: "…"`. */
 export function describeStatus({ code, name, description, reason }: ServerStatus, to: string): string {
   const words = WORDS_OF.get(codeOf(code)) ?? description ?? "not in the specification";

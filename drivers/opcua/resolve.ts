@@ -3,10 +3,10 @@ import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { OpcuaAddress } from "./address.ts";
 import type { CallContext, Channel, RequestOf } from "./client.ts";
-import { makeRequest } from "./client.ts";
+import { makeRequest, statusOf } from "./client.ts";
+import { describeCode } from "./failure.ts";
 import type { Namespaces } from "./namespaces.ts";
 import { qualityOf } from "./status-codes.ts";
-import { describeCode } from "./values.ts";
 
 export type Bad = Extract<Reading, { readonly quality: "bad" }>;
 
@@ -70,7 +70,7 @@ export function createResolve({ channel, namespaces, maxPaths, sign, now }: Reso
           fault: "not_found",
           detail:
             result && qualityOf(result.statusCode.value) === "bad"
-              ? describeCode(result.statusCode)
+              ? describeCode(statusOf(result.statusCode.value, null))
               : "the path leads to no node of this server",
         });
       else if (ids.size > 1)

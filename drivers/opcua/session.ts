@@ -4,9 +4,10 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../driver.ts";
 import type { OpcuaAddress } from "./address.ts";
-import { type CallContext, type Channel, makeRequest } from "./client.ts";
+import type { RawValue } from "./binary.ts";
+import { type CallContext, type Channel, makeRequest, statusOf } from "./client.ts";
 import { discover } from "./discover.ts";
-import { errorResponse, protocolViolation } from "./failure.ts";
+import { describeCode, errorResponse, protocolViolation } from "./failure.ts";
 import { createJson } from "./json.ts";
 import { createMemory, type ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
@@ -15,12 +16,13 @@ import type { OpcuaRead } from "./plan.ts";
 import { type Bad, createResolve, inParts, type Resolve } from "./resolve.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { createSubscription, type Subscription } from "./subscribe.ts";
-import { type RawDataValue, toReading } from "./values.ts";
+import { toReading } from "./values.ts";
 
 const memory = createMemory();
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
 const SOURCE = 0;
+const NEITHER = 3;
 /** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, the state, and what the server takes at once. */
 const NODES = {
   namespaces: 2255,
@@ -108,27 +110,35 @@ interface Capabilities {
 async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
   const ids = [NODES.namespaces, NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
   const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
-  const results: DataValue[] = [];
+  const results: RawValue[] = [];
   await inParts(nodes, nodes.length, async (part) => {
     results.push(...(await readNodes(opened, part, ctx)));
   });
   const number = (i: number): number => {
-    const value: unknown = results[i]?.value?.value;
+    const value: unknown = results[i]?.value;
     return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : 0;
   };
-  const list: unknown = results[0]?.value?.value;
+  const list: unknown = results[0]?.value;
   const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
   return { namespaces, maxRead: number(1), maxBrowse: number(2), maxRegister: number(3), maxTranslate: number(4), maxItems: number(5) };
 }
 
-async function readNodes({ channel, token }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<DataValue[]> {
+async function readNodes({ channel, token }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly RawValue[]> {
   const request = makeRequest("Read", { requestHeader: { authenticationToken: token }, maxAge: 0, timestampsToReturn: SOURCE });
   // Handed over as it is: copying a thousand nodes for each request costs as much as encoding them.
   request.nodesToRead = nodes as ReadValueId[];
-  const { results } = await channel.call("Read", request, ctx);
-  if (results?.length !== nodes.length)
-    throw lost(channel, protocolViolation(`${channel.where} answers ${results?.length ?? 0} values to a Read of ${nodes.length}`));
-  return results;
+  const { values } = await channel.call("Read", request, ctx);
+  if (values.length !== nodes.length)
+    throw lost(channel, protocolViolation(`${channel.where} answers ${values.length} values to a Read of ${nodes.length}`));
+  return values;
+}
+
+/** As node-opcua's own objects: for what describes, not for values. */
+async function readObjects({ channel, token }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<DataValue[]> {
+  const request = makeRequest("ReadObjects", { requestHeader: { authenticationToken: token }, maxAge: 0, timestampsToReturn: NEITHER });
+  request.nodesToRead = nodes as ReadValueId[];
+  const { results } = await channel.call("ReadObjects", request, ctx);
+  return results ?? [];
 }
 
 function lost(channel: Channel, failure: ReasonError): ReasonError {
@@ -177,7 +187,7 @@ function sessionOf(
     return request;
   };
   const resolve = createResolve({ channel, namespaces, maxPaths: capabilities.maxTranslate || 100, sign, now: () => performance.now() });
-  const json = createJson({ read: (nodes, bound) => readNodes(opened, nodes, bound), sign, channel });
+  const json = createJson({ readObjects: (nodes, bound) => readObjects(opened, nodes, bound), sign, channel });
   const maxPoints = Math.max(
     1,
     Math.min(settings.max_nodes, capabilities.maxRead || settings.max_nodes, server.maxPoints ?? settings.max_nodes),
@@ -212,7 +222,7 @@ function sessionOf(
       if (typeof place !== "number") return place ?? { quality: "bad", fault: "not_found" };
       const value = values[place];
       return value
-        ? toReading(value, point.type, json.toJson)
+        ? toReading(value, point.type, json.toJson, describe)
         : { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
     });
   };
@@ -265,11 +275,13 @@ async function prepared(request: OpcuaRead, resolve: Resolve, registered: Regist
   return { nodes, places, isFinal: ids.length === found.length };
 }
 
+const describe = (status: number): string => describeCode(statusOf(status, null));
+
 interface Registered {
   /** The server's own numbers for these nodes, in their order. */
   idsOf(nodes: readonly NodeId[], ctx: CallContext): Promise<readonly NodeId[]>;
   /** Whether it has forgotten them: they are registered anew then. */
-  isForgotten(values: readonly (RawDataValue | undefined)[]): boolean;
+  isForgotten(values: readonly (RawValue | undefined)[]): boolean;
 }
 
 /** RegisterNodes (OPC 10000-4, 5.8.5). It belongs to the session and ends with it. */
@@ -301,7 +313,7 @@ function createRegistered(
       return nodes.map((node) => known.get(node.toString()) ?? node);
     },
     isForgotten(values) {
-      if (known.size === 0 || !values.some((value) => value && codeOf(value.statusCode.value) === STATUS.BadNodeIdInvalid)) return false;
+      if (known.size === 0 || !values.some((value) => value && codeOf(value.status) === STATUS.BadNodeIdInvalid)) return false;
       known.clear();
       return true;
     },
@@ -322,7 +334,7 @@ function discoverWith(
         (await channel.call("BrowseNext", sign(makeRequest("BrowseNext", { continuationPoints, releaseContinuationPoints })), ctx))
           .results ?? [],
       read: (nodes) =>
-        readNodes(
+        readObjects(
           opened,
           nodes.map((node) => new ReadValueId(node)),
           ctx,

@@ -1,4 +1,4 @@
-import { BinaryReader } from "./binary.ts";
+import { BinaryReader, ExtensionBody, shortest } from "./binary.ts";
 
 /** A field of a structure, of what the server's DataTypeDefinition says (OPC 10000-3, 8.51 and 8.52). */
 export interface Field {
@@ -25,37 +25,35 @@ export const MAX_FIELDS = 1000;
  * The body of a structure as an object (OPC 10000-6, 5.2.6 to 5.2.8): of a union its one field, of absent optional fields nothing. Throws
  * RangeError where the bytes are not of this definition. Pure.
  */
-export function decodeStructure(
-  definition: Definition,
-  body: Uint8Array,
-  inner: (encoding: string, body: Buffer) => unknown,
-): Record<string, unknown> {
-  return structure(new BinaryReader(body), definition, inner);
+export function decodeStructure(definition: Definition, body: Uint8Array): Record<string, unknown> {
+  return structure(new BinaryReader(body), definition);
 }
 
-type Inner = (encoding: string, body: Buffer) => unknown;
-
-function structure(reader: BinaryReader, { kind, fields }: Definition, inner: Inner): Record<string, unknown> {
+function structure(reader: BinaryReader, { kind, fields }: Definition): Record<string, unknown> {
   return reader.nested(() => {
     // No prototype: a server names the fields.
     const object: Record<string, unknown> = Object.create(null);
     if (kind === "union") {
       const field = fields[reader.uint32() - 1];
-      if (field) object[field.name] = fieldValue(reader, field, inner);
+      if (field) object[field.name] = fieldValue(reader, field);
       return object;
     }
     const present = kind === "optional" ? reader.uint32() : 0;
     let bit = 0;
     for (const field of fields) {
       if (kind === "optional" && field.isOptional && (present & (1 << bit++)) === 0) continue;
-      object[field.name] = fieldValue(reader, field, inner);
+      object[field.name] = fieldValue(reader, field);
     }
     return object;
   });
 }
 
-function fieldValue(reader: BinaryReader, { type, valueRank }: Field, inner: Inner): unknown {
-  const one = () => ("builtIn" in type ? reader.builtIn(type.builtIn, inner) : structure(reader, type.structure, inner));
+function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
+  const one = (): unknown => {
+    if ("structure" in type) return structure(reader, type.structure);
+    const value = reader.builtIn(type.builtIn);
+    return type.builtIn === FLOAT ? shortest(Number(value)) : value;
+  };
   if (valueRank < 1) return one();
   if (valueRank === 1) return reader.array(one);
   // A matrix in a structure: its dimensions, then its elements (OPC 10000-6, 5.2.5).
@@ -66,9 +64,19 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field, inner: Inn
   return { dimensions, values: Array.from({ length: count }, one) };
 }
 
-/** JSON whose 64-bit integers keep all their digits; NaN and infinities are null, which is all that JSON has for them. */
-export function jsonText(value: unknown): string {
-  return JSON.stringify(value, (_key, one: unknown) => (typeof one === "bigint" ? raw.rawJSON(String(one)) : one)) ?? "null";
+const FLOAT = 10;
+
+/**
+ * JSON whose 64-bit integers keep all their digits; NaN and infinities are null, which is all that JSON has for them. `expand` says what
+ * stands for a structure.
+ */
+export function jsonText(value: unknown, expand: (body: ExtensionBody) => unknown): string {
+  return (
+    JSON.stringify(value, (_key, one: unknown) => {
+      const known = one instanceof ExtensionBody ? expand(one) : one;
+      return typeof known === "bigint" ? raw.rawJSON(String(known)) : known;
+    }) ?? "null"
+  );
 }
 
 /** Part of V8 and of ECMAScript's JSON.parse source text access; TypeScript's library does not have it yet. */

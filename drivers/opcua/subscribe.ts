@@ -1,12 +1,14 @@
-import { DataChangeNotification, type ReadValueId, StatusChangeNotification, type StatusCode } from "node-opcua-client";
+import type { ReadValueId } from "node-opcua-client";
+import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { pause } from "../lib/abort.ts";
+import { notificationOf } from "./answers.ts";
+import type { ExtensionBody, RawValue } from "./binary.ts";
 import { type CallContext, type Channel, makeRequest, type ResponseOf, statusOf } from "./client.ts";
-import { errorResponse } from "./failure.ts";
+import { errorResponse, protocolViolation } from "./failure.ts";
 import { inParts } from "./resolve.ts";
 import type { OpcuaSettings } from "./settings.ts";
 import { qualityOf } from "./status-codes.ts";
-import type { RawDataValue } from "./values.ts";
 
 export interface SubscriptionOptions {
   readonly channel: Channel;
@@ -20,13 +22,13 @@ export interface SubscriptionOptions {
 /** The last values that the server has sent (OPC 10000-4, 5.13 and 5.14). */
 export interface Subscription {
   /** Nodes that are asked for the first time are watched from now on, and waited for; undefined: no value has come yet. */
-  read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawDataValue | undefined)[]>;
+  read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[]>;
   stop(): void;
 }
 
 interface Item {
   readonly handle: number;
-  last: RawDataValue | undefined;
+  last: RawValue | undefined;
   /** Monotonic ms; refused ones are asked for again after a while. */
   refusedAtMs: number | undefined;
 }
@@ -87,9 +89,8 @@ export function createSubscription({ channel, settings, maxItems, sign, warn }: 
           subscriptionAcknowledgements: acknowledged,
         });
         const bound = { signal: stopped.signal, timeouts: { answerMs: silentMs } };
-        const { subscriptionId, notificationMessage } = await channel.call("Publish", sign(request), bound);
-        const notifications = notificationMessage.notificationData ?? [];
-        acknowledged = notifications.length > 0 ? [{ subscriptionId, sequenceNumber: notificationMessage.sequenceNumber }] : [];
+        const { subscriptionId, sequenceNumber, notifications } = await channel.call("Publish", sign(request), bound);
+        acknowledged = notifications.length > 0 ? [{ subscriptionId, sequenceNumber }] : [];
         for (const notification of notifications) take(notification);
         const settled = news;
         news = Promise.withResolvers();
@@ -103,14 +104,23 @@ export function createSubscription({ channel, settings, maxItems, sign, warn }: 
     }
   };
 
-  const take = (notification: unknown): void => {
-    if (notification instanceof DataChangeNotification) {
-      for (const { clientHandle, value } of notification.monitoredItems ?? []) {
-        const item = byHandle.get(clientHandle);
-        if (item) item.last = value;
-      }
-    } else if (notification instanceof StatusChangeNotification && qualityOf(notification.status.value) === "bad")
-      channel.lose(errorResponse(statusOf(notification.status.value, null), "the subscription"));
+  const take = (notification: ExtensionBody): void => {
+    let content: ReturnType<typeof notificationOf>;
+    try {
+      content = notificationOf(notification);
+    } catch (error) {
+      channel.lose(protocolViolation(`${channel.where}: a notification cannot be taken apart: ${messageOf(error)}`));
+      return;
+    }
+    if (content === undefined) return;
+    if ("status" in content) {
+      if (qualityOf(content.status) === "bad") channel.lose(errorResponse(statusOf(content.status, null), "the subscription"));
+      return;
+    }
+    for (const [handle, value] of content) {
+      const item = byHandle.get(handle);
+      if (item) item.last = value;
+    }
   };
 
   const watch = async (wanted: readonly { readonly node: ReadValueId; readonly item: Item }[], ctx: CallContext): Promise<void> => {
@@ -136,10 +146,11 @@ export function createSubscription({ channel, settings, maxItems, sign, warn }: 
       });
       const { results } = await channel.call("CreateMonitoredItems", sign(request), ctx);
       for (const [i, { item }] of part.entries()) {
-        const status: StatusCode | undefined = results?.[i]?.statusCode;
-        if (status && qualityOf(status.value) !== "bad") continue;
+        const status = results?.[i]?.statusCode.value;
+        if (status !== undefined && qualityOf(status) !== "bad") continue;
         item.refusedAtMs = performance.now();
-        item.last = status ? { statusCode: status } : undefined;
+        item.last =
+          status === undefined ? undefined : { status, type: 0, isArray: false, dimensions: null, value: null, sourceTime: undefined };
       }
     });
   };

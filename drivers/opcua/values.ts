@@ -1,26 +1,20 @@
 import type { Fault } from "../../src/model/fault.ts";
-import { type DataType, formatDataType, type Reading, type Scalar, type ScalarType, type Value } from "../../src/model/value.ts";
-import { hexCode } from "./failure.ts";
+import {
+  type DataType,
+  formatDataType,
+  type Reading,
+  SCALAR_TYPES,
+  type Scalar,
+  type ScalarType,
+  type Value,
+} from "../../src/model/value.ts";
+import type { RawValue } from "./binary.ts";
 import { faultOf, qualityOf } from "./status-codes.ts";
 
-/** Of a value that came over the wire; what node-opcua's DataValue has, and what another decoder would have to give. */
-export interface RawDataValue {
-  readonly value?: RawVariant | null | undefined;
-  readonly statusCode: { readonly value: number; readonly name: string; readonly description: string };
-  readonly sourceTimestamp?: Date | null | undefined;
-}
-
-export interface RawVariant {
-  /** Built-in type (OPC 10000-6, 5.1.2): 1 Boolean … 25 DiagnosticInfo; 0 is null. */
-  readonly dataType: number;
-  /** 0 scalar, 1 array, 2 matrix. */
-  readonly arrayType: number;
-  readonly value: unknown;
-  readonly dimensions?: readonly number[] | null | undefined;
-}
-
 /** Turns what is no plain value (structures above all) into JSON. */
-export type ToJson = (value: unknown, dataType: number) => string;
+export type ToJson = (value: unknown) => string;
+/** `BadNodeIdUnknown (0x80340000): …` for a status. */
+export type Describe = (status: number) => string;
 
 /** By number of the built-in type; what is not here is text. */
 const SCALARS: Readonly<Record<number, ScalarType>> = {
@@ -45,133 +39,94 @@ const MAX_COUNT = 65_535;
 
 const bad = (fault: Fault, detail: string): Reading => ({ quality: "bad", fault, detail });
 
-/** `BadNodeIdUnknown (0x80340000): The node id refers to …`. */
-export function describeCode({ value, name, description }: RawDataValue["statusCode"]): string {
-  return `${name} (${hexCode(value)})${description === "" ? "" : `: ${description}`}`;
-}
-
 /**
  * One answer of the server as a reading of a variable whose type is `wanted`; `auto` takes the type that came. A narrower or wider number
  * type is taken where the value fits, never by guessing. Pure.
  */
-export function toReading(raw: RawDataValue, wanted: DataType, toJson: ToJson): Reading {
-  const { statusCode, value: variant } = raw;
-  const quality = statusCode.value === 0 ? "good" : qualityOf(statusCode.value);
-  if (quality === "bad") return bad(faultOf(statusCode.value), describeCode(statusCode));
-  if (!variant || variant.dataType === 0)
+export function toReading(raw: RawValue, wanted: DataType, toJson: ToJson, describe: Describe): Reading {
+  const quality = raw.status === 0 ? "good" : qualityOf(raw.status);
+  if (quality === "bad") return bad(faultOf(raw.status), describe(raw.status));
+  if (raw.type === 0)
     return quality === "good"
       ? bad("device_error", "the server has no value (null), and calls that good")
-      : bad("no_answer", `no value; ${describeCode(statusCode)}`);
-  const source = raw.sourceTimestamp?.getTime();
-  const sourceTime = source !== undefined && source > 0 ? { sourceTime: source } : undefined;
-  const scalar = SCALARS[variant.dataType] ?? "string";
-  if (variant.arrayType === 0) {
-    const value = scalarOf(variant.value, variant.dataType, toJson);
-    if (wanted.scalar === "auto") return finite(value) ? { quality, value, ...sourceTime, type: { scalar } } : notANumber(value);
-    if (wanted.count !== undefined) return bad("type_mismatch", `the server sends one ${nameOf(variant)}, no ${formatDataType(wanted)}`);
-    const fitted = convert(value, scalar, wanted.scalar);
-    if (fitted === undefined) return misfit(value, variant, wanted);
-    return finite(fitted) ? { quality, value: fitted, ...sourceTime } : notANumber(fitted);
+      : bad("no_answer", `no value; ${describe(raw.status)}`);
+  const { sourceTime } = raw;
+  const scalar = SCALARS[raw.type] ?? "string";
+  if (raw.isArray) return arrayReading(raw, scalar, wanted, quality, toJson);
+  const value = scalarOf(raw.value, raw.type, toJson);
+  if (wanted.scalar === "auto") {
+    if (!finite(value)) return notANumber(value);
+    return sourceTime === undefined ? { quality, value, type: TYPES[scalar] } : { quality, value, sourceTime, type: TYPES[scalar] };
   }
-  const values = elementsOf(variant, toJson);
-  if (values.length > MAX_COUNT)
-    return bad("type_mismatch", `the server sends ${values.length} elements; a variable has at most ${MAX_COUNT}`);
+  if (wanted.count !== undefined) return bad("type_mismatch", `the server sends one ${nameOf(raw)}, no ${formatDataType(wanted)}`);
+  const converted = convert(value, scalar, wanted.scalar);
+  if (converted === undefined) return misfit(value, raw, wanted);
+  if (!finite(converted)) return notANumber(converted);
+  return sourceTime === undefined ? { quality, value: converted } : { quality, value: converted, sourceTime };
+}
+
+/** One object for each type: a thousand readings share them. */
+const TYPES = Object.fromEntries(SCALAR_TYPES.map((scalar) => [scalar, { scalar }])) as Readonly<Record<ScalarType, DataType>>;
+
+function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quality: "good" | "uncertain", toJson: ToJson): Reading {
+  const elements: readonly unknown[] = Array.isArray(raw.value) ? raw.value : [];
+  if (elements.length > MAX_COUNT)
+    return bad("type_mismatch", `the server sends ${elements.length} elements; a variable has at most ${MAX_COUNT}`);
+  const values = elements.map((element) => scalarOf(element, raw.type, toJson));
+  const sourceTime = raw.sourceTime === undefined ? undefined : { sourceTime: raw.sourceTime };
+  const shape = shapeOf(raw, values.length);
   const wrong = values.find((value) => !finite(value));
   if (wrong !== undefined) return notANumber(wrong);
-  if (wanted.scalar === "auto") return { quality, value: values, ...sourceTime, type: { scalar, ...shapeOf(variant, values.length) } };
+  if (wanted.scalar === "auto") return { quality, value: values, ...sourceTime, type: { scalar, ...shape } };
   if (wanted.count === undefined)
-    return bad("type_mismatch", `the server sends an array of ${values.length} ${nameOf(variant)}, no ${formatDataType(wanted)}`);
-  if (wanted.count !== values.length || (wanted.dimensions && `${wanted.dimensions}` !== `${variant.dimensions ?? ""}`))
+    return bad("type_mismatch", `the server sends an array of ${values.length} ${nameOf(raw)}, no ${formatDataType(wanted)}`);
+  if (wanted.count !== values.length || (wanted.dimensions && `${wanted.dimensions}` !== `${raw.dimensions ?? ""}`))
     return bad(
       "type_mismatch",
-      `the server sends ${formatDataType({ scalar, ...shapeOf(variant, values.length) })}, not ${formatDataType(wanted)}`,
+      `the server sends ${values.length === 0 ? "an empty array" : formatDataType({ scalar, ...shape })}, not ${formatDataType(wanted)}`,
     );
-  const fitted: Scalar[] = [];
+  const converted: Scalar[] = [];
   for (const value of values) {
     const one = convert(value, scalar, wanted.scalar);
-    if (one === undefined) return misfit(value, variant, wanted);
+    if (one === undefined) return misfit(value, raw, wanted);
     if (!finite(one)) return notANumber(one);
-    fitted.push(one);
+    converted.push(one);
   }
-  return { quality, value: fitted, ...sourceTime };
+  return { quality, value: converted, ...sourceTime };
 }
 
-function shapeOf({ dimensions, arrayType }: RawVariant, length: number): Pick<DataType, "count" | "dimensions"> {
+function shapeOf({ dimensions }: RawValue, length: number): Pick<DataType, "count" | "dimensions"> {
   const count = Math.max(1, length);
-  return arrayType === 2 && dimensions && dimensions.length > 1 && length > 0 ? { count, dimensions: [...dimensions] } : { count };
+  return dimensions && length > 0 ? { count, dimensions: [...dimensions] } : { count };
 }
 
-const nameOf = ({ dataType }: RawVariant): string => BUILT_IN[dataType] ?? `type ${dataType}`;
+const nameOf = ({ type }: RawValue): string => BUILT_IN[type] ?? `type ${type}`;
 const finite = (value: Scalar): boolean => typeof value !== "number" || Number.isFinite(value);
 const notANumber = (value: Scalar): Reading => bad("not_a_number", `the server sends ${String(value)}`);
 
-function misfit(value: Value, variant: RawVariant, wanted: DataType): Reading {
-  const words = `the server sends ${nameOf(variant)}, the variable is ${formatDataType(wanted)}`;
-  return typeof value === "number" || typeof value === "bigint"
+function misfit(value: Value, raw: RawValue, wanted: DataType): Reading {
+  const words = `the server sends ${nameOf(raw)}, the variable is ${formatDataType(wanted)}`;
+  return (typeof value === "number" || typeof value === "bigint") && wanted.scalar !== "bool" && wanted.scalar !== "string"
     ? bad("out_of_range", `${words}, which cannot hold ${value}`)
     : bad("type_mismatch", words);
 }
 
-function elementsOf({ value, dataType }: RawVariant, toJson: ToJson): Scalar[] {
-  if (value === null || value === undefined) return [];
-  // Numbers up to 32 bits and floating ones come as typed arrays.
-  if (ArrayBuffer.isView(value) && dataType <= 11) return Array.from(value as unknown as ArrayLike<number>);
-  return Array.isArray(value) ? value.map((element: unknown) => scalarOf(element, dataType, toJson)) : [];
-}
-
-/** One element, by its built-in type. 64-bit integers come as their high and low halves. */
-function scalarOf(value: unknown, dataType: number, toJson: ToJson): Scalar {
-  switch (dataType) {
-    case 1:
-      return value === true;
-    case 2:
-    case 3:
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-    case 10:
-    case 11:
-      return typeof value === "number" ? value : Number.NaN;
-    case 8:
-      return BigInt.asIntN(64, wide(value));
-    case 9:
-      return wide(value);
-    case 13:
-      return value instanceof Date && !Number.isNaN(value.getTime()) ? value.toISOString() : "";
-    case 15:
-      return Buffer.isBuffer(value) ? value.toString("base64") : "";
-    case 19:
-      return hasNumber(value) ? value.value >>> 0 : 0;
-    case 20:
-      return qualifiedName(value);
-    case 21:
-      return typeof value === "object" && value !== null && "text" in value && typeof value.text === "string" ? value.text : "";
-    case 22:
-    case 23:
-    case 24:
-    case 25:
-      return toJson(value, dataType);
+/** One element, as the reader gives it; what is neither number nor text becomes JSON. */
+function scalarOf(value: unknown, type: number, toJson: ToJson): Scalar {
+  switch (typeof value) {
+    case "boolean":
+    case "number":
+    case "bigint":
+    case "string":
+      return value;
     default:
-      return value === null || value === undefined ? "" : String(value);
+      // A null text is an empty one: many servers do not tell them apart.
+      return value === null && type !== EXTENSION_OBJECT && type !== VARIANT ? "" : toJson(value);
   }
 }
 
-/** High and low half of 64 bits; unsigned. */
-export function wide(value: unknown): bigint {
-  if (!Array.isArray(value) || value.length < 2) return 0n;
-  return (BigInt(Number(value[0]) >>> 0) << 32n) | BigInt(Number(value[1]) >>> 0);
-}
-
-const hasNumber = (value: unknown): value is { readonly value: number } =>
-  typeof value === "object" && value !== null && "value" in value && typeof value.value === "number";
-
-/** `2:Temp`, and without the prefix in namespace 0. */
-export function qualifiedName(value: unknown): string {
-  if (typeof value !== "object" || value === null || !("name" in value) || typeof value.name !== "string") return "";
-  const namespace = "namespaceIndex" in value && typeof value.namespaceIndex === "number" ? value.namespaceIndex : 0;
-  return namespace === 0 ? value.name : `${namespace}:${value.name}`;
-}
+const EXTENSION_OBJECT = 22;
+const VARIANT = 24;
 
 const RANGES: Partial<Record<ScalarType, readonly [bigint, bigint]>> = {
   int8: [-128n, 127n],

@@ -22,4 +22,47 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
+  // OPC 10000-6, 6.7 and 7.1, without security: the encoding of each request, from the NodeIds file of the specification. Nothing that writes,
+  // calls, adds, deletes (but the session's own subscription) or changes history.
+  opcua(sent) {
+    const wrong: string[] = [];
+    for (let at = 0; at < sent.length; ) {
+      if (sent.length - at < 8) return [...wrong, `${sent.length - at} bytes at ${at} are no whole chunk`];
+      const [type, length] = [sent.toString("latin1", at, at + 3), sent.readUInt32LE(at + 4)];
+      if (length < 8 || length > sent.length - at) return [...wrong, `a chunk of ${length} bytes at ${at}`];
+      const chunk = sent.subarray(at, at + length);
+      at += length;
+      if (type === "HEL") continue;
+      // Behind the sizes of three strings: policy, certificate, thumbprint.
+      let body = 24;
+      if (type === "OPN") {
+        body = 12;
+        for (let field = 0; field < 3; field++) body += 4 + Math.max(0, chunk.readInt32LE(body));
+        body += 8;
+      }
+      const service =
+        chunk.readUInt8(body) === 1 && chunk.readUInt8(body + 1) === 0 ? OPCUA_READS[chunk.readUInt16LE(body + 2)] : undefined;
+      if (service === undefined || (service === "OPN" || service === "CLO" ? service !== type : type !== "MSG"))
+        wrong.push(`${type} with the encoding ${chunk.toString("hex", body, body + 4)} at ${at - length}`);
+    }
+    return wrong;
+  },
+};
+
+/** The services that read, find or keep up the session; the three-letter ones come in messages of that type. */
+const OPCUA_READS: Readonly<Record<number, string>> = {
+  428: "GetEndpoints",
+  446: "OPN",
+  452: "CLO",
+  461: "CreateSession",
+  467: "ActivateSession",
+  473: "CloseSession",
+  527: "Browse",
+  533: "BrowseNext",
+  554: "TranslateBrowsePathsToNodeIds",
+  560: "RegisterNodes",
+  631: "Read",
+  751: "CreateMonitoredItems",
+  787: "CreateSubscription",
+  826: "Publish",
 };
