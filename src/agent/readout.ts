@@ -42,6 +42,8 @@ export interface Readouts {
   read(demoted: boolean, stop: AbortSignal): Promise<Outcome>;
   /** The next readout opens a new connection. */
   renew(): void;
+  /** What the last session had to say of itself. */
+  warnings(): readonly string[];
   /** Whether another source of the same device has had an answer since then (monotonic ms). */
   othersAnsweredSince(ms: number): boolean;
   /** Lets go of the connection; resolves when it is closed. */
@@ -62,6 +64,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
   let closing: Promise<void> = Promise.resolve();
   let renewing = false;
+  let warnings: readonly string[] = [];
 
   const resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
   const context = (signal: AbortSignal): DriverContext => ({
@@ -195,6 +198,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
           result = await readOn(undefined, ctx, beganMs);
         }
         const { session, refused } = result;
+        if (session) warnings = session.warnings?.() ?? [];
         if (!result.outcome.failure) membership.answered();
         const goodbye = session && (!spec.keepsConnection || stop.aborted) ? session.close() : result.closing;
         if (goodbye) closing = goodbye.finally(() => turn.release(undefined, refused));
@@ -208,6 +212,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
     renew() {
       renewing = true;
     },
+    warnings: () => warnings,
     othersAnsweredSince: membership.othersAnsweredSince,
     async leave() {
       await closing;

@@ -181,7 +181,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       error: state.type === "ERROR" ? state.problem : null,
       next_retry_at: nextRetryAt === undefined ? null : new Date(nextRetryAt).toISOString(),
       interval_ms: intervalMs,
-      warnings: spec.warnings,
+      warnings: [...spec.warnings, ...readouts.warnings()],
       counters: { ...counters },
       faults,
       layout,
