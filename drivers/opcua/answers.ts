@@ -23,6 +23,7 @@ export interface PublishAnswer {
 export const READ = 634;
 export const PUBLISH = 829;
 const SERVICE_FAULT = 397;
+const BAD = 0x8000_0000;
 const DATA_CHANGE = "i=811";
 const STATUS_CHANGE = "i=820";
 
@@ -31,12 +32,14 @@ const STATUS_CHANGE = "i=820";
  * same header, so that node-opcua settles the request and does not decode the values a second time. Throws RangeError for bytes that are no
  * response.
  */
-export function takeAnswer(body: Buffer, isOwn: boolean): Answer {
+export function takeAnswer(body: Buffer, isOwn: boolean, isKnown: (status: number) => boolean): Answer {
   const reader = new BinaryReader(body);
   const encoding = reader.nodeId();
   reader.time();
   const requestHandle = reader.uint32();
   const serviceResult = reader.uint32();
+  // node-opcua takes a status that it does not know for Bad, and writes of each to the console.
+  if (!isKnown(serviceResult)) body.writeUInt32LE(BAD, reader.position - 4);
   const decode = isOwn && serviceResult >>> 30 <= 1 ? DECODERS[encoding] : undefined;
   if (!decode) return { requestHandle, serviceResult, content: undefined };
   reader.diagnosticInfo();

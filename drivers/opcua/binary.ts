@@ -41,6 +41,11 @@ export class BinaryReader {
     return this.#bytes.length - this.#at;
   }
 
+  /** Bytes that are read. */
+  get position(): number {
+    return this.#at;
+  }
+
   #take(length: number): number {
     if (length < 0 || length > this.left) throw new RangeError(`${length} bytes are wanted, ${this.left} are left`);
     const at = this.#at;

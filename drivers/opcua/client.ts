@@ -203,7 +203,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     if (secure && ctx.tap) tapBodies(layer, builder, options.policyUri, ctx.tap);
     builder?.on("full_message_body", (body) => {
       try {
-        current = takeAnswer(body, ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1));
+        current = takeAnswer(body, ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1), isKnown);
         queueMicrotask(() => {
           current = undefined;
         });
@@ -389,6 +389,8 @@ const NAMES: ReadonlyMap<number, { readonly name: string; readonly description: 
     .filter(([name, status]) => /^(?:Bad|Uncertain|Good)/.test(name) && typeof status === "object")
     .map(([name, status]) => [(status.value & 0xffff_0000) >>> 0, { name, description: status.description }]),
 );
+
+const isKnown = (code: number): boolean => code === 0 || NAMES.has((code & 0xffff_0000) >>> 0);
 
 interface AnsweredHeader {
   readonly serviceResult: { readonly value: number };
