@@ -32,7 +32,16 @@ export interface VariableFiles {
   readonly bySource: ReadonlyMap<string, { readonly variables: readonly Variable[]; readonly file: string }>;
   readonly problems: readonly VariableFileProblem[];
   /** What each file held; handed back with the next call, a file that has not changed is not read again. */
-  readonly seen: ReadonlyMap<string, { readonly stamp: string; readonly parsed: ParsedVariables }>;
+  readonly seen: ReadonlyMap<string, SeenFile & { readonly stamp: string }>;
+}
+
+interface SeenFile {
+  /** Undefined: it could not be read. */
+  readonly stamp: string | undefined;
+  /** The data source that its variables belong to. */
+  readonly source: string;
+  readonly variables: readonly Variable[];
+  readonly problems: ParsedVariables["problems"];
 }
 
 interface SourceName {
@@ -49,7 +58,7 @@ export function loadVariableFiles(folder: string, sources: readonly SourceName[]
   const { matched, unmatched } = matchFiles(files, sources);
   problems.push(...unmatched.map(({ file, ...rest }) => ({ file: join(folder, file), ...rest })));
   const bySource = new Map<string, { readonly variables: readonly Variable[]; readonly file: string }>();
-  const seen = new Map<string, { readonly stamp: string; readonly parsed: ParsedVariables }>();
+  const seen = new Map<string, SeenFile & { readonly stamp: string }>();
   for (const [source, names] of matched) {
     const [name = "", ...others] = names;
     const file = join(folder, name);
@@ -62,13 +71,10 @@ export function loadVariableFiles(folder: string, sources: readonly SourceName[]
       bySource.set(source, { variables: [], file });
       continue;
     }
-    const { stamp, parsed } = read(file, previous?.seen.get(file));
-    if (stamp !== undefined) seen.set(file, { stamp, parsed });
-    problems.push(...parsed.problems.map((problem) => ({ file, source, ...problem })));
-    bySource.set(source, {
-      file,
-      variables: parsed.variables.map((input) => ({ uuid: uuidV5(source, input.name), data_source: source, ...input })),
-    });
+    const now = read(file, source, previous?.seen.get(file));
+    if (now.stamp !== undefined) seen.set(file, { ...now, stamp: now.stamp });
+    problems.push(...now.problems.map((problem) => ({ file, source, ...problem })));
+    bySource.set(source, { file, variables: now.variables });
   }
   return { bySource, problems, seen };
 }
@@ -142,18 +148,17 @@ function list(folder: string): { readonly files: readonly string[]; readonly pro
   };
 }
 
-function read(
-  file: string,
-  before: { readonly stamp: string; readonly parsed: ParsedVariables } | undefined,
-): { readonly stamp: string | undefined; readonly parsed: ParsedVariables } {
+function read(file: string, source: string, before: SeenFile | undefined): SeenFile {
   const format = FORMATS[extname(file).toLowerCase()];
-  if (!format) return { stamp: undefined, parsed: { variables: [], problems: [] } };
+  if (!format) return { stamp: undefined, source, variables: [], problems: [] };
   try {
     const stamp = stampOf(file);
-    if (before?.stamp === stamp) return before;
-    return { stamp, parsed: format.parse(readBoundedFile(file, format.maxBytes)) };
+    if (before?.stamp === stamp && before.source === source) return before;
+    const { variables, problems } = format.parse(readBoundedFile(file, format.maxBytes));
+    const named = variables.map((input) => ({ uuid: uuidV5(source, input.name), data_source: source, ...input }));
+    return { stamp, source, variables: named, problems };
   } catch (error) {
-    return { stamp: undefined, parsed: { variables: [], problems: [{ message: messageOf(error).replace(`${file} `, "") }] } };
+    return { stamp: undefined, source, variables: [], problems: [{ message: messageOf(error).replace(`${file} `, "") }] };
   }
 }
 

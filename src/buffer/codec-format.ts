@@ -1,6 +1,6 @@
 import { FAULTS, type Fault } from "../model/fault.ts";
 import type { Layout } from "../model/layout.ts";
-import type { DataType } from "../model/value.ts";
+import { type DataType, formatDataType } from "../model/value.ts";
 
 /*
  * One readout, little endian:
@@ -83,10 +83,17 @@ export function planOf(layout: Layout): Plan {
   if (known) return known;
   let bits = 0;
   let fixedBytes = HEADER_BYTES;
+  // Most variables are of a few types: all but bools share one column, which a large layout would hold ten thousand times.
+  const shared = new Map<string, Column>();
   const columns = layout.variables.map(({ type, exploration }): Column => {
+    const { scalar } = type;
     const isArray = type.count !== undefined;
-    if (!isArray) fixedBytes += WIDTH[type.scalar];
-    return { type, scalar: type.scalar, isArray, bit: !isArray && type.scalar === "bool" ? bits++ : -1, exploration };
+    if (!isArray) fixedBytes += WIDTH[scalar];
+    if (!isArray && scalar === "bool") return { type, scalar, isArray, bit: bits++, exploration };
+    const key = `${formatDataType(type)} ${exploration}`;
+    const column = shared.get(key) ?? { type, scalar, isArray, bit: -1, exploration };
+    shared.set(key, column);
+    return column;
   });
   const stateBytes = Math.ceil(columns.length / 4);
   const boolBytes = Math.ceil(bits / 8);
