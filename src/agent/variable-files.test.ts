@@ -245,7 +245,7 @@ describe("the folder", () => {
     const second = loadVariableFiles(folder, [PRESS, OVEN], first);
     expect(second.bySource.get(PRESS.uuid)?.variables.map(({ name }) => name)).toEqual(["b"]);
     const oven = join(folder, `${OVEN.uuid}.csv`);
-    expect(second.seen.get(oven)?.parsed).toBe(first.seen.get(oven)?.parsed);
+    expect(second.seen.get(oven)?.variables).toBe(first.seen.get(oven)?.variables);
   });
 
   test("a file that fits two sources, none, or has a companion is named", () => {
