@@ -28,6 +28,42 @@ const open = (): Own => createOwn({ folder, installation: INSTALLATION, now: () 
 const keyOf = (file: string): string => String(createPublicKey(readFileSync(file)).export({ type: "spki", format: "pem" }));
 const keyFiles = (): string[] => readdirSync(folder).filter((name) => name.startsWith("key-"));
 
+interface Other {
+  /** One line to it, one line from it. */
+  ask(line: string): Promise<string>;
+  end(): void;
+}
+
+/** Processes that make and renew certificates, ready to be asked. */
+async function startProcesses(count: number): Promise<Other[]> {
+  const importing = (name: string) => `await import(${JSON.stringify(path.join(import.meta.dirname, name))})`;
+  const script = `
+    const { createOwn } = ${importing("own.ts")};
+    const { withLock } = ${importing("lock.ts")};
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    process.stdin.on("data", async (text) => {
+      const [first, second] = String(text).trim().split(" ");
+      if (first === "hold") await withLock(second + "/.lock", async () => { console.log("held"); await new Promise((done) => setTimeout(done, 1e6)); });
+      else console.log((await createOwn({ folder: first, installation: "x", now: () => Number(second), log }).get()).thumbprint);
+    });
+    console.log("ready");`;
+  const others = Array.from({ length: count }, () => {
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+    const line = () => new Promise<string>((done) => child.stdout.once("data", (data) => done(String(data).trim())));
+    return {
+      ready: line(),
+      ask: (text: string) => {
+        const answer = line();
+        child.stdin.write(`${text}\n`);
+        return answer;
+      },
+      end: () => void child.kill("SIGKILL"),
+    };
+  });
+  await Promise.all(others.map(({ ready }) => ready));
+  return others;
+}
+
 describe("the collector's own certificate", () => {
   it("is made once, and is the same after a restart", async () => {
     const first = await open().get();
@@ -60,39 +96,43 @@ describe("the collector's own certificate", () => {
     expect(keyFiles()).toHaveLength(1);
   });
 
-  it("is one where several processes ask at once", async () => {
-    const script = `
-      const { createOwn } = await import(${JSON.stringify(path.join(import.meta.dirname, "own.ts"))});
-      const log = { debug() {}, info() {}, warn() {}, error() {} };
-      process.stdin.once("data", async () => {
-        const own = await createOwn({ folder: ${JSON.stringify(folder)}, installation: "x", now: Date.now, log }).get();
-        process.stdout.write("\\n" + own.thumbprint);
-        process.exit(0);
-      });
-      process.stdout.write("ready");`;
-    const children = Array.from({ length: 3 }, () =>
-      spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] }),
-    );
-    const outputs = children.map((child) => {
-      let text = "";
-      child.stdout.on("data", (chunk) => {
-        text += chunk;
-      });
-      return { child, text: () => text };
-    });
-    await Promise.all(outputs.map(({ child }) => new Promise((done) => child.stdout.once("data", done))));
-    for (const { child } of outputs) child.stdin.write("go\n");
-    await Promise.all(outputs.map(({ child }) => new Promise((done) => child.once("close", done))));
-    const thumbprints = outputs.map(({ text }) => text().split("\n")[1]);
-    expect(thumbprints[0]).toMatch(/^[0-9A-F]{40}$/);
-    expect(new Set(thumbprints).size).toBe(1);
-    expect(
-      readdirSync(folder)
-        .filter((name) => !name.startsWith("."))
-        .sort(),
-    ).toEqual(["certificate.pem", keyFiles()[0]]);
-    expect(readdirSync(folder).some((name) => name.startsWith("."))).toBe(false);
+  it("is one where several processes ask at once, when it is made and when it is renewed", async () => {
+    const children = await startProcesses(3);
+    try {
+      for (let round = 0; round < 6; round++) {
+        folder = path.join(path.dirname(folder), `own-${round}`);
+        const before = round % 2 === 0 ? undefined : await open().get();
+        nowMs = before ? before.notAfter + DAY_MS : START;
+        const thumbprints = await Promise.all(children.map((child) => child.ask(`${folder} ${nowMs}`)));
+        const last = await open().get();
+        expect(thumbprints).toEqual(thumbprints.map(() => last.thumbprint));
+        expect(keyFiles()).toEqual([path.basename(before?.privateKeyFile ?? last.privateKeyFile)]);
+        expect(readdirSync(folder).filter((name) => !name.startsWith("."))).toEqual([
+          "certificate.pem",
+          ...keyFiles(),
+          ...(before ? ["old"] : []),
+        ]);
+        expect(readdirSync(folder).filter((name) => name.startsWith("."))).toEqual([".lock"]);
+        nowMs = START;
+      }
+    } finally {
+      for (const { end } of children) end();
+    }
   }, 60_000);
+
+  it("is made although another process was killed in the middle, and although the lock is no lock", async () => {
+    const [child] = await startProcesses(1);
+    mkdirSync(folder, { recursive: true });
+    expect(await child?.ask(`hold ${folder}`)).toBe("held");
+    const own = open().get();
+    const early = await Promise.race([own, new Promise((done) => setTimeout(done, 300, "waits"))]);
+    expect(early).toBe("waits");
+    child?.end();
+    const { thumbprint } = await own;
+    rmSync(path.join(folder, "certificate.pem"));
+    writeFileSync(path.join(folder, ".lock"), "x".repeat(4096));
+    expect((await open().get()).thumbprint).not.toBe(thumbprint);
+  }, 30_000);
 
   it("announces the next one before it uses it, with the same key and URI", async () => {
     const own = open();

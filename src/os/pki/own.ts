@@ -7,6 +7,7 @@ import { messageOf } from "../../model/failure.ts";
 import type { OwnCertificate } from "../../model/pki.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
 import { createFile, makeFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "./files.ts";
+import { withLock } from "./lock.ts";
 import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey } from "./make.ts";
 
 /** So long before the end the next certificate is made and announced, for people to let servers and clients trust it in time. */
@@ -104,12 +105,15 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
     return key;
   };
 
-  const create = async (): Promise<OwnState> => {
+  const locked = async <T>(work: () => Promise<T>): Promise<T> => {
     writable(folder);
+    return withLock(path.join(folder, ".lock"), work);
+  };
+
+  const create = async (): Promise<OwnState> => {
     const key = await writeKey();
     const der = await makeCertificate(key, subject(), nowMs());
-    // Another process may have been first: its certificate counts, and this key serves for nothing.
-    if (!createFile(currentFile, toPem(der), { mode: 0o644 })) remove(keyFile(keyId(key)));
+    createFile(currentFile, toPem(der), { mode: 0o644 });
     const state = present(look(), currentFile);
     log.info(wordsOf(state.current), "the collector has a certificate of its own now: let OPC UA servers and clients trust it");
     return state;
@@ -117,7 +121,6 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
 
   /** The same identity: key and URI stay, and the name by which people know it. */
   const writeNext = async ({ current }: OwnState, key: KeyObject): Promise<void> => {
-    writable(folder);
     const name = /CN=([^,]+)/.exec(current.subject)?.[1] ?? subject().name;
     const applicationUri = current.applicationUri ?? subject().applicationUri;
     const der = await makeCertificate(key, { ...subject(), name, applicationUri }, nowMs());
@@ -136,7 +139,8 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
     return present(look(), currentFile);
   };
 
-  const get = async (): Promise<OwnCertificate> => {
+  /** What is to be made or used now. Only under the lock: others may have done it since. */
+  const bringUpToDate = async (): Promise<OwnState> => {
     let state = look() ?? (await create());
     for (let step = stepOf(state, nowMs()); step !== "keep"; ) {
       if (step === "drop") remove(nextFile);
@@ -150,10 +154,16 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
       }
       state = present(look(), currentFile);
       const then = stepOf(state, nowMs());
-      // Each step leads to the next one; where it did not, the clock or another process is at work, and the next call goes on.
+      // Each step leads to the next one; where it did not, the clock is at work, and the next call goes on.
       if (then === step) break;
       step = then;
     }
+    return state;
+  };
+
+  const get = async (): Promise<OwnCertificate> => {
+    let state = look();
+    if (!state || stepOf(state, nowMs()) !== "keep") state = await locked(bringUpToDate);
     if (state.next && now() - remindedMs >= REMIND_MS) {
       remindedMs = now();
       log.warn(
@@ -165,7 +175,7 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
   };
 
   let turn: Promise<unknown> = Promise.resolve();
-  /** One after the other within this process; others are met by what the file system makes in one step. */
+  /** One after the other here, and under the lock one after the other on this machine. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const next = turn.then(work);
     turn = next.catch(() => undefined);
@@ -176,21 +186,23 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
     look,
     get: () => inTurn(get),
     renew: (newKey) =>
-      inTurn(async () => {
-        let before: OwnState | undefined;
-        try {
-          before = look();
-        } catch (error) {
-          // A new identity is the way out where the old one is damaged.
-          if (!newKey) throw error;
-          log.warn({ err: error }, "the former certificate cannot be used");
-          moveAway(currentFile);
-        }
-        if (!before) return create();
-        remove(nextFile);
-        await writeNext(before, newKey ? await writeKey() : keyOf(before.current));
-        return useNext(before);
-      }),
+      inTurn(() =>
+        locked(async () => {
+          let before: OwnState | undefined;
+          try {
+            before = look();
+          } catch (error) {
+            // A new identity is the way out where the old one is damaged.
+            if (!newKey) throw error;
+            log.warn({ err: error }, "the former certificate cannot be used");
+            moveAway(currentFile);
+          }
+          if (!before) return create();
+          remove(nextFile);
+          await writeNext(before, newKey ? await writeKey() : keyOf(before.current));
+          return useNext(before);
+        }),
+      ),
   };
 }
 

@@ -39,8 +39,8 @@ const MAX_FILE_BYTES = 64 * 1024;
 const USER = /^\w[\w.-]{0,63}$/;
 
 /**
- * The PKI of this machine. Several threads and processes may work on one folder at the same moment: each file appears in one step, of two that
- * make the same one wins, and what one changes the others see at the next call.
+ * The PKI of this machine. Several threads and processes may work on one folder at the same moment: each file appears in one step, a
+ * certificate of ours is made under a lock, and what one changes the others see at the next call.
  *
  * `own/` certificate.pem, key-<id>.pem, next.pem, old/ · `trusted/` · `rejected/` · `issuers/` · `peers/` · `users/<name>.pem`, `<name>.key.pem`
  */
