@@ -1,7 +1,10 @@
+import { rmSync } from "node:fs";
+import path from "node:path";
 import { parseArgs } from "node:util";
 import { type Api, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
+import { isFree } from "../support/free-port.ts";
 import { type DemoMachine, startMachines } from "./machines.ts";
 import { createSubscriber } from "./subscriber.ts";
 import { draw, droppedOf } from "./view.ts";
@@ -12,10 +15,18 @@ A whole plant on this computer: three simulated Modbus machines, an MQTT broker,
 process with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 
+Settings, keys and state are in the folder .demo while it runs; the API is at http://127.0.0.1:8420, the broker at
+127.0.0.1:1883: docs/api/examples.md and the README's commands work against it as printed. Where one of its ports is
+taken it takes others, and a folder of its own, and says so.
+
   --for SECONDS  end by itself and print what was read and delivered; without it: until Ctrl-C
   --json         print one JSON object at the end and nothing else
   --steady       leave every machine on
 `;
+
+/** Where the demo is, all on 127.0.0.1; the documents name these. */
+const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504] } as const;
+const FOLDER = path.resolve(".demo");
 
 const OFF_AFTER_S = 8;
 const OFF_FOR_S = 4;
@@ -44,12 +55,17 @@ process.exit(await demo(seconds, args.json, args.steady));
 
 async function demo(forSeconds: number, json: boolean, steady: boolean): Promise<number> {
   const say = (line: string) => json || console.log(line);
-  const machines = await startMachines();
+  const taken = await takenPorts();
+  const usual = taken.length === 0;
+  if (!usual) say(`port ${taken.join(", ")} is taken: this demo is elsewhere, and examples do not work with it as printed`);
+  const machines = await startMachines(usual ? PORTS.machines : [0, 0, 0]);
   say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
-  const broker = await startBroker();
+  const broker = await startBroker({ port: usual ? PORTS.broker : 0 });
   say(`MQTT broker: 127.0.0.1:${broker.port}`);
-  const collector = await startCollector();
-  say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${collector.settingsFile}`);
+  // What a demo that was killed has left is nobody's: its ports are free.
+  if (usual) rmSync(FOLDER, { recursive: true, force: true });
+  const collector = await startCollector(usual ? { dir: FOLDER, ports: PORTS } : {});
+  say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${path.relative("", collector.settingsFile)}`);
   const subscriber = await createSubscriber(broker.port, "plant/#");
   try {
     await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, broker.port, await collectorUuid(collector));
@@ -94,7 +110,14 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
     await collector.stop();
     await broker.stop();
     for (const machine of machines) await machine.switchOff();
+    if (usual) rmSync(FOLDER, { recursive: true, force: true });
   }
+}
+
+async function takenPorts(): Promise<readonly number[]> {
+  const taken: number[] = [];
+  for (const port of [PORTS.api, PORTS.http, PORTS.broker, ...PORTS.machines]) if (!(await isFree(port))) taken.push(port);
+  return taken;
 }
 
 async function configure(api: Api, machines: readonly DemoMachine[], brokerPort: number, collector: string): Promise<void> {

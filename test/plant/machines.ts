@@ -61,6 +61,7 @@ function conveyor(): PlantUnit {
 }
 
 async function machine(
+  at: number,
   name: string,
   unit: PlantUnit,
   ephemeral: boolean,
@@ -68,7 +69,7 @@ async function machine(
   variables: readonly (readonly [name: string, address: string, type: string, unit: string | null])[],
 ): Promise<DemoMachine> {
   const start = (port: number) => startModbusPlant({ port, units: new Map([[1, unit]]) });
-  let device: ModbusPlant | undefined = await start(0);
+  let device: ModbusPlant | undefined = await start(at);
   const { port } = device;
   return {
     name,
@@ -87,10 +88,10 @@ async function machine(
   };
 }
 
-/** Three machines. The conveyor has one variable that its controller does not know: it costs itself only. */
-export function startMachines(): Promise<readonly DemoMachine[]> {
+/** Three machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
+export function startMachines([first, second, third]: readonly [number, number, number]): Promise<readonly DemoMachine[]> {
   return Promise.all([
-    machine("press-1", press(), false, 1, [
+    machine(first, "press-1", press(), false, 1, [
       ["temperature", "holding:0", "float32", "°C"],
       ["pressure", "holding:2", "uint16", "bar"],
       ["strokes", "holding:10", "uint32", null],
@@ -98,12 +99,12 @@ export function startMachines(): Promise<readonly DemoMachine[]> {
       ["running", "coil:0", "bool", null],
       ["tool change", "coil:1", "bool", null],
     ]),
-    machine("oven-2", oven(), true, 1, [
+    machine(second, "oven-2", oven(), true, 1, [
       ["zone 1", "input:0", "float32", "°C"],
       ["zone 2", "input:2", "float32", "°C"],
       ["draught", "input:4", "int16", "Pa"],
     ]),
-    machine("conveyor-3", conveyor(), false, 2, [
+    machine(third, "conveyor-3", conveyor(), false, 2, [
       ["speed", "holding:100", "uint16", "mm/s"],
       ["pieces", "holding:101", "uint32", null],
       ["jammed", "discrete:0", "bool", null],

@@ -69,6 +69,8 @@ export interface ServiceStatusJson {
 export interface CollectorOptions {
   /** Kept over restarts by the caller; absent: a fresh one in the system's temporary folder, removed at stop. */
   readonly dir?: string;
+  /** Ports on 127.0.0.1 of its API and of its metrics; absent: free ones. */
+  readonly ports?: { readonly api: number; readonly http: number };
   /** Added to the settings file. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** policy.yaml; absent: sources and sinks on loopback. */
@@ -86,8 +88,7 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
   const stateDir = path.join(dir, "state");
   const settingsFile = path.join(dir, "collector.yaml");
   await mkdir(stateDir, { recursive: true });
-  const port = await freePort();
-  const httpPort = await freePort();
+  const { api: port, http: httpPort } = options.ports ?? { api: await freePort(), http: await freePort() };
   await writeFile(
     settingsFile,
     stringify({

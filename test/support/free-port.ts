@@ -8,3 +8,11 @@ export async function freePort(): Promise<number> {
   await new Promise<void>((done) => server.close(() => done()));
   return port;
 }
+
+/** Whether nobody listens on this port of 127.0.0.1 just now. */
+export async function isFree(port: number): Promise<boolean> {
+  const server = net.createServer();
+  const free = await new Promise<boolean>((done) => server.once("error", () => done(false)).listen(port, "127.0.0.1", () => done(true)));
+  if (free) await new Promise<void>((done) => server.close(() => done()));
+  return free;
+}

@@ -1,0 +1,196 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { DETAILS_TYPES } from "../../src/model/details.ts";
+import { SINK_TYPES } from "../../src/model/sink-details.ts";
+import { shellBlocks } from "./shell-blocks.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const EXAMPLES = shellBlocks(readFileSync(join(ROOT, "docs/api/examples.md"), "utf8"));
+const README = shellBlocks(readFileSync(join(ROOT, "README.md"), "utf8"));
+/** Sections of the README whose blocks are for the demo. */
+const FOR_THE_DEMO = ["Read a device now", "Set it up"];
+/** An address that is nowhere but in the namespace of this test, and a way to it on which every packet is counted. */
+const [AWAY, GATEWAY] = ["10.99.9.7", "10.99.9.1"];
+
+const required = process.env["COLLECTOR_REQUIRE_PARTS"] === "1";
+const missing = missingParts();
+
+/** The demo has addresses of its own, and a namespace of its own lets it have them whatever else runs here. */
+function missingParts(): string | undefined {
+  if (process.getuid?.() !== 0) return "needs root for a network namespace";
+  for (const [part, ...words] of [
+    ["curl", "--version"],
+    ["bash", "--version"],
+    ["ip", "-V"],
+    ["unshare", "-n", "ip", "link", "add", "away", "type", "veth", "peer", "name", "end"],
+  ])
+    try {
+      execFileSync(part ?? "", words, { stdio: "ignore" });
+    } catch {
+      return `${[part, ...words].join(" ")} does not work here`;
+    }
+  return undefined;
+}
+
+/** A new folder in which the documents' commands find what they find in the project's own. */
+const folder = mkdtempSync(join(tmpdir(), "collector-documents-"));
+let demo: ChildProcess | undefined;
+
+beforeAll(async () => {
+  if (missing !== undefined) return;
+  for (const name of ["package.json", "bin", "node_modules", "test", "config"]) symlinkSync(join(ROOT, name), join(folder, name));
+  const away = [
+    "ip link add away type veth peer name end",
+    "for link in away end; do echo 1 > /proc/sys/net/ipv6/conf/$link/disable_ipv6 && ip link set $link up; done",
+    `ip addr add ${GATEWAY}/24 dev away`,
+    "ip route add default dev away",
+  ].join(" && ");
+  const start = `ip link set lo up && ${away} && exec npm run demo -- --steady`;
+  demo = spawn("unshare", ["-n", "bash", "-c", start], { cwd: folder, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  const said: string[] = [];
+  demo.stdout?.on("data", (text) => said.push(String(text)));
+  demo.stderr?.on("data", (text) => said.push(String(text)));
+  await vi.waitFor(() => expect(said.join("")).toContain("configured over the API"), { timeout: 60_000, interval: 200 });
+  expect(said.join("")).toContain("configuration API http://127.0.0.1:8420, settings .demo/collector.yaml");
+}, 70_000);
+
+afterAll(async () => {
+  const ended = new Promise((done) => (demo ? demo.once("exit", done) : done(undefined)));
+  if (demo?.pid !== undefined) process.kill(-demo.pid, "SIGINT");
+  await Promise.race([ended, delay(20_000)]);
+  if (demo?.pid !== undefined && demo.exitCode === null && demo.signalCode === null) process.kill(-demo.pid, "SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+}, 30_000);
+
+interface Ran {
+  readonly heading: string;
+  readonly text: string;
+  readonly out: string;
+  /** Commands that failed, with their exit codes. */
+  readonly failed: readonly string[];
+}
+
+/** Runs the text with bash beside the demo; a command that fails does not end it. */
+function bash(text: string): string {
+  const script = `trap 'echo "## failed $?: $BASH_COMMAND"' ERR\n${text}\n`;
+  const inNamespace = ["-t", String(demo?.pid), "-n", "bash", "-E"];
+  return execFileSync("nsenter", inNamespace, {
+    cwd: folder,
+    input: script,
+    encoding: "utf8",
+    stdio: ["pipe", "pipe", "pipe"],
+    timeout: 120_000,
+  });
+}
+
+/** Runs blocks one after another in one shell. */
+function run(blocks: readonly { readonly heading: string; readonly text: string }[]): readonly Ran[] {
+  const parts = bash(blocks.map(({ text }) => `${text}\necho '## end of block'`).join("\n")).split("## end of block\n");
+  return blocks.map((block, n) => {
+    const lines = (parts[n] ?? "").split("\n");
+    return {
+      ...block,
+      out: lines.filter((line) => !line.startsWith("## ")).join("\n"),
+      failed: lines.flatMap((line) => /^## failed (.*)$/.exec(line)?.[1] ?? []),
+    };
+  });
+}
+
+test.runIf(required)("what the documents' commands need is here", () => expect(missing).toBeUndefined());
+
+test("there is an example of each type of data source and data sink, which creates, reads, changes and deletes", () => {
+  for (const type of [...DETAILS_TYPES, ...SINK_TYPES]) {
+    const found = EXAMPLES.filter(({ heading }) => heading === type).map(({ text }) => text);
+    expect(found.length, type).toBe(type === "opcua" ? 2 : 1);
+    for (const text of found) {
+      expect(text, type).toContain(`"type": "${type}"`);
+      for (const word of [" -d @-", "-X PATCH", "-X DELETE"]) expect(text, type).toContain(word);
+    }
+  }
+});
+
+test("no example names an address beyond this computer", () => {
+  for (const { text, heading } of [...EXAMPLES, ...README.filter((block) => FOR_THE_DEMO.includes(block.heading))])
+    for (const [address] of text.matchAll(/\b\d{1,3}(?:\.\d{1,3}){3}\b/g)) expect(address, heading).toMatch(/^127\./);
+});
+
+describe.skipIf(missing !== undefined)("beside npm run demo", () => {
+  test("the examples of the API work as printed", { timeout: 150_000 }, () => {
+    const ran = run(EXAMPLES);
+    expect(ran.flatMap(({ heading, failed }) => failed.map((one) => `${heading}: ${one}`))).toEqual([]);
+    for (const { heading, out, text } of ran) {
+      if (text.includes("/v2/data-sources -d") && text.includes("-X DELETE") && (DETAILS_TYPES as readonly string[]).includes(heading)) {
+        const [before, after] = out
+          .split("\n")
+          .filter((line) => line.startsWith("{"))
+          .map((line) => JSON.parse(line) as Record<string, unknown>);
+        expect(before, heading).toMatchObject({ name: `example ${heading}`, type: heading, readout_interval: 10 });
+        expect(after, heading).toMatchObject({ uuid: before?.["uuid"], readout_interval: 5 });
+        expect(after?.["details"], heading).not.toEqual(before?.["details"]);
+      } else if (text.includes("/v2/data-sinks -d")) {
+        const [before, after] = out
+          .split("\n")
+          .filter((line) => line.startsWith("{"))
+          .map((line) => JSON.parse(line) as Record<string, unknown>);
+        expect(before, heading).toMatchObject({ name: `example ${heading}`, type: heading });
+        expect(after, heading).toMatchObject({ uuid: before?.["uuid"] });
+        expect(after?.["details"], heading).not.toEqual(before?.["details"]);
+      }
+      // Passwords are write-only: none of those in the examples comes back.
+      expect(out, heading).not.toContain("write-only");
+    }
+    const outOf = (heading: string) => ran.find((block) => block.heading === heading)?.out ?? "";
+    expect(outOf("Variables")).toMatch(/"name":"pressure".*"unit":"bar".*"factor":0\.1/);
+    expect(outOf("Changing only what was read")).toMatch(/"detail":"the record has changed.*\nrefused/);
+    expect(outOf("What is refused")).toMatch(/"loc":\["body","name"\].*\nrefused/s);
+    expect(outOf("Sites")).toContain('"name":"north plant"');
+    // All is gone again but the demo's own.
+    const left = JSON.parse(bash("curl -K .demo/curl http://127.0.0.1:8420/api/v2/data-sources")) as { data: { name: string }[] };
+    expect(left.data.map(({ name }) => name)).toEqual(["press-1", "oven-2", "conveyor-3"]);
+  });
+
+  test("the commands of the README work as printed", { timeout: 150_000 }, async () => {
+    const blocks = README.filter(({ heading }) => FOR_THE_DEMO.includes(heading));
+    expect(blocks.length).toBe(3);
+    const [read, setUp, overHttp] = run(blocks);
+    expect(read?.failed).toEqual([]);
+    // The conveyor of the demo has a variable that its controller does not know, and status says so.
+    expect(setUp?.failed.filter((one) => !/^1: (collector status|npx collector "\$@")/.test(one))).toEqual([]);
+    expect(setUp?.out).toMatch(/hall-3: created .*filler-1: created .*3 created.*filler-1 +modbus_tcp +127\.0\.0\.1:1502/s);
+    expect(overHttp?.failed).toEqual([]);
+    expect(overHttp?.out).toContain('"name":"press-2"');
+    const status = async (): Promise<unknown> => {
+      const text = bash("npx collector status --json --config .demo/collector.yaml || true").replace(/^## .*\n/gm, "");
+      const { sources } = JSON.parse(text) as { sources: { name: string; status: { state: { type: string } } }[] };
+      return sources.find(({ name }) => name === "filler-1")?.status.state.type;
+    };
+    await expect.poll(status, { timeout: 30_000, interval: 1000 }).toBe("OK");
+  });
+
+  test("nothing has left this computer, and what would is refused before it is dialled", { timeout: 90_000 }, async () => {
+    // Of the interface's line: its name, eight figures of what came, then bytes and packets of what went.
+    const packets = () => Number(bash("grep away: /proc/net/dev").trim().split(/\s+/)[10]);
+    expect(packets()).toBe(0);
+    bash(
+      `npx collector source add away modbus_tcp host=${AWAY} --config .demo/collector.yaml && npx collector variables add away v holding:0:uint16 --config .demo/collector.yaml
+       npx collector sink add away mqtt host=${AWAY} topic=t --config .demo/collector.yaml`,
+    );
+    const conditions = () => {
+      const text = bash("npx collector status --json --config .demo/collector.yaml || true").replace(/^## .*\n/gm, "");
+      const { sources, sinks } = JSON.parse(text) as Record<
+        "sources" | "sinks",
+        { name: string; error: { condition: string | null } | null }[]
+      >;
+      return [...sources, ...sinks].filter(({ name }) => name === "away").map(({ error }) => error?.condition);
+    };
+    await expect.poll(conditions, { timeout: 30_000, interval: 1000 }).toEqual(["forbidden_by_policy", "forbidden_by_policy"]);
+    expect(packets()).toBe(0);
+    // What does leave is counted.
+    bash(`echo x > /dev/udp/${AWAY}/9`);
+    expect(packets()).toBeGreaterThan(0);
+  });
+});
