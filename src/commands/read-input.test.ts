@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
+import opcua from "../../drivers/opcua/driver.ts";
 import { UsageError } from "./io.ts";
 import { parseReadInput, splitType } from "./read-input.ts";
 
@@ -19,6 +20,8 @@ test("what follows the last colon is a type only if it is one", () => {
   expect(splitType("holding:0:uint16")).toEqual({ address: "holding:0", type: { scalar: "uint16" } });
   expect(splitType("holding:0")).toEqual({ address: "holding:0", type: undefined });
   expect(splitType("ns=2;s=a:b:STRING(20)")).toEqual({ address: "ns=2;s=a:b", type: { scalar: "string", maxBytes: 20 } });
+  expect(splitType("/Objects/2:Plant/2:UInt16")).toEqual({ address: "/Objects/2:Plant/2:UInt16", type: undefined });
+  expect(splitType("/Objects/2:Plant/2:UInt16:float32")).toEqual({ address: "/Objects/2:Plant/2:UInt16", type: { scalar: "float32" } });
   expect(splitType(":uint16")).toEqual({ address: ":uint16", type: undefined });
 });
 
@@ -62,6 +65,64 @@ describe("key=value", () => {
 test("--type is the type of addresses that name none", () => {
   const input = parseReadInput(modbus, ["host=a", "holding:0", "holding:2:int16"], { scalar: "float32" });
   expect(input.points.map(({ type }) => type.scalar)).toEqual(["float32", "int16"]);
+});
+
+describe("opcua", () => {
+  const typed = (...words: string[]) => parseReadInput(opcua, words, undefined);
+  const URL = "endpoint_url=opc.tcp://10.0.0.7/ua";
+
+  test("host and port come from the URL, None and Anonymous where nothing is said", () => {
+    const { details, passwordOf, points } = typed(URL, "ns=2;s=a", "i=85", "nsu=http://a/b;s=x=y:float32", "/Objects/2:A");
+    expect(details).toEqual({
+      type: "opcua",
+      host: "10.0.0.7",
+      port: 4840,
+      endpoint_url: "opc.tcp://10.0.0.7/ua",
+      security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
+      user_identity: { type: "Anonymous" },
+    });
+    expect(passwordOf).toBeUndefined();
+    expect(points.map(({ text, type }) => [text, type.scalar])).toEqual([
+      ["ns=2;s=a", "auto"],
+      ["i=85", "auto"],
+      ["nsu=http://a/b;s=x=y", "float32"],
+      ["/Objects/2:A", "auto"],
+    ]);
+    expect(typed("endpoint_url=opc.tcp://[fd00::7]:48010", "host=10.0.0.9", "i=1").details).toMatchObject({
+      host: "10.0.0.9",
+      port: 48010,
+    });
+  });
+
+  test("a user's password is asked for, and protected as the channel is or by a policy of today", () => {
+    const security = (...words: string[]) => (typed(URL, "i=85", ...words).details as Record<string, unknown>)["security_settings"];
+    const { details, passwordOf, secrets } = typed(URL, "username=reader", "i=85");
+    expect([passwordOf, secrets]).toEqual(["reader", {}]);
+    expect(details).toMatchObject({ user_identity: { type: "UserNamePassword", username: "reader" } });
+    expect(security("username=reader")).toMatchObject({ token_security_policy: "Basic256Sha256" });
+    const channel = ["security_settings.security_mode=Sign", "security_settings.endpoint_security_policy=Aes256-Sha256-RsaPss"];
+    expect(security("username=reader", ...channel)).toMatchObject({ token_security_policy: "Aes256-Sha256-RsaPss" });
+    expect(security("username=reader", "security_settings.token_security_policy=None")).toMatchObject({ token_security_policy: "None" });
+  });
+
+  test("a user certificate is named, by its name in pki/users", () => {
+    const input = typed(URL, "user_identity.type=X509Certificate", "user_certificate=anna", "i=85");
+    expect(input).toMatchObject({
+      details: { user_identity: { type: "X509Certificate" } },
+      settings: { user_certificate: "anna" },
+      passwordOf: undefined,
+    });
+  });
+
+  test("what is no node id is told from what is no key", () => {
+    expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is no address: expected a node id[\s\S]*and ns is no key of opcua/);
+    expect(() => typed(URL, "endpoint_ulr=x", "i=85")).toThrow(/did you mean endpoint_url\?/);
+    expect(() => typed(URL, "user_identity.password=x", "i=85")).toThrow(/does not belong on a command line/);
+    expect(() => typed(URL, "security_settings.security_mode=Sign", "i=85")).toThrow(
+      /requires an endpoint_security_policy other than None/,
+    );
+    expect(() => typed("i=85")).toThrow(/endpoint_url/);
+  });
 });
 
 test("no words do anything but parse or end in a UsageError", () => {

@@ -164,10 +164,11 @@ function check<T>(schema: z.ZodType<T>, value: unknown, mistakes: string[]): T |
   return undefined;
 }
 
-/** What follows the last colon is a type only if it is one. */
+/** What follows the last colon is a type only if it is one, and no name in a browse path (`/Objects/2:Int32`). */
 export function splitType(text: string): { readonly address: string; readonly type: DataType | undefined } {
   const colon = text.lastIndexOf(":");
-  const type = colon <= 0 ? undefined : parseDataType(text.slice(colon + 1));
+  const isName = text.startsWith("/") && /\/\d{1,5}$/.test(text.slice(0, colon));
+  const type = colon <= 0 || isName ? undefined : parseDataType(text.slice(colon + 1));
   return type ? { address: text.slice(0, colon), type } : { address: text, type: undefined };
 }
 

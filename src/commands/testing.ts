@@ -11,16 +11,39 @@ export interface Ran {
   readonly err: string;
 }
 
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** What comes on stdin, which is no terminal then. */
+  readonly stdin?: string;
+  /** What a person types: stdin is a terminal. */
+  readonly typed?: string;
+  readonly signal?: AbortSignal;
+  /** Told of everything that is written, as it is. */
+  readonly onOut?: (text: string) => void;
+}
+
 /** Runs the command line in this process, with the sources' own worker entries. */
-export async function runCommand(...words: string[]): Promise<Ran> {
+export const runCommand = (...words: string[]): Promise<Ran> => runCommandWith({}, ...words);
+
+export async function runCommandWith({ env = {}, stdin, typed, signal, onOut }: RunOptions, ...words: string[]): Promise<Ran> {
   const [out, err]: [string[], string[]] = [[], []];
+  const keyboard: PassThrough & { isTTY?: boolean } = new PassThrough();
+  if (typed !== undefined) {
+    keyboard.isTTY = true;
+    keyboard.write(`${typed}\r`);
+  } else if (stdin !== undefined) keyboard.end(stdin);
   const io: CommandIo = {
-    stdout: { write: (text) => void out.push(text) },
+    stdout: {
+      write(text) {
+        out.push(text);
+        onOut?.(text);
+      },
+    },
     stderr: { write: (text) => void err.push(text) },
-    stdin: new PassThrough(),
-    env: {},
+    stdin: keyboard,
+    env,
     pid: 1,
-    signal: new AbortController().signal,
+    signal: signal ?? new AbortController().signal,
     version: "0",
     crashesTo: () => {},
     workerUrl: (name) => new URL(`../workers/${name}.ts`, import.meta.url),
