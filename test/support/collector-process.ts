@@ -8,6 +8,7 @@ import { freePort } from "./free-port.ts";
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const READY_WITHIN_MS = 30_000;
 const MAX_LINES = 10_000;
+const STATUS_TRIES = 3;
 
 /** The real program as its own process, with a state folder and settings of its own. */
 export interface CollectorProcess {
@@ -132,7 +133,7 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
     settingsFile,
     stateDir,
     log,
-    status: () => statusOf([program, ...first], settingsFile),
+    status: () => statusOf([program, ...first], settingsFile, { child, log }),
     async adminKey() {
       // The service is ready before its API is: the log says when that listens.
       await untilLogged(collector, /configuration API listens/, ended);
@@ -165,17 +166,28 @@ async function untilLogged({ log, child }: CollectorProcess, line: RegExp, ended
   }
 }
 
-function statusOf([program, ...first]: readonly [string, ...string[]], settingsFile: string): Promise<ServiceStatusJson> {
-  return new Promise((done, fail) => {
-    execFile(
-      program,
-      [...first, "status", "--config", settingsFile, "--json"],
-      { maxBuffer: 64 * 1024 * 1024, timeout: 20_000 },
-      (error, stdout, stderr) => {
-        // Its exit code speaks of the sources; the object is printed all the same.
-        if (stdout.trim() === "") fail(new Error(`collector status printed nothing: ${error?.message ?? ""} ${stderr}`));
-        else done(JSON.parse(stdout) as ServiceStatusJson);
-      },
+/**
+ * What the verb prints. The verb waits five seconds for the service, which a machine under load may need all of: it is asked as often as
+ * the tests' margin says, while the process lives. The error says whether it does, and what it logged last.
+ */
+async function statusOf(
+  [program, ...first]: readonly [string, ...string[]],
+  settingsFile: string,
+  { child, log }: { readonly child: ChildProcess; readonly log: readonly string[] },
+): Promise<ServiceStatusJson> {
+  for (let tries = 1; ; tries++) {
+    const { stdout, failure } = await new Promise<{ readonly stdout: string; readonly failure: string }>((done) => {
+      const args = [...first, "status", "--config", settingsFile, "--json"];
+      execFile(program, args, { maxBuffer: 64 * 1024 * 1024, timeout: 20_000 }, (error, out, err) =>
+        done({ stdout: out, failure: `${error?.message ?? ""} ${err}` }),
+      );
+    });
+    // Its exit code speaks of the sources; the object is printed all the same.
+    if (stdout.trim() !== "") return JSON.parse(stdout) as ServiceStatusJson;
+    const ended = child.exitCode ?? child.signalCode;
+    if (ended === null && tries < STATUS_TRIES) continue;
+    throw new Error(
+      `collector status printed nothing (${tries} times): ${failure}\nThe collector ${ended === null ? "runs" : `ended with ${ended}`}; its log ends:\n${log.slice(-20).join("\n")}`,
     );
-  });
+  }
 }
