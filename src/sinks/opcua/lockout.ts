@@ -22,37 +22,30 @@ const LIMITS: LockoutLimits = { perPair: 10, perAddress: 100, windowMs: 60_000, 
 
 /** Counts what failed. No timer: what is older than the window is dropped when it is looked at. */
 export interface Lockout {
-  /** Whether the password may be evaluated. True takes one of the chances; `succeeded` gives it back. */
-  tryOne(attempt: Attempt, nowMs: number): boolean;
-  /** The password was right: this attempt counts for nothing. */
-  succeeded(attempt: Attempt): void;
+  /** Whether a password may be evaluated. */
+  isOpen(attempt: Attempt, nowMs: number): boolean;
+  failed(attempt: Attempt, nowMs: number): void;
 }
 
 export function createLockout({ perPair, perAddress, windowMs, maxKeys }: LockoutLimits = LIMITS): Lockout {
-  /** Times of the chances taken, by key; least recently touched first. */
-  const taken = new Map<string, readonly number[]>();
+  /** Times of failures by key; least recently touched first. */
+  const failures = new Map<string, readonly number[]>();
 
-  const recent = (key: string, nowMs: number): readonly number[] => (taken.get(key) ?? []).filter((ms) => nowMs - ms < windowMs);
-  const keep = (key: string, times: readonly number[]): void => {
-    taken.delete(key);
-    if (times.length === 0) return;
-    taken.set(key, times);
-    const oldest = taken.keys().next().value;
-    if (taken.size > maxKeys && oldest !== undefined) taken.delete(oldest);
-  };
+  const recent = (key: string, nowMs: number): readonly number[] => (failures.get(key) ?? []).filter((ms) => nowMs - ms < windowMs);
 
   return {
-    tryOne(attempt, nowMs) {
+    isOpen(attempt, nowMs) {
       const [pair, address] = keysOf(attempt);
-      const ofPair = recent(pair, nowMs);
-      const ofAddress = recent(address, nowMs);
-      const isOpen = ofPair.length < perPair && ofAddress.length < perAddress;
-      keep(pair, isOpen ? [...ofPair, nowMs] : ofPair);
-      keep(address, isOpen ? [...ofAddress, nowMs] : ofAddress);
-      return isOpen;
+      return recent(pair, nowMs).length < perPair && recent(address, nowMs).length < perAddress;
     },
-    succeeded(attempt) {
-      for (const key of keysOf(attempt)) keep(key, (taken.get(key) ?? []).slice(0, -1));
+    failed(attempt, nowMs) {
+      for (const key of keysOf(attempt)) {
+        const times = [...recent(key, nowMs), nowMs];
+        failures.delete(key);
+        failures.set(key, times);
+        const oldest = failures.keys().next().value;
+        if (failures.size > maxKeys && oldest !== undefined) failures.delete(oldest);
+      }
     },
   };
 }

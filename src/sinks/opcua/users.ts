@@ -29,9 +29,8 @@ const COST = { N: 2 ** 14, r: 8, p: 1, maxmem: 64 * 2 ** 20 } as const;
 const HASH_BYTES = 32;
 /** Longer ones are wrong without being evaluated; the API's names and passwords are typed by people. */
 const MAX_LENGTH = 1024;
-/** Evaluations at once, and those that wait: each takes 16 MiB and one of the four threads of the pool. */
-const MAX_AT_ONCE = 2;
-const MAX_WAITING = 50;
+/** Evaluations that wait for their turn: one at a time, so that none slips past the count of those before it. */
+const MAX_WAITING = 100;
 
 /** Keeps the users as scrypt hashes. A name that nobody has costs what a wrong password costs. */
 export async function hashUsers(
@@ -42,35 +41,35 @@ export async function hashUsers(
   for (const { username, password } of users) byName.set(username, await hashOf(password));
   const nobody = await hashOf(randomBytes(HASH_BYTES).toString("hex"));
   let evaluated = 0;
-  let atOnce = 0;
-  const waiting: (() => void)[] = [];
+  let waiting = 0;
+  let turn: Promise<unknown> = Promise.resolve();
 
-  const evaluate = async (known: Hashed, password: string): Promise<boolean> => {
-    if (atOnce >= MAX_AT_ONCE) await new Promise<void>((done) => waiting.push(done));
-    else atOnce++;
+  const evaluate = async (attempt: Attempt, password: string): Promise<boolean> => {
+    if (!lockout.isOpen(attempt, nowMs())) return false;
+    evaluated++;
+    const known = byName.get(attempt.user);
+    const { salt, hash } = known ?? nobody;
+    let isRight = false;
     try {
-      evaluated++;
-      return timingSafeEqual(await derive(password, known.salt), known.hash);
+      isRight = timingSafeEqual(await derive(password, salt), hash) && known !== undefined;
     } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else atOnce--;
+      if (!isRight) lockout.failed(attempt, nowMs());
     }
+    return isRight;
   };
 
   return {
     async check(attempt, password) {
-      if (attempt.user.length > MAX_LENGTH || password.length > MAX_LENGTH || waiting.length >= MAX_WAITING) return false;
-      if (!lockout.tryOne(attempt, nowMs())) return false;
-      const known = byName.get(attempt.user);
+      if (attempt.user.length > MAX_LENGTH || password.length > MAX_LENGTH || waiting >= MAX_WAITING) return false;
+      if (!lockout.isOpen(attempt, nowMs())) return false;
+      waiting++;
+      const mine = turn.then(() => evaluate(attempt, password)).catch(() => false);
+      turn = mine;
       try {
-        const isRight = await evaluate(known ?? nobody, password);
-        if (!isRight || !known) return false;
-      } catch {
-        return false;
+        return await mine;
+      } finally {
+        waiting--;
       }
-      lockout.succeeded(attempt);
-      return true;
     },
     get evaluated() {
       return evaluated;

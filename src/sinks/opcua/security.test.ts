@@ -1,0 +1,195 @@
+import { AttributeIds, MessageSecurityMode, SecurityPolicy, type UserIdentityInfo, UserTokenType } from "node-opcua-client";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Sink } from "../sink.ts";
+import kind from "./sink.ts";
+import { ANONYMOUS, batchOf, type ClientOptions, createRig, good, layoutOf, type Rig, reportOf, user, variableOf } from "./testing/rig.ts";
+
+const LAYOUT = layoutOf("press", variableOf("temp", { scalar: "float64" }));
+const PASSWORD = "correct horse";
+const MODES = ["Sign", "SignAndEncrypt"] as const;
+const POLICIES = [
+  ["Aes128-Sha256-RsaOaep", SecurityPolicy.Aes128_Sha256_RsaOaep],
+  ["Aes256-Sha256-RsaPss", SecurityPolicy.Aes256_Sha256_RsaPss],
+  ["Basic256Sha256", SecurityPolicy.Basic256Sha256],
+] as const;
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+  rig.server.trust(rig.client.own);
+});
+afterAll(() => rig.end());
+
+let sink: (Sink & { readonly url: string }) | undefined;
+afterEach(async () => {
+  await sink?.close();
+  sink = undefined;
+});
+
+async function serve(
+  change: Parameters<Rig["open"]>[0] = {},
+  users: Readonly<Record<string, string>> = { op: PASSWORD },
+): Promise<Sink & { url: string }> {
+  const opened = await rig.open(change, { users });
+  sink = opened;
+  await opened.describe?.([reportOf(LAYOUT)], rig.ctx());
+  await opened.write(batchOf(LAYOUT, [good(21.5)]), rig.ctx());
+  return opened;
+}
+
+/** What a client of this kind gets: the value, or the words of what it was refused with. */
+async function attempt(url: string, identity: UserIdentityInfo, options: ClientOptions = {}): Promise<unknown> {
+  const client = await rig.clientOf(options);
+  try {
+    await client.connect(url);
+    const session = await client.createSession(identity);
+    const { value } = await session.read({ nodeId: "ns=1;s=v-temp", attributeId: AttributeIds.Value });
+    await session.close();
+    return value.value;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    await client.disconnect();
+  }
+}
+
+describe("by default", () => {
+  test.each(MODES.flatMap((mode) => POLICIES.map(([name, policy]) => [mode, name, policy] as const)))(
+    "%s with %s: the user gets in; a wrong password, an unknown user and anonymous do not",
+    async (mode, _name, securityPolicy) => {
+      const { url } = await serve();
+      const options = { securityMode: MessageSecurityMode[mode], securityPolicy };
+      expect(await attempt(url, user("op", PASSWORD), options)).toBe(21.5);
+      expect(await attempt(url, user("op", "wrong"), options)).toContain("BadUserAccessDenied");
+      expect(await attempt(url, user("nobody", PASSWORD), options)).toContain("BadUserAccessDenied");
+      expect(await attempt(url, ANONYMOUS, options)).toMatch(/anonymous|BadIdentityToken/i);
+    },
+  );
+
+  test("no endpoint without security, none for anonymous, none with user certificates", async () => {
+    const { url, warnings } = await serve();
+    expect(warnings).toEqual([]);
+    const client = await rig.clientOf({ securityMode: MessageSecurityMode.None, securityPolicy: SecurityPolicy.None });
+    await client.connect(url);
+    const endpoints = await client.getEndpoints();
+    await client.disconnect();
+    expect(endpoints.map(({ securityMode }) => securityMode).sort()).toEqual([2, 2, 2, 3, 3, 3]);
+    const tokens = endpoints.flatMap(({ userIdentityTokens }) => userIdentityTokens ?? []);
+    expect(new Set(tokens.map(({ tokenType }) => tokenType))).toEqual(new Set([UserTokenType.UserName]));
+    const options = { securityMode: MessageSecurityMode.None, securityPolicy: SecurityPolicy.None };
+    expect(await attempt(url, ANONYMOUS, options)).not.toBe(21.5);
+    expect(await attempt(url, user("op", PASSWORD), options)).not.toBe(21.5);
+  });
+
+  test("the endpoints are named as the client came by", async () => {
+    const { url } = await serve();
+    const client = await rig.clientOf();
+    await client.connect(url.replace("127.0.0.1", "localhost"));
+    const endpoints = await client.getEndpoints({ endpointUrl: url.replace("127.0.0.1", "plant-box.example") });
+    await client.disconnect();
+    const port = new URL(url.replace("opc.tcp", "http")).port;
+    expect(new Set(endpoints.map(({ endpointUrl }) => endpointUrl))).toEqual(new Set([`opc.tcp://plant-box.example:${port}`]));
+  });
+
+  test("a server that nobody can log in to says so", async () => {
+    const { warnings } = await serve({}, {});
+    expect(warnings.join()).toContain("nobody can log in");
+  });
+
+  test("a user without a password here does not open", async () => {
+    const details = { ...(kind.details.parse({ type: "opcua", port: 4840 }) as object), users: [{ username: "op" }] };
+    const settings = kind.settings.parse({ listen: "127.0.0.1" });
+    const input = { uuid: "x", name: null, details, settings, secrets: {}, leftBehind: new Set<string>() };
+    await expect(kind.open(input, rig.ctx())).rejects.toMatchObject({
+      condition: "secret_missing",
+      message: expect.stringContaining('"op"'),
+    });
+  });
+});
+
+describe("only where it is configured", () => {
+  test.each(["None", "Sign", "SignAndEncrypt"] as const)("%s for anonymous, and said in the warnings", async (mode) => {
+    const { url, warnings } = await serve({ security_modes: [mode], anonymous: true });
+    const securityPolicy = mode === "None" ? SecurityPolicy.None : SecurityPolicy.Aes256_Sha256_RsaPss;
+    expect(await attempt(url, ANONYMOUS, { securityMode: MessageSecurityMode[mode], securityPolicy })).toBe(21.5);
+    expect(await attempt(url, user("op", PASSWORD), { securityMode: MessageSecurityMode[mode], securityPolicy })).toBe(21.5);
+    expect(warnings.some((warning) => warning.startsWith("anonymous is on"))).toBe(true);
+    expect(warnings.some((warning) => warning.startsWith("security_modes has None"))).toBe(mode === "None");
+  });
+
+  test("without message security passwords are encrypted all the same", async () => {
+    const { url } = await serve({ security_modes: ["None"], security_policies: ["None"] });
+    const options = { securityMode: MessageSecurityMode.None, securityPolicy: SecurityPolicy.None };
+    const client = await rig.clientOf(options);
+    await client.connect(url);
+    const tokens = (await client.getEndpoints()).flatMap(({ userIdentityTokens }) => userIdentityTokens ?? []);
+    await client.disconnect();
+    expect(tokens.map(({ securityPolicyUri }) => securityPolicyUri)).toEqual([
+      SecurityPolicy.Basic256Sha256,
+      SecurityPolicy.Aes256_Sha256_RsaPss,
+    ]);
+    expect(await attempt(url, user("op", PASSWORD), options)).toBe(21.5);
+    expect(await attempt(url, user("op", "wrong"), options)).toContain("BadUserAccessDenied");
+    expect(await attempt(url, ANONYMOUS, options)).not.toBe(21.5);
+  });
+
+  test("a path in the URL", async () => {
+    const { url } = await serve({ path: "/collector" });
+    const client = await rig.clientOf();
+    await client.connect(`${url}/collector`);
+    expect((await client.getEndpoints())[0]?.endpointUrl).toMatch(/\/collector$/);
+    await client.disconnect();
+    expect(await attempt(`${url}/collector`, user("op", PASSWORD))).toBe(21.5);
+  });
+});
+
+describe("certificates of clients", () => {
+  test("one that is not trusted is refused, named with the command, and let in once it is trusted", async () => {
+    const stranger = await rig.machine("stranger");
+    const served = await serve();
+    expect(await attempt(served.url, user("op", PASSWORD), { machine: stranger })).not.toBe(21.5);
+    const said = served.warnings.filter((warning) => warning.includes(stranger.own.thumbprint));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(`sudo collector pki trust ${stranger.own.thumbprint}`);
+    expect(rig.logged.some(({ level, message }) => level === "warn" && message.includes(stranger.own.thumbprint))).toBe(true);
+    rig.server.trust(stranger.own);
+    expect(await attempt(served.url, user("op", PASSWORD), { machine: stranger })).toBe(21.5);
+    expect(served.warnings.filter((warning) => warning.includes(stranger.own.thumbprint))).toEqual([]);
+  });
+
+  test("so many strangers are listed, and no more", async () => {
+    const served = await serve();
+    const strangers = await Promise.all(Array.from({ length: 12 }, (_, i) => rig.machine(`crowd-${i}`)));
+    for (const machine of strangers) expect(await attempt(served.url, user("op", PASSWORD), { machine })).not.toBe(21.5);
+    expect(served.warnings).toHaveLength(10);
+  }, 60_000);
+});
+
+describe("guessing passwords", () => {
+  test("of 1000 wrong ones at most 10 are evaluated, and another user at the same address still gets in", async () => {
+    const { url } = await serve({}, { op: PASSWORD, other: "battery staple" });
+    const client = await rig.clientOf({ securityMode: MessageSecurityMode.Sign });
+    await client.connect(url);
+    const startedMs = performance.now();
+    const refusals = new Map<string, number>();
+    for (let i = 0; i < 1000; i++) {
+      const said = await client.createSession(user("op", `guess ${i}`)).then(
+        () => "in",
+        (error: Error) => /Bad\w+/.exec(error.message)?.[0] ?? error.message,
+      );
+      refusals.set(said, (refusals.get(said) ?? 0) + 1);
+    }
+    const tookMs = performance.now() - startedMs;
+    await client.disconnect();
+    expect(refusals).toEqual(new Map([["BadUserAccessDenied", 1000]]));
+    // The right password of the same user is not looked at either.
+    expect(await attempt(url, user("op", PASSWORD))).toContain("BadUserAccessDenied");
+    expect(await attempt(url, user("other", "battery staple"))).toBe(21.5);
+    expect(tookMs).toBeLessThan(60_000);
+  }, 120_000);
+});
+
+test("no secret is logged", () => {
+  expect(JSON.stringify(rig.logged)).not.toContain(PASSWORD);
+  expect(JSON.stringify(rig.logged)).not.toContain("guess 1");
+});
