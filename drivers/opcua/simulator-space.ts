@@ -1,6 +1,6 @@
 import {
   DataType,
-  type DataValue,
+  DataValue,
   LocalizedText,
   NodeId,
   QualifiedName,
@@ -33,6 +33,15 @@ export interface TreeShape {
   readonly variables: number;
 }
 
+export interface MovingVariable {
+  /** Text of its id; what people read of it. */
+  readonly id: string;
+  readonly name: string;
+  readonly unit: string;
+  /** By the time in ms since the start. */
+  readonly value: (ms: number) => number;
+}
+
 export interface SpaceOptions {
   /** In the order of their indexes, from 3 on. */
   readonly namespaces: readonly string[];
@@ -40,6 +49,8 @@ export interface SpaceOptions {
   readonly bulk: number;
   /** They change by one each time they are read. */
   readonly bulkChanges: boolean;
+  /** Doubles with a unit in a folder `s=Moving`, which change by themselves. */
+  readonly moving: readonly MovingVariable[];
   /** A folder `s=Tree` of this shape; one of its folders refers back to it. */
   readonly tree?: TreeShape;
   /** Added to every source time stamp. */
@@ -183,6 +194,7 @@ export function fillSpace(addressSpace: AddressSpace, options: SpaceOptions): Sp
     if (options.bulkChanges) node.bindVariable({ get: () => ({ dataType: DataType.Double, value: value++ }) } as Bound, true);
     else node.setValueFromSource({ dataType: DataType.Double, value }, StatusCodes.Good, now());
   }
+  if (options.moving.length > 0) addMoving(plant, top, options.moving, now);
   if (options.tree) addTree(plant, top, options.tree, add, now);
 
   const other = namespaces.get(OTHER_NAMESPACE);
@@ -285,6 +297,30 @@ function addStates(plant: Namespace, top: Folder, add: Add, now: () => Date, wri
     userAccessLevel: "CurrentRead",
   });
   analog.setValueFromSource(double(81.5), StatusCodes.Good, now());
+}
+
+function addMoving(plant: Namespace, top: Folder, moving: readonly MovingVariable[], now: () => Date): void {
+  const folder = plant.addFolder(top, { browseName: "Moving", nodeId: "s=Moving" });
+  const began = performance.now();
+  for (const { id, name, unit, value } of moving)
+    plant
+      .addAnalogDataItem({
+        organizedBy: folder,
+        nodeId: `s=${id}`,
+        browseName: name,
+        dataType: "Double",
+        engineeringUnits: { unitId: -1, displayName: unit },
+        engineeringUnitsRange: { low: -1e9, high: 1e9 },
+        accessLevel: "CurrentRead",
+        userAccessLevel: "CurrentRead",
+      })
+      .bindVariable(
+        {
+          timestamped_get: () =>
+            new DataValue({ sourceTimestamp: now(), value: { dataType: DataType.Double, value: value(performance.now() - began) } }),
+        },
+        true,
+      );
 }
 
 /** Folders within folders; the last of the first level refers back to the top, as servers with several hierarchies do. */

@@ -8,7 +8,7 @@ import type { OperationLimitsOptions } from "node-opcua-server";
 import type { Simulator, StartSimulator } from "../simulator.ts";
 import { makeCertificate, type SimulatorCertificate, writeCertificate } from "./simulator-certificates.ts";
 import { MisbehavingServer, type ServiceFaultRule } from "./simulator-server.ts";
-import { fillSpace, OTHER_NAMESPACE, PLANT_NAMESPACE, type PlantVariable, type TreeShape } from "./simulator-space.ts";
+import { fillSpace, type MovingVariable, OTHER_NAMESPACE, PLANT_NAMESPACE, type PlantVariable, type TreeShape } from "./simulator-space.ts";
 
 import { TYPES_NODESET } from "./simulator-types.ts";
 
@@ -73,6 +73,8 @@ export interface OpcuaSimulatorOptions {
   readonly bulk?: number;
   /** Each read of a bulk variable finds another value. */
   readonly bulkChanges?: boolean;
+  /** Doubles that change by themselves, with their units. */
+  readonly moving?: readonly MovingVariable[];
   readonly tree?: TreeShape;
   /** Added to every source time stamp; 0 unless told otherwise. */
   readonly sourceClockMs?: number;
@@ -166,6 +168,7 @@ async function start(options: OpcuaSimulatorOptions, folder: string): Promise<Op
     bulk: options.bulk ?? 1000,
     bulkChanges: options.bulkChanges ?? false,
     sourceClockMs: options.sourceClockMs ?? 0,
+    moving: options.moving ?? [],
     ...(options.tree && { tree: options.tree }),
   });
   if (options.tokenPolicies) offerTokens(server, options.tokenPolicies, options.anonymous ?? true);

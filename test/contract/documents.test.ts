@@ -150,7 +150,7 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
     expect(outOf("Sites")).toContain('"name":"north plant"');
     // All is gone again but the demo's own.
     const left = JSON.parse(bash("curl -K .demo/curl http://127.0.0.1:8420/api/v2/data-sources")) as { data: { name: string }[] };
-    expect(left.data.map(({ name }) => name)).toEqual(["press-1", "oven-2", "conveyor-3"]);
+    expect(left.data.map(({ name }) => name)).toEqual(["press-1", "oven-2", "conveyor-3", "robot-4"]);
   });
 
   test("the commands of the README work as printed", { timeout: 150_000 }, async () => {

@@ -11,7 +11,7 @@ import { draw, droppedOf } from "./view.ts";
 
 const HELP = `npm run demo [-- --for SECONDS] [-- --json]
 
-A whole plant on this computer: three simulated Modbus machines, an MQTT broker, and the real collector as its own
+A whole plant on this computer: three simulated Modbus machines, one that speaks OPC UA, an MQTT broker, and the real collector as its own
 process with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 
@@ -25,7 +25,7 @@ taken it takes others, and a folder of its own, and says so.
 `;
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
-const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504] } as const;
+const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841] } as const;
 const FOLDER = path.resolve(".demo");
 
 const OFF_AFTER_S = 8;
@@ -58,7 +58,7 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
   const taken = await takenPorts();
   const usual = taken.length === 0;
   if (!usual) say(`port ${taken.join(", ")} is taken: this demo is elsewhere, and examples do not work with it as printed`);
-  const machines = await startMachines(usual ? PORTS.machines : [0, 0, 0]);
+  const machines = await startMachines(usual ? PORTS.machines : [0, 0, 0, 0]);
   say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
   const broker = await startBroker({ port: usual ? PORTS.broker : 0 });
   say(`MQTT broker: 127.0.0.1:${broker.port}`);
@@ -69,7 +69,7 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
   const subscriber = await createSubscriber(broker.port, "plant/#");
   try {
     await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, broker.port, await collectorUuid(collector));
-    say("configured over the API: 3 data sources, 13 variables, 1 data sink\n");
+    say("configured over the API: 4 data sources, 17 variables, 1 data sink\n");
     const began = performance.now();
     const elapsedS = () => (performance.now() - began) / 1000;
     let stopped = false;

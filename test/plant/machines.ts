@@ -7,6 +7,7 @@ import {
   startModbusPlant,
   type Table,
 } from "../../drivers/modbus_tcp/simulator.ts";
+import { startRobot } from "./robot.ts";
 
 /** A variable as a person would configure it. */
 export interface DemoVariable {
@@ -88,8 +89,8 @@ async function machine(
   };
 }
 
-/** Three machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
-export function startMachines([first, second, third]: readonly [number, number, number]): Promise<readonly DemoMachine[]> {
+/** Four machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
+export function startMachines([first, second, third, fourth]: readonly [number, number, number, number]): Promise<readonly DemoMachine[]> {
   return Promise.all([
     machine(first, "press-1", press(), false, 1, [
       ["temperature", "holding:0", "float32", "°C"],
@@ -110,5 +111,6 @@ export function startMachines([first, second, third]: readonly [number, number, 
       ["jammed", "discrete:0", "bool", null],
       ["not there", "holding:4000", "uint16", null],
     ]),
+    startRobot(fourth),
   ]);
 }

@@ -1,0 +1,48 @@
+import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
+import type { DemoMachine } from "./machines.ts";
+
+const ID = (id: string): string => `nsu=${PLANT_NAMESPACE};s=${id}`;
+const MOVING = [
+  { id: "Speed", name: "speed", unit: "mm/s", value: (ms: number) => 250 + 40 * Math.sin(ms / 1700) },
+  { id: "Torque", name: "torque", unit: "N·m", value: (ms: number) => 18 + 3 * Math.sin(ms / 600) },
+  { id: "Cycles", name: "cycles", unit: "", value: (ms: number) => 5200 + Math.floor(ms / 4000) },
+];
+
+/** A robot that speaks OPC UA, on this port of 127.0.0.1 (0: a free one). Its server offers every mode, and a user `reader`. */
+export async function startRobot(at: number): Promise<DemoMachine> {
+  let certificate: OpcuaSimulator["certificate"] | undefined;
+  const start = async (port: number): Promise<OpcuaSimulator> => {
+    const simulator = await startOpcuaSimulator({ port, moving: MOVING, ...(certificate && { certificate }) });
+    certificate = simulator.certificate;
+    return simulator;
+  };
+  let device: OpcuaSimulator | undefined = await start(at);
+  const { port } = device;
+  return {
+    name: "robot-4",
+    readoutIntervalS: 1,
+    details: {
+      type: "opcua",
+      host: "127.0.0.1",
+      port,
+      endpoint_url: device.endpointUrl,
+      security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
+      user_identity: { type: "Anonymous" },
+    },
+    variables: [
+      { name: "speed", address: ID("Speed"), type: "float64", unit: "mm/s" },
+      { name: "torque", address: ID("Torque"), type: "float64", unit: "N·m" },
+      { name: "cycles", address: ID("Cycles"), type: "float64", unit: null },
+      { name: "mode", address: ID("Enumeration"), type: "int32", unit: null },
+    ],
+    port: () => port,
+    async switchOff() {
+      const was = device;
+      device = undefined;
+      await was?.close();
+    },
+    async switchOn() {
+      device ??= await start(port);
+    },
+  };
+}
