@@ -214,7 +214,7 @@ describe("the acquisition worker", () => {
   });
 
   it("ends a thread that hangs", async () => {
-    const { open, lines } = start({ heartbeatMs: 50 });
+    const { open, lines } = start({ heartbeatMs: 300 });
     const session = await open();
     await expect(session.read(asking("spin"), context())).rejects.toMatchObject({ condition: "internal_error" });
     expect(lines.map(({ message }) => message)).toContain("the acquisition worker has not answered for long and is ended");

@@ -81,17 +81,19 @@ export function packReadings(readings: readonly Reading[]): PackedReadings {
 
 /** Equal types are one object on the other side: there are few, and each would be kept with its reading. */
 function createTypeIndex(types: DataType[]): (type: DataType) => number {
-  const byObject = new Map<DataType, number>();
   const byText = new Map<string, number>();
+  let last: DataType | undefined;
+  let lastIndex = 0;
   return (type) => {
-    const known = byObject.get(type);
-    if (known !== undefined) return known;
     const { scalar, maxBytes, count, dimensions } = type;
+    // Neighbours are mostly alike, and drivers make a new object for each.
+    const isLast = last?.scalar === scalar && last.maxBytes === maxBytes && last.count === count && last.dimensions === dimensions;
+    if (isLast) return lastIndex;
     const text = `${scalar}|${maxBytes}|${count}|${dimensions}`;
-    const index = byText.get(text) ?? types.push(type) - 1;
-    byText.set(text, index);
-    byObject.set(type, index);
-    return index;
+    lastIndex = byText.get(text) ?? types.push(type) - 1;
+    byText.set(text, lastIndex);
+    last = type;
+    return lastIndex;
   };
 }
 

@@ -5,6 +5,7 @@ import type { Metafile } from "esbuild";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { bundle } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { type Api, apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 
@@ -101,5 +102,22 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/workers/acquire.js"))).toEqual([]);
     expect(threadsOf(collector)).toContain("delivery");
     expect(threadsOf(collector)).not.toContain("acquire");
+  });
+
+  it("reads an OPC UA source in the acquisition worker, and leaves no session behind", async () => {
+    const simulator = await startOpcuaSimulator({ bulk: 50 });
+    open.push(simulator.close);
+    const collector = await collectorOf();
+    const addresses = Array.from({ length: 50 }, (_, i) => `ns=${simulator.plantIndex};s=Bulk.${i}`);
+    await addSource(collector, simulator.details("127.0.0.1", simulator.port), addresses);
+    await expect.poll(() => stateOf(collector), WITHIN).toBe("OK");
+    await expect.poll(async () => (await collector.status()).sources[0]?.counters.values_read, WITHIN).toBeGreaterThanOrEqual(50);
+    expect((await collector.status()).sources[0]?.counters.values_faulted).toBe(0);
+    expect(threadsOf(collector)).toContain("acquire");
+    expect(loaded().some((url) => opcuaFiles().includes(path.basename(url)))).toBe(true);
+    expect(simulator.sessions()).toBe(1);
+    expect(await collector.stop()).toBe(0);
+    expect(simulator.sessions()).toBe(0);
+    expect(collector.log.filter((line) => line.includes("did not end when asked"))).toEqual([]);
   });
 });
