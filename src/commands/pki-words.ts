@@ -4,7 +4,7 @@ import { formatTable } from "./table.ts";
 /** What the person at the OPC UA server has to do. */
 export const TELL_SERVER = [
   "Tell the person at each OPC UA server to trust the certificate with this thumbprint; after a first attempt to connect it",
-  "usually waits there among the rejected ones. To hand it over as a file: collector pki export collector.der",
+  "usually waits there among the rejected ones. To hand it over as a file: sudo collector pki export collector.der",
 ] as const;
 
 const day = (iso: string): string => iso.slice(0, 10);
@@ -33,13 +33,13 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
           `  host names       ${own.host_names.join(", ") || "none"}`,
           ...TELL_SERVER,
         ]
-      : ["  none yet: it is made when it is first needed, or by collector pki export"]),
+      : ["  none yet: it is made when it is first needed, or by: sudo collector pki export"]),
     ...(next && own
       ? [
           "",
           `It expires on ${day(own.valid_to)}. The next one is made; have it trusted as well before it is used:`,
           ...certificateLines(next),
-          "  file             collector pki export next.der --next",
+          "  file             sudo collector pki export next.der --next",
         ]
       : []),
     "",

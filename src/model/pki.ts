@@ -11,6 +11,8 @@ export interface OwnCertificate {
   readonly thumbprint: string;
   /** Epoch ms. */
   readonly notAfter: number;
+  /** What people should know although it works, for a warning: another certificate follows soon, and servers have to trust it by then. */
+  readonly notice?: string;
 }
 
 /** Why a certificate is not accepted. `changed`: this endpoint showed another one before, and that one was trusted. */

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { createPki } from "../os/pki/pki.ts";
+import { createPki, keepRenewed } from "../os/pki/pki.ts";
 import { listenRefusal, permitOf } from "../os/policy.ts";
 import { runDelivery } from "../sinks/delivery.ts";
 import type { DeliveryWorkerData } from "../sinks/messages.ts";
@@ -9,6 +9,11 @@ const { policy, leftBehindDir, pki } = workerData as DeliveryWorkerData;
 runDelivery(parentPort, {
   permit: permitOf(policy, "sinks"),
   listenRefusal: (at) => listenRefusal(policy, at),
-  openPki: (log) => createPki({ ...pki, log }),
+  openPki(log) {
+    const opened = createPki({ ...pki, log });
+    // Here, because it takes a long slice, and whether or not a sink needs certificates: the data sources do.
+    keepRenewed(opened, log);
+    return opened;
+  },
   leftBehindDir,
 });

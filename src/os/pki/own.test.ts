@@ -141,10 +141,12 @@ describe("the collector's own certificate", () => {
     expect(await own.get()).toEqual(first);
     expect(own.look()?.next).toBeUndefined();
     nowMs += 2;
-    expect(await own.get()).toEqual(first);
+    const { notice, ...rest } = await own.get();
+    expect(rest).toEqual(first);
     const announced = own.look()?.next;
     expect(announced?.thumbprint).not.toBe(first.thumbprint);
-    expect(warnings).toHaveLength(1);
+    expect(notice).toMatch(new RegExp(`expires on 2031-11-19.*${announced?.thumbprint}.*from 2031-11-05.*pki export`));
+    expect(warnings).toEqual([notice]);
     // Said once a day, not at each connect.
     await own.get();
     expect(warnings).toHaveLength(1);
@@ -159,6 +161,7 @@ describe("the collector's own certificate", () => {
     expect(second.privateKeyFile).toBe(first.privateKeyFile);
     expect(parseCertificate(second.certificate).subject).toBe(parseCertificate(first.certificate).subject);
     expect(second.notAfter).toBeGreaterThan(first.notAfter);
+    expect(second.notice).toBeUndefined();
     expect((await own.get()).thumbprint).toBe(second.thumbprint);
     expect(own.look()?.next).toBeUndefined();
     expect(readdirSync(path.join(folder, "old"))).toEqual([expect.stringContaining(first.thumbprint)]);

@@ -164,14 +164,12 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
   const get = async (): Promise<OwnCertificate> => {
     let state = look();
     if (!state || stepOf(state, nowMs()) !== "keep") state = await locked(bringUpToDate);
-    if (state.next && now() - remindedMs >= REMIND_MS) {
+    const own = ownCertificate(state);
+    if (state.next && own.notice !== undefined && now() - remindedMs >= REMIND_MS) {
       remindedMs = now();
-      log.warn(
-        { ...wordsOf(state.next), expires: dayOf(state.current.notAfter), nextStep: "sudo collector pki export next.der --next" },
-        `the collector's certificate expires: let OPC UA servers and clients trust the next one, which is used from ${dayOf(useFrom(state.current))}`,
-      );
+      log.warn({ ...wordsOf(state.next) }, own.notice);
     }
-    return ownCertificate(state);
+    return own;
   };
 
   let turn: Promise<unknown> = Promise.resolve();
@@ -245,10 +243,21 @@ export function stepOf(
 
 type Validity = Pick<Certificate, "notBefore" | "notAfter">;
 
-function ownCertificate({ current, certificateFile, privateKeyFile }: OwnState): OwnCertificate {
+function ownCertificate({ current, next, certificateFile, privateKeyFile }: OwnState): OwnCertificate {
   const { applicationUri, der, thumbprint, notAfter } = current;
   if (applicationUri === undefined) throw new Error(`${certificateFile} holds no application URI; make a new identity: ${NEW_IDENTITY}`);
-  return { applicationUri, certificateFile, privateKeyFile, certificate: der, thumbprint, notAfter };
+  const notice =
+    next &&
+    `the collector's certificate expires on ${dayOf(notAfter)}: let OPC UA servers and clients trust the next one (thumbprint ${next.thumbprint}), which is used from ${dayOf(useFrom(current))}; type: sudo collector pki export next.der --next`;
+  return {
+    applicationUri,
+    certificateFile,
+    privateKeyFile,
+    certificate: der,
+    thumbprint,
+    notAfter,
+    ...(notice !== undefined && { notice }),
+  };
 }
 
 export function privateKey(pem: Uint8Array, file: string): KeyObject {

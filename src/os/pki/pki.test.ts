@@ -2,8 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { silentLog } from "../../model/context.ts";
 import { toPem } from "./certificate.ts";
-import { createPki } from "./pki.ts";
+import { DAY_MS } from "./make.ts";
+import { createPki, keepRenewed } from "./pki.ts";
 import { testCertificate } from "./testing.ts";
 
 let dir: string;
@@ -19,6 +21,31 @@ describe("createPki", () => {
     expect(readdirSync(path.dirname(dir))).toEqual([]);
     await pki.own();
     expect(readdirSync(dir)).toEqual(["own"]);
+  });
+});
+
+describe("keepRenewed", () => {
+  it("announces and renews although nobody asks for the certificate, and makes none", async () => {
+    let nowMs = Date.now();
+    const pki = createPki({ dir, installation: "x", now: () => nowMs });
+    keepRenewed(pki, silentLog, 10);
+    await new Promise((done) => setTimeout(done, 50));
+    expect(pki.identity.look()).toBeUndefined();
+    const { notAfter, thumbprint } = await pki.own();
+    nowMs = notAfter - 60 * DAY_MS;
+    await expect.poll(() => pki.identity.look()?.next !== undefined, { timeout: 10_000 }).toBe(true);
+    nowMs = notAfter;
+    await expect.poll(() => pki.identity.look()?.current.thumbprint, { timeout: 10_000 }).not.toBe(thumbprint);
+  });
+
+  it("says what is wrong, and goes on", async () => {
+    const warnings: string[] = [];
+    const pki = createPki({ dir, installation: "x" });
+    const { certificateFile } = await pki.own();
+    writeFileSync(certificateFile, "no certificate");
+    keepRenewed(pki, { ...silentLog, warn: (_fields, message) => void warnings.push(message) }, 10);
+    await expect.poll(() => warnings.length, { timeout: 10_000 }).toBeGreaterThan(1);
+    expect(warnings[0]).toContain("pki renew --new-key");
   });
 });
 

@@ -108,3 +108,18 @@ function checkPair(certificate: GivenFile, key: GivenFile): Certificate {
   if (!parsed?.x509.checkPrivateKey(privateKey(key.bytes, key.file))) throw new Error(`${key.file} is not the key of ${certificate.file}`);
   return parsed;
 }
+
+/** How often a certificate's time is looked at while nobody connects. */
+const CHECK_MS = 12 * 3_600_000;
+
+/**
+ * Announces and renews the collector's certificate in time also where a connection stays open for years and nothing asks for it. Makes none
+ * where there is none. Lives as long as the thread and keeps nothing from ending.
+ */
+export function keepRenewed({ identity }: Pick<OpenPki, "identity">, log: Log, everyMs = CHECK_MS): void {
+  setInterval(() => {
+    Promise.resolve()
+      .then(() => (identity.look() ? identity.get() : undefined))
+      .catch((error: unknown) => log.warn({}, `the collector's certificate cannot be used: ${messageOf(error)}`));
+  }, everyMs).unref();
+}

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "../../model/failure.ts";
 import { type Certificate, MAX_CERTIFICATE_BYTES, parseCertificateFile } from "./certificate.ts";
 import { createFile, isAbsent, MAX_FILES, makeFolder, namesIn, readIfThere, remove, replaceFile, stampOf, sweep } from "./files.ts";
