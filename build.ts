@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { build, type Metafile } from "esbuild";
+import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 
 const ROOT = import.meta.dirname;
@@ -40,10 +41,9 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
     format: "esm",
     platform: "node",
     target: "node24",
-    // serialport is an optional part of modbus-serial for serial lines; the collector gives it TCP sockets.
     // proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes.
-    external: ["better-sqlite3", "koffi", "serialport", "proper-lockfile"],
-    plugins: [nodeOpcua],
+    external: ["better-sqlite3", "koffi", "proper-lockfile"],
+    plugins: [lean, nodeOpcua],
     // CommonJS inside an ES module needs a require of its own.
     banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
     // Names stay as they are written: minified ones would show in logs, and keeping them by `keepNames` takes 13 MB of heap.

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { DRIVERS } from "../drivers/index.ts";
 import { createAcquisition } from "./acquire/acquisition.ts";
 import { remoteDrivers } from "./acquire/drivers.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { WORD_ORDERS } from "../lib/bytes.ts";
 
 /** The local options of a Modbus TCP source. */

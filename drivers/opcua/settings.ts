@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 export const READ_MODES = ["plain", "registered", "subscribe"] as const;
 export type ReadMode = (typeof READ_MODES)[number];

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { silentLog } from "../model/context.ts";
 import { type PlainReasonType, ReasonError } from "../model/reason.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Variable } from "../model/variable.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { dataSinkSchema, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";

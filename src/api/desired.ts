@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { variableSchema } from "../model/variable.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { uuidSchema } from "../model/uuid.ts";
 import { acceptRecords } from "./records.ts";
 

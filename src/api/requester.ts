@@ -1,6 +1,6 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
 import { type HttpAnswer, type HttpRequest, type HttpTimeouts, sendRequest } from "./http.ts";
 import { isLoopback } from "./loopback.ts";

@@ -49,7 +49,7 @@ export function prepareFile(db: Database.Database, file: string): void {
   const mode = db.pragma("journal_mode = WAL", { simple: true });
   if (mode !== "wal") throw new Error(`the buffer ${file} needs SQLite's WAL, and its file system gives ${String(mode)}`);
   db.pragma("synchronous = FULL");
-  db.pragma("cache_size = -4096");
+  db.pragma("cache_size = -1024");
   const version = Number(db.pragma("user_version", { simple: true }));
   if (version === 0) {
     if (db.prepare("SELECT 1 FROM sqlite_schema").get() !== undefined) throw new DamagedFileError("it is the database of another program");

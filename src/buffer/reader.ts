@@ -20,6 +20,8 @@ const NOTHING = new Uint8Array();
  */
 export function openReader(file: string): BufferFileReader {
   const db = new Database(file, { readonly: true, fileMustExist: true });
+  // KiB; rows are read once and in order, so that pages are seldom met again.
+  db.pragma("cache_size = -512");
   const meta = db.prepare<[], { epoch: string; next_id: number }>("SELECT epoch, next_id FROM meta");
   const sink = db.prepare<[string], { older: string; live: number }>("SELECT older, live FROM sink WHERE id = ? AND active = 1");
   const layoutBody = db.prepare<[number], { body: string }>("SELECT body FROM layout WHERE id = ?");

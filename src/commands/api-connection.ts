@@ -1,5 +1,5 @@
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { CLIENT_TIMEOUTS } from "../api/client.ts";
 import { isLoopback } from "../api/loopback.ts";
 import { type ApiFailure, createRequester, type Requester } from "../api/requester.ts";

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { Worker } from "node:worker_threads";
-import { z } from "zod";
+import * as z from "zod";
 import { type ApiTask, type ApiTaskAnswer, embeddedDatabase } from "../api/messages.ts";
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";

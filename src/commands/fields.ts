@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { nearest } from "../model/nearest.ts";
 import { isSecretName } from "../os/loggable.ts";
 import { UsageError } from "./io.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { dataSinkSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { type ApiConnection, type ApiOptions, namedOf, passwordFrom, withApi } from "./api-connection.ts";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { parse, stringify } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
 import { ApiError, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";

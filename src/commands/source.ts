@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { formatDuration, parseDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import { dataSourceSchema } from "../model/resources.ts";

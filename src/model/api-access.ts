@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** The configuration API as this machine's settings name it: where it is and how it is asked. The key stays in its file. */
 export const apiAccessSchema = z.strictObject({

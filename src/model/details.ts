@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** `details.type` of the data sources in the API (API-V2, 2.2). */
 export const DETAILS_TYPES = [

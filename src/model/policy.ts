@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 function isRange(text: string): boolean {
   if (!/^\d{1,5}(-\d{1,5})?$/.test(text)) return false;

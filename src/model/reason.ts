@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Condition } from "./condition.ts";
 
 const plain = <T extends string>(type: T) => z.strictObject({ type: z.literal(type) });

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { detailsCreateSchema, detailsReadSchema } from "./details.ts";
 import { SINK_TYPES, sinkDetailsCreateSchema, sinkDetailsReadSchema } from "./sink-details.ts";
 import { readoutStatusSchema } from "./status.ts";

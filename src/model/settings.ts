@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { parseDuration } from "./duration.ts";
 import { uuidSchema } from "./uuid.ts";
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { SECURITY_MODES, SECURITY_POLICIES } from "./details.ts";
 
 /** `details.type` of the data sinks (API-V2, 1 and 2.5: an MQTT broker, an OPC UA server hosted by the collector, the platform itself). */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { reasonSchema } from "./reason.ts";
 
 const instant = z.iso.datetime({ offset: true });

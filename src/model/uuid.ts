@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /**
  * A string of UUID format in either case, kept in lower case so that two spellings of one identifier compare equal (RFC 9562, 4).

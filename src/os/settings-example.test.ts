@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { settingsSchema, sourceSettingsSchema } from "../model/settings.ts";
 import { parseSettings } from "./settings-file.ts";
 

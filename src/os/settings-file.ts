@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from "node:path";
 import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import type { Log } from "../model/context.ts";
 
 /** Where one sink has left something for good, kept in a small file over restarts of the process. */

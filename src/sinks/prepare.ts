@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Condition } from "../model/condition.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { dataSourceCreateSchema, dataSourcePatchSchema, dataSourceResponseSchema, pageOf } from "../../model/resources.ts";
 import { byUuid, COMMON_ERRORS, cursorParameter, problemSchema, route, uuidFilter } from "./route.ts";
 

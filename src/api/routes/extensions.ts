@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { pageOf, readoutStatusReportSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { variableCreateSchema, variableSchema } from "../../model/variable.ts";

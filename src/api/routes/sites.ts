@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { pageOf, siteCreateSchema, sitePatchSchema, siteSchema } from "../../model/resources.ts";
 import { byUuid, COMMON_ERRORS, cursorParameter, problemSchema, route } from "./route.ts";
 

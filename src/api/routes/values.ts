@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { pageOf } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { COMMON_ERRORS, problemSchema, route } from "./route.ts";

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import swagger from "@fastify/swagger";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { createJsonSchemaTransform } from "fastify-type-provider-zod";
-import { z } from "zod";
+import * as z from "zod";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { ROUTES } from "../routes/index.ts";

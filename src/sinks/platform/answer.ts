@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { ApiAnswer, ApiFailure } from "../../api/requester.ts";
 import { extensionInfoSchema } from "../../api/routes/extensions.ts";
 import { toReasonError } from "../../model/failure.ts";

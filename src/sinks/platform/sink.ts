@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
