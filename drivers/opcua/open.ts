@@ -40,8 +40,6 @@ export interface OpenedSession {
 const NONCE_BYTES = 32;
 const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
 const SESSION_NAME = "collector";
-const DAY_MS = 86_400_000;
-const RENEWAL_WARNING_DAYS = 14;
 const MODES = ["Invalid", "None", "Sign", "SignAndEncrypt"] as const;
 const TOKENS: Readonly<Record<number, OfferedToken["type"]>> = {
   [UserTokenType.Anonymous]: "Anonymous",
@@ -344,8 +342,7 @@ function signed(serverCertificate: Buffer, serverNonce: Buffer, own: Own | undef
 }
 
 function expiry(own: Own | undefined): string[] {
-  const days = own ? Math.floor((own.certificate.notAfter - Date.now()) / DAY_MS) : Number.POSITIVE_INFINITY;
-  return days < RENEWAL_WARNING_DAYS ? [`the collector's own certificate expires in ${Math.max(0, days)} days: collector pki renew`] : [];
+  return own?.certificate.notice === undefined ? [] : [own.certificate.notice];
 }
 
 /** Our certificate, for the words of a refusal that is about it. */
