@@ -85,6 +85,7 @@ export async function openServer(
   });
   let closing: Promise<void> | undefined;
   let isSweeping = false;
+  let { notice } = own;
   let renewalMs = performance.now() + RENEWAL_MS;
 
   const sweep = async (): Promise<void> => {
@@ -96,7 +97,8 @@ export async function openServer(
       if (!connections.isListening()) lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
       if (performance.now() < renewalMs) return;
       renewalMs = performance.now() + RENEWAL_MS;
-      const { thumbprint } = await ownCertificate(pki);
+      const { thumbprint, notice: now } = await ownCertificate(pki);
+      notice = now;
       if (thumbprint !== own.thumbprint)
         lose(new ReasonError("CONNECTION_CLOSED", "the collector's certificate was renewed; the OPC UA server is started again with it"));
     } catch (error) {
@@ -113,7 +115,7 @@ export async function openServer(
     // One batch after the other: values of a source must not overtake each other.
     inFlight: 1,
     get warnings() {
-      return [...fixed, ...connections.warnings(), ...trust.refused()];
+      return [...fixed, ...(notice === undefined ? [] : [notice]), ...connections.warnings(), ...trust.refused()];
     },
     lost,
     async write(batch) {
