@@ -6,7 +6,7 @@ import type { ReasonError } from "../../src/model/reason.ts";
 import { SINKS } from "../../src/sinks/index.ts";
 import type { SinkSpec } from "../../src/sinks/messages.ts";
 import { prepareSink } from "../../src/sinks/prepare.ts";
-import type { AnySinkKind, OpenInput, Sink, SinkBatch } from "../../src/sinks/sink.ts";
+import type { AnySinkKind, OpenInput, Sink, SinkBatch, SinkGap } from "../../src/sinks/sink.ts";
 import { startBroker } from "../support/broker.ts";
 import { startPlatform } from "../support/platform.ts";
 
@@ -17,6 +17,10 @@ interface FarSide {
   readonly layout?: Layout;
   /** Ids of the batches that it holds, in order of arrival. */
   readonly ids: () => readonly string[];
+  /** The messages with values that it holds, each with all its bytes. */
+  readonly messages: () => readonly { readonly bytes: number; readonly values: number }[];
+  /** Gaps that it holds, in order of arrival; absent: nothing there takes any. */
+  readonly gaps?: () => readonly { readonly id: string; readonly count: number | null }[];
   /** While true it takes nothing. */
   readonly hold: (on: boolean) => void;
   readonly held: () => number;
@@ -49,6 +53,11 @@ const HARNESSES: Readonly<Record<string, Harness>> = {
       return {
         details: { type: "mqtt", host: "127.0.0.1", port: broker.port, topic },
         ids: () => broker.received.filter((m) => m.topic === topic).map((m) => JSON.parse(m.payload).id),
+        messages: () =>
+          broker.received
+            .filter((m) => m.topic === topic)
+            .map(({ payload }) => ({ bytes: Buffer.byteLength(payload), values: valuesOf(JSON.parse(payload)) })),
+        gaps: () => broker.received.filter((m) => m.topic === `${topic}/gap`).map((m) => JSON.parse(m.payload)),
         hold: (on) => broker.hold(on),
         held: broker.held,
         drop: () => broker.drop(),
@@ -79,6 +88,7 @@ const HARNESSES: Readonly<Record<string, Harness>> = {
         details: { type: "platform", api: { url: platform.url, keyFile: platform.keyFile, insecure: false, embedded: false } },
         layout: platform.layout(3),
         ids: platform.ids,
+        messages: platform.messages,
         hold: platform.hold,
         held: platform.held,
         drop: platform.drop,
@@ -100,6 +110,9 @@ const HARNESSES: Readonly<Record<string, Harness>> = {
     ],
   },
 };
+
+const valuesOf = ({ readouts }: { readonly readouts: readonly { readonly values: object }[] }): number =>
+  readouts.reduce((sum, { values }) => sum + Object.keys(values).length, 0);
 
 const LAYOUT = plainLayout(3);
 
@@ -203,6 +216,43 @@ describe.each(Object.entries(SINKS).filter(([type]) => !HOSTED.has(type)))("the 
     await writing;
     expect(await sink.lost).toHaveProperty("reason.type");
     await failure(sink.write(batch(2), ctx()));
+  });
+
+  test.each([700, 1])("makes no message above the %i bytes that a batch allows, but for single values", async (maxMessageBytes) => {
+    const sink = await open();
+    const readouts = Array.from({ length: 40 }, (_, number) => plainReadout(3, number));
+    expect(await sink.write({ ...batch(1), readouts, maxMessageBytes }, ctx())).toEqual({ refused: 0 });
+    await expect.poll(() => far.messages().reduce((sum, { values }) => sum + values, 0)).toBe(120);
+    for (const { bytes, values } of far.messages()) if (values > 1) expect(bytes).toBeLessThanOrEqual(maxMessageBytes);
+    if (maxMessageBytes > 1) expect(far.messages().length).toBeLessThan(120);
+    expect(new Set(far.ids()).size).toBe(far.messages().length);
+  });
+
+  test("tells of a gap, where the far side takes any: held once it has resolved, and never before", async () => {
+    const sink = await open();
+    const { gaps } = far;
+    const tell = sink.tellGap?.bind(sink);
+    expect(tell !== undefined).toBe(gaps !== undefined);
+    if (!tell || !gaps) return;
+    const gap = (values: number | null): SinkGap => ({ id: "e-too_old-1", reason: "too_old", from: 1, to: 2, values });
+    expect(await tell(gap(5), ctx())).toBe(true);
+    await expect.poll(gaps).toMatchObject([{ id: "e-too_old-1", count: 5 }]);
+    far.hold(true);
+    let resolved = false;
+    const telling = tell(gap(null), ctx()).then(() => {
+      resolved = true;
+    });
+    await expect.poll(far.held).toBe(1);
+    expect(resolved).toBe(false);
+    far.hold(false);
+    await telling;
+    await expect.poll(() => gaps().at(-1)).toMatchObject({ id: "e-too_old-1", count: null });
+    expect(far.ids()).toEqual([]);
+    far.hold(true);
+    const lost = failure(tell(gap(6), ctx()));
+    await expect.poll(far.held).toBe(1);
+    far.drop();
+    await lost;
   });
 
   test("opened again it takes the same batch under the same id", async () => {

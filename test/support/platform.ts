@@ -18,6 +18,8 @@ export interface TestPlatform {
   layout(variables: number): Layout;
   /** Identifiers of the batches of values that the API has answered with success, in order. */
   readonly ids: () => readonly string[];
+  /** Their requests. */
+  readonly messages: () => readonly { readonly bytes: number; readonly values: number }[];
   /** While true requests with values go no further than the front. */
   hold(on: boolean): void;
   /** Requests that wait for hold(false). */
@@ -52,6 +54,7 @@ export async function startPlatform(): Promise<TestPlatform> {
     details: { type: "modbus_tcp", host: "127.0.0.1", port: 1502 },
   });
   const ids: string[] = [];
+  const messages: { readonly bytes: number; readonly values: number }[] = [];
   const waiting: (() => void)[] = [];
   const sockets = new Set<Socket>();
   let holding = false;
@@ -60,7 +63,11 @@ export async function startPlatform(): Promise<TestPlatform> {
     const { method, url = "/", headers } = incoming;
     const passed = request(`${server.url}${url}`, { ...(method !== undefined && { method }), headers, agent: false }, (answer) => {
       const isTaken = url === "/api/ext/v1/values" && answer.statusCode === 200;
-      if (isTaken) ids.push((JSON.parse(body.toString("utf8")) as { id: string }).id);
+      if (isTaken) {
+        const { id, values } = JSON.parse(body.toString("utf8")) as { readonly id: string; readonly values: readonly unknown[] };
+        ids.push(id);
+        messages.push({ bytes: body.length, values: values.length });
+      }
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });
@@ -111,6 +118,7 @@ export async function startPlatform(): Promise<TestPlatform> {
       })),
     }),
     ids: () => ids,
+    messages: () => messages,
     hold(on) {
       holding = on;
       if (!on) for (const go of waiting.splice(0)) go();

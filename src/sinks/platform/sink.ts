@@ -39,6 +39,8 @@ type Settings = z.infer<typeof settings>;
 const SPLIT_BYTES = 512 * 1024;
 /** An API that does not take so little is not asked to take less, but for single values. */
 const LEAST_SPLIT_BYTES = 4096;
+/** A part whose body is what stands around the samples, at its longest. */
+const LONGEST_ENVELOPE: Part = { from: Number.MAX_SAFE_INTEGER, samples: [], bytes: 0, whole: false };
 /** Of an answer: it has two fields, or the words of a refusal. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 /** Requests that one batch may cost beyond its parts, to find the values that the API refuses. */
@@ -166,7 +168,8 @@ function openSink(requester: Requester, inFlight: number): Sink {
 
   const writeAll = async (batch: SinkBatch): Promise<WriteResult> => {
     const tally: Tally = { refused: 0, detail: undefined, search: MAX_SEARCH };
-    const maxBytes = () => Math.min(splitBytes, batch.maxMessageBytes ?? splitBytes);
+    const envelopeBytes = Buffer.byteLength(bodyOf(batch, LONGEST_ENVELOPE));
+    const maxBytes = () => Math.min(splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
     const leftOut = (values: number) =>
       refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
     for (const first of partsOf(batch, maxBytes, leftOut)) {
