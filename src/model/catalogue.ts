@@ -190,9 +190,9 @@ const CONDITIONS: { readonly [C in Condition]: (at: Place) => Explanation } = {
       "If it is meant, add the address to networks in policy.yaml beside the settings file and restart the collector; then type `collector status`.",
   }),
   certificate_refused: ({ device }) => ({
-    sentence: `TLS with ${device} failed: a certificate was not accepted.`,
-    cause: "The certificate has expired, is for another name, or comes from an authority that the other side does not know.",
-    nextStep: "Type `collector status`; it says which certificate, what is wrong with it and what to correct.",
+    sentence: `There is no secure connection with ${device}: a certificate was not accepted.`,
+    cause: "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
+    nextStep: "Type `collector status`; it says which certificate, what is wrong with it and what to do.",
   }),
   protocol_violation: ({ device, host, port }) => ({
     sentence: `What ${device} sends does not follow the protocol.`,

@@ -7,7 +7,7 @@ export const CONDITIONS = [
   /** readout_interval or publish_interval ≤ 0 */ "interval_invalid",
   /** the device answers, and every variable is faulted */ "all_variables_faulted",
   /** policy.yaml does not let the collector connect there */ "forbidden_by_policy",
-  /** TLS: one side does not accept the other's certificate */ "certificate_refused",
+  /** TLS, OPC UA: one side does not accept the other's certificate */ "certificate_refused",
   /** bytes that do not follow the protocol */ "protocol_violation",
   /** the collector's own host refuses: out of file handles, ports, memory, rights */ "collector_host_trouble",
   /** our own failure */ "internal_error",
