@@ -191,7 +191,8 @@ const CONDITIONS: { readonly [C in Condition]: (at: Place) => Explanation } = {
   }),
   certificate_refused: ({ device }) => ({
     sentence: `There is no secure connection with ${device}: a certificate was not accepted.`,
-    cause: "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
+    cause:
+      "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
     nextStep: "Type `collector status`; it says which certificate, what is wrong with it and what to do.",
   }),
   protocol_violation: ({ device, host, port }) => ({
