@@ -37,7 +37,10 @@ export type ApiTask =
   | { readonly type: "backup"; readonly file: string | null }
   | { readonly type: "backups" }
   /** `file` null: the newest one. Only while no service runs. */
-  | { readonly type: "restore"; readonly file: string | null };
+  | { readonly type: "restore"; readonly file: string | null }
+  | { readonly type: "export" }
+  /** `adopt`: the collector that all records are given to; null: as they say. */
+  | { readonly type: "import"; readonly content: unknown; readonly adopt: string | null; readonly dryRun: boolean };
 
 /** The `workerData` of a worker that carries out a task and ends. */
 export interface ApiTaskData {

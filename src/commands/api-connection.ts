@@ -162,7 +162,7 @@ export const isNotOffered = (error: unknown): boolean =>
   error instanceof ApiError && error.status !== undefined && [403, 404, 405, 501].includes(error.status);
 
 /** The uuid that the service here made for itself, if it has run. */
-function installed(stateDir: string): string | undefined {
+export function installed(stateDir: string): string | undefined {
   try {
     const parsed = uuidSchema.safeParse(readBoundedFile(path.join(stateDir, "collector-uuid"), 200).toString("utf8").trim());
     return parsed.success ? parsed.data : undefined;

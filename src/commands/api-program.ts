@@ -186,7 +186,9 @@ export function addApiVerbs(
     .addHelpText("after", "\nExamples:\n  sudo collector setup https://platform.example --key-file key.txt")
     .action(run(async (url: string, options: SetupOptions) => (await import("./setup.ts")).setup(url, options, io)));
 
-  const api = program.command("api").description("Keys, audit trail and backups of the embedded configuration API, on its own machine.");
+  const api = program
+    .command("api")
+    .description("Keys, audit trail, records and backups of the embedded configuration API, on its own machine.");
   const task = (parent: Command, usage: string, description: string, examples: readonly string[]): Command =>
     parent
       .command(usage)
@@ -225,6 +227,27 @@ export function addApiVerbs(
     .action(
       run(async (file: string | undefined, options: ApiTaskOptions & { list?: boolean }) =>
         (await import("./api.ts")).backup(file, options, io),
+      ),
+    );
+  task(api, "export [file]", "Write every record as JSON, as the API answers it; secrets are not in it.", [
+    "collector api export configuration.json",
+  ]).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).exportAll(file, options, io)));
+  task(api, "import <file>", "Take records as another server of this API answers them, under their uuids; all of them or none.", [
+    "collector api import configuration.json --dry-run",
+    "curl … $API/v2/data-sources > sources.json && collector api import sources.json --adopt",
+  ])
+    .option("--dry-run", "say what would be done, and do nothing")
+    .option("--adopt", "give all records to this machine's own collector")
+    .addHelpText(
+      "after",
+      `
+The file is what export writes ({"data_sources": […], "data_sinks": […], …}) or a page as the API answers it. What only a read shows is
+taken too, such as X509Certificate, OTHER, passive and protocol_override. Records that are not in the file stay as they are. Passwords are
+in no such file: set them with collector source set NAME --password-file FILE, or collector secret set.`,
+    )
+    .action(
+      run(async (file: string, options: ApiTaskOptions & { dryRun?: boolean; adopt?: boolean }) =>
+        (await import("./api.ts")).importAll(file, options, io),
       ),
     );
   task(api, "restore [file]", "Bring a backup back, the newest unless one is named; the service must be stopped.", [

@@ -94,3 +94,34 @@ test("without an embedded API of its own it says whose keys they are", async () 
   const other = await runCommand("api", "backup", "--config", platform);
   expect([other.code, other.err]).toEqual([2, expect.stringContaining("https://platform.example")]);
 });
+
+test("records are exported and imported beside the running service, all of a file or none", async () => {
+  const { api, folder, run } = await installation();
+  await api.send("POST", "/v2/data-sources", modbusSource("kept"));
+  const file = join(folder, "all.json");
+  expect((await run("export", file)).out).toBe(`Written to ${file}. Passwords are not in it.\n`);
+  const content = JSON.parse(readFileSync(file, "utf8"));
+  content.data_sources[0].details.port = 70_000;
+  content.data_sources[0].collector = "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1";
+  const changed = join(folder, "changed.json");
+  writeFileSync(changed, JSON.stringify({ data: content.data_sources, metadata: { next_cursor: null } }));
+  const refused = await run("import", changed);
+  expect([refused.code, refused.out, refused.err]).toEqual([
+    2,
+    "",
+    expect.stringMatching(/changed\.json: data_sources\[0\] \(kept\): collector: there is no collector .*\n.*nothing was written\n$/),
+  ]);
+  writeFileSync(join(folder, "collector-uuid"), `${COLLECTOR}\n`);
+  const dry = await run("import", changed, "--adopt", "--dry-run");
+  expect([dry.code, dry.err, dry.out]).toEqual([0, "", expect.stringMatching(/data_sources +0 +1 +0\n.*Nothing was written: --dry-run/s)]);
+  expect((await api.send("GET", "/v2/data-sources")).body["data"]).toHaveProperty("0.details.port", 1502);
+  expect(JSON.parse((await run("import", changed, "--adopt", "--json")).out)).toMatchObject({
+    written: true,
+    problems: [],
+    counts: { data_sources: { created: 0, changed: 1, same: 0 } },
+  });
+  expect((await api.send("GET", "/v2/data-sources")).body["data"]).toHaveProperty("0.details.port", 70_000);
+  writeFileSync(changed, "{");
+  expect((await run("import", changed)).err).toContain("changed.json is not valid JSON");
+  expect((await run("import", join(folder, "absent.json"))).code).toBe(2);
+});

@@ -5,10 +5,12 @@ import { type ApiTask, type ApiTaskAnswer, embeddedDatabase } from "../api/messa
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { localSocketPath } from "../web/local-socket.ts";
+import { installed } from "./api-connection.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
+import { readIn, writeOut } from "./source.ts";
 import { formatTable } from "./table.ts";
 
 /** The verbs of the embedded API's own machine: they work on its database, whether the service runs or not. */
@@ -119,6 +121,64 @@ export function backup(file: string | undefined, options: ApiTaskOptions & { rea
     const made = z.object({ file: z.string() }).parse(result);
     io.stdout.write(`Written to ${made.file}. Passwords in it are sealed with keys/secrets.key, which is not in it: keep that as well.\n`);
   });
+}
+
+const MAX_IMPORT_BYTES = 64 * 2 ** 20;
+
+/** `collector api export [FILE]`: every record, without secrets. */
+export function exportAll(file: string | undefined, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  return withTask({ type: "export" }, options, io, (result) => {
+    writeOut(io, file, `${JSON.stringify(result, null, 2)}\n`);
+    if (file !== undefined && file !== "-") io.stdout.write(`Written to ${file}. Passwords are not in it.\n`);
+  });
+}
+
+const importedSchema = z.object({
+  counts: z.record(z.string(), z.object({ created: z.number(), changed: z.number(), same: z.number() })).nullable(),
+  problems: z.array(z.string()),
+  warnings: z.array(z.string()),
+});
+
+/** `collector api import FILE`: all records of it, or none. */
+export async function importAll(
+  file: string,
+  options: ApiTaskOptions & { readonly dryRun?: boolean; readonly adopt?: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const content = jsonOf(file);
+  const { settings } = settingsOrUsage(options.config);
+  const own = settings.collector ?? installed(settings.state_dir);
+  if (options.adopt && own === undefined) throw new UsageError("--adopt: this machine has no collector yet; start the service once");
+  const task = { type: "import", content, adopt: options.adopt ? (own ?? null) : null, dryRun: options.dryRun === true } as const;
+  let exit: ExitCode = EXIT.good;
+  const code = await withTask(task, options, io, (result) => {
+    const { counts, problems, warnings } = importedSchema.parse(result);
+    const done = problems.length === 0 && !options.dryRun;
+    if (options.json) io.stdout.write(`${toJson({ written: done, counts, problems, warnings })}\n`);
+    for (const warning of options.json ? [] : warnings) complain(io, warning);
+    for (const problem of options.json ? [] : problems) complain(io, `${file}: ${problem}`);
+    if (problems.length > 0) {
+      complain(io, "nothing was written");
+      exit = EXIT.usage;
+    } else if (!options.json) {
+      const rows = Object.entries(counts ?? {}).map(([kind, { created, changed, same }]) => [
+        kind,
+        ...[created, changed, same].map(String),
+      ]);
+      io.stdout.write(`${formatTable([["", "CREATED", "CHANGED", "AS THEY WERE"], ...rows], new Set([1, 2, 3])).join("\n")}\n`);
+      if (!done) io.stdout.write("Nothing was written: --dry-run.\n");
+    }
+  });
+  return code === EXIT.good ? exit : code;
+}
+
+function jsonOf(file: string): unknown {
+  const text = readIn(file, MAX_IMPORT_BYTES).toString("utf8");
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${file} is not valid JSON: ${messageOf(error)}`);
+  }
 }
 
 /** `collector api restore [FILE]`: the newest backup, or the one named; only while no service runs. */

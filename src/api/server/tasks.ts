@@ -6,6 +6,9 @@ import { type Actor, openAudit } from "./audit.ts";
 import { copyDatabase, listBackups, makeBackup, restoreBackup } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { type Database, openDatabase } from "./database.ts";
+import { exportRecords } from "./export.ts";
+import { importRecords } from "./import.ts";
+import { type ImportedRecords, parseImport } from "./import-file.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
 
 const ACTOR: Actor = { role: "command_line", address: "local" };
@@ -64,6 +67,16 @@ async function onDatabase(db: Database, databaseFile: string, task: Exclude<ApiT
       })();
     case "audit":
       return openAudit(db).newest(task.limit);
+    case "export":
+      return exportRecords(db);
+    case "import": {
+      const { records, problems, warnings } = parseImport(task.content);
+      if (problems.length > 0) return { counts: null, problems, warnings };
+      const [collectors, audit] = [openCollectors(db), openAudit(db)];
+      const own = task.adopt === null ? records : adopted(records, task.adopt);
+      const imported = importRecords(db, { collectors, audit, actor: ACTOR }, own, task.dryRun);
+      return { ...imported, warnings: [...warnings, ...imported.warnings] };
+    }
     case "backup": {
       if (task.file === null) return { file: await makeBackup(db, databaseFile) };
       await copyDatabase(db, task.file);
@@ -71,3 +84,11 @@ async function onDatabase(db: Database, databaseFile: string, task: Exclude<ApiT
     }
   }
 }
+
+/** The records as those of one collector; the file's own collectors are left out. */
+const adopted = (records: ImportedRecords, collector: string): ImportedRecords => ({
+  ...records,
+  collectors: [],
+  data_sources: records.data_sources.map((record) => ({ ...record, collector })),
+  data_sinks: records.data_sinks.map((record) => ({ ...record, collector })),
+});
