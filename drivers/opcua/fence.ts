@@ -13,13 +13,10 @@ export const ALLOWED_SERVICES: ReadonlyMap<number, string> = new Map([
   [533, "BrowseNext"],
   [554, "TranslateBrowsePathsToNodeIds"],
   [560, "RegisterNodes"],
-  [566, "UnregisterNodes"],
   [631, "Read"],
   [751, "CreateMonitoredItems"],
-  [781, "DeleteMonitoredItems"],
   [787, "CreateSubscription"],
   [826, "Publish"],
-  [847, "DeleteSubscriptions"],
 ]);
 
 /** Why a request with this encoding may not be sent; undefined: it may. `body` begins with the encoding's node id, as on the wire. */

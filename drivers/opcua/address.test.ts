@@ -1,0 +1,122 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FaultError } from "../../src/model/fault.ts";
+import { parseAddress } from "./address.ts";
+
+const parse = (text: string) => parseAddress(text, undefined).address;
+const refusal = (text: string): unknown => {
+  try {
+    return parse(text);
+  } catch (error) {
+    return error;
+  }
+};
+
+describe("parseAddress", () => {
+  it.each([
+    ["i=2258", 0, { type: "i", value: 2258 }, "i=2258"],
+    ["ns=0;i=4294967295", 0, { type: "i", value: 4_294_967_295 }, "i=4294967295"],
+    ["ns=2;s=Plant.Temp", 2, { type: "s", value: "Plant.Temp" }, "ns=2;s=Plant.Temp"],
+    ['ns=3;s="DB"."values"[3];x=1', 3, { type: "s", value: '"DB"."values"[3];x=1' }, 'ns=3;s="DB"."values"[3];x=1'],
+    [
+      "ns=4;g=09087E75-8E5E-499B-954F-F2A9603DB28A",
+      4,
+      { type: "g", value: "09087e75-8e5e-499b-954f-f2a9603db28a" },
+      "ns=4;g=09087e75-8e5e-499b-954f-f2a9603db28a",
+    ],
+    ["ns=1;b=M/RbKBsRVkePCePcx24oRA==", 1, { type: "b", value: "M/RbKBsRVkePCePcx24oRA==" }, "ns=1;b=M/RbKBsRVkePCePcx24oRA=="],
+    [
+      "nsu=http://example.com/plant;s=a",
+      { uri: "http://example.com/plant" },
+      { type: "s", value: "a" },
+      "nsu=http://example.com/plant;s=a",
+    ],
+    ["nsu=urn:a%3Bb%25;i=1", { uri: "urn:a;b%" }, { type: "i", value: 1 }, "nsu=urn:a%3Bb%25;i=1"],
+    ["  ns=2;s= spaced ", 2, { type: "s", value: " spaced" }, "ns=2;s= spaced"],
+  ])("reads the node id %s", (text, namespace, id, canonical) => {
+    expect(parse(text)).toEqual({ kind: "node", text: canonical, namespace, id });
+  });
+
+  it.each([
+    [
+      "/Objects/2:Plant/2:Temp",
+      [
+        [0, "Objects"],
+        [2, "Plant"],
+        [2, "Temp"],
+      ],
+      "/Objects/2:Plant/2:Temp",
+    ],
+    [
+      "/0:Objects/3:a.b",
+      [
+        [0, "Objects"],
+        [3, "a.b"],
+      ],
+      "/Objects/3:a.b",
+    ],
+    [
+      "/Objects/2:a&/b&&c",
+      [
+        [0, "Objects"],
+        [2, "a/b&c"],
+      ],
+      "/Objects/2:a&/b&&c",
+    ],
+    [
+      "/Objects/12&:30",
+      [
+        [0, "Objects"],
+        [0, "12:30"],
+      ],
+      "/Objects/12&:30",
+    ],
+  ])("reads the browse path %s", (text, elements, canonical) => {
+    expect(parse(text)).toEqual({ kind: "path", text: canonical, elements: elements.map(([namespace, name]) => ({ namespace, name })) });
+  });
+
+  it.each([
+    ["ns=65536;i=1", "0 to 65535"],
+    ["i=4294967296", "4294967295"],
+    ["i=abc", "number"],
+    ["g=123", "GUID"],
+    ["b=a", "Base64"],
+    ["s=", "node id"],
+    ["svr=1;i=1", "data source"],
+    ["nsu=urn:a%20b;i=1", "%25"],
+    ["Temp", "node id"],
+    ["/Objects//x", "empty"],
+    ["/", "empty"],
+    ["/Objects/2:", "no name"],
+    ["/Objects/a&", "&&"],
+    [`/${Array(33).fill("a").join("/")}`, "32"],
+  ])("refuses %s", (text, words) => {
+    const error = refusal(text);
+    expect(error).toBeInstanceOf(FaultError);
+    expect(error).toMatchObject({ fault: "address_invalid" });
+    expect((error as Error).message).toContain(words);
+  });
+
+  it("takes a value's own type where none is configured", () => {
+    expect(parseAddress("i=1", undefined).type).toEqual({ scalar: "auto" });
+    expect(parseAddress("i=1", { scalar: "int16" }).type).toEqual({ scalar: "int16" });
+  });
+
+  it("means the same by the canonical form, and fails with faults only", () => {
+    const near = fc.oneof(
+      fc.string(),
+      fc.tuple(fc.constantFrom("ns=2;s=", "nsu=urn:x;s=", "/Objects/2:", "i=", "ns=9;b="), fc.string()).map(([head, tail]) => head + tail),
+    );
+    fc.assert(
+      fc.property(near, (text) => {
+        const parsed = refusal(text);
+        if (parsed instanceof Error) expect(parsed).toBeInstanceOf(FaultError);
+        else {
+          const again = parse((parsed as { text: string }).text);
+          expect({ ...again, text: "" }).toEqual({ ...(parsed as object), text: "" });
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
