@@ -21,6 +21,11 @@ interface LockEntry {
   readonly integrity?: string;
 }
 
+/** Packages that state their terms neither in package.json nor in a file of their own: where they do. */
+const STATED_ELSEWHERE: Readonly<Record<string, { readonly license: string; readonly file: string }>> = {
+  precond: { license: "MIT", file: "README.md" },
+};
+
 /** Names of the packages that the bundle holds code of, from what the bundler says it put in. Pure. */
 export function bundledPackages({ outputs }: Metafile): readonly string[] {
   const paths = Object.values(outputs).flatMap(({ inputs }) =>
@@ -45,14 +50,17 @@ export function describePackage(
   const entry = lock[key];
   if (entry?.version !== undefined && entry.version !== manifest.version)
     throw new Error(`${key} is ${manifest.version}, and package-lock.json says ${entry.version}; run npm ci`);
+  const stated = STATED_ELSEWHERE[manifest.name];
+  const license = manifest.license ?? stated?.license;
+  if (license === undefined) throw new Error(`${key} does not say under which terms it may be shipped; look at package/inventory.ts`);
   const texts = readdirSync(folder)
-    .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
+    .filter((file) => (stated ? file === stated.file : /^(licen[cs]e|copying|notice)/i.test(file)))
     .sort()
     .map((file) => readFileSync(path.join(folder, file), "utf8").trim());
   return {
     name: manifest.name,
     version: manifest.version,
-    license: manifest.license ?? "NOASSERTION",
+    license,
     integrity: entry?.integrity,
     licenseText: texts.join("\n\n"),
     part,

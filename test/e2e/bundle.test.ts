@@ -6,8 +6,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { bundle } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
+import { createWitness } from "../../drivers/opcua/simulator-client.ts";
 import { type Api, apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { freePort } from "../support/free-port.ts";
 
 /** What a device runs: the bundle, started as the package starts it. */
 
@@ -119,5 +121,27 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(await collector.stop()).toBe(0);
     expect(simulator.sessions()).toBe(0);
     expect(collector.log.filter((line) => line.includes("did not end when asked"))).toEqual([]);
+  });
+
+  it("hosts an OPC UA server", async () => {
+    const plant = await startModbusPlant({ port: 0, units: new Map([[1, { holding: new Map([[0, () => 4711]]) }]]) });
+    open.push(plant.close);
+    const witness = await createWitness();
+    open.push(() => witness.close());
+    const collector = await collectorOf();
+    const source = await addSource(collector, { type: "modbus_tcp", host: "127.0.0.1", port: plant.port }, []);
+    const variable = await collector.api.post("/ext/v1/variables", { data_source: source, name: "speed", address: "holding:0" });
+    const port = await freePort();
+    const details = { type: "opcua", port, security_modes: ["None"], security_policies: ["None"], anonymous: true };
+    await collector.api.post("/v2/data-sinks", { name: "server", collector: collector.uuid, details });
+    await expect.poll(async () => (await collector.status()).sinks[0]?.state, WITHIN).toBe("OK");
+    const read = () =>
+      witness.withSession(
+        `opc.tcp://127.0.0.1:${port}`,
+        async (session) => (await session.read({ nodeId: `ns=1;s=${variable.uuid}` })).value.value,
+      );
+    await expect.poll(() => read().catch(() => undefined), WITHIN).toBe(4711);
+    expect(threadsOf(collector)).not.toContain("acquire");
+    expect(loaded().some((url) => opcuaFiles().includes(path.basename(url)))).toBe(true);
   });
 });
