@@ -26,6 +26,8 @@ export interface Way {
 export interface Witness {
   readonly certificate: SimulatorCertificate;
   withSession<T>(endpointUrl: string, work: (session: ClientSession) => Promise<T>, way?: Way): Promise<T>;
+  /** DER of what the server shows to everybody. */
+  serverCertificate(endpointUrl: string): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
@@ -39,18 +41,21 @@ export async function createWitness(): Promise<Witness> {
     disableFileWatchers: true,
   });
   await manager.initialize();
+  const options = {
+    ...files,
+    applicationUri: APPLICATION_URI,
+    clientCertificateManager: manager,
+    endpointMustExist: false,
+    connectionStrategy: { maxRetry: 0 },
+    requestedSessionTimeout: 5000,
+    transportTimeout: 3000,
+    defaultTransactionTimeout: 3000,
+  };
   return {
     certificate,
     async withSession(endpointUrl, work, { mode, policy, user } = {}) {
       const client = OPCUAClient.create({
-        ...files,
-        applicationUri: APPLICATION_URI,
-        clientCertificateManager: manager,
-        endpointMustExist: false,
-        connectionStrategy: { maxRetry: 0 },
-        requestedSessionTimeout: 5000,
-        transportTimeout: 3000,
-        defaultTransactionTimeout: 3000,
+        ...options,
         ...(mode !== undefined && { securityMode: MessageSecurityMode[mode] }),
         ...(policy !== undefined && {
           securityPolicy: `http://opcfoundation.org/UA/SecurityPolicy#${policy.replaceAll("-", "_")}` as SecurityPolicy,
@@ -64,6 +69,16 @@ export async function createWitness(): Promise<Witness> {
         } finally {
           await session.close().catch(() => {});
         }
+      } finally {
+        await client.disconnect();
+      }
+    },
+    async serverCertificate(endpointUrl) {
+      const client = OPCUAClient.create(options);
+      try {
+        await client.connect(endpointUrl);
+        const [endpoint] = await client.getEndpoints();
+        return new Uint8Array(endpoint?.serverCertificate ?? []);
       } finally {
         await client.disconnect();
       }

@@ -57,7 +57,7 @@ export interface SpaceOptions {
   readonly sourceClockMs: number;
 }
 
-/** A variable that a test may change. */
+/** A variable that a test may change; with another built-in type the variable's own changes along. */
 export interface PlantVariable {
   set(value: VariantLike, status?: StatusCode): void;
 }
@@ -209,7 +209,19 @@ export function fillSpace(addressSpace: AddressSpace, options: SpaceOptions): Sp
     variable(id) {
       const node = nodes.get(id);
       if (!node) throw new Error(`the plant has no variable ${id}`);
-      return { set: (value, status = StatusCodes.Good) => node.setValueFromSource(value, status, now()) };
+      return {
+        set(value, status = StatusCodes.Good) {
+          const to = typeof value.dataType === "string" ? DataType[value.dataType as keyof typeof DataType] : value.dataType;
+          let held = nodes.get(id) ?? node;
+          const { namespace, value: from } = held.dataType;
+          // The server remembers the type of a node: with another one it is another node of the same id.
+          if (to && namespace === 0 && typeof from === "number" && from <= 25 && from !== to) {
+            plant.deleteNode(held);
+            held = add(top, id, to, value.arrayType === VariantArrayType.Array ? { valueRank: 1 } : {});
+          }
+          held.setValueFromSource(value, status, now());
+        },
+      };
     },
     writes: () => writes,
   };

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import {
@@ -157,6 +158,47 @@ describe("the OPC UA simulator", () => {
       expect((await session.read(node)).statusCode.name).toBe("Good");
       simulator.misbehave({ service: "Read", times: 1, answer: "hang_up" });
       await expect(session.read(node)).rejects.toThrow();
+    });
+  });
+
+  it("changes what a variable holds, its type and its status too, and has a clock of its own", async () => {
+    const simulator = await start({ bulk: 2, sourceClockMs: -3_600_000 });
+    await withSession(simulator, async (session) => {
+      const node = at(simulator, "Double");
+      const before = await session.read(node);
+      expect(Date.now() - (before.sourceTimestamp?.getTime() ?? 0)).toBeGreaterThan(3_590_000);
+      simulator.variable("Double").set({ dataType: DataType.String, value: "eleven" });
+      expect((await session.read(node)).value).toMatchObject({ dataType: DataType.String, value: "eleven" });
+      simulator.variable("Double").set({ dataType: DataType.Double, value: 1 }, StatusCodes.UncertainLastUsableValue);
+      expect((await session.read(node)).statusCode.name).toBe("UncertainLastUsableValue");
+      expect(() => simulator.variable("Nothing")).toThrow(/Nothing/);
+    });
+  });
+
+  it("shows the certificate that it was given: expired, not valid yet, of another URI or host", async () => {
+    for (const wish of [
+      { applicationUri: "urn:example:opcua-simulator", validity: "expired" },
+      { applicationUri: "urn:example:opcua-simulator", validity: "not_yet_valid" },
+      { applicationUri: "urn:somebody:else" },
+      { applicationUri: "urn:example:opcua-simulator", dns: ["elsewhere.example"], ip: [] },
+    ] as const) {
+      const certificate = await makeCertificate(wish);
+      const simulator = await start({ bulk: 1, certificate });
+      const shown = await witness.serverCertificate(simulator.endpointUrl);
+      expect(new X509Certificate(shown).fingerprint.replaceAll(":", "")).toBe(certificate.thumbprint);
+      const { validTo, validFrom, subjectAltName } = new X509Certificate(shown);
+      expect(Date.parse(validTo) < Date.now()).toBe("validity" in wish && wish.validity === "expired");
+      expect(Date.parse(validFrom) > Date.now()).toBe("validity" in wish && wish.validity === "not_yet_valid");
+      expect(subjectAltName).toContain(wish.applicationUri);
+      if ("dns" in wish) expect(subjectAltName).not.toContain("localhost");
+    }
+  });
+
+  it("has variables that move by themselves, with a unit", async () => {
+    const simulator = await start({ bulk: 1, moving: [{ id: "Speed", name: "speed", unit: "mm/s", value: (ms) => 100 + ms }] });
+    await withSession(simulator, async (session) => {
+      const [first, second] = [await session.read(at(simulator, "Speed")), await session.read(at(simulator, "Speed"))];
+      expect(second.value.value).toBeGreaterThan(first.value.value);
     });
   });
 

@@ -87,8 +87,21 @@ describe("variables for import", () => {
     ]);
   });
 
+  it("are no formulas for a spreadsheet, whatever the device says", () => {
+    const comment = "-40 to 120 °C";
+    const [formula, plain] = toVariables([
+      { ...variable("=cmd|'/c calc'!A1"), comment },
+      { ...variable("-"), unit: "-" },
+    ]);
+    expect(formula).toMatchObject({ name: "'=cmd|'/c calc'!A1", comment: "'-40 to 120 °C" });
+    expect(plain).toMatchObject({ name: "-", unit: "-" });
+  });
+
   it("are read back by import the same, whatever a server calls its things", () => {
-    const text = fc.string({ maxLength: 12, unit: fc.constantFrom("a", "ü", " ", ";", '"', "\n", "\t", ".", "\0", "=", "1", "'", "°") });
+    const text = fc.string({
+      maxLength: 12,
+      unit: fc.constantFrom("a", "ü", " ", ";", '"', "\n", "\t", ".", "\0", "=", "1", "'", "°", "+", "@"),
+    });
     const found = fc.record({
       address: fc.nat(1e9).map((n) => `ns=1;i=${n}`),
       name: fc.oneof(text, fc.constant("x".repeat(300))),

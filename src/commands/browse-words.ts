@@ -75,8 +75,10 @@ export function toVariables(found: readonly Discovered[]): readonly VariableInpu
   }));
 }
 
-const clean = (text: string | undefined, max: number): string | null => oneLine(text ?? "").slice(0, max) || null;
+const clean = (text: string | undefined, max: number): string | null => harmless(oneLine(text ?? "")).slice(0, max) || null;
 const oneLine = (text: string): string => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim();
+/** A spreadsheet in which a person looks the file over must not take a device's words for a formula (CWE-1236). */
+const harmless = (text: string): string => (/^[=+\-@]./.test(text) ? `'${text}` : text);
 
 /** The name alone where nothing else has it, else with as many of its folders as tell it apart, else numbered. */
 function uniqueNames(found: readonly Discovered[]): readonly string[] {
@@ -101,7 +103,13 @@ function uniqueNames(found: readonly Discovered[]): readonly string[] {
   return names;
 }
 
-const tail = (path: readonly string[], depth: number): string => path.slice(-depth).join(".").slice(-MAX_NAME);
+const tail = (path: readonly string[], depth: number): string =>
+  harmless(
+    path
+      .slice(-depth)
+      .join(".")
+      .slice(1 - MAX_NAME),
+  );
 
 function numbered(name: string, taken: ReadonlySet<string>): string {
   for (let n = 1; ; n++) {
