@@ -236,6 +236,21 @@ describe("the collector's own certificate", () => {
     expect([existsSync(name("1")), existsSync(name("2"))]).toEqual([false, true]);
   });
 
+  it("goes on with the one it has as long as that is valid, where no other can be made", async () => {
+    const first = await open().get();
+    rmSync(path.join(folder, ".lock"));
+    mkdirSync(path.join(folder, ".lock"));
+    for (const days of [60, 1]) {
+      nowMs = first.notAfter - days * DAY_MS;
+      expect(await open().get()).toEqual(first);
+    }
+    expect(warnings).toHaveLength(2);
+    nowMs = first.notAfter;
+    await expect(open().get()).rejects.toThrow();
+    rmSync(path.join(folder, ".lock"), { recursive: true });
+    expect((await open().get()).thumbprint).not.toBe(first.thumbprint);
+  });
+
   it("says which folder cannot be written", async () => {
     mkdirSync(path.dirname(folder), { recursive: true });
     writeFileSync(folder, "a file where the folder should be");

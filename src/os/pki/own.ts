@@ -163,7 +163,18 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
 
   const get = async (): Promise<OwnCertificate> => {
     let state = look();
-    if (!state || stepOf(state, nowMs()) !== "keep") state = await locked(bringUpToDate);
+    if (!state || stepOf(state, nowMs()) !== "keep") {
+      try {
+        state = await locked(bringUpToDate);
+      } catch (error) {
+        // A full disk must not cost a connection for which there is still a certificate.
+        if (!state || nowMs() >= state.current.notAfter) throw error;
+        log.warn(
+          { err: error, expires: dayOf(state.current.notAfter) },
+          "the collector's certificate cannot be renewed; it is tried again",
+        );
+      }
+    }
     const own = ownCertificate(state);
     if (state.next && own.notice !== undefined && now() - remindedMs >= REMIND_MS) {
       remindedMs = now();

@@ -337,9 +337,20 @@ describe("what comes from anybody", () => {
   });
 
   it("judges although nothing can be written", async () => {
+    const [plc, other] = [await testCertificate("plc"), await testCertificate("other")];
+    const trust = open();
+    trust.trust(parseCertificate(plc.der));
+    rmSync(path.join(dir, "peers"), { recursive: true, force: true });
+    writeFileSync(path.join(dir, "peers"), "no folder");
+    expect(problemOf(await judge(trust, [plc]))).toBe("trusted");
+    expect(warnings).toEqual([expect.stringContaining("cannot be remembered")]);
+    // Nobody could tell a second one from the first.
+    expect(problemOf(await judge(trust, [other], FIRST_USE))).toBe("untrusted");
+    rmSync(path.join(dir, "rejected"), { recursive: true, force: true });
     writeFileSync(path.join(dir, "rejected"), "no folder");
-    const verdict = await judge(open(), [await testCertificate("plc")]);
+    const verdict = await judge(trust, [other]);
     expect(problemOf(verdict)).toBe("untrusted");
+    expect(wordsOf(verdict)).toContain("cannot be kept among the rejected ones");
   });
 });
 

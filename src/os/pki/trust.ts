@@ -97,10 +97,15 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
   };
 
   const accept = (leaf: Certificate, { of, peer }: JudgeOptions): void => {
-    const before = peers.get(of, peer);
-    const isSame = before?.thumbprint === leaf.thumbprint;
-    if (isSame && now() - Date.parse(before.seen) < SEEN_AGAIN_MS) return;
-    peers.put({ of, peer, thumbprint: leaf.thumbprint, since: isSame ? before.since : iso(), seen: iso() });
+    try {
+      const before = peers.get(of, peer);
+      const isSame = before?.thumbprint === leaf.thumbprint;
+      if (isSame && now() - Date.parse(before.seen) < SEEN_AGAIN_MS) return;
+      peers.put({ of, peer, thumbprint: leaf.thumbprint, since: isSame ? before.since : iso(), seen: iso() });
+    } catch (error) {
+      // A full disk must not cost a connection with somebody who is trusted.
+      log.warn({ err: error, peer }, "the certificate is trusted, and cannot be remembered as this peer's");
+    }
   };
 
   const addTrusted = (certificate: Certificate): boolean => {
@@ -112,7 +117,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     const { of, peer, trust } = options;
     const refuse = (problem: TrustProblem, why: string, whatNext: string): Verdict => {
       const kept = note(leaf, options);
-      const words = `${introduction(leaf, options)} ${why}. ${whatNext}${kept}`;
+      const words = `${introduction(leaf, options)} ${why}.${kept} ${whatNext}`;
       return { trusted: false, thumbprint: leaf.thumbprint, problem, words };
     };
     const command = `sudo collector pki trust ${leaf.thumbprint}`;
