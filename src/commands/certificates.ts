@@ -20,11 +20,15 @@ export interface CertificatePlace extends PkiPlace {
 
 /**
  * The service's PKI folder where this person may write to it, else one of the person's own, below XDG_STATE_HOME or ~/.local/state (XDG Base
- * Directory Specification). Makes the latter. Throws the file system's error.
+ * Directory Specification). Makes the latter. Rejects with the file system's error.
  */
-export function certificatePlace({ state_dir, collector }: Pick<Settings, "state_dir" | "collector">, io: CommandIo): CertificatePlace {
+export async function certificatePlace(
+  { state_dir, collector }: Pick<Settings, "state_dir" | "collector">,
+  io: CommandIo,
+): Promise<CertificatePlace> {
   const service = path.resolve(state_dir);
-  if (isWritable(service) && isWritable(path.join(service, "pki"), service)) return placeIn(service, collector, true);
+  if (isWritable(service) && isWritable(path.join(service, "pki"), service))
+    return asOwnerOf(service, async () => placeIn(service, collector, true));
   const state = io.env["XDG_STATE_HOME"];
   const own = path.join(state !== undefined && path.isAbsolute(state) ? state : path.join(homeOf(io), ".local", "state"), "collector");
   mkdirSync(own, { recursive: true, mode: 0o700 });

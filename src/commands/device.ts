@@ -63,7 +63,7 @@ export async function pkiOf(type: string, config: string | undefined, log: Log, 
   const { certificatePlace, certificatesOf } = await import("./certificates.ts");
   const { settings } = settingsOrUsage(config);
   try {
-    return certificatesOf(certificatePlace(settings, io), log);
+    return certificatesOf(await certificatePlace(settings, io), log);
   } catch (error) {
     throw new UsageError(`there is no folder for certificates: ${error instanceof Error ? error.message : String(error)}`);
   }
