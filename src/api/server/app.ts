@@ -172,7 +172,9 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
 /** For TLS the options stand under another name; which server it is makes no difference to what is done with it. */
 function serverOptions(tls: AppOptions["tls"]): { readonly http: typeof HTTP_OPTIONS } {
   if (!tls) return { http: HTTP_OPTIONS };
-  return { https: { ...HTTP_OPTIONS, ...tls, minVersion: "TLSv1.2" } } as unknown as { readonly http: typeof HTTP_OPTIONS };
+  return { https: { ...HTTP_OPTIONS, ...tls, minVersion: "TLSv1.2", handshakeTimeout: HTTP_OPTIONS.headersTimeout } } as unknown as {
+    readonly http: typeof HTTP_OPTIONS;
+  };
 }
 
 interface RouteConfig {

@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import type { Log } from "../../model/context.ts";
@@ -46,22 +47,69 @@ export function readTls({ certFile, keyFile }: TlsFiles): { readonly cert: strin
   return { cert: read("cert_file", certFile), key: read("key_file", keyFile) };
 }
 
-/** Takes a renewed certificate over without a restart. A bad one is said, and the one in use stays. */
-export function followCertificate(server: Server, files: TlsFiles, used: { cert: string; key: string }, log: Log): () => void {
+/** Takes a renewed certificate over without a restart. A bad one is said once, and the one in use stays. Milliseconds. */
+export function followCertificate(
+  server: Server,
+  files: TlsFiles,
+  used: { cert: string; key: string },
+  log: Log,
+  everyMs: number = CERTIFICATE_EVERY_MS,
+): () => void {
   let current = JSON.stringify(used);
+  let said: string | undefined;
   const timer = setInterval(() => {
     try {
       const next = readTls(files);
       if (JSON.stringify(next) === current || !(server instanceof TlsServer)) return;
-      current = JSON.stringify(next);
       server.setSecureContext({ ...next, minVersion: "TLSv1.2" });
+      current = JSON.stringify(next);
+      said = undefined;
       log.info({ file: files.certFile }, "the configuration API uses its new certificate");
     } catch (error) {
-      log.warn({ file: files.certFile }, `the new certificate of the configuration API cannot be used: ${messageOf(error)}`);
+      const problem = messageOf(error);
+      if (problem !== said)
+        log.warn({ file: files.certFile }, `the new certificate of the configuration API cannot be used, the one before stays: ${problem}`);
+      said = problem;
     }
-  }, CERTIFICATE_EVERY_MS);
+  }, everyMs);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/** First byte of a TLS handshake record (RFC 8446, 5.1). */
+const HANDSHAKE = 0x16;
+const PLAIN = JSON.stringify({ detail: "this port speaks TLS: ask with https" });
+const PLAIN_ANSWER = `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${PLAIN.length}\r\n\r\n${PLAIN}`;
+
+/**
+ * Tells who comes without TLS so in plain HTTP, where TLS alone would end the connection without a word. Nothing of what was asked is read.
+ * Returns what ends every connection: those that have said nothing, or not all of a handshake, are no server's yet.
+ */
+export function answerWithoutTls(server: Server, withinMs: number = HTTP_OPTIONS.headersTimeout): () => void {
+  const accept = server.listeners("connection");
+  const open = new Set<Socket>();
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: Socket) => {
+    open.add(socket);
+    const end = (): void => void socket.destroy();
+    const timer = setTimeout(end, withinMs);
+    socket.once("error", end);
+    socket.once("close", () => {
+      clearTimeout(timer);
+      open.delete(socket);
+    });
+    socket.once("data", (first) => {
+      clearTimeout(timer);
+      if (first[0] !== HANDSHAKE) return void socket.end(PLAIN_ANSWER, end);
+      socket.pause();
+      socket.off("error", end);
+      socket.unshift(first);
+      for (const listener of accept) listener.call(server, socket);
+    });
+  });
+  return () => {
+    for (const socket of open) socket.destroy();
+  };
 }
 
 /** Serves the same on a unix socket: the collector beside the API reaches it whatever certificate the network sees. */

@@ -17,7 +17,7 @@ import { openEtags } from "./etags.ts";
 import { createHandlers } from "./handlers.ts";
 import { openInventory } from "./inventory.ts";
 import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
-import { followCertificate, listenLocally, parseListen, readTls } from "./listening.ts";
+import { answerWithoutTls, followCertificate, listenLocally, parseListen, readTls } from "./listening.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
 import { createThrottle } from "./throttle.ts";
@@ -26,6 +26,8 @@ import { openVariables } from "./variables.ts";
 
 export interface ApiServerOptions extends ApiWorkerData {
   readonly log: Log;
+  /** How often the certificate's files are looked at, milliseconds; absent: once a minute. */
+  readonly certificateEveryMs?: number;
 }
 
 export interface ApiServer {
@@ -78,6 +80,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       log,
     });
     app.server.maxConnections = MAX_CONNECTIONS;
+    const endConnections = tls ? answerWithoutTls(app.server) : () => {};
     await app.listen({ host, port });
     let local: Server | undefined;
     try {
@@ -86,7 +89,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       await app.close();
       throw error;
     }
-    const unfollow = options.tls && tls ? followCertificate(app.server, options.tls, tls, log) : () => {};
+    const unfollow = options.tls && tls ? followCertificate(app.server, options.tls, tls, log, options.certificateEveryMs) : () => {};
     const backups = startDailyBackups(db, databaseFile, log);
     const bound = app.server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
@@ -97,8 +100,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
         unfollow();
         local?.close();
         local?.closeAllConnections();
-        closing ??= app
-          .close()
+        if (closing) return closing;
+        const closed = app.close();
+        endConnections();
+        closing = closed
           .catch((error: unknown) => log.warn({ err: error }, "closing the configuration API failed"))
           .then(() => backups.stop())
           .then(() => {
