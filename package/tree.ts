@@ -19,8 +19,8 @@ export interface TreeOptions {
 }
 
 const WRAPPER = `#!/bin/sh
-# --scavenger-max-new-space-capacity-mb=8: Node 24 answers short-lived buffers with full collections otherwise.
-exec /usr/lib/collector/bin/node --scavenger-max-new-space-capacity-mb=8 /usr/lib/collector/app/main.js "$@"
+. /usr/lib/collector/bin/runtime-flags.sh
+exec /usr/lib/collector/bin/node $flags /usr/lib/collector/app/main.js "$@"
 `;
 
 /** Files that an upgrade keeps as the person left them. */
@@ -46,6 +46,7 @@ export function layOut(options: TreeOptions): void {
 
   put("usr/bin/collector", WRAPPER, 0o755);
   copyFileSync(options.node, at("usr/lib/collector/bin/node"));
+  copy("bin/runtime-flags.sh", "usr/lib/collector/bin/runtime-flags.sh");
   cpSync(options.app, at("usr/lib/collector/app"), { recursive: true });
   put("usr/lib/collector/unseal", readFileSync(path.join(ROOT, "systemd/unseal")), 0o755);
   for (const unit of ["collector.service", "collector-credentials.service"]) copy(`systemd/${unit}`, `lib/systemd/system/${unit}`);

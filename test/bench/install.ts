@@ -25,11 +25,10 @@ export async function benchInstall(): Promise<void> {
     const tree = path.join(dir, "tree");
     const architecture = process.arch === "x64" ? "amd64" : "arm64";
     execFileSync("dpkg-deb", ["-x", path.join(dir, debs.find((file) => file.endsWith(`_${architecture}.deb`)) ?? ""), tree]);
-    const command = [
-      path.join(tree, "usr/lib/collector/bin/node"),
-      "--scavenger-max-new-space-capacity-mb=8",
-      path.join(tree, "usr/lib/collector/app/main.js"),
-    ] as const;
+    // As /usr/bin/collector does, which names the installed paths.
+    const lib = path.join(tree, "usr/lib/collector");
+    const start = `. ${lib}/bin/runtime-flags.sh; exec ${lib}/bin/node $flags ${lib}/app/main.js "$@"`;
+    const command = ["/bin/sh", "-c", start, "collector"] as const;
     await benchStart(command);
     await benchMemory(dir, command);
     const checked = spawnSync(
