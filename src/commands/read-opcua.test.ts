@@ -40,7 +40,7 @@ const valueIn = ({ code, out, err }: Ran): unknown => {
   return JSON.parse(out).values[0].value;
 };
 
-describe("read opcua in every mode", () => {
+describe("read and browse opcua in every mode", () => {
   let simulator: OpcuaSimulator;
   let person: Awaited<ReturnType<typeof makeCertificate>>;
   beforeAll(async () => {
@@ -54,10 +54,11 @@ describe("read opcua in every mode", () => {
   });
   afterAll(() => simulator.close());
 
+  const url = (): string => `endpoint_url=${simulator.endpointUrl}`;
   const words = (...more: string[]): string[] => [
     "read",
     "opcua",
-    `endpoint_url=${simulator.endpointUrl}`,
+    url(),
     "trust=first_use",
     ...more,
     `ns=${simulator.plantIndex};s=Double`,
@@ -86,6 +87,8 @@ describe("read opcua in every mode", () => {
       expect(named.out + named.err).not.toContain(PASSWORD);
       const certified = words(...secured(mode, policy), "user_identity.type=X509Certificate", "user_certificate=anna");
       expect(valueIn(await run(...certified, `security_settings.token_security_policy=${policy}`))).toBe(-2.25e-300);
+      const browsed = await run("browse", "opcua", url(), "trust=first_use", ...secured(mode, policy), "--depth", "1", "--json");
+      expect([browsed.code, browsed.out.match(/"name":"Plant"/g)]).toEqual([EXIT.good, ['"name":"Plant"']]);
       await expect.poll(() => simulator.sessions()).toBe(0);
     },
   );
@@ -93,6 +96,14 @@ describe("read opcua in every mode", () => {
   it.each([...POLICIES])("None with a password under %s, asked for", async (policy) => {
     const { runWith } = here();
     const ran = await runWith({ typed: PASSWORD }, ...words("username=reader", `security_settings.token_security_policy=${policy}`));
+    expect(valueIn(ran)).toBe(-2.25e-300);
+  });
+
+  it.each([...POLICIES])("None with a user certificate under %s", async (policy) => {
+    const { run, folder } = here();
+    const { certificateFile, privateKeyFile } = await writeCertificate(folder, "anna", person);
+    expect((await run("pki", "user", "user", certificateFile, privateKeyFile)).code).toBe(EXIT.good);
+    const ran = await run(...words("user_identity.type=X509Certificate", `security_settings.token_security_policy=${policy}`));
     expect(valueIn(ran)).toBe(-2.25e-300);
   });
 
