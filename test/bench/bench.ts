@@ -28,6 +28,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "values per second and bytes per value of the durable buffer",
     run: async () => (await import("./buffer.ts")).benchBuffer(),
   },
+  delivery: {
+    about: "memory with a backlog of 10 million values, and how that drains beside live values",
+    run: async () => (await import("./delivery.ts")).benchDelivery(),
+  },
 };
 
 const names = process.argv.slice(2);
