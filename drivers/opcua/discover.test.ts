@@ -66,19 +66,19 @@ describe("discovery on a server", () => {
   });
 
   it.each([
-    ["pages of seven", { maxReferencesPerNode: 7 }, {}],
-    ["three nodes a Browse and four a Read", { operationLimits: { maxNodesPerBrowse: 3, maxNodesPerRead: 4 } }, {}],
+    ["thousands of nodes, in pages of seven", 3, { maxReferencesPerNode: 7 }, {}],
+    ["all nodes, with three in a Browse and four in a Read", 2, { operationLimits: { maxNodesPerBrowse: 3, maxNodesPerRead: 4 } }, {}],
     [
-      "three nodes a Browse and four a Read, as it says",
+      "all nodes, with three in a Browse and four in a Read, as it says",
+      2,
       { operationLimits: { maxNodesPerBrowse: 3, maxNodesPerRead: 4 } },
       { maxNodesPerBrowse: 3, maxNodesPerRead: 4 },
     ],
-  ] as const)("finds thousands of nodes in a tree with a cycle, in %s", async (_, options, more) => {
-    const tree = { depth: 3, folders: 6, variables: 4 };
-    const found = await discovered({ ...options, bulk: 100, tree }, more);
-    const folders = 1 + 6 + 36 + 216;
+  ] as const)("finds %s, in a tree with a cycle", async (_, depth, options, more) => {
+    const found = await discovered({ ...options, bulk: 20, tree: { depth, folders: 6, variables: 4 } }, more);
+    const folders = depth === 3 ? 1 + 6 + 36 + 216 : 1 + 6 + 36;
     expect(found.filter(({ address }) => address.startsWith(id("Tree")))).toHaveLength(folders + folders * 4);
-    expect(found.filter(({ address }) => /s=Bulk\.\d/.test(address))).toHaveLength(100);
+    expect(found.filter(({ address }) => /s=Bulk\.\d/.test(address))).toHaveLength(20);
     expect(new Set(found.map(({ address }) => address)).size).toBe(found.length);
   });
 
@@ -222,6 +222,20 @@ describe("discovery on a hostile server", () => {
     const [found] = await all(discover(session, { namespaces: ["", "urn:a"], tooMuch }, context()));
     expect(found?.name).toHaveLength(200);
     expect(found).toMatchObject({ address: "ns=7;s=v", type: { scalar: "auto" } });
+  });
+});
+
+describe("what is remembered", () => {
+  it("is bounded in nodes and in characters, and that is said", async () => {
+    const warned: object[] = [];
+    const log: Log = { ...silentLog, warn: (fields) => warned.push(fields) };
+    const wide = serverOf((node) =>
+      node === "i=85" ? Array.from({ length: 50 }, (_, i) => ({ to: `ns=1;i=${i + 1}`, variable: true })) : [],
+    );
+    expect(await all(discover(wide.session, { namespaces: [], tooMuch, maxNodes: 11 }, context(undefined, log)))).toHaveLength(10);
+    const long = serverOf((node) => (node === "i=85" ? [{ to: `ns=1;s=${"x".repeat(5000)}` }, { to: "ns=1;s=short" }] : []));
+    expect(await all(discover(long.session, { namespaces: [], tooMuch }, context(undefined, log)))).toHaveLength(1);
+    expect(warned).toHaveLength(2);
   });
 });
 

@@ -19,8 +19,8 @@ interface Pending {
   readonly nodeId: NodeId | string;
   readonly name: string;
   readonly path: readonly string[];
-  /** The path of what is in it. */
-  readonly below: readonly string[];
+  /** The path of what is in it, once something is. */
+  below: readonly string[] | undefined;
   readonly isVariable: boolean;
   /** A property has nothing below it (OPC 10000-3, 5.6.2). */
   readonly isLeaf: boolean;
@@ -45,6 +45,9 @@ const AT_ONCE = 100;
 const MAX_NODES = 250_000;
 /** Folders within folders: a bound against a server that invents them. */
 const MAX_DEPTH = 64;
+/** Characters of all node ids that are remembered, and of one (OPC 10000-3, 8.2.4, with its namespace). */
+const MAX_KEYS = 64 * 2 ** 20;
+const MAX_KEY = 4200;
 const MAX_NAME = 200;
 const MAX_UNIT = 50;
 const MAX_COMMENT = 2000;
@@ -65,8 +68,10 @@ export async function* discover(
   const seen = new Set<string>([OBJECTS]);
   const queue: Pending[] = [];
   const units = new Map<Pending, NodeId>();
+  let keys = 0;
   let isFull = false;
 
+  const top: Pending = { nodeId: OBJECTS, name: "", path: [], below: undefined, isVariable: false, isLeaf: false };
   const take = (parent: Pending, reference: ReferenceDescription): void => {
     const { nodeId, nodeClass, browseName, referenceTypeId } = reference;
     const isVariable = nodeClass === VARIABLE_CLASS;
@@ -79,16 +84,17 @@ export async function* discover(
     if (nodeId.namespace === 0 && OF_THE_SERVER.has(nodeId.value)) return;
     const key = nodeId.toString();
     if (seen.has(key)) return;
-    if (seen.size >= maxNodes || parent.below.length >= MAX_DEPTH) {
+    parent.below ??= parent === top ? [] : [...parent.path, parent.name];
+    if (seen.size >= maxNodes || keys >= MAX_KEYS || key.length > MAX_KEY || parent.below.length >= MAX_DEPTH) {
       isFull = true;
       return;
     }
     seen.add(key);
-    const name = (reference.displayName.text || browseName.name || key).slice(0, MAX_NAME);
-    queue.push({ nodeId, name, path: parent.below, below: [...parent.below, name], isVariable, isLeaf: isProperty });
+    keys += key.length;
+    const name = clip(reference.displayName.text || browseName.name || key, MAX_NAME);
+    queue.push({ nodeId, name, path: parent.below, below: undefined, isVariable, isLeaf: isProperty });
   };
 
-  const top: Pending = { nodeId: OBJECTS, name: "", path: [], below: [], isVariable: false, isLeaf: false };
   await ask.below([top], take);
   let head = 0;
   while (head < queue.length) {
@@ -127,11 +133,11 @@ export async function* discover(
       const [dataType, rank, dimensions, access, description] = values.slice(at, at + OF_EACH.length);
       at += OF_EACH.length;
       const unit = units.has(variable) ? textOf((values[at++] as { readonly displayName?: unknown } | undefined)?.displayName) : "";
-      const comment = textOf(description).slice(0, MAX_COMMENT);
+      const comment = clip(textOf(description), MAX_COMMENT);
       const readable = typeof access !== "number" || (access & CURRENT_READ) !== 0;
       details.set(variable, {
         type: readable ? shaped(await scalarOf(dataType), rank, dimensions) : undefined,
-        ...(unit !== "" && { unit: unit.slice(0, MAX_UNIT) }),
+        ...(unit !== "" && { unit: clip(unit, MAX_UNIT) }),
         ...(comment !== "" && { comment }),
       });
     }
@@ -149,6 +155,10 @@ const textOf = (value: unknown): string => {
   const text: unknown = typeof value === "object" && value !== null && "text" in value ? value.text : undefined;
   return typeof text === "string" ? text : "";
 };
+
+/** Copied where it is cut: a part of a string keeps all of it in memory. */
+const clip = (text: string, max: number): string =>
+  text.length <= max ? text : Buffer.from(text.slice(0, max), "utf16le").toString("utf16le");
 
 /** As the driver's addresses are written. Pure. */
 export function addressOf(nodeId: NodeId | string, namespaces: readonly string[]): string {
