@@ -2,12 +2,11 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { policySchema } from "../../src/model/policy.ts";
 import { createLogger } from "../../src/os/log.ts";
 import { startPipeline } from "../../src/pipeline.ts";
 import { freePort } from "../support/free-port.ts";
-import type { Lateness } from "./opcua.ts";
+import { latenessIn } from "./lateness.ts";
 import { layoutsOf, nodeIdsOf, readoutOf, reportOf, sinkSpec } from "./opcua-plant.ts";
 
 /**
@@ -16,7 +15,6 @@ import { layoutsOf, nodeIdsOf, readoutOf, reportOf, sinkSpec } from "./opcua-pla
  * the timers of this thread were in that time.
  */
 const [count = 0, everyMs = 0] = process.argv.slice(2).map(Number);
-const TIMER_MS = 10;
 
 const dir = mkdtempSync(path.join(os.tmpdir(), "bench-opcua-"));
 process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
@@ -43,21 +41,6 @@ layouts.forEach((layout, i) => {
   let round = 0;
   setTimeout(() => setInterval(() => void pipeline.append(layout, readoutOf(layout, ++round)), everyMs), (everyMs * i) / layouts.length);
 });
-
-async function latenessIn(ms: number): Promise<Lateness> {
-  const late: number[] = [];
-  const loop = monitorEventLoopDelay({ resolution: 1 });
-  loop.enable();
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs) {
-    const due = performance.now() + TIMER_MS;
-    await new Promise((done) => setTimeout(done, TIMER_MS));
-    late.push(performance.now() - due);
-  }
-  loop.disable();
-  late.sort((a, b) => a - b);
-  return { p99: late[Math.floor(late.length * 0.99)] ?? Number.NaN, max: late.at(-1) ?? Number.NaN, loopP99: loop.percentile(99) / 1e6 };
-}
 
 process.on("message", async (ms: number) => {
   process.send?.(await latenessIn(ms));

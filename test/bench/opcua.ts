@@ -8,6 +8,7 @@ import { createAcquisition } from "../../src/acquire/acquisition.ts";
 import { remoteDriver } from "../../src/acquire/drivers.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { policySchema } from "../../src/model/policy.ts";
+import { type Lateness, latenessIn, latenessWords } from "./lateness.ts";
 import type { LoadCount } from "./opcua-load.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
@@ -138,7 +139,7 @@ async function timed(read: () => Promise<number>): Promise<{ readonly cpuUs: num
   return { cpuUs: (user + system) / values, perSecond: (values * 1000) / (performance.now() - began) };
 }
 
-export async function benchReading(): Promise<void> {
+async function benchReading(): Promise<void> {
   const device = await start<Device>("opcua-device.ts", NODES);
   const acquisition = createAcquisition({
     entry: new URL("../../src/workers/acquire.ts", import.meta.url),
@@ -161,6 +162,16 @@ export async function benchReading(): Promise<void> {
   );
   console.log(`  in the acquisition worker, with the way between the threads ${cpu(1).toFixed(2)} µs: ${ratio(1).toFixed(2)} times`);
   console.log(`  thousand values/s, one request after the other: driver ${speed(0)}, in the worker ${speed(1)}, bare ${speed(2)}`);
+  const idle = await start<"started">("opcua-load.ts");
+  let reading = true;
+  const delays = Promise.all([latenessIn(MEASURE_MS), idle.ask<Lateness>(MEASURE_MS)]).finally(() => {
+    reading = false;
+  });
+  while (reading) await inWorker.read();
+  const [here, there] = await delays;
+  console.log(`  timers of this thread while the worker reads one request after the other: ${latenessWords(here)}`);
+  console.log(`  a process without work, beside it: ${latenessWords(there)}`);
+  await idle.end();
   await ours.session.close();
   await inWorker.session.close();
   await bare.close();
@@ -201,7 +212,7 @@ async function serve(file: string): Promise<Served> {
   };
 }
 
-export async function benchServing(): Promise<void> {
+async function benchServing(): Promise<void> {
   const pairs: (readonly [ours: Served, bare: Served])[] = [];
   for (let i = 0; i < SERVED_PAIRS; i++) pairs.push([await serve("opcua-hosted.ts"), await serve("opcua-bare-server.ts")]);
   const of = (which: 0 | 1, what: keyof Served) => median(pairs.map((pair) => pair[which][what]));
@@ -214,28 +225,24 @@ export async function benchServing(): Promise<void> {
 }
 
 /** The real way of the values, with store and delivery in their threads, while a client monitors them: how late timers of the acquisition are. */
-export async function benchTimersMeanwhile(): Promise<void> {
+async function benchTimersMeanwhile(): Promise<void> {
   const collector = await start<Server>("opcua-pipeline.ts", ITEMS, 200);
   const load = await start<"started">("opcua-load.ts");
   const quiet = await collector.ask<Lateness>(MEASURE_MS);
   await load.ask({ url: collector.hello.url, nodeIds: collector.hello.nodeIds });
   await pause(WARM_UP_MS);
   const before = await load.ask<LoadCount>("count");
-  const busy = await collector.ask<Lateness>(MEASURE_MS);
+  // What the machine itself makes timers late by: this process has nothing else to do.
+  const [busy, idle] = await Promise.all([collector.ask<Lateness>(MEASURE_MS), latenessIn(MEASURE_MS)]);
   const after = await load.ask<LoadCount>("count");
   await load.end();
   await collector.end();
   const perSecond = ((after.changes - before.changes) * 1000) / MEASURE_MS;
-  const words = ({ p99, max, loopP99 }: Lateness) =>
-    `p99 ${p99.toFixed(1)} ms, max ${max.toFixed(1)} ms, event loop p99 ${loopP99.toFixed(1)} ms`;
-  console.log(`timers of the acquisition thread while ${perSecond.toFixed(0)} changes/s are served: ${words(busy)} (budget 5 ms)`);
-  console.log(`  with the same values and no client: ${words(quiet)}`);
-}
-
-export interface Lateness {
-  readonly p99: number;
-  readonly max: number;
-  readonly loopP99: number;
+  console.log(
+    `timers of the acquisition thread while ${perSecond.toFixed(0)} changes/s are served: ${latenessWords(busy)} (budget p99 5 ms)`,
+  );
+  console.log(`  with the same values and no client: ${latenessWords(quiet)}`);
+  console.log(`  a process without work, beside it: ${latenessWords(idle)}`);
 }
 
 /** The driver and the hosted server beside bare node-opcua, in turns on one machine. */
