@@ -35,7 +35,7 @@ export interface NodeMaker {
   variable(parent: UaObject, variable: LayoutVariable): VariableNode;
   /** What has changed of it; its id and whoever watches it stay. */
   change(parent: UaObject, known: VariableNode, variable: LayoutVariable): void;
-  rename(node: UaObject, name: string): void;
+  rename(parent: UaObject, node: UaObject, name: string): void;
   /** With all below it. */
   remove(node: UaObject | UaVariable): void;
 }
@@ -59,7 +59,7 @@ export function createNodeMaker(addressSpace: AddressSpace, intervalOf: (uuid: s
     const node = namespace.addVariable({
       nodeId: idOf(id),
       browseName: qualified(name),
-      displayName: text(name),
+      displayName: text(name || UNNAMED),
       ...(description !== null && description !== "" && { description: text(description) }),
       componentOf: parent,
       dataType: coerceNodeId(`i=${type.dataType}`),
@@ -98,8 +98,10 @@ export function createNodeMaker(addressSpace: AddressSpace, intervalOf: (uuid: s
   };
 
   return {
-    topFolder: (id, name) => namespace.addFolder(objects, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name) }),
-    folder: (parent, id, name) => namespace.addFolder(parent, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name) }),
+    topFolder: (id, name) =>
+      namespace.addFolder(objects, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name || UNNAMED) }),
+    folder: (parent, id, name) =>
+      namespace.addFolder(parent, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name || UNNAMED) }),
     statusVariable(parent, id, name, type, description) {
       const node = addVariable(parent, id, name, { dataType: BuiltIn[type], valueRank: -1, arrayDimensions: null }, description);
       return createPoint(served(node)).node;
@@ -113,32 +115,29 @@ export function createNodeMaker(addressSpace: AddressSpace, intervalOf: (uuid: s
     change(parent, known, variable) {
       const { node, variable: before } = known;
       known.variable = variable;
-      if (before.name !== variable.name) rename(parent, node, variable.name);
+      if (before.name !== variable.name) rename(parent, node, variable.name, "HasComponent");
       if (before.comment !== variable.comment) setDescription(node, variable.comment);
       if (before.unit !== variable.unit) setUnit(known, variable.unit);
       setType(node, nodeTypeOf(variable.type));
     },
-    rename: (node, name) => rename(undefined, node, name),
+    rename: (parent, node, name) => rename(parent, node, name, "Organizes"),
     remove: (node) => namespace.deleteNode(node),
   };
 }
 
-const qualified = (name: string): QualifiedName => new QualifiedName({ name, namespaceIndex: OWN });
+/** The library takes no empty name. */
+const UNNAMED = "unnamed";
+const qualified = (name: string): QualifiedName => new QualifiedName({ name: name || UNNAMED, namespaceIndex: OWN });
 const text = (words: string): LocalizedText => new LocalizedText({ text: words });
 const served = (node: UaVariable): ServedVariable => node as unknown as ServedVariable;
 
-/** The library has no setters for these; a parent finds its children through a cache of names. */
-interface Renamable {
-  browseName: QualifiedName;
-  setDisplayName(name: LocalizedText): void;
-  readonly parent: { _clear_caches?(): void } | null;
-}
-
-function rename(parent: UaObject | undefined, node: UaObject | UaVariable, name: string): void {
-  const renamable = node as unknown as Renamable;
-  renamable.browseName = qualified(name);
-  renamable.setDisplayName(text(name));
-  ((parent as unknown as Renamable["parent"]) ?? renamable.parent)?._clear_caches?.();
+/** The library has no setter for a browse name, and a parent keeps its children by it: it gets the child anew. */
+function rename(parent: UaObject, node: UaObject | UaVariable, name: string, referenceType: "Organizes" | "HasComponent"): void {
+  const reference = { referenceType, isForward: true, nodeId: node.nodeId };
+  parent.removeReference(reference);
+  (node as unknown as { browseName: QualifiedName }).browseName = qualified(name);
+  (node as unknown as { setDisplayName(name: LocalizedText): void }).setDisplayName(text(name || UNNAMED));
+  parent.addReference(reference);
 }
 
 function setDescription(node: UaVariable, words: string | null): void {

@@ -7,7 +7,7 @@ import type { OwnCertificate, Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { type OpcuaSinkDetails, userSecretName } from "../../model/sink-details.ts";
 import type { OpenInput, Sink } from "../sink.ts";
-import { watchConnections } from "./connections.ts";
+import { type Connections, watchConnections } from "./connections.ts";
 import { fenceLibrary } from "./library.ts";
 import { LIMITS } from "./limits.ts";
 import { probeListening } from "./listen.ts";
@@ -52,11 +52,14 @@ export async function openServer(
   const server = new ReadOnlyServer(optionsOf(input, own, host, users, trust), ctx.log, ({ namespace, value }) =>
     namespace === 1 ? intervals.get(String(value)) : undefined,
   );
+  let connections: Connections | undefined;
   const close = async (): Promise<void> => {
     await within(CLOSE_TIMEOUT_MS, shutdown(server));
+    connections?.end();
   };
   try {
     await server.initialize();
+    connections = watchConnections(server, settings.max_sessions * LIMITS.connectionsPerSession, ctx.log);
     closeMethods(server);
     narrowTokens(server, details);
     stopIfAsked();
@@ -65,7 +68,6 @@ export async function openServer(
     await close();
     throw failureOf(error, host, details.port);
   }
-  const connections = watchConnections(server, ctx.log);
   const { addressSpace } = server.engine;
   if (!addressSpace) throw new ReasonError("UNKNOWN", "node-opcua has no address space", { condition: "internal_error" });
   const serving = createServing(
@@ -92,9 +94,9 @@ export async function openServer(
     if (isSweeping) return;
     isSweeping = true;
     try {
-      connections.bound();
+      connections?.bound();
       await serving.sweep();
-      if (!connections.isListening()) lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
+      if (connections?.isListening() === false) lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
       if (performance.now() < renewalMs) return;
       renewalMs = performance.now() + RENEWAL_MS;
       const { thumbprint, notice: now } = await ownCertificate(pki);
@@ -115,7 +117,7 @@ export async function openServer(
     // One batch after the other: values of a source must not overtake each other.
     inFlight: 1,
     get warnings() {
-      return [...fixed, ...(notice === undefined ? [] : [notice]), ...connections.warnings(), ...trust.refused()];
+      return [...fixed, ...(notice === undefined ? [] : [notice]), ...(connections?.warnings() ?? []), ...trust.refused()];
     },
     lost,
     async write(batch) {
@@ -131,7 +133,7 @@ export async function openServer(
       isClosed = true;
       clearInterval(sweeper);
       lose(gone());
-      closing ??= close().finally(() => connections.end());
+      closing ??= close();
       return closing;
     },
   };

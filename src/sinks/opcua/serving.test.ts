@@ -39,7 +39,7 @@ function fakeMaker(): { readonly maker: NodeMaker; readonly names: Map<string, s
       known.variable = variable;
       names.set(variable.uuid, variable.name);
     },
-    rename: (node, name) => void names.set(idOf(node), name),
+    rename: (_parent, node, name) => void names.set(idOf(node), name),
     remove(node) {
       for (const id of [...names.keys()]) if (id === idOf(node) || id.startsWith(`${idOf(node)}/`)) names.delete(id);
     },

@@ -184,7 +184,7 @@ export function createServing(
       await removeOld(wanted);
       for (const report of wanted.values()) {
         const source = sources.get(report.uuid) ?? addSource(report);
-        if (source.name !== report.name) maker.rename(source.folder, report.name);
+        if (source.name !== report.name) maker.rename(top, source.folder, report.name);
         source.name = report.name;
         if (source.intervalMs !== report.interval_ms) {
           source.intervalMs = report.interval_ms;
