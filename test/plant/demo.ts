@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { type Api, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
-import { isFree } from "../support/free-port.ts";
+import { freePort, isFree } from "../support/free-port.ts";
 import { type DemoMachine, startMachines } from "./machines.ts";
 import { createSubscriber } from "./subscriber.ts";
 import { draw, droppedOf } from "./view.ts";
@@ -13,10 +13,11 @@ const HELP = `npm run demo [-- --for SECONDS] [-- --json]
 
 A whole plant on this computer: three simulated Modbus machines, one that speaks OPC UA, an MQTT broker, and the real collector as its own
 process with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
+The collector publishes to the broker, and hosts an OPC UA server with the same values.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 
 Settings, keys and state are in the folder .demo while it runs; the API is at http://127.0.0.1:8420, the broker at
-127.0.0.1:1883: docs/api/examples.md and the README's commands work against it as printed. Where one of its ports is
+127.0.0.1:1883, the hosted server at opc.tcp://127.0.0.1:4840/: docs/api/examples.md and the README's commands work against it as printed. Where one of its ports is
 taken it takes others, and a folder of its own, and says so.
 
   --for SECONDS  end by itself and print what was read and delivered; without it: until Ctrl-C
@@ -25,7 +26,7 @@ taken it takes others, and a folder of its own, and says so.
 `;
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
-const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841] } as const;
+const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841], opcua: 4840 } as const;
 const FOLDER = path.resolve(".demo");
 
 const OFF_AFTER_S = 8;
@@ -68,8 +69,12 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
   say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${path.relative("", collector.settingsFile)}`);
   const subscriber = await createSubscriber(broker.port, "plant/#");
   try {
-    await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, broker.port, await collectorUuid(collector));
-    say("configured over the API: 4 data sources, 17 variables, 1 data sink\n");
+    const opcuaPort = usual ? PORTS.opcua : await freePort();
+    const variables = machines.reduce((sum, machine) => sum + machine.variables.length, 0);
+    const sinks = { broker: broker.port, opcua: opcuaPort };
+    await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, sinks, await collectorUuid(collector));
+    say(`configured over the API: ${machines.length} data sources, ${variables} variables, 2 data sinks`);
+    say(`OPC UA server: opc.tcp://127.0.0.1:${opcuaPort}/\n`);
     const began = performance.now();
     const elapsedS = () => (performance.now() - began) / 1000;
     let stopped = false;
@@ -89,6 +94,7 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
             elapsedS: elapsedS(),
             apiUrl: collector.apiUrl,
             brokerUrl: `mqtt://127.0.0.1:${broker.port}`,
+            opcuaUrl: `opc.tcp://127.0.0.1:${opcuaPort}/`,
             status,
             values: subscriber.values(),
             messages: subscriber.messages(),
@@ -116,15 +122,26 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
 
 async function takenPorts(): Promise<readonly number[]> {
   const taken: number[] = [];
-  for (const port of [PORTS.api, PORTS.http, PORTS.broker, ...PORTS.machines]) if (!(await isFree(port))) taken.push(port);
+  for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...PORTS.machines]) if (!(await isFree(port))) taken.push(port);
   return taken;
 }
 
-async function configure(api: Api, machines: readonly DemoMachine[], brokerPort: number, collector: string): Promise<void> {
+async function configure(
+  api: Api,
+  machines: readonly DemoMachine[],
+  sinks: { readonly broker: number; readonly opcua: number },
+  collector: string,
+): Promise<void> {
   await api.post("/v2/data-sinks", {
     name: "plant broker",
     collector,
-    details: { type: "mqtt", host: "127.0.0.1", port: brokerPort, topic: "plant/{source}" },
+    details: { type: "mqtt", host: "127.0.0.1", port: sinks.broker, topic: "plant/{source}" },
+  });
+  // Open to any client of this computer, so that one can be tried at once; a sink that is not told so asks for users and certificates.
+  await api.post("/v2/data-sinks", {
+    name: "plant server",
+    collector,
+    details: { type: "opcua", port: sinks.opcua, security_modes: ["None", "Sign", "SignAndEncrypt"], anonymous: true },
   });
   for (const [i, machine] of machines.entries()) {
     const source = await api.post("/v2/data-sources", {
@@ -157,7 +174,9 @@ async function settled(collector: CollectorProcess): Promise<ServiceStatusJson> 
   const deadline = performance.now() + DRAIN_WITHIN_MS;
   for (;;) {
     const status = await collector.status();
-    const well = status.sources.every((s) => s.status.state.type === "OK") && status.sinks.every((s) => s.ledger && s.ledger.delivered > 0);
+    const well =
+      status.sources.every((s) => s.status.state.type === "OK") &&
+      status.sinks.every((s) => s.state === "OK" && (s.ledger === null || s.ledger.delivered > 0));
     if (well || performance.now() > deadline) return status;
     await new Promise((done) => setTimeout(done, 200));
   }
@@ -173,20 +192,23 @@ function summary(status: ServiceStatusJson, messages: number, received: number, 
     values_read: counters.values_read,
     faulted_now: faults.map((f) => `${f.variable}: ${f.fault}`),
   }));
+  // A sink that serves current values only has no ledger.
   const sinks = status.sinks.map(({ name, type, state, ledger }) => ({
     name,
     type,
     state,
-    accepted: ledger?.accepted ?? 0,
-    delivered: ledger?.delivered ?? 0,
-    pending: ledger?.pending ?? 0,
-    dropped: droppedOf(ledger?.dropped ?? {}),
+    ...(ledger && {
+      accepted: ledger.accepted,
+      delivered: ledger.delivered,
+      pending: ledger.pending,
+      dropped: droppedOf(ledger.dropped),
+    }),
   }));
   const ok =
     sources.length > 0 &&
     sources.every((s) => s.values_read > 0) &&
     sinks.length > 0 &&
-    sinks.every((s) => s.delivered > 0 && s.dropped === 0);
+    sinks.every((s) => s.state === "OK" && (s.delivered === undefined || (s.delivered > 0 && s.dropped === 0)));
   return { ok, seconds: Math.round(elapsedS), sources, sinks, broker: { messages, values_received: received } };
 }
 
@@ -202,7 +224,11 @@ function tell(result: ReturnType<typeof summary>, collector: CollectorProcess, s
       `${s.name}: ${s.state}, ${s.values_read} values in ${s.readouts} readouts${s.faulted_now.length > 0 ? ` (faulted: ${s.faulted_now.join(", ")})` : ""}`,
     );
   for (const s of result.sinks)
-    console.log(`${s.name}: delivered ${s.delivered}, pending ${s.pending}, dropped ${s.dropped} of ${s.accepted} accepted`);
+    console.log(
+      s.accepted === undefined
+        ? `${s.name}: ${s.state}, current values only`
+        : `${s.name}: delivered ${s.delivered}, pending ${s.pending}, dropped ${s.dropped} of ${s.accepted} accepted`,
+    );
   console.log(`the broker passed on ${result.broker.values_received} values in ${result.broker.messages} messages`);
   if (!result.ok) console.log(`something is missing; the collector's log:\n${collector.log.join("\n")}`);
 }

@@ -6,6 +6,7 @@ export interface Picture {
   readonly elapsedS: number;
   readonly apiUrl: string;
   readonly brokerUrl: string;
+  readonly opcuaUrl: string;
   readonly status: ServiceStatusJson | undefined;
   /** Newest value of each variable as it came from the broker. */
   readonly values: readonly {
@@ -29,7 +30,10 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
   const paint = (style: Style, text: string) => (colour ? styleText(style, text) : text);
   const { status } = picture;
   const lines = [
-    paint("bold", `collector demo · ${picture.elapsedS.toFixed(0)} s · configuration API ${picture.apiUrl} · MQTT ${picture.brokerUrl}`),
+    paint(
+      "bold",
+      `collector demo · ${picture.elapsedS.toFixed(0)} s · configuration API ${picture.apiUrl} · MQTT ${picture.brokerUrl} · OPC UA ${picture.opcuaUrl}`,
+    ),
     "",
     paint(
       "dim",
@@ -60,9 +64,11 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
       pad(sink.name ?? sink.uuid, 14) +
         pad(sink.type, 12) +
         paint(sink.state === "OK" ? "green" : "red", pad(sink.state, 14)) +
-        pad(String(sink.ledger?.delivered ?? 0), 12) +
-        pad(String(sink.ledger?.pending ?? 0), 10) +
-        paint(dropped === 0 ? "dim" : "red", String(dropped)),
+        (sink.ledger
+          ? pad(String(sink.ledger.delivered), 12) +
+            pad(String(sink.ledger.pending), 10) +
+            paint(dropped === 0 ? "dim" : "red", String(dropped))
+          : paint("dim", "current values only")),
     );
   }
   lines.push("", paint("dim", `${pad("VALUE FROM THE BROKER", 36)}${pad("", 26)}AGE`));
