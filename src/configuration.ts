@@ -33,7 +33,8 @@ export interface Configuration {
   status(): ConfigStatus;
   /** What a person should know of it all the time. */
   notes(): readonly string[];
-  stop(): Promise<void>;
+  /** The embedded API is there until `flushed` has settled: what is sent to the platform goes to it. */
+  stop(flushed: Promise<void>): Promise<void>;
 }
 
 const MAX_KEY_BYTES = 4096;
@@ -90,9 +91,10 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
           ]
         : [],
     status: () => ({ origin, api_url: api.url, ok: state?.ok ?? false, message: state?.message ?? null, since: state?.since ?? null }),
-    async stop() {
+    async stop(flushed) {
       await polling.done;
       client.close();
+      await flushed;
       await embedded?.stop();
     },
   };

@@ -239,7 +239,8 @@ export async function runService({ settings, settingsFile, log, signal, version,
   clearTimeout(describing);
   await agent.stop();
   pipeline.describe(agent.reports());
-  await Promise.all([configuration.stop(), pipeline.stop(), acquisition.stop(WORKER_STOP_MS)]);
+  const flushed = pipeline.stop();
+  await Promise.all([flushed, configuration.stop(flushed), acquisition.stop(WORKER_STOP_MS)]);
   await http?.close();
   metrics.stop();
   await socket.close();
