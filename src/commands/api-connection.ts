@@ -62,6 +62,16 @@ export async function withApi(options: ApiOptions, io: CommandIo, work: (api: Ap
   }
 }
 
+/** Asks the same API with the key of another file. Throws ApiError. */
+export async function askWithKey(settings: Settings, keyFile: string, target: string, signal: AbortSignal): Promise<unknown> {
+  const requester = requesterOf(settings, keyFile);
+  try {
+    return await connectionOf(requester, settings, signal).send("GET", target);
+  } finally {
+    requester.close();
+  }
+}
+
 function requesterOf({ api, embedded_api, state_dir }: Settings, keyFile: string | undefined): Requester {
   const read = (file: string) => () => readBoundedFile(file, MAX_KEY_BYTES).toString("utf8").trim();
   if (api) {

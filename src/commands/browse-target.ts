@@ -1,15 +1,17 @@
 import path from "node:path";
+import { z } from "zod";
 import type { AnyDriver, Timeouts } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { prepare } from "../agent/prepare.ts";
 import { localOptions } from "../agent/wanted.ts";
+import { secretsSchema } from "../api/routes/extensions.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "../os/credentials.ts";
 import { permitOf } from "../os/policy.ts";
 import type { LoadedPolicy } from "../os/policy-file.ts";
 import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
-import { type ApiConnection, namedOf, passwordFrom } from "./api-connection.ts";
+import { type ApiConnection, ApiError, askWithKey, namedOf, passwordFrom } from "./api-connection.ts";
 import { driverOf, permitOfPerson } from "./device.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
@@ -30,6 +32,7 @@ export interface Target {
 
 export interface TargetOptions {
   readonly config?: string;
+  readonly keyFile?: string;
   readonly passwordFile?: string;
 }
 
@@ -63,7 +66,7 @@ export async function configuredTarget(
   const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
   const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
   const kept = withLocalSecrets({}, sources, createCredentials(loaded))[record.uuid] ?? {};
-  const secrets = { ...kept, ...(await passwordOf(record, local, kept, { ...options, settingsFile }, io)) };
+  const secrets = { ...kept, ...(await passwordOf(api, record, local, kept, { ...options, settingsFile }, io)) };
   const prepared = prepare(
     { record, variables: [], warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: "seconds" },
     driver,
@@ -73,14 +76,19 @@ export async function configuredTarget(
   return { driver, ...connect, timeouts, permit: permitOf(policy, "sources"), name: record.name };
 }
 
-/** What is given with the command wins, then what the settings name; where none is to be had the person is asked. */
+/**
+ * What is given with the command wins, then what the settings name, what is kept on this machine, and what the API keeps; where none is to
+ * be had the person is asked.
+ */
 async function passwordOf(
+  api: ApiConnection,
   record: { readonly uuid: string; readonly name: string; readonly details: unknown },
   local: Readonly<Record<string, unknown>>,
   kept: Readonly<Record<string, string>>,
-  { passwordFile, settingsFile }: TargetOptions & { readonly settingsFile: string },
+  options: TargetOptions & { readonly settingsFile: string },
   io: CommandIo,
 ): Promise<Readonly<Record<string, string>>> {
+  const { passwordFile, settingsFile } = options;
   if (passwordFile !== undefined) return { password: passwordFrom(passwordFile) };
   const named = local["password_file"];
   if (typeof named === "string") {
@@ -91,5 +99,29 @@ async function passwordOf(
     }
   }
   if (missingPassword(record, { details: record.details, settings: local, secrets: kept }) === undefined) return {};
+  const fromApi = await secretsOf(api, record.uuid, options, io);
+  if (fromApi["password"] !== undefined) return fromApi;
   return { password: await askHidden(`password of ${record.name}`, "give it with --password-file FILE, or try with sudo", io) };
+}
+
+/** Secrets that the API keeps: it gives them to the collector's own key only, which the embedded one has in a file beside the admin's. */
+async function secretsOf(
+  api: ApiConnection,
+  uuid: string,
+  { keyFile }: TargetOptions,
+  io: CommandIo,
+): Promise<Readonly<Record<string, string>>> {
+  const target = `/ext/v1/secrets?collector=${await api.collector()}`;
+  const embedded = path.join(path.resolve(api.settings.state_dir), "keys", "collector.key");
+  try {
+    const answer =
+      api.settings.api || keyFile !== undefined
+        ? await api.send("GET", target)
+        : await askWithKey(api.settings, embedded, target, io.signal);
+    return secretsSchema.parse(answer).secrets[uuid] ?? {};
+  } catch (error) {
+    // Another key, another machine, no such extension: whoever has it will type it.
+    if (error instanceof ApiError || error instanceof z.ZodError) return {};
+    throw error;
+  }
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StatusCodes } from "node-opcua-client";
 import { afterEach, describe, expect, it } from "vitest";
@@ -165,6 +165,8 @@ describe("browse SOURCE", () => {
     const place = here({ collector: COLLECTOR, embedded_api: { listen: url.host }, ...settings });
     mkdirSync(join(place.folder, "keys"), { recursive: true });
     writeFileSync(join(place.folder, "keys", "admin.key"), api.adminKey);
+    mkdirSync(join(place.folder, "api-keys"));
+    writeFileSync(join(place.folder, "api-keys", "collector.key"), api.collectorKey);
     return place;
   }
 
@@ -184,7 +186,7 @@ describe("browse SOURCE", () => {
     expect(again.out).toMatch(/: 0 created, 0 changed, 0 deleted/);
   });
 
-  it("logs in with the secret of this machine, or asks", async () => {
+  it("logs in with the secret that the API or this machine keeps, and asks where there is none", async () => {
     const simulator = await simulate({ bulk: 1, anonymous: false });
     const { run, runWith, folder } = await configured({ sources: { "press-1": { trust: "first_use" } } });
     const secret = join(folder, "pw");
@@ -195,9 +197,12 @@ describe("browse SOURCE", () => {
     expect([without.code, without.err]).toEqual([EXIT.usage, expect.stringContaining("--password-file FILE, or try with sudo")]);
     expect((await runWith({ typed: USERS["reader"] ?? "" }, ...words)).code).toBe(EXIT.good);
     expect((await run(...words, "--password-file", secret)).code).toBe(EXIT.good);
-    mkdirSync(join(folder, "credentials"), { recursive: true });
-    writeFileSync(join(folder, "credentials", "press-1"), `${USERS["reader"]}\n`);
+    copyFileSync(join(folder, "api-keys", "collector.key"), join(folder, "keys", "collector.key"));
     expect((await run(...words)).code).toBe(EXIT.good);
+    mkdirSync(join(folder, "credentials"));
+    writeFileSync(join(folder, "credentials", "press-1"), "wrong\n");
+    const wrong = await run(...words);
+    expect([wrong.code, wrong.out.includes("OPC_UA_ERROR_RESPONSE")]).toEqual([EXIT.sourceFailed, true]);
   });
 
   it("names the sources there are, and asks for key=value where a type is named alone", async () => {

@@ -13,7 +13,6 @@ import { variablesCsv } from "./variables-csv.ts";
 
 /** The command line's options, as typed. */
 export interface BrowseOptions extends TargetOptions {
-  readonly keyFile?: string;
   readonly json?: boolean;
   readonly csv?: boolean;
   readonly depth?: string;
