@@ -37,11 +37,13 @@ export function addApiVerbs(
       .option("--manufacturer <text>", "manufacturer of the device")
       .option("--model <text>", "model of the device")
       .option("--note <text>", "remarks")
-      .option("--password-file <file>", "file whose first line is the password; a password is never an argument");
+      .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
+      .option("--ask-password", "ask for the password; where a user is named it is asked for anyway");
   fields(
     verb(source, "add <name> <type> [fields...]", "Add a data source; fields are key=value, as its type has them.", [
       "collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s",
-      "collector source add line-2 opcua endpoint_url=opc.tcp://10.0.0.7:4840 username=reader --password-file pw.txt",
+      "collector source add line-2 opcua endpoint_url=opc.tcp://10.0.0.7:4840 endpoint_security_policy=Basic256Sha256 username=reader",
+      "collector source add line-5 opcua endpoint_url=opc.tcp://10.0.0.9:4840 username=reader --password-file pw.txt",
       "collector source add plc-3 s7 host=10.0.0.8 slot=1 --machine 'Press 3'",
     ]),
   ).action(
@@ -80,14 +82,15 @@ export function addApiVerbs(
   const gather = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
   const users = (command: Command): Command =>
     command.option(
-      "--user <name=file>",
-      "user of an OPC UA sink and the file with the password; repeat it, the list is taken whole",
+      "--user <name[=file]>",
+      "user of an OPC UA sink, whose password is asked for or stands in the file; repeat it, the list is taken whole",
       gather,
     );
   users(
     verb(sink, "add <name> <type> [fields...]", "Add a data sink; fields are key=value, as its type has them.", [
       "collector sink add plant mqtt host=10.0.0.2 topic='plant/{source}'",
-      "collector sink add server opcua port=4840 --user reader=pw.txt",
+      "collector sink add server opcua port=4840 --user reader",
+      "collector sink add server opcua security_modes=SignAndEncrypt --user reader=pw.txt --user scada=pw2.txt",
       "collector sink add platform platform",
     ]),
   ).action(

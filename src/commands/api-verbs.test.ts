@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { parseVariableCsv } from "../agent/variable-file.ts";
 import { COLLECTOR, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import { VARIABLE_STATUSES, type VariableInput } from "../model/variable.ts";
-import { runCommand, settingsFile } from "./testing.ts";
+import { type RunOptions, runCommand, runCommandWith, settingsFile } from "./testing.ts";
 import { importPlan } from "./variables.ts";
 import { variablesCsv } from "./variables-csv.ts";
 
@@ -15,6 +15,7 @@ async function commandLine() {
   const api = await startTestServer(folder, COLLECTOR, { databaseFile: join(folder, "api", "api.db") });
   const config = settingsFile(folder, { collector: COLLECTOR, embedded_api: { listen: new URL(api.server.url).host } });
   const run = (...words: string[]) => runCommand(...words, "--config", config);
+  const runWith = (options: RunOptions, ...words: string[]) => runCommandWith(options, ...words, "--config", config);
   const well = async (...words: string[]) => {
     const { code, out, err } = await run(...words);
     expect([code, err], words.join(" ")).toEqual([0, ""]);
@@ -25,7 +26,7 @@ async function commandLine() {
     writeFileSync(file, text);
     return file;
   };
-  return { api, folder, run, well, write };
+  return { api, folder, run, runWith, well, write };
 }
 
 const CSV = `name;address;type;unit;factor;offset;comment;status
@@ -112,6 +113,82 @@ test("every type is added from words; passwords come from files and are shown no
   expect(Object.values(secrets.body["secrets"] ?? {})).toEqual([{ password: "canary-password" }, { password: "canary-password" }]);
   const typed = await run("source", "add", "h", "s7plus", "host=h", "port=1", "password.value=canary-typed");
   expect([typed.code, typed.err.includes("does not belong on a command line"), typed.err.includes("canary")]).toEqual([2, true, false]);
+});
+
+test("opcua by name: security by its own words, a password that is typed, and what was filled in is told", async () => {
+  const { api, well, runWith } = await commandLine();
+  const told = await runWith(
+    { typed: "canary-typed" },
+    ...[
+      "source",
+      "add",
+      "a",
+      "opcua",
+      "endpoint_url=opc.tcp://10.0.0.7:4841/ua",
+      "endpoint_security_policy=Basic256Sha256",
+      "username=reader",
+    ],
+  );
+  expect([told.code, told.err]).toEqual([0, "Password of reader (not shown): \n"]);
+  expect(told.out.split("\n")[1]).toBe(
+    "Not given, and taken as: host=10.0.0.7 port=4841 security_settings.security_mode=SignAndEncrypt " +
+      "security_settings.token_security_policy=Basic256Sha256",
+  );
+  expect(await well("source", "add", "b", "opcua", "endpoint_url=opc.tcp://h")).toContain(
+    "taken as: host=h port=4840 security_settings.security_mode=None security_settings.endpoint_security_policy=None " +
+      "security_settings.token_security_policy=None user_identity.type=Anonymous\n",
+  );
+  expect(await well("source", "add", "c", "plastcontrol", "host=h", "port=1")).toContain("taken as: readout_mode.type=active");
+  expect(await well("source", "add", "d", "s7", "host=h")).not.toContain("taken as");
+  expect(await well("source", "add", "e", "vendor_gateway", "host=h", "port=1", "protocol=OPC_DA", "server_name=S")).not.toContain(
+    "taken as",
+  );
+  const plc = await runWith({ typed: "canary-plc" }, "source", "add", "f", "s7plus", "host=h", "port=102", "--ask-password");
+  expect([plc.code, plc.err]).toEqual([0, "Password (not shown): \n"]);
+  await well("source", "set", "a", "security_mode=Sign");
+  // Another user has another password.
+  expect((await runWith({ typed: "canary-2" }, "source", "set", "a", "username=other")).code).toBe(0);
+  expect(JSON.parse(await well("source", "list", "--json"))).toMatchObject([
+    {
+      details: {
+        security_settings: { security_mode: "Sign", endpoint_security_policy: "Basic256Sha256", token_security_policy: "Basic256Sha256" },
+        user_identity: { type: "UserNamePassword", username: "other" },
+      },
+    },
+    { details: { user_identity: { type: "Anonymous" } } },
+    { details: { readout_mode: { type: "active" } } },
+    {},
+    { details: { protocol_details: { protocol: "OPC_DA", server_name: "S" } } },
+    { details: { password: { type: "configured" } } },
+  ]);
+  const server = await runWith({ typed: "canary-sink" }, "sink", "add", "server", "opcua", "port=4841", "--user", "scada");
+  expect([server.code, server.err]).toEqual([0, "Password of scada (not shown): \n"]);
+  const secrets = await api.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`, undefined, { authorization: api.collectorKey });
+  expect(
+    Object.values(secrets.body["secrets"] ?? {})
+      .map((one) => JSON.stringify(one))
+      .sort(),
+  ).toEqual(['{"password":"canary-2"}', '{"password":"canary-plc"}', '{"users.scada.password":"canary-sink"}']);
+  for (const { out, err } of [told, plc, server]) expect(out + err).not.toContain("canary");
+  for (const [words, options, said] of [
+    [
+      ["source", "add", "g", "opcua", "endpoint_url=opc.tcp://h", "username=x"],
+      {},
+      "no terminal to type the password of x on; give it with --password-file",
+    ],
+    [["source", "add", "g", "opcua", "endpoint_url=opc.tcp://h", "username=x"], { typed: "" }, "the password of x is empty"],
+    [["source", "add", "g", "s7", "host=h", "--ask-password"], { typed: "y" }, "a data source of type s7 has no password"],
+    [["sink", "add", "g", "opcua", "--user", "x"], {}, "no terminal to type the password of x on; give it with --user x=FILE"],
+    [["sink", "add", "g", "opcua", "--user", "=x"], {}, "--user =x: expected NAME"],
+    [
+      ["source", "add", "g", "opcua", "endpoint_url=opc.tcp://h", "security_mode=Sign"],
+      {},
+      "requires an endpoint_security_policy other than None",
+    ],
+  ] as const) {
+    const { code, err } = await runWith(options, ...words);
+    expect([code, err], words.join(" ")).toEqual([2, expect.stringContaining(said)]);
+  }
 });
 
 test("what is typed wrong is said with what would be right", async () => {

@@ -55,7 +55,7 @@ export function put(target: Record<string, unknown>, key: string, value: unknown
 }
 
 /**
- * What `key=value…` sets, as an object with its inner objects. Pure. Throws UsageError, which names every mistake and the keys there are:
+ * What `key=value…` sets, as an object with its inner objects; the key of an inner one may leave out what stands before its dot. Pure. Throws UsageError, which names every mistake and the keys there are:
  * a word that is no pair, an unknown key, a value of the wrong kind, a password.
  */
 export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>): Record<string, unknown> {
@@ -63,7 +63,8 @@ export function parseFields(words: readonly string[], keys: ReadonlyMap<string, 
   const seen = new Set<string>();
   const mistakes: string[] = [];
   for (const word of words) {
-    const [, key, text = ""] = /^([A-Za-z_][\w.]*)=(.*)$/s.exec(word) ?? [];
+    const [, written, text = ""] = /^([A-Za-z_][\w.]*)=(.*)$/s.exec(word) ?? [];
+    const key = written === undefined ? undefined : fullKey(written, keys);
     const schema = key === undefined ? undefined : keys.get(key);
     if (key === undefined) mistakes.push(`${JSON.stringify(word)}: must be key=value`);
     else if (isSecret(key)) mistakes.push(`${key}: a password does not belong on a command line, where others see it; give it in a file`);
@@ -81,6 +82,13 @@ export function parseFields(words: readonly string[], keys: ReadonlyMap<string, 
   if (mistakes.length > 0)
     throw new UsageError([...mistakes, `known keys: ${[...keys.keys()].filter((key) => !isSecret(key)).join(", ")}`].join("\n"));
   return fields;
+}
+
+/** The key that is meant: itself, or the only one that it is the end of after a dot, such as security_mode of security_settings.security_mode. */
+export function fullKey(key: string, keys: ReadonlyMap<string, unknown>): string {
+  if (keys.has(key)) return key;
+  const [only, ...others] = [...keys.keys()].filter((known) => known.endsWith(`.${key}`));
+  return only !== undefined && others.length === 0 ? only : key;
 }
 
 const isSecret = (key: string): boolean => key.split(".").some(isSecretName);

@@ -5,10 +5,11 @@ import { type ApiConnection, type ApiOptions, namedOf, passwordFrom, withApi } f
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf } from "./source-details.ts";
+import { typed } from "./source-password.ts";
 import { formatTable } from "./table.ts";
 
 export interface SinkFields extends ApiOptions {
-  /** `NAME=FILE` each. */
+  /** `NAME` or `NAME=FILE` each. */
   readonly user?: readonly string[];
   /** A new name. */
   readonly name?: string;
@@ -24,7 +25,8 @@ export async function sinksOf(api: ApiConnection) {
 /** `collector sink add NAME TYPE key=value…`. */
 export function sinkAdd(name: string, typeText: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const details = sinkDetails(sinkTypeOf(typeText), words, usersOf(options));
+    const type = sinkTypeOf(typeText);
+    const details = sinkDetails(type, words, await usersOf(options, io));
     const created = z.object({ uuid: uuidSchema }).parse(await api.send("POST", PATH, { name, collector: await api.collector(), details }));
     io.stdout.write(`${name}: created (${created.uuid})\n`);
     return EXIT.good;
@@ -35,7 +37,7 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
 export function sinkSet(name: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
-    const details = sinkDetailsPatch(sinkTypeOf(sink.type), words, usersOf(options));
+    const details = sinkDetailsPatch(sinkTypeOf(sink.type), words, await usersOf(options, io));
     const patch = {
       ...(options.name !== undefined && { name: options.name }),
       ...(Object.keys(details).length > 0 && { details }),
@@ -86,10 +88,16 @@ function detailWords(details: unknown): string {
     .join(" ");
 }
 
-function usersOf({ user = [] }: SinkFields): readonly SinkUser[] {
-  return user.map((pair) => {
-    const at = pair.indexOf("=");
-    if (at <= 0) throw new UsageError(`--user ${pair}: expected NAME=FILE, the file with the password on its first line`);
-    return { username: pair.slice(0, at), password: passwordFrom(pair.slice(at + 1)) };
-  });
+/** Users with their passwords: from files, or typed one after another. Throws UsageError. */
+async function usersOf({ user = [] }: SinkFields, io: CommandIo): Promise<readonly SinkUser[]> {
+  const users: SinkUser[] = [];
+  for (const word of user) {
+    const at = word.indexOf("=");
+    const username = at < 0 ? word : word.slice(0, at);
+    if (username === "") throw new UsageError(`--user ${word}: expected NAME, or NAME=FILE with the password on the file's first line`);
+    const password =
+      at < 0 ? await typed(`password of ${username}`, `give it with --user ${username}=FILE`, io) : passwordFrom(word.slice(at + 1));
+    users.push({ username, password });
+  }
+  return users;
 }

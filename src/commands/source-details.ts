@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { DETAILS, DETAILS_TYPES, type DetailsType, detailsCreateSchema } from "../model/details.ts";
 import { nearest } from "../model/nearest.ts";
 import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../model/sink-details.ts";
+import { isSecretName } from "../os/loggable.ts";
 import { checked, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
 import { UsageError } from "./io.ts";
 
@@ -34,7 +35,7 @@ export const keysOfSource = (type: DetailsType): ReadonlyMap<string, JsonSchema>
 
 /**
  * `details` of a creation request from `key=value…`, complete: for opcua, host and port come from endpoint_url, and what is not said is
- * None and Anonymous, with a user's token protected. Pure. Throws UsageError.
+ * None and Anonymous, with a user's token protected; a policy without a mode means SignAndEncrypt. Pure. Throws UsageError.
  */
 export function sourceDetails(type: DetailsType, words: readonly string[], password: string | undefined): Fields {
   const keys = keysOfSource(type);
@@ -46,6 +47,20 @@ export function completeDetails(type: DetailsType, parsed: Fields, password: str
   const given = sugared(type, parsed, password);
   const missing = defaults(type, given);
   return { ...missing, ...withInner(given, missing), type };
+}
+
+/** What `sourceDetails` filled in where the API has no default, as it would be typed. Pure. */
+export function unsaidWords(type: DetailsType, words: readonly string[], details: Fields): readonly string[] {
+  const said = parseFields(words, keysOfSource(type));
+  const unsaid = (all: Fields, given: Fields, prefix: string): readonly string[] =>
+    Object.entries(all).flatMap(([name, value]) => {
+      const inner = given[name];
+      if (isFields(value)) return unsaid(value, isFields(inner) ? inner : {}, `${prefix}${name}.`);
+      return inner === undefined && !isSecretName(name) ? [`${prefix}${name}=${String(value)}`] : [];
+    });
+  const filled = Object.entries(details).filter(([name]) => Object.hasOwn(defaults(type, said), name));
+  const { username, ...rest } = said;
+  return unsaid(Object.fromEntries(filled), username === undefined ? rest : { ...rest, user_identity: details["user_identity"] }, "");
 }
 
 /** `details` of a PATCH from `key=value…`: what is given, with the inner objects that it belongs to as they are now. Pure. Throws UsageError. */
@@ -76,8 +91,14 @@ function defaults(type: DetailsType, given: Fields): Fields {
   return {
     ...(url && { host: url[1]?.replace(/^\[|\]$/g, ""), port: Number(url[2] ?? 4840) }),
     user_identity: { type: "Anonymous" },
-    security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: tokenPolicy(given) },
+    security_settings: { ...channelSecurity(given), token_security_policy: tokenPolicy(given) },
   };
+}
+
+/** Who names a policy wants it used. */
+function channelSecurity({ security_settings: security }: Fields): Fields {
+  const policy = isFields(security) ? (security["endpoint_security_policy"] ?? "None") : "None";
+  return { security_mode: policy === "None" ? "None" : "SignAndEncrypt", endpoint_security_policy: "None" };
 }
 
 /** A password is never in the clear unless that is said: it is protected as the channel is, or by the policy that every server of today has. */

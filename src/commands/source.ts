@@ -6,13 +6,14 @@ import { messageOf } from "../model/failure.ts";
 import { dataSourceSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
-import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, passwordFrom, withApi } from "./api-connection.ts";
+import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
-import { detailsTypeOf, sourceDetails, sourceDetailsPatch } from "./source-details.ts";
+import { detailsTypeOf, sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
+import { type PasswordOptions, sourcePassword } from "./source-password.ts";
 import { formatTable } from "./table.ts";
 
-export interface SourceFields extends ApiOptions {
+export interface SourceFields extends ApiOptions, PasswordOptions {
   readonly machine?: string;
   readonly interval?: string;
   readonly limit?: string;
@@ -21,7 +22,6 @@ export interface SourceFields extends ApiOptions {
   readonly note?: string;
   /** A new name. */
   readonly name?: string;
-  readonly passwordFile?: string;
 }
 
 const PATH = "/v2/data-sources";
@@ -41,8 +41,9 @@ export function sourceAdd(
   io: CommandIo,
 ): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const password = options.passwordFile === undefined ? undefined : passwordFrom(options.passwordFile);
-    const details = sourceDetails(detailsTypeOf(typeText), words, password);
+    const type = detailsTypeOf(typeText);
+    const password = await sourcePassword(type, words, options, io);
+    const details = sourceDetails(type, words, password);
     const later = laterFields(options, api);
     if ((await sourcesOf(api)).some((source) => source.name === name))
       throw new UsageError(`there is a data source ${name} already; collector source set ${name} changes it`);
@@ -62,6 +63,8 @@ export function sourceAdd(
     // The creation request has no field for them (API-V2, 2.4).
     if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
     io.stdout.write(`${name}: created (${created.uuid})\n`);
+    const unsaid = unsaidWords(type, words, details);
+    if (unsaid.length > 0) io.stdout.write(`Not given, and taken as: ${unsaid.join(" ")}\n`);
     return EXIT.good;
   });
 }
@@ -70,10 +73,10 @@ export function sourceAdd(
 export function sourceSet(name: string, words: readonly string[], options: SourceFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const source = namedOf(await sourcesOf(api), name, "data source");
-    const password = options.passwordFile === undefined ? undefined : passwordFrom(options.passwordFile);
+    const type = words.length > 0 || options.passwordFile !== undefined || options.askPassword ? detailsTypeOf(source.type) : undefined;
+    const password = type && (await sourcePassword(type, words, options, io));
     const now = typeof source.details === "object" && source.details !== null ? { ...source.details } : {};
-    const details =
-      words.length > 0 || password !== undefined ? sourceDetailsPatch(detailsTypeOf(source.type), words, password, now) : undefined;
+    const details = type && sourceDetailsPatch(type, words, password, now);
     const { manufacturer, model, note, machine } = options;
     const patch = {
       ...laterFields(options, api),

@@ -1,0 +1,46 @@
+import type { DetailsType } from "../model/details.ts";
+import { passwordFrom } from "./api-connection.ts";
+import { parseFields } from "./fields.ts";
+import { type CommandIo, UsageError } from "./io.ts";
+import { askHidden } from "./prompt.ts";
+import { keysOfSource } from "./source-details.ts";
+
+export interface PasswordOptions {
+  /** File whose first line it is. */
+  readonly passwordFile?: string;
+  /** Ask for it. */
+  readonly askPassword?: boolean;
+}
+
+const BY_FILE = "give it with --password-file FILE";
+
+/**
+ * The password of a data source: from the file, or typed by the person where that is wished or the words name a user; undefined: none is
+ * given. Throws UsageError.
+ */
+export async function sourcePassword(
+  type: DetailsType,
+  words: readonly string[],
+  { passwordFile, askPassword = false }: PasswordOptions,
+  io: CommandIo,
+): Promise<string | undefined> {
+  if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
+  if (passwordFile !== undefined) return passwordFrom(passwordFile);
+  const user = type === "opcua" ? userIn(parseFields(words, keysOfSource(type))) : undefined;
+  if (!askPassword && user === undefined) return undefined;
+  return typed(user === undefined ? "password" : `password of ${user}`, BY_FILE, io);
+}
+
+/** A password that a person types. Throws UsageError: it is empty, or there is no terminal. */
+export async function typed(what: string, otherwise: string, io: CommandIo): Promise<string> {
+  const password = await askHidden(what, otherwise, io);
+  if (password === "") throw new UsageError(`the ${what} is empty; type it, or ${otherwise}`);
+  return password;
+}
+
+/** The user that the words name. */
+function userIn({ username, user_identity: identity }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof username === "string") return username;
+  if (typeof identity !== "object" || identity === null) return undefined;
+  return "username" in identity && typeof identity.username === "string" ? identity.username : undefined;
+}
