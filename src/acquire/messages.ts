@@ -65,7 +65,7 @@ export type FromAcquire =
     }
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
   | { readonly type: "found"; readonly call: number; readonly found: readonly Discovered[]; readonly done: boolean }
-  | { readonly type: "failed"; readonly call: number; readonly error: PackedError; readonly alive: boolean }
+  | { readonly type: "failed"; readonly call: number; readonly error: PackedError }
   /** What an operator should know of a session has changed. */
   | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
   /** The far side of a session has gone. */

@@ -43,6 +43,7 @@ interface OpenSession {
 const LOOK_EVERY_MS = 250;
 const STOP_WITHIN_MS = 2000;
 const FOUND_AT_ONCE = 200;
+const MAX_WARNINGS = 20;
 const MAX_FRAME_BYTES_UNDER_WAY = 4 * 2 ** 20;
 /** One thing that throws now and then costs nobody else the worker; a storm means that its state is lost. */
 const MAX_UNCAUGHT = 10;
@@ -123,7 +124,7 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
         state,
       );
     } catch (error) {
-      tell({ type: "failed", call, error: packError(namedBy(error)), alive: isAlive(sessions.get(session)) });
+      tell({ type: "failed", call, error: packError(namedBy(error)) });
     } finally {
       calls.delete(call);
     }
@@ -318,15 +319,15 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
 /** A copy: the session goes on with its own. */
 function warningsOf(session: AnySession): readonly string[] {
   try {
-    return [...(session.warnings?.() ?? [])];
+    return (session.warnings?.() ?? []).slice(0, MAX_WARNINGS);
   } catch {
     return [];
   }
 }
 
-function isAlive(open: OpenSession | undefined): boolean {
+function isAlive({ session }: OpenSession): boolean {
   try {
-    return open?.session.alive() ?? false;
+    return session.alive();
   } catch {
     return false;
   }

@@ -10,6 +10,7 @@ import { silentLog } from "../../src/model/context.ts";
 import { policySchema } from "../../src/model/policy.ts";
 import { type Lateness, latenessIn, latenessWords } from "./lateness.ts";
 import type { LoadCount } from "./opcua-load.ts";
+import { benchOpcuaMemory } from "./opcua-memory.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 /** As bin/collector starts everything. */
@@ -251,4 +252,5 @@ export async function benchOpcua(): Promise<void> {
   await benchReading();
   await benchServing();
   await benchTimersMeanwhile();
+  await benchOpcuaMemory();
 }
