@@ -25,6 +25,8 @@ export interface ConfigurationOptions {
   readonly onConfiguration: (desired: Desired) => void;
   /** All data sources as they stand now. */
   readonly reports: () => readonly SourceReport[];
+  /** Whether devices may be asked what they have. */
+  readonly discovery: boolean;
   readonly onAlarm: (message: string) => void;
 }
 
@@ -77,7 +79,12 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
       onState(next) {
         state = next;
       },
-      takeReports: () => options.reports().map(({ uuid, status }) => ({ data_source: uuid, readout_status: status })),
+      takeReports: () =>
+        options.reports().map(({ uuid, status, discovers }) => ({
+          data_source: uuid,
+          readout_status: status,
+          ...(discovers !== undefined && { capabilities: { variable_discovery: discovers && options.discovery } }),
+        })),
     },
     { signal, log },
   );

@@ -198,6 +198,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     workerUrl,
     onAlarm: alarm,
     reports: () => agent.reports(),
+    discovery: policy.discovery,
     onConfiguration(next) {
       desired = next;
       applySoon();

@@ -44,6 +44,8 @@ export interface Readouts {
   renew(): void;
   /** What the last session had to say of itself. */
   warnings(): readonly string[];
+  /** Whether the last session could be asked what the device has; undefined: there was none. */
+  discovers(): boolean | undefined;
   /** Whether another source of the same device has had an answer since then (monotonic ms). */
   othersAnsweredSince(ms: number): boolean;
   /** Lets go of the connection; resolves when it is closed. */
@@ -65,6 +67,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   let closing: Promise<void> = Promise.resolve();
   let renewing = false;
   let warnings: readonly string[] = [];
+  let discovers: boolean | undefined;
 
   const resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
   const context = (signal: AbortSignal): DriverContext => ({
@@ -198,7 +201,10 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
           result = await readOn(undefined, ctx, beganMs);
         }
         const { session, refused } = result;
-        if (session) warnings = session.warnings?.() ?? [];
+        if (session) {
+          warnings = session.warnings?.() ?? [];
+          discovers = session.discover !== undefined;
+        }
         if (!result.outcome.failure) membership.answered();
         const goodbye = session && (!spec.keepsConnection || stop.aborted) ? session.close() : result.closing;
         if (goodbye) closing = goodbye.finally(() => turn.release(undefined, refused));
@@ -213,6 +219,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
       renewing = true;
     },
     warnings: () => warnings,
+    discovers: () => discovers,
     othersAnsweredSince: membership.othersAnsweredSince,
     async leave() {
       await closing;

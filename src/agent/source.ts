@@ -168,6 +168,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   const done = supervise(run, stop.signal, crashed, clock.monotonicMs).then(() => readouts.leave());
   return {
     report: () => ({
+      ...(readouts.discovers() !== undefined && { discovers: readouts.discovers() === true }),
       uuid: spec.uuid,
       name: spec.name,
       type: spec.type,

@@ -27,7 +27,7 @@ export interface ConfigStatus {
   readonly since: string | null;
 }
 
-export type SourceStatus = Omit<SourceReport, "layout">;
+export type SourceStatus = Omit<SourceReport, "layout" | "discovers">;
 
 /** A sink with its account, in values: accepted = delivered + pending + Σ dropped. Null: it keeps none. */
 export interface SinkStatus extends SinkReport {
@@ -53,6 +53,6 @@ export interface BufferStatus {
   readonly lost: { readonly since: string; readonly why: string } | null;
 }
 
-export function toSourceStatus({ layout: _, ...status }: SourceReport): SourceStatus {
+export function toSourceStatus({ layout: _, discovers: __, ...status }: SourceReport): SourceStatus {
   return status;
 }
