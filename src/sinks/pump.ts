@@ -232,6 +232,15 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     standing.stopped();
   };
 
+  /** Warnings come and go without anything else about the sink: looked at as often as the sources are told. */
+  let toldWarnings = "";
+  const tellWarnings = (): void => {
+    const now = (current?.sink.warnings ?? []).join("\n");
+    if (now === toldWarnings) return;
+    toldWarnings = now;
+    port.changed();
+  };
+
   let ending: Promise<void> | undefined;
   return {
     keepsAll,
@@ -253,7 +262,10 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       writer.wake();
     },
     tellGaps: tidings.tellGaps,
-    describe: tidings.describe,
+    describe(now) {
+      tidings.describe(now);
+      tellWarnings();
+    },
     report: () => ({
       uuid: spec.uuid,
       name: spec.name,

@@ -1,0 +1,81 @@
+import { AttributeIds } from "node-opcua-client";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { freePort } from "../../../test/support/free-port.ts";
+import { plainLayout } from "../../buffer/testing/readouts.ts";
+import { userSecretName } from "../../model/sink-details.ts";
+import { type Rig as DeliveryRig, startRig } from "../testing/rig.ts";
+import { createRig, type Rig, reportOf, user } from "./testing/rig.ts";
+
+/** Through store and delivery, as the collector runs it. */
+
+let rig: Rig;
+let delivery: DeliveryRig | undefined;
+beforeAll(async () => {
+  rig = await createRig();
+  rig.server.trust(rig.client.own);
+});
+afterEach(async () => {
+  await delivery?.stop();
+  delivery = undefined;
+});
+afterAll(() => rig.end());
+
+async function start(): Promise<{ readonly running: DeliveryRig; readonly url: string; readonly tell: () => void }> {
+  const port = await freePort();
+  const running = await startRig(
+    {},
+    { openPki: () => rig.server.pki, listenRefusal: (at) => (at.startsWith("127.") ? undefined : "closed") },
+  );
+  delivery = running;
+  running.start();
+  running.ask({
+    type: "start",
+    sink: {
+      uuid: "opcua-1",
+      name: "hosted",
+      type: "opcua",
+      details: { type: "opcua", port, users: [{ username: "op" }] },
+      settings: {},
+      secrets: { [userSecretName("op")]: "correct horse" },
+      publishIntervalUnit: "seconds",
+    },
+  });
+  await expect.poll(() => running.report("opcua-1")?.state, { timeout: 20_000 }).toBe("OK");
+  return { running, url: `opc.tcp://127.0.0.1:${port}`, tell: () => running.ask({ type: "sources", sources: [reportOf(layout)] }) };
+}
+
+const layout = plainLayout(4, { scalar: "uint32" }, "press-1");
+
+test("what is read reaches a client, without a sink that keeps anything", async () => {
+  const { running, url, tell } = await start();
+  tell();
+  const client = await rig.clientOf();
+  await client.connect(url);
+  const session = await client.createSession(user("op", "correct horse"));
+  const nodeId = `ns=1;s=${layout.variables[0]?.uuid}`;
+  const read = async () => (await session.read({ nodeId, attributeId: AttributeIds.Value })).value.value;
+  running.append(1);
+  await expect.poll(read).toBe(0);
+  running.append(5);
+  await expect.poll(read).toBe(5);
+  await session.close();
+  await client.disconnect();
+});
+
+test("a refused client and a closed listen address stand in the sink's report", async () => {
+  const { running, url, tell } = await start();
+  const stranger = await rig.machine("stranger");
+  const client = await rig.clientOf({ machine: stranger });
+  await client.connect(url).catch(() => {});
+  await client.disconnect();
+  await expect
+    .poll(
+      () => {
+        tell();
+        return running.report("opcua-1")?.warnings.join("\n");
+      },
+      { timeout: 5000 },
+    )
+    .toContain(`sudo collector pki trust ${stranger.own.thumbprint}`);
+  expect(running.report("opcua-1")?.warnings.join("\n")).toContain("policy.yaml");
+});
