@@ -45,19 +45,54 @@ const FINS_MAIN_CODES: Readonly<Record<number, string>> = {
 /** Names of OPC UA status codes whose cause is known better (OPC 10000-4, 7.39). */
 const OPC_UA_CAUSES: readonly { readonly names: RegExp; readonly cause: string; readonly nextStep: string }[] = [
   {
-    names: /^Bad(Certificate|SecurityChecksFailed|NoValidCertificates)/,
-    cause: "The server does not trust the collector's certificate, or the certificate is out of date, or a clock is wrong.",
-    nextStep: `Trust the collector's certificate on the server and compare the clocks of both; then type \`collector status\`.`,
+    names: /^BadCertificate(Issuer)?TimeInvalid$/,
+    cause:
+      "The server holds the collector's certificate for expired or not valid yet: one of the two clocks is wrong, or it was not renewed.",
+    nextStep:
+      "Compare the clocks of both; `collector pki list` shows from when to when the certificate is valid, `collector pki renew` makes a new one.",
+  },
+  {
+    names: /^BadCertificate(HostName|Uri)Invalid$/,
+    cause: "The collector's certificate does not name the host or the application that the server expects.",
+    nextStep: "Type `collector pki renew`, and trust the new certificate on the server.",
+  },
+  {
+    names: /^Bad(Certificate|SecurityChecksFailed|NoValidCertificates|ApplicationSignatureInvalid)/,
+    cause: "The server does not trust the collector's certificate.",
+    nextStep:
+      "Trust the collector's certificate on the server, where it mostly lies among the rejected ones; `collector pki list` shows its thumbprint.",
+  },
+  {
+    names: /^BadInvalidTimestamp$/,
+    cause: "The clocks of the server and of this machine are too far apart.",
+    nextStep: "Set both by the same time server; `timedatectl` shows the state of this machine's clock.",
   },
   {
     names: /^Bad(IdentityToken|UserAccessDenied|UserSignatureInvalid)/,
-    cause: "The user name or the password is wrong, or this user lacks the rights.",
-    nextStep: `Correct the user name and the password of the data source, or the user's rights on the server; then type \`collector status\`.`,
+    cause: "The user name, the password or the user's certificate is wrong, or this user lacks the rights.",
+    nextStep:
+      "Correct the user name, set the password with `collector secret set SOURCE password`, or correct the user's rights on the server.",
   },
   {
-    names: /^BadTooMany/,
-    cause: "The server has as many sessions or operations open as it takes.",
-    nextStep: `Close other OPC UA clients of this server; \`ss -tn\` lists the connections of this machine.`,
+    names: /^BadTooManySessions$|^BadTcp(ServerTooBusy|NotEnoughResources)$/,
+    cause: "The server has as many sessions or connections open as it takes.",
+    nextStep:
+      "Close other OPC UA clients of this server; `ss -tn` lists the connections of this machine. A session that the collector has lost ends by itself.",
+  },
+  {
+    names: /^Bad(TooMany|EncodingLimitsExceeded|ResponseTooLarge|RequestTooLarge|TcpMessageTooLarge|OutOfMemory)/,
+    cause: "The server takes less at once than it is asked for.",
+    nextStep: "Nothing: the collector asks for less. `max_nodes` in the settings of the data source sets the most.",
+  },
+  {
+    names: /^Bad(Session(IdInvalid|Closed|NotActivated)|TcpSecureChannelUnknown|SecureChannel(IdInvalid|Closed)|Shutdown|ServerHalted)$/,
+    cause: "The server has ended the session, is shutting down or has started anew.",
+    nextStep: `Nothing: a new session is opened. If it comes again and again, look into the log of the server; ${LOG} shows when it began.`,
+  },
+  {
+    names: /^BadTcpEndpointUrlInvalid$/,
+    cause: "The path in endpoint_url is not one of the server's.",
+    nextStep: "Correct endpoint_url; the server's own tools show its address.",
   },
 ];
 
