@@ -87,6 +87,13 @@ describe("variables for import", () => {
     ]);
   });
 
+  it("are numbered where a hundred thousand have one name", () => {
+    const found = Array.from({ length: 100_000 }, (_, i) => ({ ...variable("x", "A"), address: `ns=1;i=${i}` }));
+    const names = toVariables(found).map(({ name }) => name);
+    expect(new Set(names).size).toBe(found.length);
+    expect([names[0], names[99_999]]).toEqual(["A.x", "A.x (100000)"]);
+  });
+
   it("are no formulas for a spreadsheet, whatever the device says", () => {
     const comment = "-40 to 120 °C";
     const [formula, plain] = toVariables([

@@ -80,11 +80,17 @@ const oneLine = (text: string): string => text.replaceAll(/[\s\p{Cc}]+/gu, " ").
 /** A spreadsheet in which a person looks the file over must not take a device's words for a formula (CWE-1236). */
 const harmless = (text: string): string => (/^[=+\-@]./.test(text) ? `'${text}` : text);
 
+interface Names {
+  readonly taken: Set<string>;
+  /** Where counting goes on: a hundred thousand of one name would else cost the square of that. */
+  readonly next: Map<string, number>;
+}
+
 /** The name alone where nothing else has it, else with as many of its folders as tell it apart, else numbered. */
 function uniqueNames(found: readonly Discovered[]): readonly string[] {
   const paths = found.map(({ path = [], name }) => [...path, name].map(oneLine).map((part) => part || "-"));
   const names = new Array<string>(found.length);
-  const taken = new Set<string>();
+  const given: Names = { taken: new Set(), next: new Map() };
   let open = [...paths.keys()];
   for (let depth = 1; open.length > 0; depth++) {
     const byName = Map.groupBy(open, (i) => tail(paths[i] ?? [], depth));
@@ -92,11 +98,7 @@ function uniqueNames(found: readonly Discovered[]): readonly string[] {
     for (const [name, members] of byName) {
       const isLast = members.every((i) => (paths[i]?.length ?? 0) <= depth);
       if (members.length > 1 && !isLast) next.push(...members);
-      else
-        for (const i of members) {
-          names[i] = numbered(name, taken);
-          taken.add(names[i] as string);
-        }
+      else for (const i of members) names[i] = numbered(name, given);
     }
     open = next;
   }
@@ -111,10 +113,13 @@ const tail = (path: readonly string[], depth: number): string =>
       .slice(1 - MAX_NAME),
   );
 
-function numbered(name: string, taken: ReadonlySet<string>): string {
-  for (let n = 1; ; n++) {
+function numbered(name: string, { taken, next }: Names): string {
+  for (let n = next.get(name) ?? 1; ; n++) {
     const suffix = n === 1 ? "" : ` (${n})`;
     const candidate = `${name.slice(0, MAX_NAME - suffix.length)}${suffix}`;
-    if (!taken.has(candidate)) return candidate;
+    if (taken.has(candidate)) continue;
+    taken.add(candidate);
+    next.set(name, n + 1);
+    return candidate;
   }
 }
