@@ -44,7 +44,10 @@ export async function typedTarget(
   policy: LoadedPolicy,
   io: CommandIo,
 ): Promise<Target> {
-  const driver = await driverOf(type);
+  const driver = await driverOf(type).catch((error: unknown) => {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(`${error.message}; a data source that is configured is browsed by its name alone`);
+  });
   const source = await withPassword(parseSourceInput(driver, words), options.passwordFile, io);
   return { ...source, driver, permit: permitOfPerson(policy) };
 }

@@ -212,6 +212,8 @@ describe("browse SOURCE", () => {
     expect([wrong.code, wrong.err]).toEqual([EXIT.usage, expect.stringContaining("there are: press-1")]);
     const alone = await run("browse", "opcua");
     expect([alone.code, alone.err]).toEqual([EXIT.usage, expect.stringContaining("collector browse opcua key=value")]);
+    const both = await run("browse", "press-1", "trust=first_use");
+    expect([both.code, both.err]).toEqual([EXIT.usage, expect.stringContaining("is browsed by its name alone")]);
     const away = await run("browse", "press-1");
     expect([away.code, away.err]).toEqual([EXIT.sourceFailed, expect.stringContaining("CONNECTION_REFUSED")]);
   });
