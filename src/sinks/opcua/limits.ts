@@ -25,8 +25,8 @@ export const LIMITS = {
   nodesPerRegister: 5000,
   itemsPerCall: 5000,
   browseContinuationPoints: 10,
-  /** Bytes of a message either way, and of its chunks. */
-  message: 16 * 2 ** 20,
+  /** Bytes of a message either way, and of its chunks; a client that has not logged in may fill one on each connection. */
+  message: 4 * 2 ** 20,
   chunk: 65_535,
   minChunk: 8192,
   /** Bytes that wait for a client that does not take them; beyond it the client is cut off. */

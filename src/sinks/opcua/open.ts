@@ -30,6 +30,7 @@ export async function openServer(
   ctx: Context,
   host: string,
   notes: readonly string[],
+  renewalEveryMs = RENEWAL_MS,
 ): Promise<Sink> {
   const { details, settings } = input;
   const { pki } = ctx;
@@ -88,7 +89,7 @@ export async function openServer(
   let closing: Promise<void> | undefined;
   let isSweeping = false;
   let { notice } = own;
-  let renewalMs = performance.now() + RENEWAL_MS;
+  let renewalMs = performance.now() + renewalEveryMs;
 
   const sweep = async (): Promise<void> => {
     if (isSweeping) return;
@@ -98,7 +99,7 @@ export async function openServer(
       await serving.sweep();
       if (connections?.isListening() === false) lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
       if (performance.now() < renewalMs) return;
-      renewalMs = performance.now() + RENEWAL_MS;
+      renewalMs = performance.now() + renewalEveryMs;
       const { thumbprint, notice: now } = await ownCertificate(pki);
       notice = now;
       if (thumbprint !== own.thumbprint)
@@ -117,7 +118,13 @@ export async function openServer(
     // One batch after the other: values of a source must not overtake each other.
     inFlight: 1,
     get warnings() {
-      return [...fixed, ...(notice === undefined ? [] : [notice]), ...(connections?.warnings() ?? []), ...trust.refused()];
+      return [
+        ...fixed,
+        ...serving.warnings(),
+        ...(notice === undefined ? [] : [notice]),
+        ...(connections?.warnings() ?? []),
+        ...trust.refused(),
+      ];
     },
     lost,
     async write(batch) {
@@ -131,6 +138,7 @@ export async function openServer(
     },
     close() {
       isClosed = true;
+      serving.end();
       clearInterval(sweeper);
       lose(gone());
       closing ??= close();

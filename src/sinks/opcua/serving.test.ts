@@ -179,6 +179,18 @@ describe("describe", () => {
     await serving.write(batchOf(twin, [good(1), good(2)]));
     expect(shown("v-b")).toEqual(["Good", 2]);
     expect(shown("v-a")).toEqual(["BadWaitingForInitialData", null]);
+    expect(serving.warnings()).toEqual(["1 variables of oven cannot be served, the first of them a: v-a is taken"]);
+    await serving.describe([reportOf(twin)]);
+    expect(serving.variables).toBe(2);
+    expect(serving.warnings()).toEqual([]);
+  });
+
+  test("stops in the middle of its work when it is ended", async () => {
+    const layout = layoutOf("big", ...Array.from({ length: 20_000 }, (_, i) => variableOf(`${i}`, { scalar: "int16" })));
+    const describing = serving.describe([reportOf(layout)]);
+    serving.end();
+    await describing;
+    expect(fake.names.size).toBeLessThan(20_000);
   });
 
   test("values that came first are shown once their variables are there, and never over newer ones", async () => {

@@ -12,6 +12,8 @@ import { type CollectorStatus, createCollectorStatus, createSourceStatus, type S
 
 /** Sources whose last batch waits for their variables to be described. */
 const MAX_EARLY = 1000;
+const MAX_WARNINGS = 10;
+const MAX_WORDS = 200;
 
 interface Source {
   readonly folder: UaObject;
@@ -35,6 +37,10 @@ export interface Serving {
   write(batch: SinkBatch): Promise<void>;
   /** Takes the quality from values that have grown old; to be called every second or so. Calls do not overlap. */
   sweep(): Promise<void>;
+  /** What an operator should know of it. */
+  warnings(): readonly string[];
+  /** Nothing more is done; what is under way stops at its next slice. */
+  end(): void;
   readonly sources: number;
   readonly variables: number;
 }
@@ -57,6 +63,10 @@ export function createServing(
   const early = new Map<string, SinkBatch>();
   /** Where each variable of a layout is served; asked anew when nodes came or went. */
   let places = new WeakMap<Layout, readonly (Point | undefined)[]>();
+
+  /** By uuid of the source: variables that could not be made. */
+  const unserved = new Map<string, string>();
+  let isEnded = false;
 
   const shown = (layout: Layout | null): readonly LayoutVariable[] => layout?.variables.filter(({ exploration }) => !exploration) ?? [];
 
@@ -84,9 +94,10 @@ export function createServing(
     return source;
   };
 
-  /** What is no longer wanted goes first, so that a variable may move from one source to another. */
-  const removeOld = async (wanted: ReadonlyMap<string, SourceReport>): Promise<void> => {
+  /** What is no longer wanted goes first, so that a variable may move from one source to another. True: something was. */
+  const removeOld = async (wanted: ReadonlyMap<string, SourceReport>): Promise<boolean> => {
     const slice = createSlices();
+    let hasRemoved = false;
     for (const [uuid, source] of sources) {
       const report = wanted.get(uuid);
       if (report && report.layout === source.layout) continue;
@@ -94,18 +105,24 @@ export function createServing(
       for (const known of source.variables.values()) {
         if (keep.has(known.variable.uuid)) continue;
         removeVariable(source, known);
+        hasRemoved = true;
         await slice();
+        if (isEnded) return hasRemoved;
       }
       if (report) continue;
       maker.remove(source.folder);
       sources.delete(uuid);
       early.delete(uuid);
+      unserved.delete(uuid);
     }
     places = new WeakMap();
+    return hasRemoved;
   };
 
-  const applyLayout = async (source: Source, layout: Layout | null): Promise<void> => {
+  const applyLayout = async (uuid: string, source: Source, layout: Layout | null): Promise<void> => {
     const slice = createSlices();
+    let failed = 0;
+    let why = "";
     for (const variable of shown(layout)) {
       const known = source.variables.get(variable.uuid);
       try {
@@ -113,15 +130,17 @@ export function createServing(
         else source.variables.set(variable.uuid, maker.variable(source.folder, variable));
         intervals.set(variable.uuid, source.intervalMs);
       } catch (error) {
-        log.warn(
-          { source: source.name, variable: variable.name, err: messageOf(error) },
-          "a variable cannot be served by the OPC UA server",
-        );
+        failed++;
+        why ||= `${variable.name}: ${messageOf(error).slice(0, MAX_WORDS)}`;
       }
       await slice();
+      if (isEnded) return;
     }
     source.layout = layout;
     places = new WeakMap();
+    if (failed === 0) unserved.delete(uuid);
+    else unserved.set(uuid, `${failed} variables of ${source.name} cannot be served, the first of them ${why}`);
+    if (failed > 0) log.warn({ source: source.name, failed, first: why }, "variables cannot be served by the OPC UA server");
   };
 
   const placesOf = (layout: Layout): readonly (Point | undefined)[] => {
@@ -151,6 +170,7 @@ export function createServing(
         const pause = slice();
         if (!pause) continue;
         await pause;
+        if (isEnded) return undefined;
         points = placesOf(batch.layout);
       }
     }
@@ -175,14 +195,16 @@ export function createServing(
       const worth = worthOf(nowMs() - point.readAtMs, source);
       if (worth !== "keep") degrade(point, worth, now, log);
       await slice();
+      if (isEnded) return;
     }
   };
 
   return {
     async describe(reports) {
       const wanted = new Map(reports.map((report) => [report.uuid, report]));
-      await removeOld(wanted);
+      const hasRemoved = await removeOld(wanted);
       for (const report of wanted.values()) {
+        if (isEnded) return;
         const source = sources.get(report.uuid) ?? addSource(report);
         if (source.name !== report.name) maker.rename(top, source.folder, report.name);
         source.name = report.name;
@@ -190,7 +212,8 @@ export function createServing(
           source.intervalMs = report.interval_ms;
           for (const uuid of source.variables.keys()) intervals.set(uuid, report.interval_ms);
         }
-        if (report.layout !== source.layout) await applyLayout(source, report.layout);
+        const isRetried = hasRemoved && unserved.has(report.uuid);
+        if (report.layout !== source.layout || isRetried) await applyLayout(report.uuid, source, report.layout);
         const failed = report.status.state.type === "ERROR";
         const hasFailed = failed && !source.failed;
         source.failed = failed;
@@ -200,7 +223,7 @@ export function createServing(
         if (!batch) continue;
         keepEarly(batch, await writeReadouts(batch, ({ isInitial }) => isInitial));
       }
-      collector.put(reports);
+      if (!isEnded) collector.put(reports);
     },
     async write(batch) {
       const source = sources.get(batch.layout.source.uuid);
@@ -215,6 +238,10 @@ export function createServing(
         // Not all of its variables may be in each readout: they are looked at once more after the source is.
         if (worth !== "keep" && !(isSame && worth === "none")) await degradeSource(source);
       }
+    },
+    warnings: () => [...unserved.values()].slice(0, MAX_WARNINGS),
+    end() {
+      isEnded = true;
     },
     get sources() {
       return sources.size;

@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { LIMITS } from "./limits.ts";
+import { FAULT_STATUS } from "./quality.ts";
+
+const text = readFileSync(new URL("./README.md", import.meta.url), "utf8");
+
+test("the page has the status of every fault", () => {
+  const rows = [...text.matchAll(/^\| `([a-z_]+)` \| `([A-Za-z]+)` \|$/gm)].map(([, fault, status]) => [fault, status]);
+  expect(Object.fromEntries(rows)).toEqual(FAULT_STATUS);
+});
+
+test("the page has the limits", () => {
+  for (const row of [
+    `| sessions | ${LIMITS.sessions} (`,
+    `| subscriptions | ${LIMITS.subscriptionsPerSession} a session, ${LIMITS.subscriptions} in all |`,
+    `| monitored items | ${LIMITS.monitoredItems} in all (\`max_monitored_items\`), with ${LIMITS.dataQueue} values each`,
+    `| a request | ${LIMITS.nodesPerRead} nodes to read, ${LIMITS.nodesPerBrowse} to browse, ${LIMITS.itemsPerCall} monitored items |`,
+    `| a message | ${LIMITS.message / 2 ** 20} MiB |`,
+    `${LIMITS.publishingInterval} ms or longer; other nodes than values are sampled every ${LIMITS.samplingInterval} ms`,
+    `| unacknowledged notifications | ${LIMITS.unacknowledged} values`,
+    `| unread answers | ${LIMITS.unsent / 2 ** 20} MiB`,
+  ])
+    expect(text).toContain(row);
+});
