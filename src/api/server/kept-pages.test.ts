@@ -11,7 +11,7 @@ const REACH = ["s0"];
 const CONDITIONS = { operation: "listMachines", reach: "coalesce(r.site, '')", filters: { site: "r.site" } };
 
 /** Machines stand for any table: their pages as they are kept, and as they are read anew each time. */
-function readers(db: Database) {
+function readers(db: Database, maxBytes?: number) {
   const byId = db.prepare<[number], { uuid: string; name: string | null; site: string | null }>(
     "SELECT uuid, name, site FROM machines WHERE id = ?",
   );
@@ -26,7 +26,7 @@ function readers(db: Database) {
     select: "SELECT * FROM machines r",
     toRecord: ({ uuid, name, site }) => ({ uuid, name, site }),
   });
-  return { kept: keptPageReader(db, table, texts), fresh };
+  return { kept: keptPageReader(db, table, texts, maxBytes), fresh };
 }
 
 function database(): { readonly db: Database; readonly other: Database } {
@@ -138,4 +138,20 @@ test("an answer under way keeps its bytes; what was given back is used again", (
   rename.run("long ".repeat(5000));
   const longer = kept(request);
   expect(JSON.parse(longer.json.toString()).data).toHaveLength(50);
+});
+
+test("pages are kept within their bound, the oldest go first, whatever was asked for", () => {
+  const { db } = database();
+  seed(db, 60);
+  const { kept } = readers(db, 40_000);
+  const bytesOf = (site: string): unknown => {
+    const page = kept({ cursor: undefined, filters: { site: [site] }, reach: undefined });
+    page.giveBack();
+    return page.json.buffer;
+  };
+  const first = bytesOf("s1");
+  expect(bytesOf("s1")).toBe(first);
+  // Pages without a record, each asked for in many words.
+  for (let n = 0; n < 20; n++) bytesOf(`nowhere ${n} ${"x".repeat(1000)}`);
+  expect(bytesOf("s1")).not.toBe(first);
 });

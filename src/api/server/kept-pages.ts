@@ -19,8 +19,9 @@ export interface KeptTable extends PageConditions {
   readonly textOf: (id: number) => string | undefined;
 }
 
-/** Bytes of pages that are kept. */
+/** Bytes of pages that are kept, with what is kept beside them. */
 const MAX_PAGE_BYTES = 16 * 2 ** 20;
+const BESIDE_BYTES = 2048;
 /** Room that a page is given beyond its bytes, so that one that grows a little keeps its place. */
 const ROOM = 1.25;
 /** Rows that came, went or moved, of which pages are told one by one; with more of them every page is looked at again. */
@@ -67,7 +68,12 @@ function newPlace(size: number): Place {
  * moves within its range. Whether it is good is known without asking the table, so that a page right after a write costs little more than one
  * long after it. `texts` must drop a record that changes; it does so here.
  */
-export function keptPageReader(db: Database, table: KeptTable, texts: TextCache): (request: PageRequest) => PageText {
+export function keptPageReader(
+  db: Database,
+  table: KeptTable,
+  texts: TextCache,
+  maxBytes: number = MAX_PAGE_BYTES,
+): (request: PageRequest) => PageText {
   const changes = watchChanges(db);
   const query = queryOf(db, table, (where) =>
     db.prepare<unknown[], number>(`SELECT r.id FROM ${table.table} r WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`).pluck(),
@@ -98,14 +104,21 @@ export function keptPageReader(db: Database, table: KeptTable, texts: TextCache)
     for (let n = seen.moves; n < moves.length; n++) if ((moves[n] ?? 0) < end) return true;
     return false;
   };
-  const keep = (key: string, page: KeptPage): void => {
-    bytes += page.place.bytes.length - (pages.get(key)?.place.bytes.length ?? 0);
+  // The key holds the filters, which may be longer than the page.
+  const sizeOf = (key: string, { place }: KeptPage): number => place.bytes.length + 2 * key.length + BESIDE_BYTES;
+  const forget = (key: string): void => {
+    const page = pages.get(key);
+    if (!page) return;
     pages.delete(key);
+    bytes -= sizeOf(key, page);
+  };
+  const keep = (key: string, page: KeptPage): void => {
+    forget(key);
+    bytes += sizeOf(key, page);
     pages.set(key, page);
-    for (const [oldest, { place }] of pages) {
-      if (bytes <= MAX_PAGE_BYTES) break;
-      pages.delete(oldest);
-      bytes -= place.bytes.length;
+    for (const oldest of pages.keys()) {
+      if (bytes <= maxBytes) break;
+      forget(oldest);
     }
   };
   const lend = (place: Place): PageText => {
