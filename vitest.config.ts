@@ -5,5 +5,7 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "drivers/**/*.test.ts", "test/**/*.test.ts", "package/**/*.test.ts"],
     testTimeout: 15_000,
     hookTimeout: 15_000,
+    // What is waited for without a deadline of its own comes late on a loaded machine; nothing is asserted by the default second.
+    expect: { poll: { timeout: 5000 } },
   },
 });
