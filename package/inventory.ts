@@ -21,8 +21,9 @@ interface LockEntry {
   readonly integrity?: string;
 }
 
-/** Packages that state their terms neither in package.json nor in a file of their own: where they do. */
+/** Packages whose package.json names no terms: the file that does. */
 const STATED_ELSEWHERE: Readonly<Record<string, { readonly license: string; readonly file: string }>> = {
+  dequeue: { license: "BSD-2-Clause", file: "LICENSE" },
   precond: { license: "MIT", file: "README.md" },
 };
 
