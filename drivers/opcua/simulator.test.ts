@@ -156,6 +156,23 @@ describe("the OPC UA simulator", () => {
       expect((await session.read(node)).statusCode.name).toBe("Good");
       await expect(session.read(node)).rejects.toThrow(/BadTooManyOperations/);
       expect((await session.read(node)).statusCode.name).toBe("Good");
+      simulator.behave();
+      simulator.misbehave({ service: "Read", times: 1, answer: { delayMs: 200 } });
+      const asked = performance.now();
+      expect((await session.read(node)).statusCode.name).toBe("Good");
+      expect(performance.now() - asked).toBeGreaterThan(190);
+      simulator.behave();
+      simulator.misbehave({ service: "Read", times: 1, answer: "silent" });
+      const [unanswered, answered] = [
+        session.read(node).then(
+          () => "answered",
+          () => "nothing",
+        ),
+        session.read(node),
+      ];
+      expect((await answered).statusCode.name).toBe("Good");
+      expect(await Promise.race([unanswered, new Promise((done) => setTimeout(() => done("still waiting"), 200))])).toBe("still waiting");
+      simulator.behave();
       simulator.misbehave({ service: "Read", times: 1, answer: "hang_up" });
       await expect(session.read(node)).rejects.toThrow();
     });
