@@ -42,7 +42,9 @@ function database(): { readonly db: Database; readonly other: Database } {
 function seed(db: Database, count: number): void {
   for (const site of ["s0", "s1"]) db.prepare("INSERT INTO sites (uuid, name) VALUES (?, ?)").run(site, site);
   const insert = db.prepare("INSERT INTO machines (uuid, name, site) VALUES (?, ?, ?)");
-  for (let n = 0; n < count; n++) insert.run(`m${n}`, `name ü ${n}`, n % 3 === 0 ? "s1" : "s0");
+  db.transaction(() => {
+    for (let n = 0; n < count; n++) insert.run(`m${n}`, `name ü ${n}`, n % 3 === 0 ? "s1" : "s0");
+  })();
 }
 
 const step = fc.oneof(
