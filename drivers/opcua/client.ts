@@ -1,33 +1,4 @@
-import {
-  ActivateSessionRequest,
-  ActivateSessionResponse,
-  BrowseNextRequest,
-  BrowseNextResponse,
-  BrowseRequest,
-  BrowseResponse,
-  ClientSecureChannelLayer,
-  CloseSessionRequest,
-  CloseSessionResponse,
-  CreateMonitoredItemsRequest,
-  CreateMonitoredItemsResponse,
-  CreateSessionRequest,
-  CreateSessionResponse,
-  CreateSubscriptionRequest,
-  CreateSubscriptionResponse,
-  crypto_utils,
-  GetEndpointsRequest,
-  GetEndpointsResponse,
-  MessageSecurityMode,
-  PublishRequest,
-  ReadRequest,
-  ReadResponse,
-  StatusCodes,
-  setErrorLogger,
-  setWarningLogger,
-  TranslateBrowsePathsToNodeIdsRequest,
-  TranslateBrowsePathsToNodeIdsResponse,
-} from "node-opcua-client";
-import { RegisterNodesRequest, RegisterNodesResponse } from "node-opcua-service-register-node";
+import { ClientSecureChannelLayer, MessageSecurityMode, ReadRequest, setErrorLogger, setWarningLogger } from "node-opcua-client";
 import type { SecurityMode } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import type { FaultError } from "../../src/model/fault.ts";
@@ -35,11 +6,13 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { openTcp } from "../lib/tcp.ts";
-import { type Answer, type PublishAnswer, type ReadAnswer, takeAnswer } from "./answers.ts";
-import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
+import { type Answer, takeAnswer } from "./answers.ts";
+import { errorResponse, protocolViolation, requestFailure } from "./failure.ts";
 import { fence } from "./fence.ts";
 import { type Encodable, encodingBytes, plainChunk, requestBody } from "./plain.ts";
+import { type KeyPair, type RequestOf, type ResponseOf, SERVICES, type Service } from "./services.ts";
 import { STATUS } from "./status-codes.ts";
+import { headerStatus, isKnown, ServiceFaulted, serviceFault, statusOf } from "./statuses.ts";
 import { type Granted, Transport } from "./transport.ts";
 
 // It writes to the console what the driver tells in its own words; a peer could fill the log with it.
@@ -55,60 +28,6 @@ const CHANNEL_LIFETIME_MS = 3_600_000;
 const CHANNEL_RENEWAL_MS = 0.75 * CHANNEL_LIFETIME_MS;
 /** node-opcua's own time-out of a request is only a net below ours. */
 const NET_MS = 120_000;
-const MAX_WORDS = 1000;
-
-/** Each service that the driver calls, with its request and its response; undefined: answers.ts has it. */
-const SERVICES = {
-  GetEndpoints: [GetEndpointsRequest, GetEndpointsResponse],
-  CreateSession: [CreateSessionRequest, CreateSessionResponse],
-  ActivateSession: [ActivateSessionRequest, ActivateSessionResponse],
-  CloseSession: [CloseSessionRequest, CloseSessionResponse],
-  Read: [ReadRequest, undefined],
-  /** A Read whose values node-opcua takes apart into its own objects: structures that describe others. */
-  ReadObjects: [ReadRequest, ReadResponse],
-  Browse: [BrowseRequest, BrowseResponse],
-  BrowseNext: [BrowseNextRequest, BrowseNextResponse],
-  TranslateBrowsePathsToNodeIds: [TranslateBrowsePathsToNodeIdsRequest, TranslateBrowsePathsToNodeIdsResponse],
-  RegisterNodes: [RegisterNodesRequest, RegisterNodesResponse],
-  CreateSubscription: [CreateSubscriptionRequest, CreateSubscriptionResponse],
-  CreateMonitoredItems: [CreateMonitoredItemsRequest, CreateMonitoredItemsResponse],
-  Publish: [PublishRequest, undefined],
-} as const;
-export type Service = keyof typeof SERVICES;
-export type RequestOf<S extends Service> = InstanceType<(typeof SERVICES)[S][0]>;
-/** Two that come often are taken apart by the driver itself: see answers.ts. */
-export type ResponseOf<S extends Service> = S extends "Read"
-  ? ReadAnswer
-  : S extends "Publish"
-    ? PublishAnswer
-    : (typeof SERVICES)[S][1] extends abstract new (
-          ...given: never
-        ) => infer R
-      ? R
-      : never;
-export type RequestOptions<S extends Service> = ConstructorParameters<(typeof SERVICES)[S][0]>[0];
-
-/** A certificate and its key, as node-opcua takes them. */
-export interface KeyPair {
-  readonly certificate: Buffer;
-  readonly key: ReturnType<typeof crypto_utils.makePrivateKeyFromPem>;
-}
-
-/** `pem` is the text of the key. Throws what node-opcua does for a key that is none. */
-export const keyPair = (certificate: Uint8Array, pem: string): KeyPair => ({
-  certificate: Buffer.from(certificate),
-  key: crypto_utils.makePrivateKeyFromPem(pem),
-});
-
-/** DER certificates from one buffer, the server's own first; empty for what is none. */
-export function splitChain(certificate: Uint8Array): Buffer[] {
-  if (certificate.length === 0) return [];
-  try {
-    return crypto_utils.split_der(Buffer.from(certificate));
-  } catch {
-    return [Buffer.from(certificate)];
-  }
-}
 
 export interface ChannelOptions {
   readonly endpoint: Endpoint;
@@ -121,6 +40,8 @@ export interface ChannelOptions {
   readonly maxAnswerBytes: number;
   /** An answer was larger than that. */
   onTooLarge(): void;
+  /** What a tap never sees: a password that goes out as it is. */
+  readonly secret?: Buffer | undefined;
 }
 
 /** What bounds one call. */
@@ -152,20 +73,15 @@ export interface Channel {
 
 const GOODBYE_MS = 1000;
 
-/** Makes a request. node-opcua sets its handle when it is sent: each is sent once. */
-export function makeRequest<S extends Service>(service: S, options: RequestOptions<S>): RequestOf<S> {
-  const [Request] = SERVICES[service];
-  return new (Request as unknown as new (given: RequestOptions<S>) => RequestOf<S>)(options);
-}
-
 /** TCP, HEL and ACK, and OpenSecureChannel. Throws ReasonError; nothing stays open then. */
 export async function openChannel(options: ChannelOptions, ctx: DriverContext): Promise<Channel> {
   const connection = await openTcp(options.endpoint, ctx);
   const { where } = connection;
   const { mode, own, serverCertificate } = options;
   const secure = mode !== "None";
+  const shown = ctx.tap && withoutSecret(ctx.tap, options.secret);
   // What leaves an encrypted channel is shown as it is before encryption.
-  const tap = secure ? undefined : ctx.tap;
+  const tap = secure ? undefined : shown;
   let hooked = false;
   const transport = new Transport(connection, {
     endpointUrl: options.endpointUrl,
@@ -200,7 +116,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
   const ownAnswers = new Set<number>();
   const hook = () => {
     const builder = layer._getMessageBuilder();
-    if (secure && ctx.tap) tapBodies(layer, builder, options.policyUri, ctx.tap);
+    if (secure && shown) tapBodies(layer, builder, options.policyUri, shown);
     builder?.on("full_message_body", (body) => {
       try {
         current = takeAnswer(body, ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1), isKnown);
@@ -357,6 +273,21 @@ function tapBodies(
   builder?.on("full_message_body", (body) => tap("in", plainChunk("MSG", layer.channelId, policyUri, body)));
 }
 
+/** Frames are kept, and sent around with questions: of the one request that may hold a password in the clear, a tap gets stars for it. */
+function withoutSecret(tap: Tap, secret: Buffer | undefined): Tap {
+  if (!secret || secret.length === 0) return tap;
+  return (direction, frame) => {
+    const copy = Buffer.from(frame);
+    const body = direction === "out" ? requestBody(copy) : undefined;
+    if (body?.readUInt16LE(0) !== 1 || body.readUInt16LE(2) !== ACTIVATE_SESSION) return tap(direction, frame);
+    for (let at = body.indexOf(secret); at >= 0; at = body.indexOf(secret, at + secret.length)) body.fill("*", at, at + secret.length);
+    return tap(direction, copy);
+  };
+}
+
+/** Number of its encoding (OPC 10000-6, A.3). */
+const ACTIVATE_SESSION = 467;
+
 /** Lists of nodes that were found to fit: those of a Read are the same each time, and counting their bytes costs as much as encoding them. */
 const FITTING = new WeakSet<object>();
 
@@ -371,56 +302,6 @@ function exceeds(request: { binaryStoreSize(): number }, granted: Granted | unde
     return true;
   if (list) FITTING.add(list);
   return false;
-}
-
-/** A status by its number, with what the specification calls it. */
-export function statusOf(code: number, reason: string | null): ServerStatus {
-  const known = NAMES.get((code & 0xffff_0000) >>> 0);
-  return {
-    code: code >>> 0,
-    name: known?.name ?? null,
-    description: known?.description || null,
-    reason: reason === null || reason.trim() === "" ? null : reason.slice(0, MAX_WORDS),
-  };
-}
-
-const NAMES: ReadonlyMap<number, { readonly name: string; readonly description: string }> = new Map(
-  Object.entries(StatusCodes)
-    .filter(([name, status]) => /^(?:Bad|Uncertain|Good)/.test(name) && typeof status === "object")
-    .map(([name, status]) => [(status.value & 0xffff_0000) >>> 0, { name, description: status.description }]),
-);
-
-const isKnown = (code: number): boolean => code === 0 || NAMES.has((code & 0xffff_0000) >>> 0);
-
-interface AnsweredHeader {
-  readonly serviceResult: { readonly value: number };
-  readonly serviceDiagnostics?: { readonly additionalInfo?: string | null | undefined } | null | undefined;
-  readonly stringTable?: readonly (string | null)[] | null | undefined;
-}
-
-function headerStatus({ serviceDiagnostics, stringTable }: AnsweredHeader, code: number): ServerStatus {
-  const plain = statusOf(code, null);
-  const words = [serviceDiagnostics?.additionalInfo, ...(stringTable ?? [])].filter(
-    (text): text is string => typeof text === "string" && text.trim() !== "" && !(plain.name !== null && text.startsWith(plain.name)),
-  );
-  return statusOf(code, words.length === 0 ? null : words.slice(0, 5).join("; "));
-}
-
-/** The server said no. */
-class ServiceFaulted extends Error {
-  readonly status: ServerStatus;
-  constructor(status: ServerStatus) {
-    super(status.name ?? String(status.code));
-    this.status = status;
-  }
-}
-
-/** The ServiceFault that node-opcua has put on its error, if it has; its code as it came, where node-opcua does not know it. */
-function serviceFault(error: Error | null | undefined, answer: Answer | undefined): ServiceFaulted | undefined {
-  const response: unknown = error && "response" in error ? error.response : undefined;
-  if (typeof response !== "object" || response === null || !("responseHeader" in response)) return undefined;
-  const header = response.responseHeader as AnsweredHeader;
-  return new ServiceFaulted(headerStatus(header, answer?.serviceResult ?? header.serviceResult.value));
 }
 
 const isAnswer = (response: object, service: Service): boolean => (service === "Read" ? "values" : "notifications") in response;

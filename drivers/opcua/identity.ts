@@ -8,8 +8,8 @@ import {
   X509IdentityToken,
 } from "node-opcua-client";
 import { ReasonError } from "../../src/model/reason.ts";
-import type { KeyPair } from "./client.ts";
 import { certificateRefused } from "./failure.ts";
+import type { KeyPair } from "./services.ts";
 
 /** Who logs in. */
 export type User =

@@ -2,7 +2,8 @@ import { type DataValue, NodeId, ReadValueId, resolveNodeId } from "node-opcua-c
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ExtensionBody, type RawValue } from "./binary.ts";
-import { type CallContext, type Channel, makeRequest } from "./client.ts";
+import type { CallContext, Channel } from "./client.ts";
+import { makeRequest } from "./services.ts";
 import { qualityOf } from "./status-codes.ts";
 import { type Definition, decodeStructure, type Field, type FieldType, jsonText, MAX_FIELDS } from "./structures.ts";
 import type { ToJson } from "./values.ts";

@@ -7,7 +7,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import type { OwnCertificate, Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { ConnectInput, DriverContext, Endpoint } from "../driver.ts";
-import { type CallContext, type Channel, type KeyPair, keyPair, makeRequest, openChannel, type ResponseOf, splitChain } from "./client.ts";
+import { type CallContext, type Channel, openChannel } from "./client.ts";
 import {
   type Choice,
   chooseEndpoint,
@@ -21,6 +21,7 @@ import {
 } from "./endpoint.ts";
 import { certificateRefused, protocolViolation } from "./failure.ts";
 import { makeToken, type Signature, type User } from "./identity.ts";
+import { type KeyPair, keyPair, makeRequest, type ResponseOf, splitChain } from "./services.ts";
 import type { OpcuaSettings } from "./settings.ts";
 import { STATUS } from "./status-codes.ts";
 
@@ -74,6 +75,7 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
         own: mode === "None" ? undefined : own?.pair,
         maxAnswerBytes: options.maxAnswerBytes,
         onTooLarge: options.onTooLarge,
+        secret: user.type === "UserNamePassword" && wanted.tokenPolicyUri === NONE ? Buffer.from(user.password) : undefined,
       },
       ctx,
     );
@@ -129,8 +131,7 @@ async function userOf(
     new ReasonError("UNKNOWN", words, { condition: "secret_missing", ...(cause !== undefined && { cause }) });
   if (identity.type === "UserNamePassword") {
     const { password } = secrets;
-    if (password === undefined)
-      throw missing(`the password of user ${identity.username} is not here: collector secret set SOURCE password`);
+    if (password === undefined) throw missing(`the password of user ${identity.username} is not here: sudo collector secret set SOURCE`);
     return { ...identity, password };
   }
   const name = settings.user_certificate;

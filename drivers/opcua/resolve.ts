@@ -2,11 +2,12 @@ import { NodeId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { OpcuaAddress } from "./address.ts";
-import type { CallContext, Channel, RequestOf } from "./client.ts";
-import { makeRequest, statusOf } from "./client.ts";
+import type { CallContext, Channel } from "./client.ts";
 import { describeCode } from "./failure.ts";
 import type { Namespaces } from "./namespaces.ts";
+import { makeRequest, type RequestOf } from "./services.ts";
 import { qualityOf } from "./status-codes.ts";
+import { statusOf } from "./statuses.ts";
 
 export type Bad = Extract<Reading, { readonly quality: "bad" }>;
 

@@ -5,7 +5,7 @@ import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../driver.ts";
 import type { OpcuaAddress } from "./address.ts";
 import type { RawValue } from "./binary.ts";
-import { type CallContext, type Channel, makeRequest, statusOf } from "./client.ts";
+import type { CallContext, Channel } from "./client.ts";
 import { discover } from "./discover.ts";
 import { describeCode, errorResponse, protocolViolation } from "./failure.ts";
 import { createJson } from "./json.ts";
@@ -14,7 +14,9 @@ import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { closeRequest, type OpcuaInput, type OpenedSession, openSession, ownWords } from "./open.ts";
 import type { OpcuaRead } from "./plan.ts";
 import { type Bad, createResolve, inParts, type Resolve } from "./resolve.ts";
+import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
+import { statusOf } from "./statuses.ts";
 import { createSubscription, type Subscription } from "./subscribe.ts";
 import { toReading } from "./values.ts";
 
@@ -47,7 +49,7 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   const key = `${endpoint.host}:${endpoint.port} ${details.endpoint_url}`;
   const server = memory(key);
   const waitMs = server.waitUntilMs - performance.now();
-  if (waitMs > 0) throw tooManySessions(waitMs, "the server had no session free");
+  if (waitMs > 0) throw errorResponse(statusOf(STATUS.BadTooManySessions, null), "CreateSession", asksAgain(waitMs));
   const onTooLarge = () => learnLess(server, settings.max_nodes);
   const opened = await openSession({ input, endpoint, maxAnswerBytes: settings.max_answer_bytes, onTooLarge }, ctx).catch(
     async (error: unknown) => {
@@ -63,20 +65,8 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   }
 }
 
-/** `code` 0x80560000, as the server said it, while we wait. */
-function tooManySessions(waitMs: number, words: string): ReasonError {
-  const status = {
-    code: STATUS.BadTooManySessions,
-    name: "BadTooManySessions",
-    description: "The server has reached its maximum number of sessions.",
-    reason: null,
-  };
-  return errorResponse(
-    status,
-    "CreateSession",
-    `${words}; a session of the collector's own may be among them, so it asks again in ${Math.ceil(waitMs / 1000)} s, when that one has ended`,
-  );
-}
+const asksAgain = (waitMs: number): string =>
+  `a session that the collector has lost may be among them: it asks again in ${Math.ceil(waitMs / 1000)} s, when that one has ended`;
 
 /** Adds to a failure what only this side knows: our certificate, our own lost session. */
 async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs: number, ctx: DriverContext): Promise<unknown> {
@@ -86,8 +76,7 @@ async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs:
     const now = performance.now();
     const waitMs = server.lostUntilMs > now ? server.lostUntilMs - now : sessionTimeoutMs;
     server.waitUntilMs = now + waitMs;
-    const { message } = tooManySessions(waitMs, error.message);
-    return new ReasonError(error.reason, message.slice(message.indexOf(error.message)), { cause: error });
+    return new ReasonError(error.reason, `${error.message}; ${asksAgain(waitMs)}`, { cause: error });
   }
   const words = await ownWords(ctx.pki, codeOf(code));
   return words === "" ? error : new ReasonError(error.reason, `${error.message}; ${words}`, { cause: error });

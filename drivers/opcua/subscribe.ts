@@ -4,11 +4,13 @@ import { FaultError } from "../../src/model/fault.ts";
 import { pause } from "../lib/abort.ts";
 import { notificationOf } from "./answers.ts";
 import type { ExtensionBody, RawValue } from "./binary.ts";
-import { type CallContext, type Channel, makeRequest, type ResponseOf, statusOf } from "./client.ts";
+import type { CallContext, Channel } from "./client.ts";
 import { errorResponse, protocolViolation } from "./failure.ts";
 import { inParts } from "./resolve.ts";
+import { makeRequest, type ResponseOf } from "./services.ts";
 import type { OpcuaSettings } from "./settings.ts";
 import { qualityOf } from "./status-codes.ts";
+import { statusOf } from "./statuses.ts";
 
 export interface SubscriptionOptions {
   readonly channel: Channel;

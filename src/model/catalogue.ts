@@ -71,7 +71,7 @@ const OPC_UA_CAUSES: readonly { readonly names: RegExp; readonly cause: string; 
     names: /^Bad(IdentityToken|UserAccessDenied|UserSignatureInvalid)/,
     cause: "The user name, the password or the user's certificate is wrong, or this user lacks the rights.",
     nextStep:
-      "Correct the user name, set the password with `collector secret set SOURCE password`, or correct the user's rights on the server.",
+      "Correct the user name, set the password with `sudo collector secret set SOURCE`, or correct the user's rights on the server.",
   },
   {
     names: /^BadTooManySessions$|^BadTcp(ServerTooBusy|NotEnoughResources)$/,
