@@ -11,7 +11,7 @@ export interface Encodable {
  * The body of a request, from the first chunk of a message without security (OPC 10000-6, 6.7.2); undefined for HEL and for chunks that go
  * on with a message.
  */
-export function requestBody(chunk: Uint8Array): Uint8Array | undefined {
+export function requestBody(chunk: Uint8Array): Buffer | undefined {
   const view = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
   const type = view.toString("latin1", 0, 3);
   if (type === "HEL" || type === "ERR") return undefined;
