@@ -13,7 +13,7 @@ import { openLeftBehind } from "./left-behind.ts";
 import type { Opening } from "./opening.ts";
 import { pause } from "./pause.ts";
 import type { PreparedSink } from "./prepare.ts";
-import type { Sink } from "./sink.ts";
+import type { Sink, Unwelcome } from "./sink.ts";
 import { createStanding } from "./standing.ts";
 import { createTidings } from "./tidings.ts";
 import { createWriter } from "./writer.ts";
@@ -122,6 +122,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const gaps = { gaps: () => port.gaps(), epoch: () => port.epoch(), published: port.gapPublished };
   const tidings = createTidings(keepsAll ? gaps : undefined, log);
 
+  const unwelcome = new Map<string, Unwelcome>();
   let current: Opening | undefined;
   /** Aborts when one opening of the sink ends. */
   let life = new AbortController();
@@ -131,7 +132,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     const signal = AbortSignal.any([life.signal, stopping.signal, AbortSignal.timeout(limits.openTimeoutMs)]);
     const { uuid, name, secrets } = spec;
     const opened = await kind.open(
-      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind: leftBehind.topics },
+      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind: leftBehind.topics, unwelcome },
       { ...port.surroundings, signal, log },
     );
     if (!stopping.signal.aborted) return opened;

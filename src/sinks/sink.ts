@@ -44,6 +44,13 @@ export interface OpenInput<D, S> {
   readonly secrets: Readonly<Record<string, string>>;
   /** Where this sink has left something for good (retained topics), over all its openings: kept by the delivery, written by the sink. */
   readonly leftBehind: Set<string>;
+  /** What, apart from values, the far side ended an opening for, and until when it is spared that (monotonic ms). Over all openings, kept by the delivery. */
+  readonly unwelcome?: Map<string, Unwelcome>;
+}
+
+export interface Unwelcome {
+  readonly detail: string;
+  readonly untilMs: number;
 }
 
 /** Promises of the delivery: open is repeated with backoff; write follows a successful open and never exceeds `inFlight`. */

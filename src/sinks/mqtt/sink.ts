@@ -4,6 +4,7 @@ import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, defaultPublishInterval, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { isClose } from "../guard.ts";
 import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
@@ -70,6 +71,13 @@ const PUBLISH_OVERHEAD_BYTES = 32;
 /** What moves by itself in a status (last readout, next try) is published at most this often. */
 const REFRESH_MS = 10_000;
 const OFFLINE_TIMEOUT_MS = 500;
+/**
+ * What is told beside the values, where the broker ends the session so soon after it has refused some of that (as mosquitto 2.0 with
+ * max_queued_messages 0 does): for so long only values are published, which would else never come through.
+ */
+const BESIDE = "beside";
+const CLOSED_ON_REFUSAL_MS = 2000;
+const VALUES_ALONE_MS = 600_000;
 const MAX_WARNINGS = 10;
 
 const ONLINE = '{"state":"online"}';
@@ -123,11 +131,15 @@ function connectOptions({ uuid, details, settings: local, secrets }: OpenInput<M
 async function openSink(
   connection: Connection,
   plan: TopicPlan,
-  { settings: local, leftBehind }: OpenInput<MqttDetails, MqttSettings>,
+  { settings: local, leftBehind, unwelcome = new Map() }: OpenInput<MqttDetails, MqttSettings>,
 ): Promise<Sink> {
+  const barred = unwelcome.get(BESIDE);
+  const isBarred = barred !== undefined && performance.now() < barred.untilMs;
+  /** Status and metadata are published. */
+  const tellsStatus = connection.canRetain && !isBarred;
   /** By topic: what was published, as digests, because metadata are as large as the configuration. */
   const published = new Map<string, Retained & { readonly atMs: number }>();
-  const warnings = [...warningsOf(connection)];
+  const warnings = [...warningsOf(connection), ...(isBarred ? [barredWarning(barred.detail)] : [])];
   const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
   const payloadBytes = (topic: string): number => maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
   const messageOptions = (topic: string, wantedBytes = SPLIT_BYTES): MessageOptions => {
@@ -199,14 +211,26 @@ async function openSink(
   const warn = (warning: string): void => {
     if (warnings.length < MAX_WARNINGS && !warnings.includes(warning)) warnings.push(warning);
   };
+  let refused: { readonly detail: string; readonly atMs: number } | undefined;
+  void connection.lost.then(({ reason: { type } }) => {
+    if (!refused || !isClose(type) || performance.now() - refused.atMs > CLOSED_ON_REFUSAL_MS) return;
+    unwelcome.set(BESIDE, { detail: refused.detail, untilMs: performance.now() + VALUES_ALONE_MS });
+  });
+  /** False: the broker refuses it. */
+  const publishBeside = async (topic: string, payload: string, isRetained: boolean): Promise<boolean> => {
+    const refusal = await connection.publish(topic, payload, isRetained);
+    if (refusal === undefined) return true;
+    refused = { detail: refusal, atMs: performance.now() };
+    warn(refusal);
+    return false;
+  };
   const retain = async (topic: string, payload: string): Promise<void> => {
     if (Buffer.byteLength(payload) > payloadBytes(topic)) {
       warn(`what ${topic} would hold is larger than the ${maxPacketBytes} bytes that the broker takes: it is not published`);
       return;
     }
     leftBehind.add(topic);
-    const refusal = await connection.publish(topic, payload, true);
-    if (refusal !== undefined) warn(refusal);
+    await publishBeside(topic, payload, true);
   };
   const clear = async (topic: string): Promise<void> => {
     await connection.publish(topic, "", true);
@@ -214,14 +238,14 @@ async function openSink(
     leftBehind.delete(topic);
   };
 
-  if (connection.canRetain) await retain(collectorStatusTopic(plan), ONLINE);
+  if (tellsStatus) await retain(collectorStatusTopic(plan), ONLINE);
   return {
     inFlight: connection.window,
     warnings,
     lost: connection.lost,
     write,
     async describe(sources) {
-      if (!connection.canRetain) return;
+      if (!tellsStatus) return;
       const wanted = retainedOf(plan, sources);
       const own = collectorStatusTopic(plan);
       for (const topic of leftBehind) if (topic !== own && !wanted.has(topic)) await clear(topic);
@@ -235,15 +259,13 @@ async function openSink(
       }
     },
     async tellGap(gap) {
-      const refusal = await connection.publish(gapTopic(plan), writeGap(gap), false);
-      if (refusal !== undefined) warn(refusal);
-      return refusal === undefined;
+      return isBarred ? false : await publishBeside(gapTopic(plan), writeGap(gap), false);
     },
     async forget() {
       for (const topic of leftBehind) await clear(topic);
     },
     async close() {
-      if (connection.canRetain && leftBehind.has(collectorStatusTopic(plan))) {
+      if (tellsStatus && leftBehind.has(collectorStatusTopic(plan))) {
         const late = new Promise<void>((done) => setTimeout(done, OFFLINE_TIMEOUT_MS).unref());
         await Promise.race([connection.publish(collectorStatusTopic(plan), OFFLINE, true).catch(() => {}), late]);
       }
@@ -251,6 +273,9 @@ async function openSink(
     },
   };
 }
+
+const barredWarning = (detail: string): string =>
+  `the broker ended the session after this: ${detail}; connected anew within ${VALUES_ALONE_MS / 60_000} min of that, only values are published, and no status, metadata and gaps`;
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("base64");
 

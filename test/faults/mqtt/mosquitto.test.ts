@@ -166,6 +166,29 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
         .toMatchObject({ delivered: 0, pending: 0, dropped: { refused: 3 * VARIABLES } });
     }, 60_000);
 
+    test.each([
+      ["stays connected", []],
+      ["ends the session after each refusal", [UNBOUNDED]],
+    ])(
+      "of status and metadata alone, and %s: values are delivered, and the warnings say so",
+      async (_, more) => {
+        const acl = path.join(folder, "acl");
+        await writeFile(acl, "topic write plant/values\ntopic read #\n", { mode: 0o600 });
+        await startMosquitto([`acl_file ${acl}`, ...more]);
+        const rig = await rigOf();
+        rig.ask({ type: "sources", sources: [] });
+        await listen();
+        rig.append(50);
+        await expectDelivered(rig, 50);
+        await expect.poll(() => new Set(arrived.map(({ number }) => number)).size).toBe(50);
+        expect(rig.report()).toMatchObject({
+          state: "OK",
+          warnings: [expect.stringMatching(/plant\/values\/status: Not authorized \(code 135\)/)],
+        });
+      },
+      30_000,
+    );
+
     test("under MQTT 3.1.1, where it acknowledges what it drops: delivered, and the status says that rights cannot be checked", async () => {
       await deny();
       const rig = await rigOf({}, await onlyVersion4());
