@@ -217,7 +217,8 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       await until("two readouts of all variables", async () => ((await mill())?.counters.values_read ?? 0) >= 400, 20_000);
       expect((await mill())?.counters.values_faulted).toBe(0);
       await until("its values at the broker", () => broker.received.some(({ topic }) => topic === "plant/mill-1"), 20_000);
-      console.log(`memory with OPC UA: ${(Number(await show("MemoryCurrent")) / 2 ** 20).toFixed(0)} MiB`);
+      const rssKiB = Number(await machine.must(`awk '/^VmRSS/ { print $2 }' /proc/${await pidOf()}/status`));
+      console.log(`memory with OPC UA: ${(rssKiB / 1024).toFixed(0)} MiB`);
       await api.remove(`/v2/data-sources/${source.uuid}`);
       await until("its session is closed", () => simulator.sessions() === 0, 20_000);
       await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
