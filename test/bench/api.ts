@@ -11,7 +11,7 @@ const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01";
 const SOURCES = 10_000;
 /** Creations under way at once. */
 const CLIENTS = 8;
-/** Reads of one page, sequential, after as many for warming up. */
+/** Reads of one page, sequential. */
 const READS = 5000;
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -56,40 +56,61 @@ interface PageFigures {
   readonly p99Ms: number;
 }
 
-async function readPages(pid: number, url: string, key: string): Promise<PageFigures> {
-  const read = async (): Promise<number> => {
-    const began = performance.now();
-    const { status } = await send("GET", url, key);
-    if (status !== 200) throw new Error(`${url} answered ${status}`);
-    return performance.now() - began;
-  };
-  for (let n = 0; n < READS; n++) await read();
-  const before = figuresOf(pid).cpuMs;
-  const times: number[] = [];
-  for (let n = 0; n < READS; n++) times.push(await read());
-  times.sort((a, b) => a - b);
-  return {
-    cpuMs: (figuresOf(pid).cpuMs - before) / READS,
-    p50Ms: times[Math.floor(READS * 0.5)] ?? 0,
-    p99Ms: times[Math.floor(READS * 0.99)] ?? 0,
-  };
+interface Server {
+  readonly pid: number;
+  readonly page: string;
 }
 
-/** Writes between two of which the page is read, for each kind of write. */
-const WRITES = 1500;
+/** Rounds in which those that are compared take turns: whatever else runs on the machine meets all of them. */
+const ROUNDS = 10;
 
-/** CPU of a page that is read right after a write: of write and page together, less that of the write alone. */
-async function cpuAfter(pid: number, write: (n: number) => Promise<void>, page: string, key: string): Promise<number> {
-  const spent = async (reads: boolean): Promise<number> => {
-    const before = figuresOf(pid).cpuMs;
-    for (let n = 0; n < WRITES; n++) {
-      await write(n);
-      if (reads) await send("GET", page, key);
+async function readPages(servers: readonly Server[], key: string): Promise<readonly PageFigures[]> {
+  const found = servers.map(() => ({ cpuMs: 0, times: [] as number[] }));
+  for (let round = 0; round <= ROUNDS; round++)
+    for (const [at, { pid, page }] of servers.entries()) {
+      const before = figuresOf(pid).cpuMs;
+      const times: number[] = [];
+      for (let n = 0; n < READS / ROUNDS; n++) {
+        const began = performance.now();
+        const { status } = await send("GET", page, key);
+        if (status !== 200) throw new Error(`${page} answered ${status}`);
+        times.push(performance.now() - began);
+      }
+      const figures = found[at];
+      // The first round warms up.
+      if (!figures || round === 0) continue;
+      figures.cpuMs += figuresOf(pid).cpuMs - before;
+      figures.times.push(...times);
     }
-    return figuresOf(pid).cpuMs - before;
-  };
-  await spent(true);
-  return ((await spent(true)) - (await spent(false)) + (await spent(true)) - (await spent(false))) / 2 / WRITES;
+  return found.map(({ cpuMs, times }) => {
+    times.sort((one, other) => one - other);
+    const at = (share: number): number => times[Math.floor(times.length * share)] ?? 0;
+    return { cpuMs: cpuMs / times.length, p50Ms: at(0.5), p99Ms: at(0.99) };
+  });
+}
+
+interface Writer extends Server {
+  readonly write: (n: number) => Promise<void>;
+}
+
+/** Writes of one round, with and without a page after each. */
+const WRITES = 200;
+
+/** CPU of a page that is read right after a write, for each of them: of write and page together, less that of the write alone. */
+async function cpuAfterWrites(writers: readonly Writer[], key: string): Promise<readonly number[]> {
+  const spent = writers.map(() => 0);
+  let written = 0;
+  for (let round = 0; round <= ROUNDS; round++)
+    for (const [at, { pid, page, write }] of writers.entries())
+      for (const reads of [false, true]) {
+        const before = figuresOf(pid).cpuMs;
+        for (let n = 0; n < WRITES; n++) {
+          await write(written++);
+          if (reads) await send("GET", page, key);
+        }
+        if (round > 0) spent[at] = (spent[at] ?? 0) + (figuresOf(pid).cpuMs - before) * (reads ? 1 : -1);
+      }
+  return spent.map((cpuMs) => cpuMs / ROUNDS / WRITES);
 }
 
 const shown = ({ cpuMs, p50Ms, p99Ms }: PageFigures): string =>
@@ -144,8 +165,17 @@ export async function benchApi(): Promise<void> {
     writeFileSync(page, first ?? "");
     const bare = await start("test/bench/api-bare.ts", page, join(folder, "bare.db"));
     children.push(bare.child);
-    const [head, tail] = [await readPages(api.pid, `${sources}?collector=${COLLECTOR}`, key), await readPages(api.pid, lastPage, key)];
-    const same = await readPages(bare.pid, `${bare.url}/api/v2/data-sources`, key);
+    const firstPage = `${sources}?collector=${COLLECTOR}`;
+    const barePage = `${bare.url}/api/v2/data-sources`;
+    const [head, tail, same] = await readPages(
+      [
+        { pid: api.pid, page: firstPage },
+        { pid: api.pid, page: lastPage },
+        { pid: bare.pid, page: barePage },
+      ],
+      key,
+    );
+    if (!head || !tail || !same) throw new Error("a figure is missing");
     console.log(`  page 1 of ${pages} (50 records, ${first?.length} bytes): ${shown(head)}`);
     console.log(`  page ${pages}: ${shown(tail)}`);
     console.log(`  bare fastify route, the same bytes as page 1: ${shown(same)}; ratio of CPU ${(head.cpuMs / same.cpuMs).toFixed(2)}`);
@@ -166,19 +196,23 @@ export async function benchApi(): Promise<void> {
       if (status !== 204) throw new Error(`a change was answered ${status}`);
     };
     const bareWrite = async (n: number): Promise<void> => {
-      const { status } = await send("PATCH", `${bare.url}/api/v2/data-sources`, key, { note: `remark ${n}` });
+      const { status } = await send("PATCH", barePage, key, { note: `remark ${n}` });
       if (status !== 204) throw new Error(`a bare write was answered ${status}`);
     };
-    const sameAfter = await cpuAfter(bare.pid, bareWrite, `${bare.url}/api/v2/data-sources`, key);
-    console.log(`  bare route right after a bare route that commits one row: ${sameAfter.toFixed(3)} ms of CPU`);
-    for (const [what, write] of [
+    const writes = [
       ["a change on another page", (n: number) => change(elsewhere[0]?.uuid ?? "", n)],
       ["a change of one of its records", (n: number) => change(onPage[n % onPage.length] ?? "", n)],
       ["a report of the status of all of its records", (n: number) => report(onPage, n)],
-    ] as const) {
-      const cpuMs = await cpuAfter(api.pid, write, `${sources}?collector=${COLLECTOR}`, key);
-      console.log(`  page 1 right after ${what}: ${cpuMs.toFixed(3)} ms of CPU; ratio ${(cpuMs / sameAfter).toFixed(2)}`);
-    }
+    ] as const;
+    const [sameAfter = 0, ...after] = await cpuAfterWrites(
+      [{ pid: bare.pid, page: barePage, write: bareWrite }, ...writes.map(([, write]) => ({ pid: api.pid, page: firstPage, write }))],
+      key,
+    );
+    console.log(`  bare route right after a bare route that commits one row: ${sameAfter.toFixed(3)} ms of CPU`);
+    for (const [at, [what]] of writes.entries())
+      console.log(
+        `  page 1 right after ${what}: ${after[at]?.toFixed(3)} ms of CPU; ratio ${((after[at] ?? Number.NaN) / sameAfter).toFixed(2)}`,
+      );
 
     const client = createApiClient({
       url: api.url,
