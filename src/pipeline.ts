@@ -1,18 +1,16 @@
-import path from "node:path";
-import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { canonicalJson, reconcile } from "./agent/reconcile.ts";
+import { MessageChannel } from "node:worker_threads";
 import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
 import { createStoreClient, type StoreClient } from "./buffer/client.ts";
-import type { FromStore } from "./buffer/messages.ts";
-import type { Layout } from "./model/layout.ts";
+import type { FromStore, ToStore } from "./buffer/messages.ts";
+import { type Delivery, type DeliveryOptions, startDelivery } from "./delivery-worker.ts";
 import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
-import type { SinkReport, SourceReport } from "./model/report.ts";
+import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Logger } from "./os/log.ts";
 import { superviseWorker } from "./os/worker.ts";
-import { SINKS } from "./sinks/index.ts";
-import type { DeliveryWorkerData, DescribedSource, FromDelivery, SinkSpec, ToDelivery } from "./sinks/messages.ts";
+import { SINKS, type SinkEntry } from "./sinks/index.ts";
+import type { SinkSpec } from "./sinks/messages.ts";
 
 export interface PipelineOptions {
   readonly run: string;
@@ -27,7 +25,7 @@ export interface PipelineOptions {
   readonly onAlarm: (message: string) => void;
 }
 
-/** From an encoded readout to the sinks: the store and the delivery worker, and what they say of themselves. */
+/** From an encoded readout to the sinks: the store and the delivery workers, and what they say of themselves. */
 export interface Pipeline {
   readonly append: StoreClient["append"];
   /** Brings the sinks that run to those that are wanted; unchanged ones notice nothing. */
@@ -36,7 +34,7 @@ export interface Pipeline {
   describe(sources: readonly SourceReport[]): void;
   sinks(): readonly SinkStatus[];
   buffer(): BufferStatus;
-  /** Commits what was accepted, lets the sinks finish, ends both workers. */
+  /** Commits what was accepted, lets the sinks finish, ends the workers. */
   stop(): Promise<void>;
 }
 
@@ -47,16 +45,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   const { log, bufferFile } = options;
   let ledger: Ledger | undefined;
   let bytes = 0;
-  let reports: readonly SinkReport[] = [];
-  let specs: ReadonlyMap<string, SinkSpec> = new Map();
   let sources: readonly SourceReport[] = [];
-  /** What the delivery worker of now knows, by source; a source's layout is one object as long as it is the same. */
-  let toldLayouts = new Map<string, Layout | null>();
-  const described = (): readonly DescribedSource[] => {
-    const before = toldLayouts;
-    toldLayouts = new Map(sources.map(({ uuid, layout }) => [uuid, layout]));
-    return sources.map(({ layout, ...source }) => (before.get(source.uuid) === layout ? source : { ...source, layout }));
-  };
   let storeReady = false;
 
   const client = createStoreClient({
@@ -67,14 +56,6 @@ export function startPipeline(options: PipelineOptions): Pipeline {
     },
     onAlarm: options.onAlarm,
   });
-
-  /** A new way between the two workers, after either has started. */
-  const link = () => {
-    if (!storeReady) return;
-    const { port1, port2 } = new MessageChannel();
-    store.post({ type: "delivery", port: port1 }, [port1]);
-    toDelivery({ type: "store", port: port2, file: bufferFile }, [port2]);
-  };
 
   const store = superviseWorker<FromStore>({
     entry: options.workerUrl("store"),
@@ -89,60 +70,51 @@ export function startPipeline(options: PipelineOptions): Pipeline {
       client.onMessage(message);
       if (message.type !== "ready") return;
       storeReady = true;
-      link();
+      for (const delivery of deliveries()) delivery.link();
     },
   });
 
-  const toDelivery = (message: ToDelivery, transfer: readonly MessagePort[] = []) => delivery.post(message, transfer);
-
-  const delivery = superviseWorker<FromDelivery>({
-    entry: options.workerUrl("delivery"),
-    name: "delivery",
-    workerData: {
-      policy: options.policy,
-      leftBehindDir: path.join(path.dirname(bufferFile), "sinks"),
-      pki: options.pki,
-    } satisfies DeliveryWorkerData,
-    log,
-    stopMessage: { type: "shutdown" } satisfies ToDelivery,
-    onOnline(worker) {
-      const post = (message: ToDelivery) => worker.postMessage(message);
-      for (const sink of specs.values()) post({ type: "start", sink });
-      toldLayouts = new Map();
-      post({ type: "sources", sources: described() });
-      // The supervisor knows the new worker only after this call.
-      setImmediate(link);
+  const deliveryOptions: DeliveryOptions = {
+    ...options,
+    /** A new way between the two workers, after either has started. */
+    link(of) {
+      if (!storeReady) return undefined;
+      const { port1, port2 } = new MessageChannel();
+      store.post({ type: "delivery", port: port1, of } satisfies ToStore, [port1]);
+      return port2;
     },
-    onMessage(message) {
-      if (message.type === "report") reports = message.sinks;
-      else if (message.type === "log") log[message.level](message.fields, message.message);
-    },
-  });
+    sources: () => sources,
+  };
+  const every = startDelivery("every", deliveryOptions);
+  /** Started with the first sink that needs it. */
+  let latest: Delivery | undefined;
+  const deliveries = (): readonly Delivery[] => (latest ? [every, latest] : [every]);
 
   return {
     append: client.append,
     setSinks(wanted) {
-      const next = new Map(wanted.map((spec) => [spec.uuid, spec]));
-      const plan = reconcile(next, new Map([...specs].map(([uuid, spec]) => [uuid, canonicalJson(spec)])), canonicalJson);
-      specs = next;
+      const keeping: SinkSpec[] = [];
+      const serving: SinkSpec[] = [];
+      for (const spec of wanted) (entryOf(spec)?.delivery === "latest" ? serving : keeping).push(spec);
       // The store learns first: what is read from now on is pending for a new sink.
       client.setSinks(
-        wanted.flatMap(({ uuid, type }) => {
-          const entry = Object.hasOwn(SINKS, type) ? SINKS[type] : undefined;
-          return entry?.delivery === "every" ? [{ id: uuid, takesExploration: entry.takesExploration }] : [];
+        keeping.flatMap((spec) => {
+          const entry = entryOf(spec);
+          return entry ? [{ id: spec.uuid, takesExploration: entry.takesExploration }] : [];
         }),
       );
-      for (const uuid of plan.stop) toDelivery({ type: "stop", uuid, removed: !next.has(uuid) });
-      for (const uuid of plan.start) {
-        const sink = next.get(uuid);
-        if (sink) toDelivery({ type: "start", sink });
-      }
+      every.setSinks(keeping);
+      if (serving.length > 0) latest ??= startDelivery("latest", deliveryOptions);
+      latest?.setSinks(serving);
     },
     describe(now) {
       sources = now;
-      toDelivery({ type: "sources", sources: described() });
+      for (const delivery of deliveries()) delivery.describe();
     },
-    sinks: () => reports.map((report) => ({ ...report, ledger: accountOf(ledger?.sinks.find(({ sink }) => sink === report.uuid)) })),
+    sinks: () =>
+      deliveries()
+        .flatMap((delivery) => delivery.reports())
+        .map((report) => ({ ...report, ledger: accountOf(ledger?.sinks.find(({ sink }) => sink === report.uuid)) })),
     buffer: () => ({
       bytes,
       unanswered_bytes: client.unanswered().bytes,
@@ -152,11 +124,13 @@ export function startPipeline(options: PipelineOptions): Pipeline {
     }),
     async stop() {
       await client.close(COMMIT_WITHIN_MS);
-      await delivery.stop(WORKER_STOP_MS);
+      await Promise.all(deliveries().map((delivery) => delivery.stop(WORKER_STOP_MS)));
       await store.stop(WORKER_STOP_MS);
     },
   };
 }
+
+const entryOf = ({ type }: SinkSpec): SinkEntry | undefined => (Object.hasOwn(SINKS, type) ? SINKS[type] : undefined);
 
 function accountOf(ledger: SinkLedger | undefined): SinkStatus["ledger"] {
   if (!ledger) return null;

@@ -2,6 +2,9 @@ import type { MessagePort } from "node:worker_threads";
 import type { Layout } from "../model/layout.ts";
 import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "./buffer.ts";
 
+/** Which sinks a delivery worker has: those that get the whole history, or those that serve current values only. */
+export type DeliveryOf = "every" | "latest";
+
 /** Acquisition → store. `run` names one life of the process, so that batches posted again are known. */
 export type ToStore =
   /** The answer to `ready`: all that is unanswered follows. What was posted before it is not looked at. */
@@ -11,8 +14,8 @@ export type ToStore =
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
   /** Values that found no room to wait in, since the start of the process. */
   | { readonly type: "overflow"; readonly values: number }
-  /** A new way to the delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */
-  | { readonly type: "delivery"; readonly port: MessagePort }
+  /** A new way to a delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */
+  | { readonly type: "delivery"; readonly port: MessagePort; readonly of: DeliveryOf }
   /** Commit everything, close the file, end. */
   | { readonly type: "stop" };
 

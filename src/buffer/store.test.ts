@@ -117,7 +117,7 @@ describe("store", () => {
     const { client } = newClient();
     const store = startStore(optionsOf(file));
     const delivery = startDelivery();
-    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.attach(store.post);
     client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
     client.setSinks([A]);
@@ -132,6 +132,28 @@ describe("store", () => {
       .poll(() => store.said.findLast((message) => message.type === "ledger")?.ledger.sinks)
       .toEqual([{ sink: "a", accepted: 50, delivered: 40, pending: 10, dropped: {}, deliveredUnstored: 0 }]);
     expect(rowsOf(file).map(({ id }) => id)).toEqual(ids.slice(4));
+  });
+
+  it("hands the same to a second delivery, and one that keeps none of it does not hold up the other", async () => {
+    const { client } = newClient();
+    const store = startStore(optionsOf(newFile(), { maxUnderWayBytes: 1 }));
+    const [keeping, serving] = [startDelivery(), startDelivery({ answers: false })];
+    store.post({ type: "delivery", port: keeping.port, of: "every" }, [keeping.port]);
+    store.post({ type: "delivery", port: serving.port, of: "latest" }, [serving.port]);
+    client.attach(store.post);
+    client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
+    client.setSinks([A]);
+    client.append(layout, plainReadout(10, 0));
+    await poll(() => serving.batches.length).toBe(1);
+    expect(firstValues(serving.batches)).toEqual([0]);
+    for (let n = 1; n < 4; n++) {
+      client.append(layout, plainReadout(10, n));
+      await poll(() => keeping.batches.length).toBe(n + 1);
+    }
+    expect(firstValues(keeping.batches)).toEqual([0, 1, 2, 3]);
+    expect(serving.batches).toHaveLength(1);
+    serving.send({ type: "received" });
+    await poll(serving.skippedTo).toBe((keeping.batches.at(-1)?.id ?? 0) + 1);
   });
 
   it("commits at once when much is waiting", async () => {
@@ -257,7 +279,7 @@ describe("store", () => {
     const { client } = newClient();
     const store = startStore(optionsOf(file, { retryMs: 20, unstoredAfterMs: 100 }), client);
     const delivery = startDelivery();
-    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.setSinks([A]);
     client.append(layout, plainReadout(10, 1));
     await poll(() => delivery.unstored.length).toBe(1);
@@ -282,7 +304,7 @@ describe("store", () => {
     const options = optionsOf(file, { retryMs: 20, unstoredAfterMs: 60 });
     const store = startStore(options, client);
     const delivery = startDelivery();
-    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.setSinks([A]);
     await poll(() => store.ledger()?.sinks.length).toBe(1);
     const other = new Database(file);
@@ -325,7 +347,7 @@ describe("store", () => {
     const { client } = newClient();
     const store = startStore(optionsOf(newFile(), { maxUnderWayBytes: 1, commitDelayMs: 1 }), client);
     const delivery = startDelivery({ answers: false });
-    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.setSinks([A]);
     for (let n = 1; n <= 5; n++) {
       client.append(layout, plainReadout(10, n));
@@ -343,7 +365,7 @@ describe("store", () => {
     const { client } = newClient();
     const store = startStore(optionsOf(file, { maxAgeMs: 1 }), client);
     const delivery = startDelivery();
-    store.post({ type: "delivery", port: delivery.port }, [delivery.port]);
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.setSinks([A]);
     client.append(layout, plainReadout(10, 1, Date.now() - 1000));
     await poll(delivery.gaps).toEqual(["a"]);

@@ -3,9 +3,9 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Acknowledgement, BufferSink, CommitWork, GapAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
 import type { FileBuffer } from "./buffer-file.ts";
-import type { FromStore, ToStore } from "./messages.ts";
+import type { DeliveryOf, FromStore, ToStore } from "./messages.ts";
 import { openBuffer } from "./open.ts";
-import { createOutbox } from "./outbox.ts";
+import { createOutbox, type Outbox, type OutboxOptions } from "./outbox.ts";
 import { isDamage } from "./set-aside.ts";
 import { createTrouble } from "./trouble.ts";
 
@@ -89,7 +89,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
 
   const tell = (message: FromStore): void => port.postMessage(message);
   const trouble = createTrouble(file, (message) => tell({ type: "alarm", message }));
-  const outbox = createOutbox({
+  const outboxOptions: OutboxOptions = {
     layout: (id) => (id < 0 ? [...layouts.values()].find(({ number }) => number === -id)?.layout : buffer?.layout(id)),
     maxUnderWayBytes,
     onMessage(message) {
@@ -107,7 +107,15 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
       }
       flushSoon();
     },
-  });
+  };
+  const outboxes: Readonly<Record<DeliveryOf, Outbox>> = { every: createOutbox(outboxOptions), latest: createOutbox(outboxOptions) };
+  const attached = (): readonly Outbox[] => Object.values(outboxes).filter((outbox) => outbox.isAttached());
+  /** Each delivery gets batches of its own, because the memory of their payloads goes with them. */
+  const handOut = (batches: readonly StoredBatch[], give: (outbox: Outbox, batches: readonly StoredBatch[]) => void): void => {
+    const [last, ...others] = attached();
+    for (const outbox of others) give(outbox, batches.map(withOwnPayload));
+    if (last) give(last, batches);
+  };
 
   /** The last two of each source: what waits names no other. */
   const rememberLayout = (key: string, layout: Layout): void => {
@@ -121,7 +129,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     life++;
     // All that is unanswered comes again, and the delivery is linked anew.
     waiting = { ...nothingWaits(), notStored: waiting.notStored, deliveredUnstored: waiting.deliveredUnstored };
-    outbox.forgetLayouts();
+    for (const outbox of Object.values(outboxes)) outbox.forgetLayouts();
     tell({ type: "ready", life, epoch: buffer?.epoch ?? "", lastSeq: buffer?.lastSeq(run) ?? 0 });
   };
 
@@ -165,7 +173,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
         target.setSinks(wantedSinks);
         sinks = wantedSinks;
         wantedSinks = undefined;
-        outbox.sinks(sinks);
+        for (const outbox of attached()) outbox.sinks(sinks);
       }
       work = waiting;
       committed = target.commit(workOf(waiting));
@@ -174,7 +182,8 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     if (!done) return false;
     waiting = nothingWaits();
     if (work.batches.length > 0 && buffer) tell({ type: "committed", upTo: buffer.lastSeq(run) });
-    outbox.committed(committed, buffer?.nextId() ?? 0);
+    const nextId = buffer?.nextId() ?? 0;
+    handOut(committed, (outbox, batches) => outbox.committed(batches, nextId));
     gapsChanged = true;
     return true;
   };
@@ -193,7 +202,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   /** The file takes nothing: what waits goes to the sinks that can take it at once, and is rejected. */
   const giveUpStoring = (): void => {
     const last = waiting.batches.at(-1);
-    if (!last || !outbox.isAttached()) return;
+    if (!last || attached().length === 0) return;
     for (const { count, explorationCount } of waiting.batches) waiting.notStored += count + explorationCount;
     const batches = waiting.batches.map(
       (batch): StoredBatch => ({
@@ -205,7 +214,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
         payload: batch.payload,
       }),
     );
-    outbox.unstored(batches);
+    handOut(batches, (outbox, own) => void outbox.unstored(own));
     tell({ type: "rejected", upTo: last.seq });
     waiting.batches = [];
     waiting.batchBytes = 0;
@@ -242,7 +251,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     ended = true;
     clearTimeout(flushTimer);
     clearInterval(ledgerTimer);
-    outbox.close();
+    for (const outbox of Object.values(outboxes)) outbox.close();
     port.close();
   };
 
@@ -276,7 +285,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
         flushSoon();
         return;
       case "delivery":
-        outbox.attach(message.port, sinks);
+        outboxes[message.of].attach(message.port, sinks);
         gapsChanged = true;
         return;
       case "stop":
@@ -292,7 +301,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   const tellGaps = (target: FileBuffer): void => {
     if (!gapsChanged) return;
     const withGaps = target.sinksWithGaps();
-    if (withGaps.length > 0) outbox.gaps(withGaps);
+    if (withGaps.length > 0) outboxes.every.gaps(withGaps);
     gapsChanged = false;
   };
 
@@ -308,3 +317,5 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   port.on("message", onMessage);
   flush();
 }
+
+const withOwnPayload = (batch: StoredBatch): StoredBatch => ({ ...batch, payload: new Uint8Array(batch.payload) });

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from "node:v8";
 import { type TransferListItem, Worker } from "node:worker_threads";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
@@ -15,6 +16,8 @@ export interface SupervisedWorkerOptions<In> {
   readonly onExit?: (cause: string) => void;
   readonly log: Log;
   readonly execArgv?: readonly string[];
+  /** Most that each half of the young generation of its heap may take, MiB; default 1, as the process itself has (bin/runtime-flags.sh). */
+  readonly youngGenerationMiB?: number;
   /** What asks the worker to end; default `{ type: "stop" }`. */
   readonly stopMessage?: unknown;
   /** Wait before the first restart; doubles up to maxRestartDelayMs. Default 100. */
@@ -32,6 +35,7 @@ export interface SupervisedWorker {
   stop(timeoutMs: number): Promise<void>;
 }
 
+const YOUNG_GENERATION_MIB = 1;
 const MIN_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 5000;
 const HEALTHY_AFTER_MS = 30_000;
@@ -50,6 +54,8 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
     const startedMs = performance.now();
     let failure: unknown;
     let started: Worker;
+    // The limits that a Worker takes do not raise it; V8 reads this flag when a heap is made.
+    setFlagsFromString(`--max-semi-space-size=${options.youngGenerationMiB ?? YOUNG_GENERATION_MIB}`);
     try {
       started = new Worker(options.entry, {
         name,

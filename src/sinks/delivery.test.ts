@@ -69,7 +69,7 @@ function startDelivery(options: Parameters<typeof runDelivery>[1] = {}): void {
 
 function link(): void {
   const { port1, port2 } = new MessageChannel();
-  store.port.postMessage({ type: "delivery", port: port1 }, [port1]);
+  store.port.postMessage({ type: "delivery", port: port1, of: "every" }, [port1]);
   ask({ type: "store", port: port2, file: file() }, [port2]);
 }
 

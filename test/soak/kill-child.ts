@@ -100,7 +100,7 @@ store.on("message", (message: FromStore) => {
   client.onMessage(message);
   if (message.type === "stopped") process.exit(0);
   if (message.type !== "ready") return;
-  store.postMessage({ type: "delivery", port: port1 } satisfies ToStore, [port1]);
+  store.postMessage({ type: "delivery", port: port1, of: "every" } satisfies ToStore, [port1]);
   tell("r");
 });
 client.attach(post);

@@ -65,7 +65,7 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
       store.port.postMessage({ type: "sinks", sinks: sinks.map(({ uuid }) => ({ id: uuid, takesExploration: false })) });
       for (const sink of sinks) ask({ type: "start", sink });
       const { port1, port2 } = new MessageChannel();
-      store.port.postMessage({ type: "delivery", port: port1 }, [port1]);
+      store.port.postMessage({ type: "delivery", port: port1, of: "every" }, [port1]);
       ask({ type: "store", port: port2, file }, [port2]);
     },
     append(count, { source = "press-1", variables = 4, timeOf = (number: number) => RIG_START_MS + number * 1000 } = {}) {

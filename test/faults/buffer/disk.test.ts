@@ -66,7 +66,7 @@ function start(file: string) {
       port2.postMessage({ type: "received" } satisfies DeliveryToStore);
     });
     undo.push(() => port2.close());
-    worker.postMessage({ type: "delivery", port: port1 } satisfies ToStore, [port1]);
+    worker.postMessage({ type: "delivery", port: port1, of: "every" } satisfies ToStore, [port1]);
   });
   client.attach((message) => worker.postMessage(message));
   client.setSinks([{ id: "a", takesExploration: false }]);
