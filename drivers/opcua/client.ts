@@ -136,9 +136,12 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
 
   let failure: ReasonError | undefined;
   const listeners: ((failure: ReasonError) => void)[] = [];
+  /** Of the calls under way: node-opcua does not call back for all that goes wrong. */
+  const waiting = new Set<(failure: ReasonError) => void>();
   const fail = (reason: ReasonError): void => {
     if (failure) return;
     failure = connection.failure() ?? reason;
+    for (const reject of waiting) reject(failure);
     for (const listener of listeners.splice(0)) listener(failure);
   };
   connection.onLost(fail);
@@ -156,8 +159,11 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     bound: CallContext,
   ): Promise<T> => {
     const { answerMs } = bound.timeouts;
-    return bounded(
+    let settle: ((failure: ReasonError) => void) | undefined;
+    const answered = bounded(
       new Promise<T>((resolve, reject) => {
+        settle = reject;
+        waiting.add(reject);
         work((error, value) => {
           const answer = current;
           if (answer?.content) resolve(answer.content as T);
@@ -172,6 +178,9 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
         onAbort: () => stoppedWhile(`waiting for the answer of ${where} to ${what}`, bound.signal),
       },
     );
+    return answered.finally(() => {
+      if (settle) waiting.delete(settle);
+    });
   };
 
   const close = once(async (goodbye: RequestOf<"CloseSession"> | undefined): Promise<boolean> => {

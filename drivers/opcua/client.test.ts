@@ -1,0 +1,195 @@
+import net, { type AddressInfo } from "node:net";
+import { StatusCodes } from "node-opcua-client";
+import { afterEach, describe, expect, it } from "vitest";
+import { connect, context, detailsOf, readTexts } from "../../test/support/opcua.ts";
+import type { AnySession } from "../driver.ts";
+import { requestBody } from "./plain.ts";
+import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "./simulator.ts";
+
+const nsu = (id: string) => `nsu=${PLANT_NAMESPACE};s=${id}`;
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+interface Tampering {
+  readonly port: number;
+  readonly simulator: OpcuaSimulator;
+  /** Chunks that the driver has sent, by their type. */
+  readonly sent: string[];
+}
+
+/** A server without security whose every chunk passes `change` on its way out. */
+async function tampered(
+  change: (type: string, body: Buffer, chunk: Buffer) => Buffer | undefined,
+  options: OpcuaSimulatorOptions = {},
+): Promise<Tampering> {
+  const simulator = await startOpcuaSimulator({ bulk: 10, ...options });
+  endings.push(() => simulator.close());
+  const sent: string[] = [];
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((near) => {
+    const far = net.connect(simulator.port, "127.0.0.1");
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+    }
+    near.on("data", (bytes) => {
+      sent.push(bytes.toString("latin1", 0, 3));
+      far.write(bytes);
+    });
+    near.on("close", () => far.destroy());
+    far.on("close", () => near.destroySoon());
+    let waiting = Buffer.alloc(0);
+    far.on("data", (bytes) => {
+      waiting = Buffer.concat([waiting, bytes]);
+      while (waiting.length >= 8 && waiting.length >= waiting.readUInt32LE(4)) {
+        const chunk = Buffer.from(waiting.subarray(0, waiting.readUInt32LE(4)));
+        waiting = waiting.subarray(chunk.length);
+        const type = chunk.toString("latin1", 0, 3);
+        near.write(type === "ACK" ? chunk : (change(type, requestBody(chunk) ?? chunk, chunk) ?? chunk));
+      }
+    });
+  });
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  endings.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, simulator, sent };
+}
+
+async function open(port: number, settings: Record<string, unknown> = {}): Promise<AnySession> {
+  const session = await connect(detailsOf(port), context(), { settings });
+  endings.push(() => session.close());
+  return session;
+}
+
+/** Behind the encoding and a header without diagnostics, strings and extras (OPC 10000-4, 7.33). */
+const BEHIND_HEADER = 4 + 8 + 4 + 4 + 1 + 4 + 3;
+const encodingOf = (body: Buffer) => body.readUInt16LE(2);
+
+describe("a server that does what none should", () => {
+  it("grants a channel for longer than a timer runs: it is not renewed at once and for ever", async () => {
+    const { port, sent } = await tampered((type, body) => {
+      // Protocol version, channel, token, time of creation, lifetime.
+      if (type === "OPN") body.writeUInt32LE(0xffff_ffff, BEHIND_HEADER + 4 + 4 + 4 + 8);
+      return undefined;
+    });
+    const session = await open(port);
+    await new Promise((done) => setTimeout(done, 500));
+    expect(sent.filter((type) => type === "OPN")).toHaveLength(1);
+    expect(await readTexts(session, [nsu("Double")], context())).toMatchObject([{ quality: "good" }]);
+  });
+
+  it("has another time: status says by how much", async () => {
+    const { port } = await tampered((type, body) => {
+      const at = BEHIND_HEADER + 4 + 4 + 4;
+      if (type === "OPN") body.writeBigInt64LE(body.readBigInt64LE(at) + 36_000_000_000n, at);
+      return undefined;
+    });
+    expect((await open(port)).warnings?.()).toEqual([expect.stringMatching(/the server's clock is 36\d\d s ahead of the collector's/)]);
+  });
+
+  it.each([
+    ["values", 634, nsu("Double")],
+    ["what node-opcua takes apart", 557, "/Objects/x"],
+  ])("sends %s that cannot be taken apart: at once a protocol violation, not a time-out", async (_, encoding, address) => {
+    let garbling = false;
+    const { port } = await tampered((type, body) => {
+      if (garbling && type === "MSG" && encodingOf(body) === encoding) body.writeInt32LE(1000, BEHIND_HEADER);
+      return undefined;
+    });
+    const session = await open(port);
+    garbling = true;
+    const began = performance.now();
+    await expect(readTexts(session, [address], context())).rejects.toMatchObject({
+      reason: { type: "UNKNOWN" },
+      condition: "protocol_violation",
+    });
+    expect(performance.now() - began).toBeLessThan(3000);
+    expect(session.alive()).toBe(false);
+  });
+
+  it("answers with another service than it was asked for", async () => {
+    let swapping = false;
+    const { port } = await tampered((type, body) => {
+      // A ReadResponse that says it is a CloseSessionResponse.
+      if (swapping && type === "MSG" && encodingOf(body) === 634) body.writeUInt16LE(476, 2);
+      return undefined;
+    });
+    const session = await open(port);
+    swapping = true;
+    await expect(readTexts(session, [nsu("Double")], context())).rejects.toMatchObject({ condition: "protocol_violation" });
+  });
+
+  it("gives fewer values than it was asked for", async () => {
+    let cutting = false;
+    const { port } = await tampered((type, body) => {
+      if (cutting && type === "MSG" && encodingOf(body) === 634) body.writeInt32LE(1, BEHIND_HEADER);
+      return undefined;
+    });
+    const session = await open(port);
+    cutting = true;
+    await expect(readTexts(session, [nsu("Double"), nsu("Int16")], context())).rejects.toMatchObject({
+      condition: "protocol_violation",
+      message: expect.stringContaining("1 values to a Read of 2"),
+    });
+  });
+
+  it("fails with a status that is in no list: its number is kept", async () => {
+    const { port, simulator } = await tampered((type, body) => {
+      if (type === "MSG" && encodingOf(body) === 397) body.writeUInt32LE(0x8fed_0000, 16);
+      return undefined;
+    });
+    const session = await open(port);
+    simulator.misbehave({ service: "Read", answer: { fault: StatusCodes.BadInternalError } });
+    await expect(readTexts(session, [nsu("Double")], context())).rejects.toMatchObject({
+      reason: { type: "OPC_UA_ERROR_RESPONSE", code: 0x8fed_0000, name: null, description: null },
+    });
+  });
+
+  it("announces a chunk without end, or a message of another protocol", async () => {
+    for (const head of ["MSGF\xff\xff\xff\x7f", "HTTP/1.1"]) {
+      let sending = false;
+      const { port } = await tampered((_type, _body, chunk) => (sending ? Buffer.concat([Buffer.from(head, "latin1"), chunk]) : undefined));
+      const session = await open(port);
+      sending = true;
+      await expect(readTexts(session, [nsu("Double")], context())).rejects.toMatchObject({ condition: "protocol_violation" });
+    }
+  });
+
+  it("never ends a message: what is kept of it is bounded", async () => {
+    let endless = false;
+    const { port } = await tampered((type, _body, chunk) => {
+      if (!endless || type !== "MSG") return undefined;
+      chunk[3] = 0x43;
+      return Buffer.concat(Array<Buffer>(2000).fill(chunk));
+    });
+    const session = await open(port);
+    endless = true;
+    await expect(readTexts(session, [nsu("Double")], context())).rejects.toMatchObject({
+      condition: "protocol_violation",
+      message: expect.stringMatching(/max_answer_bytes|cannot be taken apart/),
+    });
+  });
+});
+
+it("asks for less on the next session after an answer that was too large", async () => {
+  const simulator = await startOpcuaSimulator({ bulk: 6000 });
+  endings.push(() => simulator.close());
+  const settings = { max_answer_bytes: 65_536, max_nodes: 10_000 };
+  const texts = Array.from({ length: 6000 }, (_, i) => nsu(`Bulk.${i}`));
+  const first = await open(simulator.port, settings);
+  expect(first.limits.maxPoints).toBe(10_000);
+  await expect(readTexts(first, texts, context())).rejects.toThrow();
+  for (let tries = 0; tries < 5; tries++) {
+    const session = await open(simulator.port, settings);
+    expect(session.limits.maxPoints).toBeLessThanOrEqual(5000);
+    const readings = await readTexts(session, texts, context()).catch(() => undefined);
+    if (!readings) continue;
+    expect(readings.map((reading) => reading.quality)).toEqual(Array(6000).fill("good"));
+    return;
+  }
+  throw new Error("it has not learned to ask for less");
+});
