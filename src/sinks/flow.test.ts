@@ -166,8 +166,29 @@ test("a sink of current values reads nothing and acknowledges nothing", () => {
   flow.take(commit(5), 0);
   flow.open();
   flow.take(commit(5), 0);
-  expect(settleAll(flow)).toEqual([6, 7, 8, 9, 10]);
+  expect(settleAll(flow)).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
   expect(position()).toEqual({ older: [], live: 1 });
+});
+
+test("a sink of current values gets the last row of each source at each opening, until the file is another one", () => {
+  const { flow, commit } = setUp({ keepsAll: false });
+  flow.take(commit(5), 0);
+  flow.takeUnstored([{ ...row(1), id: -1 }], 0);
+  for (let opening = 0; opening < 2; opening++) {
+    flow.open();
+    expect(settleAll(flow)).toEqual([3, 5, -1]);
+    flow.close();
+  }
+  flow.detach();
+  flow.open();
+  expect(settleAll(flow)).toEqual([]);
+});
+
+test("what is kept for an opening is bounded in bytes", () => {
+  const { flow, commit } = setUp({ keepsAll: false, maxLiveBytes: 20 });
+  flow.take(commit(9), 0);
+  flow.open();
+  expect(settleAll(flow)).toEqual([8, 9]);
 });
 
 test("a job from before a loss settles nothing", () => {

@@ -76,6 +76,26 @@ export function createFlow(options: FlowOptions): Flow {
   let isOpen = false;
   let isDraining = false;
   let generation = 0;
+  /** Of a sink of current values: the last row of each source, for when it opens later than that came. Oldest first. */
+  const newest = new Map<string, StoredBatch>();
+  let newestBytes = 0;
+  /** Rows that are written once more, or for the first time, at an opening: no lane knows of them. */
+  const again = new WeakSet<Group>();
+
+  const remember = (rows: readonly StoredBatch[]): void => {
+    if (keepsAll) return;
+    for (const row of rows) {
+      const key = keyOf(row);
+      newestBytes += row.payload.byteLength - (newest.get(key)?.payload.byteLength ?? 0);
+      newest.delete(key);
+      newest.set(key, row);
+    }
+    for (const [key, { payload }] of newest) {
+      if (newestBytes <= options.maxLiveBytes) return;
+      newest.delete(key);
+      newestBytes -= payload.byteLength;
+    }
+  };
 
   const acknowledge = (settled: Settled | undefined): void => {
     if (settled && keepsAll) options.acknowledge(settled);
@@ -127,6 +147,9 @@ export function createFlow(options: FlowOptions): Flow {
     },
     isAttached: () => liveFrom !== undefined,
     detach() {
+      // Their layouts belong to the file that is left.
+      newest.clear();
+      newestBytes = 0;
       if (!keepsAll) return;
       forget();
       live.takeAll();
@@ -138,6 +161,7 @@ export function createFlow(options: FlowOptions): Flow {
       if (liveFrom === undefined) return;
       const from = liveFrom;
       const taken = rows.filter(({ id }) => id >= from);
+      remember(taken);
       for (const [i, row] of taken.entries()) {
         if (!isOpen || isDraining || mustWait()) {
           addOlder(rangesOf(taken.slice(i).map(({ id }) => id)));
@@ -150,6 +174,7 @@ export function createFlow(options: FlowOptions): Flow {
       }
     },
     takeUnstored(rows, nowMs) {
+      remember(rows);
       if (!isOpen || isDraining) return;
       for (const row of rows) {
         if (liveBytes + row.payload.byteLength > options.maxLiveBytes) return;
@@ -163,6 +188,12 @@ export function createFlow(options: FlowOptions): Flow {
     },
     open() {
       isOpen = true;
+      for (const row of newest.values()) {
+        const group: Group = { layout: row.layout, rows: [row], bytes: row.payload.byteLength };
+        again.add(group);
+        liveBytes += group.bytes;
+        ready.push(group);
+      }
     },
     close() {
       isOpen = false;
@@ -193,6 +224,7 @@ export function createFlow(options: FlowOptions): Flow {
       return { group, backlog: false, generation };
     },
     settle(job, outcomes) {
+      if (again.has(job.group)) return;
       if (isUnstored(job.group)) {
         const values = outcomes.reduce((sum, { delivered }) => sum + delivered, 0);
         if (keepsAll && values > 0) options.deliveredUnstored(values);
