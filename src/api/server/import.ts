@@ -66,7 +66,7 @@ const TABLES: Readonly<Record<Kind, Table>> = {
     fixed: ["data_source"],
     json: ["scaling"],
     uniqueIn: "data_source",
-    operation: "importVariable",
+    operation: "importVariables",
   },
 };
 
@@ -189,6 +189,7 @@ function putAll(
       uniqueIn &&
       db.prepare<[unknown, unknown, string], string>(`SELECT uuid FROM ${kind} WHERE ${uniqueIn} = ? AND name = ? AND uuid <> ?`).pluck();
     const counts = { created: 0, changed: 0, same };
+    const sources = new Set<string>();
     for (const { uuid, at, row, before, fields } of planned) {
       const taken = named && uniqueIn !== undefined && row["name"] !== null ? named.get(row[uniqueIn], row["name"], uuid) : undefined;
       if (taken !== undefined) {
@@ -199,13 +200,18 @@ function putAll(
       if (typeof row["machine"] === "string") ensureMachine.run(row["machine"], collectors.siteOf(String(row["collector"])));
       (before ? update : insert).run({ uuid, ...row });
       counts[before ? "changed" : "created"]++;
-      recorded(kind, uuid, fields);
       if (typeof row["collector"] === "string") touched.add(row["collector"]);
-      if (typeof row["data_source"] === "string") forgetCount.run(row["data_source"]);
+      if (typeof row["data_source"] === "string") sources.add(row["data_source"]);
+      else recorded(kind, uuid, fields);
       if (kind === "data_sources" || kind === "data_sinks") {
         const missing = secrets(uuid, parted("details", before?.["details"]), parted("details", row["details"]));
         if (missing) warnings.push(`${at}: ${missing}: it is write-only and in no file; set it again`);
       }
+    }
+    // One entry for all variables of a data source: as many as there are would push everything else out of the trail.
+    for (const uuid of sources) {
+      forgetCount.run(uuid);
+      recorded(kind, uuid, ["variables"]);
     }
     return counts;
   };
