@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 afterAll(() => rig.end());
 
-async function start(): Promise<{ readonly running: DeliveryRig; readonly url: string; readonly tell: () => void }> {
+async function start(early = 0): Promise<{ readonly running: DeliveryRig; readonly url: string; readonly tell: () => void }> {
   const port = await freePort();
   const running = await startRig(
     {},
@@ -40,6 +40,7 @@ async function start(): Promise<{ readonly running: DeliveryRig; readonly url: s
       publishIntervalUnit: "seconds",
     },
   });
+  if (early > 0) running.append(early);
   await expect.poll(() => running.report("opcua-1")?.state, { timeout: 20_000 }).toBe("OK");
   return { running, url: `opc.tcp://127.0.0.1:${port}`, tell: () => running.ask({ type: "sources", sources: [reportOf(layout)] }) };
 }
@@ -58,6 +59,18 @@ test("what is read reaches a client, without a sink that keeps anything", async 
   await expect.poll(read).toBe(0);
   running.append(5);
   await expect.poll(read).toBe(5);
+  await session.close();
+  await client.disconnect();
+});
+
+test("what was read while the server was being opened is shown when it is open", async () => {
+  const { url, tell } = await start(3);
+  tell();
+  const client = await rig.clientOf();
+  await client.connect(url);
+  const session = await client.createSession(user("op", "correct horse"));
+  const nodeId = `ns=1;s=${layout.variables[0]?.uuid}`;
+  await expect.poll(async () => (await session.read({ nodeId, attributeId: AttributeIds.Value })).value.value).toBe(2);
   await session.close();
   await client.disconnect();
 });

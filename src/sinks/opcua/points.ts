@@ -31,22 +31,31 @@ export function createPoint(node: ServedVariable): Point {
   return point;
 }
 
+/** When a reading was made. */
+export interface ReadAt {
+  readonly readoutTime: Date;
+  /** Monotonic. */
+  readonly readAtMs: number;
+  /** Too old to be worth anything. */
+  readonly isOld: boolean;
+}
+
 /** What was read. `type` is that of the layout the reading lies in. */
-export function putReading(point: Point, reading: Reading, type: DataType, readoutTime: Date, now: Date, nowMs: number, log: Log): void {
+export function putReading(point: Point, reading: Reading, type: DataType, { readoutTime, readAtMs, isOld }: ReadAt, log: Log): void {
+  const now = new Date();
   point.isInitial = false;
+  point.readAtMs = undefined;
   if (reading.quality === "bad") {
-    point.readAtMs = undefined;
     put(point.node, dataValue(undefined, FAULT_STATUS[reading.fault], readoutTime, now), log);
     return;
   }
-  const content = contentOf(reading.value, type.scalar === "auto" ? (reading.type ?? type) : type);
   const time = reading.sourceTime === undefined ? readoutTime : new Date(reading.sourceTime);
-  if (!content) {
-    point.readAtMs = undefined;
-    put(point.node, dataValue(undefined, "BadTypeMismatch", time, now), log);
+  const content = contentOf(reading.value, type.scalar === "auto" ? (reading.type ?? type) : type);
+  if (!content || isOld) {
+    put(point.node, dataValue(undefined, isOld ? "BadNoCommunication" : "BadTypeMismatch", time, now), log);
     return;
   }
-  point.readAtMs = nowMs;
+  point.readAtMs = readAtMs;
   point.worth = "keep";
   put(point.node, dataValue(content, reading.quality === "good" ? "Good" : "Uncertain", time, now), log);
 }

@@ -124,12 +124,31 @@ describe("quality", () => {
 
   test("time stamps: the device's, else the readout's; the server's is now", async () => {
     await serving.describe([reportOf(LAYOUT)]);
-    await serving.write(batchOf(LAYOUT, [good(1, { sourceTime: 1000 }), good(2)], 2000));
-    expect([fake.nodes.get("v-a"), fake.nodes.get("v-b")].map((node) => node?.$dataValue.sourceTimestamp?.getTime())).toEqual([1000, 2000]);
+    const at = Date.now() - 2000;
+    await serving.write(batchOf(LAYOUT, [good(1, { sourceTime: at - 1000 }), good(2)], at));
+    expect([fake.nodes.get("v-a"), fake.nodes.get("v-b")].map((node) => node?.$dataValue.sourceTimestamp?.getTime())).toEqual([
+      at - 1000,
+      at,
+    ]);
     const server = fake.nodes.get("v-a")?.$dataValue.serverTimestamp?.getTime() ?? 0;
     expect(Math.abs(server - Date.now())).toBeLessThan(5000);
     await serving.describe([failing(LAYOUT)]);
-    expect(fake.nodes.get("v-a")?.$dataValue.sourceTimestamp?.getTime()).toBe(1000);
+    expect(fake.nodes.get("v-a")?.$dataValue.sourceTimestamp?.getTime()).toBe(at - 1000);
+  });
+
+  test("a value from long before the server opened is not shown as good; later ones are, whatever the wall clock says", async () => {
+    await serving.describe([reportOf(LAYOUT)]);
+    await serving.write(batchOf(LAYOUT, [good(1), { quality: "bad", fault: "not_found" }], Date.now() - 3_600_000));
+    expect([shown("v-a"), shown("v-b")]).toEqual([
+      ["BadNoCommunication", null],
+      ["BadConfigurationError", null],
+    ]);
+    await serving.write(batchOf(LAYOUT, [good(2), good(2)], Date.now() - 3_600_000));
+    expect(shown("v-a")).toEqual(["Good", 2]);
+    const slow = layoutOf("tank", variableOf("level", { scalar: "int16" }));
+    await serving.describe([reportOf(slow, { interval_ms: 3_600_000 })]);
+    await serving.write(batchOf(slow, [good(3)], Date.now() - 1_800_000));
+    expect(shown("v-level")).toEqual(["Good", 3]);
   });
 
   test("a value that is not of its type is said so, and hurts no other", async () => {

@@ -156,6 +156,7 @@ export function createServing(
     let last: Readout | undefined;
     const slice = createSlices();
     const { variables } = batch.layout;
+    const { intervalMs } = sources.get(batch.layout.source.uuid) ?? { intervalMs: Number.POSITIVE_INFINITY };
     for (const readout of batch.readouts) {
       last = readout;
       const { time, readings } = readout;
@@ -166,7 +167,10 @@ export function createServing(
         const point = points[i];
         const variable = variables[i];
         if (!reading || !point || !variable || !isWanted(point)) continue;
-        putReading(point, reading, variable.type, readoutTime, new Date(), nowMs(), log);
+        // The first value may be one that was read long before the server opened; of later ones the wall clock, which may step, says nothing.
+        const ageMs = point.isInitial ? Math.max(0, Date.now() - time) : 0;
+        const isOld = worthOf(ageMs, { failed: false, intervalMs }) === "none";
+        putReading(point, reading, variable.type, { readoutTime, readAtMs: nowMs() - ageMs, isOld }, log);
         const pause = slice();
         if (!pause) continue;
         await pause;
