@@ -85,7 +85,7 @@ export function renderReference(): string {
     "extension of ours is no part of the platform's API; what is marked experimental may change without notice.",
     "",
     "Records carry an `ETag`; a change or deletion with `If-Match` is answered 412 where the record has changed since. A validation error is 422",
-    'with a list of entries, every other problem has the body `{"detail": "…"}`.',
+    'with a list of entries, every other problem has the body `{"detail": "…"}`. [Examples](examples.md) with curl, run by a test.',
     "",
     ...routes.flatMap(([name, route]) => sectionOf(name, route)),
     "# Details on creation",
