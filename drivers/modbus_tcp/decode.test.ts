@@ -1,13 +1,14 @@
 import { expect, it } from "vitest";
 import { parseDataType } from "../../src/model/value.ts";
 import { parseAddress } from "./address.ts";
-import { decoderOf } from "./decode.ts";
+import { decoderOf, offsetOf } from "./decode.ts";
 import { settingsSchema } from "./settings.ts";
 
 /** Reads a variable from the data bytes of an answer that begins at `first`. */
 function read(text: string, type: string | undefined, hex: string, first = 0) {
   const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), settingsSchema.parse({}));
-  return decoderOf(parsed.address, parsed.type, first)(Buffer.from(hex.replaceAll(" ", ""), "hex"));
+  const { address, type } = parsed;
+  return decoderOf(address, type, new Map())(Buffer.from(hex.replaceAll(" ", ""), "hex"), offsetOf(address, type, first));
 }
 
 it.each([

@@ -1,28 +1,40 @@
-import type { DataType, Reading, Scalar } from "../../src/model/value.ts";
+import { type DataType, formatDataType, type Reading, type Scalar } from "../../src/model/value.ts";
 import { BYTES, decodeText, notANumber, numberReader } from "../lib/bytes.ts";
 import type { ModbusAddress } from "./address.ts";
 
-/** Takes a variable's reading from the data bytes of the answer that holds it. */
-export type Decoder = (data: Buffer) => Reading;
+/** Takes a variable's reading from the data bytes of the answer that holds it; `at` as `offsetOf` gives it. The same for all that are read alike. */
+export type Decoder = (data: Buffer, at: number) => Reading;
 
-/**
- * The decoder for a variable in an answer whose first register (or coil) is `firstOfAnswer`; made once per plan.
- * NaN and ±Inf are faults, not values.
- */
-export function decoderOf(address: ModbusAddress, type: DataType, firstOfAnswer: number): Decoder {
-  const offset = address.start - firstOfAnswer;
-  const { element, stride } = elementOf(address, type, offset);
-  const at = startOf(address, type, offset);
+/** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
+export type Decoders = Map<string, Decoder>;
+
+/** The decoder for a variable; made where `known` has none yet. NaN and ±Inf are faults, not values. */
+export function decoderOf(address: ModbusAddress, type: DataType, known: Decoders): Decoder {
+  const key = `${formatDataType(type)} ${address.order} ${address.bit !== undefined}`;
+  const decoder = known.get(key) ?? makeDecoder(address, type);
+  known.set(key, decoder);
+  return decoder;
+}
+
+/** Where a variable begins in an answer whose first register (or coil) is `firstOfAnswer`: a bit number for bits, a byte number for all else. */
+export function offsetOf({ start, bit }: ModbusAddress, { scalar }: DataType, firstOfAnswer: number): number {
+  const offset = start - firstOfAnswer;
+  if (scalar === "bool") return bit === undefined ? offset : offset * 16 + bit;
+  return offset * 2;
+}
+
+function makeDecoder(address: ModbusAddress, type: DataType): Decoder {
+  const { element, stride } = elementOf(address, type);
   const mayBeNoNumber = type.scalar === "float32" || type.scalar === "float64";
-  if (type.count === undefined && !mayBeNoNumber) return (data) => ({ quality: "good", value: element(data, at) });
+  if (type.count === undefined && !mayBeNoNumber) return (data, at) => ({ quality: "good", value: element(data, at) });
   if (type.count === undefined)
-    return (data) => {
+    return (data, at) => {
       const value = element(data, at);
       const wrong = notANumber(value);
       return wrong === undefined ? { quality: "good", value } : { quality: "bad", fault: "not_a_number", detail: wrong };
     };
   const count = type.count;
-  return (data) => {
+  return (data, at) => {
     const values: Scalar[] = [];
     for (let i = 0; i < count; i++) {
       const value = element(data, at + i * stride);
@@ -36,14 +48,8 @@ export function decoderOf(address: ModbusAddress, type: DataType, firstOfAnswer:
 
 type Element = (data: Buffer, at: number) => Scalar;
 
-/** Where the first element lies: a bit number for bits, a byte number for all else. */
-function startOf({ bit }: ModbusAddress, { scalar }: DataType, offset: number): number {
-  if (scalar === "bool") return bit === undefined ? offset : offset * 16 + bit;
-  return offset * 2;
-}
-
 /** How to read one element, and how far the next one is. */
-function elementOf({ bit, order }: ModbusAddress, type: DataType, offset: number): { readonly element: Element; readonly stride: number } {
+function elementOf({ bit, order }: ModbusAddress, type: DataType): { readonly element: Element; readonly stride: number } {
   const swapped = order === "BADC" || order === "DCBA";
   switch (type.scalar) {
     case "bool":
@@ -51,7 +57,7 @@ function elementOf({ bit, order }: ModbusAddress, type: DataType, offset: number
       if (bit === undefined) return { element: (data, at) => ((data[at >> 3] ?? 0) & (1 << (at & 7))) !== 0, stride: 1 };
       return { element: registerBit(swapped), stride: 1 };
     case "string":
-      return textElement(type, swapped, offset);
+      return textElement(type, swapped);
     case "int8":
     case "uint8": {
       const read = numberReader(type.scalar, order);
@@ -75,8 +81,8 @@ function registerBit(swapped: boolean): Element {
   };
 }
 
-function textElement({ maxBytes }: DataType, swapped: boolean, offset: number): { readonly element: Element; readonly stride: number } {
-  if (maxBytes === undefined) throw new TypeError(`a string at register ${offset} of the answer has no length`);
+function textElement({ maxBytes }: DataType, swapped: boolean): { readonly element: Element; readonly stride: number } {
+  if (maxBytes === undefined) throw new TypeError("a string without a length cannot be read from registers");
   const stride = Math.ceil(maxBytes / 2) * 2;
   const element: Element = (data, at) => {
     if (!swapped) return decodeText(data.subarray(at, at + maxBytes));

@@ -44,7 +44,8 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
         const data = await readData(request, readCtx).finally(() => {
           answeredMs = performance.now();
         });
-        return request.decoders.map((decode) => decode(data));
+        const { decoders, offsets } = request;
+        return decoders.map((decode, i) => decode(data, offsets[i] ?? 0));
       },
       alive: connection.alive,
       close: connection.close,

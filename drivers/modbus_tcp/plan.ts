@@ -1,11 +1,11 @@
 import type { Limits, Point, Request } from "../driver.ts";
 import { groupSpans } from "../lib/spans.ts";
 import type { ModbusAddress } from "./address.ts";
-import { type Decoder, decoderOf } from "./decode.ts";
+import { type Decoder, type Decoders, decoderOf, offsetOf } from "./decode.ts";
 import { ADDRESS_SPACE, AREA_WORDS, type FunctionCode, MAX_COUNT } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
 
-/** One read: `count` registers or coils from `start`. `decoders[i]` belongs to `points[i]`. */
+/** One read: `count` registers or coils from `start`. `decoders[i]` and `offsets[i]` belong to `points[i]`. */
 export interface ModbusRead extends Request<ModbusAddress> {
   readonly unit: number;
   /** The unit in words. */
@@ -14,6 +14,7 @@ export interface ModbusRead extends Request<ModbusAddress> {
   readonly start: number;
   readonly count: number;
   readonly decoders: readonly Decoder[];
+  readonly offsets: Int32Array;
   /** Least time since the last answer on the connection, ms. */
   readonly pauseMs: number;
 }
@@ -49,10 +50,11 @@ export function plan(points: readonly Point<ModbusAddress>[], limits: ModbusLimi
     if (area) area.push(point);
     else areas.set(key, [point]);
   }
-  return [...areas].sort(([a], [b]) => a - b).flatMap(([, area]) => readsOf(area, limits));
+  const decoders: Decoders = new Map();
+  return [...areas].sort(([a], [b]) => a - b).flatMap(([, area]) => readsOf(area, limits, decoders));
 }
 
-function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): ModbusRead[] {
+function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits, decoders: Decoders): ModbusRead[] {
   const first = area[0]?.address;
   if (!first) return [];
   const { unit, functionCode } = first;
@@ -73,12 +75,18 @@ function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits): M
     count: group.length,
     points: group.items,
     pauseMs: limits.pauseMs,
-    decoders: group.items.map((point) => decoderOf(point.address, point.type, group.start)),
+    decoders: group.items.map(({ address, type }) => decoderOf(address, type, decoders)),
+    offsets: Int32Array.from(group.items, ({ address, type }) => offsetOf(address, type, group.start)),
   }));
 }
 
 /** `holding registers 10..12 of unit 1`. */
-export function describeRead({ unit, functionCode, start, count }: Omit<ModbusRead, "points" | "decoders" | "part" | "pauseMs">): string {
+export function describeRead({
+  unit,
+  functionCode,
+  start,
+  count,
+}: Omit<ModbusRead, "points" | "decoders" | "offsets" | "part" | "pauseMs">): string {
   const words = AREA_WORDS[functionCode];
   return `${count === 1 ? `${words.slice(0, -1)} ${start}` : `${words} ${start}..${start + count - 1}`} of unit ${unit}`;
 }
