@@ -7,11 +7,10 @@ import {
   SecurityPolicy,
   TimestampsToReturn,
 } from "node-opcua-client";
-import { latenessIn } from "./lateness.ts";
 
 /**
  * A client that monitors many items on sessions of its own and counts the changes that come. Started as a child process and told over
- * its channel: `{url, nodeIds}` once, then `"count"` for what it has seen so far. A number of ms asks how late its timers are.
+ * its channel: `{url, nodeIds}` once, then `"count"` for what it has seen so far.
  */
 const SESSIONS = 2;
 const ITEMS_AT_ONCE = 1000;
@@ -99,11 +98,7 @@ interface Services {
 const asked = <T>(ask: (done: Done<T>) => void): Promise<T> =>
   new Promise((resolve, reject) => ask((error, answer) => (answer === undefined || error ? reject(error) : resolve(answer))));
 
-process.on("message", async (message: LoadOrder | "count" | number) => {
-  if (typeof message === "number") {
-    process.send?.(await latenessIn(message));
-    return;
-  }
+process.on("message", async (message: LoadOrder | "count") => {
   if (message === "count") {
     const { user, system } = process.cpuUsage();
     process.send?.({ changes, cpuUs: user + system } satisfies LoadCount);

@@ -1,16 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
-import { AttributeIds, MessageSecurityMode, OPCUAClient, resolveNodeId, SecurityPolicy } from "node-opcua-client";
-import type { AnyDriver, AnySession, DriverContext, Point, Request } from "../../drivers/driver.ts";
-import opcua from "../../drivers/opcua/driver.ts";
-import { createAcquisition } from "../../src/acquire/acquisition.ts";
-import { remoteDriver } from "../../src/acquire/drivers.ts";
-import { silentLog } from "../../src/model/context.ts";
-import { policySchema } from "../../src/model/policy.ts";
 import { type Lateness, latenessIn, latenessWords } from "./lateness.ts";
 import type { LoadCount } from "./opcua-load.ts";
 import { benchOpcuaMemory } from "./opcua-memory.ts";
+import type { BenchMachine, ReaderAnswer } from "./opcua-reader.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 /** As bin/collector starts everything. */
@@ -66,120 +60,41 @@ async function start<Hello>(file: string, ...args: readonly (string | number)[])
   };
 }
 
-interface Device {
-  readonly port: number;
-  readonly url: string;
-  readonly nodeIds: readonly string[];
-}
-
-const context: DriverContext = {
-  signal: new AbortController().signal,
-  log: silentLog,
-  timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 10_000 },
-};
-
-interface OurReader {
-  readonly session: AnySession;
-  read(): Promise<number>;
-}
-
-async function openOurs(driver: AnyDriver, { port, url, nodeIds }: Device): Promise<OurReader> {
-  const settings = driver.settings.parse({});
-  const details = driver.details.parse({
-    type: "opcua",
-    host: "127.0.0.1",
-    port,
-    endpoint_url: url,
-    security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
-    user_identity: { type: "Anonymous" },
-  });
-  const session = await driver.connect({ details, settings, secrets: {} }, context);
-  const points = nodeIds.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-  const requests: readonly Request[] = driver.plan(points, session.limits);
-  return {
-    session,
-    async read() {
-      let good = 0;
-      for (const request of requests) for (const { quality } of await session.read(request, context)) if (quality === "good") good++;
-      return good;
-    },
-  };
-}
-
-/** What a person would write with node-opcua: the same nodes in one Read, their values taken. */
-async function openBare({ url, nodeIds }: Device): Promise<{ read(): Promise<number>; close(): Promise<void> }> {
-  const client = OPCUAClient.create({
-    endpointMustExist: false,
-    securityMode: MessageSecurityMode.None,
-    securityPolicy: SecurityPolicy.None,
-    connectionStrategy: { maxRetry: 0 },
-  });
-  await client.connect(url);
-  const session = await client.createSession();
-  const nodes = nodeIds.map((nodeId) => ({ nodeId: resolveNodeId(nodeId), attributeId: AttributeIds.Value }));
-  return {
-    async read() {
-      let good = 0;
-      for (const { statusCode, value } of await session.read(nodes)) if (statusCode.isGood() && typeof value.value === "number") good++;
-      return good;
-    },
-    async close() {
-      await session.close();
-      await client.disconnect();
-    },
-  };
-}
-
-/** CPU of this process, all its threads, in µs per value; and values per second. */
-async function timed(read: () => Promise<number>): Promise<{ readonly cpuUs: number; readonly perSecond: number }> {
-  const [cpu, began] = [process.cpuUsage(), performance.now()];
-  let values = 0;
-  for (let i = 0; i < READS; i++) values += await read();
-  const { user, system } = process.cpuUsage(cpu);
-  if (values !== READS * NODES) throw new Error(`${values} good values of ${READS * NODES}`);
-  return { cpuUs: (user + system) / values, perSecond: (values * 1000) / (performance.now() - began) };
-}
+const WAYS = ["driver", "worker", "bare"] as const;
+type Turn = Readonly<Record<(typeof WAYS)[number], ReaderAnswer>>;
 
 async function benchReading(): Promise<void> {
-  const device = await start<Device>("opcua-device.ts", NODES);
-  const acquisition = createAcquisition({
-    entry: new URL("../../src/workers/acquire.ts", import.meta.url),
-    workerData: { policy: policySchema.parse({ sources: { networks: ["127.0.0.0/8"] } }) },
-    log: silentLog,
-  });
-  const ours = await openOurs(opcua, device.hello);
-  const inWorker = await openOurs(remoteDriver(opcua, acquisition), device.hello);
-  const bare = await openBare(device.hello);
-  const readers = [ours.read, inWorker.read, bare.read] as const;
-  for (const read of readers) await timed(read);
-  const turns: (readonly [ours: Timed, inWorker: Timed, bare: Timed])[] = [];
-  for (let i = 0; i < PAIRS; i++) turns.push([await timed(readers[0]), await timed(readers[1]), await timed(readers[2])]);
-  const cpu = (which: 0 | 1 | 2) => median(turns.map((turn) => turn[which].cpuUs));
-  const ratio = (which: 0 | 1) => median(turns.map((turn) => turn[which].cpuUs / turn[2].cpuUs));
-  const speed = (which: 0 | 1 | 2) => (median(turns.map((turn) => turn[which].perSecond)) / 1000).toFixed(0);
+  const device = await start<BenchMachine>("opcua-device.ts", NODES);
+  const readers = await Promise.all(WAYS.map((way) => start<"started">("opcua-reader.ts", way)));
+  const [driver, worker, bare] = readers;
+  if (!driver || !worker || !bare) return;
+  for (const reader of readers) await reader.ask(device.hello);
+  const timed = async (reader: Child<"started">): Promise<ReaderAnswer> => {
+    const answer = await reader.ask<ReaderAnswer>({ reads: READS });
+    if (answer.values !== READS * NODES) throw new Error(`${answer.values} good values of ${READS * NODES}`);
+    return answer;
+  };
+  for (const reader of readers) await timed(reader);
+  const turns: Turn[] = [];
+  for (let i = 0; i < PAIRS; i++) turns.push({ driver: await timed(driver), worker: await timed(worker), bare: await timed(bare) });
+  const cpu = (way: keyof Turn) => median(turns.map((turn) => turn[way].cpuUs / turn[way].values)).toFixed(2);
+  const ratio = (way: keyof Turn) => median(turns.map((turn) => turn[way].cpuUs / turn.bare.cpuUs)).toFixed(2);
+  const speed = (way: keyof Turn) => median(turns.map((turn) => turn[way].values / turn[way].ms)).toFixed(0);
   console.log(
-    `reading ${NODES} nodes a request, CPU per value: driver ${cpu(0).toFixed(2)} µs, bare node-opcua ${cpu(2).toFixed(2)} µs: ` +
-      `${ratio(0).toFixed(2)} times (budget 1.3; median of ${PAIRS} in turns)`,
+    `reading ${NODES} nodes a request, CPU per value: driver ${cpu("driver")} µs, bare node-opcua ${cpu("bare")} µs: ` +
+      `${ratio("driver")} times (budget 1.3; median of ${PAIRS} in turns)`,
   );
-  console.log(`  in the acquisition worker, with the way between the threads ${cpu(1).toFixed(2)} µs: ${ratio(1).toFixed(2)} times`);
-  console.log(`  thousand values/s, one request after the other: driver ${speed(0)}, in the worker ${speed(1)}, bare ${speed(2)}`);
-  const idle = await start<"started">("opcua-load.ts");
-  let reading = true;
-  const delays = Promise.all([latenessIn(MEASURE_MS), idle.ask<Lateness>(MEASURE_MS)]).finally(() => {
-    reading = false;
-  });
-  while (reading) await inWorker.read();
-  const [here, there] = await delays;
-  console.log(`  timers of this thread while the worker reads one request after the other: ${latenessWords(here)}`);
-  console.log(`  a process without work, beside it: ${latenessWords(there)}`);
-  await idle.end();
-  await ours.session.close();
-  await inWorker.session.close();
-  await bare.close();
-  await acquisition.stop(5000);
+  console.log(`  in the acquisition worker, with the way between the threads ${cpu("worker")} µs: ${ratio("worker")} times`);
+  console.log(
+    `  thousand values/s, one request after the other: driver ${speed("driver")}, in the worker ${speed("worker")}, bare ${speed("bare")}`,
+  );
+  // What the machine itself makes timers late by: this process has nothing else to do.
+  const [busy, idle] = await Promise.all([worker.ask<Lateness>({ latenessMs: MEASURE_MS }), latenessIn(MEASURE_MS)]);
+  console.log(`  timers of the main thread while the worker reads one request after the other: ${latenessWords(busy)}`);
+  console.log(`  a process without work, beside it: ${latenessWords(idle)}`);
+  for (const reader of readers) await reader.end();
   await device.end();
 }
-type Timed = Awaited<ReturnType<typeof timed>>;
 
 interface Server {
   readonly url: string;

@@ -1,0 +1,105 @@
+import { AttributeIds, MessageSecurityMode, OPCUAClient, resolveNodeId, SecurityPolicy } from "node-opcua-client";
+import type { AnyDriver, DriverContext, Point, Request } from "../../drivers/driver.ts";
+import opcua from "../../drivers/opcua/driver.ts";
+import { createAcquisition } from "../../src/acquire/acquisition.ts";
+import { remoteDriver } from "../../src/acquire/drivers.ts";
+import { silentLog } from "../../src/model/context.ts";
+import { policySchema } from "../../src/model/policy.ts";
+import { latenessIn } from "./lateness.ts";
+
+/**
+ * Reads all variables of the bench's machine, in a process of its own: what one way of reading leaves on the heap and in the compiler's
+ * memory is not another's. Argument: `driver`, `worker` or `bare`. Told the machine once, then `{reads}` answers with the CPU time that
+ * they took, all threads, and `{latenessMs}` reads without a pause for so long and answers with how late this thread's timers were.
+ */
+export interface BenchMachine {
+  readonly port: number;
+  readonly url: string;
+  readonly nodeIds: readonly string[];
+}
+export type ReaderOrder = BenchMachine | { readonly reads: number } | { readonly latenessMs: number };
+export interface ReaderAnswer {
+  readonly cpuUs: number;
+  readonly ms: number;
+  readonly values: number;
+}
+
+const context: DriverContext = {
+  signal: new AbortController().signal,
+  log: silentLog,
+  timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 10_000 },
+};
+/** Reads everything once; how many values were good. */
+type Read = () => Promise<number>;
+
+async function openOurs(driver: AnyDriver, { port, url, nodeIds }: BenchMachine): Promise<Read> {
+  const settings = driver.settings.parse({});
+  const details = driver.details.parse({
+    type: "opcua",
+    host: "127.0.0.1",
+    port,
+    endpoint_url: url,
+    security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
+    user_identity: { type: "Anonymous" },
+  });
+  const session = await driver.connect({ details, settings, secrets: {} }, context);
+  const points = nodeIds.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
+  const requests: readonly Request[] = driver.plan(points, session.limits);
+  return async () => {
+    let good = 0;
+    for (const request of requests) for (const { quality } of await session.read(request, context)) if (quality === "good") good++;
+    return good;
+  };
+}
+
+/** What a person would write with node-opcua: the same nodes in one Read, their values taken. */
+async function openBare({ url, nodeIds }: BenchMachine): Promise<Read> {
+  const client = OPCUAClient.create({
+    endpointMustExist: false,
+    securityMode: MessageSecurityMode.None,
+    securityPolicy: SecurityPolicy.None,
+    connectionStrategy: { maxRetry: 0 },
+  });
+  await client.connect(url);
+  const session = await client.createSession();
+  const nodes = nodeIds.map((nodeId) => ({ nodeId: resolveNodeId(nodeId), attributeId: AttributeIds.Value }));
+  return async () => {
+    let good = 0;
+    for (const { statusCode, value } of await session.read(nodes)) if (statusCode.isGood() && typeof value.value === "number") good++;
+    return good;
+  };
+}
+
+function open(way: string | undefined, machine: BenchMachine): Promise<Read> {
+  if (way === "bare") return openBare(machine);
+  if (way === "driver") return openOurs(opcua, machine);
+  const acquisition = createAcquisition({
+    entry: new URL("../../src/workers/acquire.ts", import.meta.url),
+    workerData: { policy: policySchema.parse({ sources: { networks: ["127.0.0.0/8"] } }) },
+    log: silentLog,
+  });
+  return openOurs(remoteDriver(opcua, acquisition), machine);
+}
+
+let read: Read = async () => 0;
+const answer = async (order: ReaderOrder): Promise<unknown> => {
+  if ("nodeIds" in order) {
+    read = await open(process.argv[2], order);
+    return "open";
+  }
+  if ("latenessMs" in order) {
+    let reading = true;
+    const delay = latenessIn(order.latenessMs).finally(() => {
+      reading = false;
+    });
+    while (reading) await read();
+    return await delay;
+  }
+  const [cpu, began] = [process.cpuUsage(), performance.now()];
+  let values = 0;
+  for (let i = 0; i < order.reads; i++) values += await read();
+  const { user, system } = process.cpuUsage(cpu);
+  return { cpuUs: user + system, ms: performance.now() - began, values } satisfies ReaderAnswer;
+};
+process.on("message", async (order: ReaderOrder) => process.send?.(await answer(order)));
+process.send?.("started");
