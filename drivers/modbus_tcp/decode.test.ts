@@ -7,8 +7,8 @@ import { settingsSchema } from "./settings.ts";
 /** Reads a variable from the data bytes of an answer that begins at `first`. */
 function read(text: string, type: string | undefined, hex: string, first = 0) {
   const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), settingsSchema.parse({}));
-  const { address, type } = parsed;
-  return decoderOf(address, type, new Map())(Buffer.from(hex.replaceAll(" ", ""), "hex"), offsetOf(address, type, first));
+  const decode = decoderOf(parsed.address, parsed.type, new Map());
+  return decode(Buffer.from(hex.replaceAll(" ", ""), "hex"), offsetOf(parsed.address, parsed.type, first));
 }
 
 it.each([
