@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
 import type { DriverContext, Point, Request } from "../../drivers/driver.ts";
 import { SEEN } from "../../test/support/acquire/driver.ts";
@@ -231,6 +232,20 @@ describe("the acquisition worker", () => {
     await open("storms");
     await expect.poll(() => session.alive(), MARGIN).toBe(false);
     expect(lines.filter(({ message }) => message.startsWith("something was thrown"))).toHaveLength(11);
+  });
+
+  it("leaves nothing behind after 500 sessions", async () => {
+    const { open, seen } = start();
+    const stop = new AbortController();
+    const request = asking("a");
+    for (let i = 0; i < 500; i++) {
+      const session = await open(i % 5 === 0 ? "refuses" : "", { signal: stop.signal }).catch(() => undefined);
+      await session?.read(request, context({ signal: stop.signal }));
+      for await (const _ of i % 50 === 1 ? (session?.discover?.(context({ signal: stop.signal })) ?? []) : []) break;
+      await session?.close();
+    }
+    expect(getEventListeners(stop.signal, "abort")).toEqual([]);
+    expect([seen("connects"), seen("closes")]).toEqual([400, 400]);
   });
 
   it("says what cannot cross", async () => {

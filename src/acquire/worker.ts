@@ -200,11 +200,11 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
           if (found.length > 0) send(false);
           wake?.();
         };
+        ctx.signal.addEventListener("abort", () => wake?.(), { once: true });
         const room = async (most: number): Promise<void> => {
           while (underWay && found.length >= most && !ctx.signal.aborted)
             await new Promise<void>((done) => {
               wake = done;
-              ctx.signal.addEventListener("abort", () => done(), { once: true });
             });
           ctx.signal.throwIfAborted();
         };
