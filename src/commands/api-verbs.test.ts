@@ -203,7 +203,7 @@ test("what is typed wrong is said with what would be right", async () => {
     [["add", "x", "modbus_tcp", "host=h", "--interval", "250ms"], "whole seconds"],
     [["add", "x", "modbus_tcp", "host=h", "--interval", "soon"], "--interval soon: expected a duration"],
     [["add", "x", "modbus_tcp", "host=h", "--limit", "few"], "--limit few: expected a number"],
-    [["add", "x", "modbus_tcp", "host=h", "--password-file", "/nowhere/pw"], "the password cannot be read"],
+    [["add", "x", "modbus_tcp", "host=h", "--password-file", "/nowhere/pw"], "--password-file: /nowhere/pw does not exist"],
     [["set", "x", "host=h"], "there is no data source x"],
   ] as const) {
     const { code, err } = await run("source", ...words);

@@ -96,7 +96,7 @@ async function passwordOf(
   const named = local["password_file"];
   if (typeof named === "string") {
     try {
-      return { password: passwordFrom(path.resolve(path.dirname(settingsFile), named)) };
+      return { password: passwordFrom(path.resolve(path.dirname(settingsFile), named), "password_file") };
     } catch (error) {
       throw new UsageError(`sources.${record.name}: ${messageOf(error)}`);
     }

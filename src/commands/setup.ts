@@ -28,7 +28,7 @@ const MAX_SETTINGS_BYTES = 2 ** 20;
  */
 export async function setup(url: string, options: SetupOptions, io: CommandIo): Promise<ExitCode> {
   const file = path.resolve(options.config ?? DEFAULT_SETTINGS_FILE);
-  const key = passwordFrom(options.keyFile);
+  const key = passwordFrom(options.keyFile, "--key-file");
   const keyFile = path.join(path.dirname(file), "api.key");
   const ca = options.ca === undefined ? undefined : path.resolve(options.ca);
   const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(options.insecure && { insecure: true }) };

@@ -96,7 +96,9 @@ async function usersOf({ user = [] }: SinkFields, io: CommandIo): Promise<readon
     const username = at < 0 ? word : word.slice(0, at);
     if (username === "") throw new UsageError(`--user ${word}: expected NAME, or NAME=FILE with the password on the file's first line`);
     const password =
-      at < 0 ? await typed(`password of ${username}`, `give it with --user ${username}=FILE`, io) : passwordFrom(word.slice(at + 1));
+      at < 0
+        ? await typed(`password of ${username}`, `give it with --user ${username}=FILE`, io)
+        : passwordFrom(word.slice(at + 1), "--user");
     users.push({ username, password });
   }
   return users;
