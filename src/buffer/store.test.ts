@@ -378,6 +378,13 @@ describe("store", () => {
   });
 });
 
+it("tells the account of new sinks at once, and not only with the next look", async () => {
+  const store = startStore(optionsOf(newFile(), { ledgerIntervalMs: 3_600_000 }));
+  await poll(() => store.said.some(({ type }) => type === "ready")).toBe(true);
+  store.post({ type: "sinks", sinks: [A] });
+  await poll(() => store.ledger()?.sinks).toMatchObject([{ sink: "a", accepted: 0, pending: 0 }]);
+});
+
 describe("store worker", () => {
   it("loses nothing unanswered and stores nothing twice when it is killed again and again", async () => {
     const file = newFile();

@@ -168,6 +168,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   const commit = (): boolean => {
     let committed: readonly StoredBatch[] = [];
     let work = waiting;
+    const hasNewSinks = wantedSinks !== undefined;
     const done = attempt((target) => {
       if (wantedSinks) {
         target.setSinks(wantedSinks);
@@ -185,6 +186,8 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     const nextId = buffer?.nextId() ?? 0;
     handOut(committed, (outbox, batches) => outbox.committed(batches, nextId));
     gapsChanged = true;
+    // Whoever looks right after a start sees an account.
+    if (hasNewSinks) tellLedger();
     return true;
   };
 
