@@ -307,6 +307,18 @@ describe("sessions", () => {
     expect(performance.now() - began).toBeLessThan(3 * 2000);
   });
 
+  it("ends a session that the server gives too late, while nobody waits for that", async () => {
+    const simulator = await start();
+    simulator.misbehave({ service: "CreateSession", answer: { delayMs: 800 } });
+    const began = performance.now();
+    const failure = await failureOf(connect(detailsOf(simulator.port), context({ answerMs: 200 })));
+    expect(failure.reason.type).toBe("TIMEOUT");
+    expect(performance.now() - began).toBeLessThan(3 * 250);
+    await expect.poll(() => simulator.requests("CloseSession"), { timeout: 5000 }).toBe(1);
+    await expect.poll(() => simulator.connections()).toBe(0);
+    expect(simulator.sessions()).toBe(0);
+  });
+
   it("keeps an idle session alive, and finds out by itself that it is gone", { timeout: 40_000 }, async () => {
     const simulator = await start();
     const session = await open(detailsOf(simulator.port), context(), { settings: { session_timeout: 10_000 } });

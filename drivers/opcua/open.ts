@@ -1,13 +1,13 @@
-import { randomBytes, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { computeSignatureAsync, type NodeId, type SecurityPolicy, UserTokenType, verifySignature } from "node-opcua-client";
+import { UserTokenType } from "node-opcua-client";
 import type { OpcuaDetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
-import { FaultError } from "../../src/model/fault.ts";
-import type { OwnCertificate, Pki } from "../../src/model/pki.ts";
+import type { Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { ConnectInput, DriverContext, Endpoint } from "../driver.ts";
 import { type CallContext, type Channel, openChannel } from "./client.ts";
+import { type Creation, createSession, type OpenedSession, type Own } from "./create-session.ts";
 import {
   type Choice,
   chooseEndpoint,
@@ -19,28 +19,15 @@ import {
   type Wanted,
   wantedOf,
 } from "./endpoint.ts";
-import { certificateRefused, protocolViolation } from "./failure.ts";
-import { makeToken, type Signature, type User } from "./identity.ts";
-import { type KeyPair, keyPair, makeRequest, type ResponseOf, splitChain } from "./services.ts";
+import { certificateRefused } from "./failure.ts";
+import type { User } from "./identity.ts";
+import { keyPair, makeRequest, splitChain } from "./services.ts";
 import type { OpcuaSettings } from "./settings.ts";
 import { STATUS } from "./status-codes.ts";
 
 export type OpcuaInput = ConnectInput<OpcuaDetails, OpcuaSettings>;
 
-/** A session of the server's that belongs to us. */
-export interface OpenedSession {
-  readonly channel: Channel;
-  /** Goes into the header of each request. */
-  readonly token: NodeId;
-  /** Without a request the server ends it after this long. */
-  readonly timeoutMs: number;
-  readonly warnings: readonly string[];
-}
-
-/** Bytes of the nonces of a session (OPC 10000-4, 5.7.2). */
-const NONCE_BYTES = 32;
 const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
-const SESSION_NAME = "collector";
 const MODES = ["Invalid", "None", "Sign", "SignAndEncrypt"] as const;
 const TOKENS: Readonly<Record<number, OfferedToken["type"]>> = {
   [UserTokenType.Anonymous]: "Anonymous",
@@ -53,6 +40,8 @@ export interface OpenOptions {
   readonly endpoint: Endpoint;
   readonly maxAnswerBytes: number;
   onTooLarge(): void;
+  /** The server may hold a session that could not be ended. */
+  onLost(): void;
 }
 
 /**
@@ -80,6 +69,7 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
       ctx,
     );
 
+  let creation: Creation;
   let channel = await open("None", NONE, undefined);
   try {
     const offered = await offeredEndpoints(channel, wanted.endpointUrl, ctx);
@@ -93,16 +83,12 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
       await channel.close();
       channel = await open(wanted.mode, wanted.policyUri, chain[0]);
     }
-    return await createSession(channel, { wanted, choice, chain, own, user, settings, warnings: trusted }, ctx);
+    creation = { wanted, choice, chain, own, user, settings, warnings: trusted, onLost: options.onLost };
   } catch (error) {
     await channel.close();
     throw error;
   }
-}
-
-interface Own {
-  readonly certificate: OwnCertificate;
-  readonly pair: KeyPair;
+  return createSession(channel, creation, ctx);
 }
 
 /** Without security a collector that cannot keep certificates does without. */
@@ -231,119 +217,6 @@ function unquoted(name: string): string {
 function namesHost(der: Buffer, host: string): boolean {
   const certificate = certificateOf(der);
   return /^[\d.]+$|:/.test(host) ? certificate.checkIP(host) !== undefined : certificate.checkHost(host) !== undefined;
-}
-
-interface Creation {
-  readonly wanted: Wanted;
-  readonly choice: Choice;
-  readonly chain: readonly Buffer[];
-  readonly own: Own | undefined;
-  readonly user: User;
-  readonly settings: OpcuaSettings;
-  readonly warnings: readonly string[];
-}
-
-async function createSession(channel: Channel, creation: Creation, ctx: DriverContext): Promise<OpenedSession> {
-  const { wanted, choice, own, user, settings } = creation;
-  const clientNonce = randomBytes(NONCE_BYTES);
-  const created = await channel.call(
-    "CreateSession",
-    makeRequest("CreateSession", {
-      requestHeader: { returnDiagnostics: SERVICE_DIAGNOSTICS },
-      clientDescription: {
-        applicationUri: own?.certificate.applicationUri ?? "urn:collector",
-        productUri: "urn:collector",
-        applicationName: { text: "collector" },
-        applicationType: CLIENT,
-      },
-      endpointUrl: wanted.endpointUrl,
-      sessionName: SESSION_NAME,
-      clientNonce,
-      ...(wanted.mode !== "None" && own && { clientCertificate: own.pair.certificate }),
-      requestedSessionTimeout: settings.session_timeout,
-      maxResponseMessageSize: settings.max_answer_bytes,
-    }),
-    ctx,
-  );
-  try {
-    verifyServer(channel, creation, created, clientNonce);
-    const serverCertificate = splitChain(created.serverCertificate ?? Buffer.alloc(0))[0] ?? creation.chain[0] ?? Buffer.alloc(0);
-    const serverNonce = created.serverNonce ?? Buffer.alloc(0);
-    const tokenCertificate = creation.chain[0] ?? serverCertificate;
-    const { token, signature } = await makeToken(user, {
-      policyId: choice.token.policyId,
-      policyUri: choice.tokenPolicyUri,
-      serverCertificate: tokenCertificate,
-      serverNonce,
-    });
-    const ours = wanted.mode === "None" ? undefined : await signed(serverCertificate, serverNonce, own, wanted);
-    await channel.call(
-      "ActivateSession",
-      makeRequest("ActivateSession", {
-        requestHeader: { authenticationToken: created.authenticationToken, returnDiagnostics: SERVICE_DIAGNOSTICS },
-        ...(ours && { clientSignature: ours }),
-        localeIds: [],
-        userIdentityToken: token,
-        ...(signature && { userTokenSignature: signature }),
-      }),
-      ctx,
-    );
-  } catch (error) {
-    await channel.close(closeRequest(created.authenticationToken));
-    throw error instanceof FaultError
-      ? new ReasonError("UNKNOWN", error.message, { cause: error, condition: "protocol_violation" })
-      : error;
-  }
-  const granted = created.revisedSessionTimeout;
-  return {
-    channel,
-    token: created.authenticationToken,
-    // Some small servers give 0.
-    timeoutMs: Number.isFinite(granted) && granted >= 1000 ? granted : settings.session_timeout,
-    warnings: [...creation.warnings, ...expiry(own)],
-  };
-}
-
-/** Localized text, additional info and inner code of the service itself (OPC 10000-4, 7.33). */
-const SERVICE_DIAGNOSTICS = 0x1f;
-const CLIENT = 1;
-
-export const closeRequest = (authenticationToken: NodeId) =>
-  makeRequest("CloseSession", { requestHeader: { authenticationToken }, deleteSubscriptions: true });
-
-/** That it is still the server that we trust, and that it holds the key of its certificate (OPC 10000-4, 5.7.2). */
-function verifyServer(
-  channel: Channel,
-  { wanted, choice, chain, own }: Creation,
-  created: ResponseOf<"CreateSession">,
-  clientNonce: Buffer,
-): void {
-  const usesNonce = wanted.mode !== "None" || (choice.token.type !== "Anonymous" && choice.tokenPolicyUri !== NONE);
-  if (usesNonce && (created.serverNonce ?? Buffer.alloc(0)).length < NONCE_BYTES)
-    throw protocolViolation(
-      `${channel.where} gives a nonce of ${created.serverNonce?.length ?? 0} bytes, at least ${NONCE_BYTES} are required`,
-    );
-  if (wanted.mode === "None") return;
-  const [shown] = splitChain(created.serverCertificate ?? Buffer.alloc(0));
-  const [trusted] = chain;
-  if (!shown || !trusted || !shown.equals(trusted))
-    throw certificateRefused("the server's session has another certificate than its endpoint");
-  const isSigned = verifySignature(
-    own?.pair.certificate ?? Buffer.alloc(0),
-    clientNonce,
-    created.serverSignature,
-    trusted,
-    wanted.policyUri as SecurityPolicy,
-  );
-  if (!isSigned) throw certificateRefused("the server does not prove that it has the key of its certificate: its signature is wrong");
-}
-
-function signed(serverCertificate: Buffer, serverNonce: Buffer, own: Own | undefined, wanted: Wanted): Promise<Signature> {
-  return computeSignatureAsync(serverCertificate, serverNonce, own?.pair.key ?? null, wanted.policyUri as SecurityPolicy);
-}
-
-function expiry(own: Own | undefined): string[] {
-  return own?.certificate.notice === undefined ? [] : [own.certificate.notice];
 }
 
 /** Our certificate, for the words of a refusal that is about it. */

@@ -6,12 +6,13 @@ import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../dr
 import type { OpcuaAddress } from "./address.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
+import { closeRequest, type OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
 import { describeCode, errorResponse, protocolViolation } from "./failure.ts";
 import { createJson } from "./json.ts";
 import { createMemory, type ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
-import { closeRequest, type OpcuaInput, type OpenedSession, openSession, ownWords } from "./open.ts";
+import { type OpcuaInput, openSession, ownWords } from "./open.ts";
 import type { OpcuaRead } from "./plan.ts";
 import { type Bad, createResolve, inParts, type Resolve } from "./resolve.ts";
 import { makeRequest } from "./services.ts";
@@ -51,7 +52,10 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   const waitMs = server.waitUntilMs - performance.now();
   if (waitMs > 0) throw errorResponse(statusOf(STATUS.BadTooManySessions, null), "CreateSession", asksAgain(waitMs));
   const onTooLarge = () => learnLess(server, settings.max_nodes);
-  const opened = await openSession({ input, endpoint, maxAnswerBytes: settings.max_answer_bytes, onTooLarge }, ctx).catch(
+  const onLost = () => {
+    server.lostUntilMs = Math.max(server.lostUntilMs, performance.now() + settings.session_timeout);
+  };
+  const opened = await openSession({ input, endpoint, maxAnswerBytes: settings.max_answer_bytes, onTooLarge, onLost }, ctx).catch(
     async (error: unknown) => {
       throw await explained(error, server, settings.session_timeout, ctx);
     },
