@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const EXAMPLES = shellBlocks(readFileSync(join(ROOT, "docs/api/examples.md"), "utf8"));
 const README = shellBlocks(readFileSync(join(ROOT, "README.md"), "utf8"));
 /** Sections of the README whose blocks are for the demo. */
-const FOR_THE_DEMO = ["Read a device now", "Set it up"];
+const FOR_THE_DEMO = ["Read a device now", "Set it up", "Let OPC UA clients in"];
 /** An address that is nowhere but in the namespace of this test, and a way to it on which every packet is counted. */
 const [AWAY, GATEWAY] = ["10.99.9.7", "10.99.9.1"];
 
@@ -162,14 +162,18 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
 
   test("the commands of the README work as printed", { timeout: 300_000 }, async () => {
     const blocks = README.filter(({ heading }) => FOR_THE_DEMO.includes(heading));
-    expect(blocks.length).toBe(3);
-    const [read, setUp, overHttp] = run(blocks);
+    expect(blocks.length).toBe(5);
+    const [read, setUp, overHttp, asClient, serve] = run(blocks);
     expect(read?.failed).toEqual([]);
     // The conveyor of the demo has a variable that its controller does not know, and status says so.
     expect(setUp?.failed.filter((one) => !/^1: (collector status|npx collector "\$@")/.test(one))).toEqual([]);
     expect(setUp?.out).toMatch(/hall-3: created .*filler-1: created .*3 created.*filler-1 +modbus_tcp +127\.0\.0\.1:1502/s);
     expect(overHttp?.failed).toEqual([]);
     expect(overHttp?.out).toContain('"name":"press-2"');
+    expect(asClient?.failed).toEqual([]);
+    expect(asClient?.out).toMatch(/DataSources.*press-1.*1:temperature +\d+(\.\d+)? +float32 +good/s);
+    expect(serve?.failed).toEqual([]);
+    expect(serve?.out).toMatch(/hall-4: created .*thumbprint +[0-9A-F]{40}/s);
     const status = async (): Promise<unknown> => {
       const text = bash("npx collector status --json --config .demo/collector.yaml || true").replace(/^## .*\n/gm, "");
       const { sources } = JSON.parse(text) as { sources: { name: string; status: { state: { type: string } } }[] };
