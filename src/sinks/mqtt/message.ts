@@ -1,8 +1,8 @@
 import type { Layout } from "../../model/layout.ts";
 import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
+import { float32Text } from "../number.ts";
 import type { SinkBatch, SinkGap } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
-import { float32Text } from "./number.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md beside this file). */
 export interface Message {

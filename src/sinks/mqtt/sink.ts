@@ -3,8 +3,9 @@ import * as z from "zod";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { defaultClientId, defaultPublishInterval, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { isClose } from "../guard.ts";
+import { publishIntervalMs } from "../publish-interval.ts";
 import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
@@ -92,14 +93,7 @@ export default defineSink<MqttDetails, MqttSettings>({
   delivery: "every",
   takesExploration: false,
   endpoint: ({ host, port }) => `${host}:${port}`,
-  publishIntervalMs({ publish_interval }, unit) {
-    const value = publish_interval ?? defaultPublishInterval(unit);
-    if (value <= 0)
-      throw new ReasonError("UNKNOWN", `publish_interval is ${value}; it must be a whole number of ${unit} above zero`, {
-        condition: "interval_invalid",
-      });
-    return unit === "seconds" ? value * 1000 : value;
-  },
+  publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   async open(input, ctx) {
     const plan = parseTopic(input.details.topic);
     const connection = await connectMqtt(connectOptions(input, plan), ctx);

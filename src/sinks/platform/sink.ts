@@ -4,8 +4,9 @@ import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { defaultPublishInterval, SINK_DETAILS } from "../../model/sink-details.ts";
+import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { pause } from "../pause.ts";
+import { publishIntervalMs } from "../publish-interval.ts";
 import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { openingProblem, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
@@ -57,14 +58,7 @@ export default defineSink<Details, Settings>({
   delivery: "every",
   takesExploration: true,
   endpoint: ({ api }) => endpointOf(api),
-  publishIntervalMs({ publish_interval }, unit) {
-    const value = publish_interval ?? defaultPublishInterval(unit);
-    if (value <= 0)
-      throw new ReasonError("UNKNOWN", `publish_interval is ${value}; it must be a whole number of ${unit} above zero`, {
-        condition: "interval_invalid",
-      });
-    return unit === "seconds" ? value * 1000 : value;
-  },
+  publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   async open({ details: { api }, settings: local }, ctx) {
     const requester = requesterOf(api, { connectMs: local.connect_timeout, requestMs: local.request_timeout });
     try {
