@@ -228,4 +228,17 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   };
 }
 
-const isLoss = ({ reason: { type } }: ReasonError): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";
+const isLoss = ({ reason }: ReasonError): boolean =>
+  reason.type === "CONNECTION_CLOSED" ||
+  reason.type === "CONNECTION_RESET" ||
+  (reason.type === "OPC_UA_ERROR_RESPONSE" && LOST_SESSIONS.has(reason.name ?? ""));
+
+/** What an OPC UA server says of a session or channel that it has ended or forgotten (OPC 10000-4, 7.39). */
+const LOST_SESSIONS: ReadonlySet<string> = new Set([
+  "BadSessionIdInvalid",
+  "BadSessionClosed",
+  "BadSessionNotActivated",
+  "BadSecureChannelIdInvalid",
+  "BadSecureChannelClosed",
+  "BadTcpSecureChannelUnknown",
+]);

@@ -1,0 +1,118 @@
+import { afterEach, expect, it } from "vitest";
+import driver from "../../../drivers/opcua/driver.ts";
+import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { createAgent } from "../../../src/agent/agent.ts";
+import { silentLog } from "../../../src/model/context.ts";
+import type { Layout } from "../../../src/model/layout.ts";
+import type { Readout } from "../../../src/model/value.ts";
+import { startClock } from "../../../src/os/clock.ts";
+import { detailsOf } from "../../support/opcua.ts";
+
+const UUID = "00000000-0000-4000-8000-000000000001";
+const INTERVAL_MS = 100;
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulator> => {
+  const simulator = await startOpcuaSimulator({ bulk: 2, ...options });
+  endings.push(() => simulator.close().catch(() => {}));
+  return simulator;
+};
+
+/** One source on an agent, and every state that it was in. */
+async function watch(port: number, local: Record<string, unknown> = {}) {
+  const stop = new AbortController();
+  const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
+  const states: string[] = [];
+  const agent = createAgent({
+    drivers: { opcua: { driver: async () => ({ default: driver }) } },
+    clock: startClock(stop.signal),
+    logFor: () => silentLog,
+    emit: (layout, readout) => void readouts.push({ layout, readout }),
+    changed: () => void states.push(report()?.status.state.type ?? "none"),
+  });
+  const report = () => agent.reports()[0];
+  endings.push(async () => {
+    await agent.stop();
+    stop.abort();
+  });
+  const variable = (n: number, id: string) => ({
+    uuid: `00000000-0000-4000-8000-00000000001${n}`,
+    data_source: UUID,
+    name: id,
+    address: `nsu=${PLANT_NAMESPACE};s=${id}`,
+    type: null,
+    unit: null,
+    scaling: null,
+    comment: null,
+    status: "ACTIVE" as const,
+  });
+  await agent.apply([
+    {
+      record: {
+        uuid: UUID,
+        type: "opcua",
+        name: "press",
+        collector: UUID,
+        machine: UUID,
+        manufacturer: null,
+        device_model: null,
+        note: null,
+        readout_interval: INTERVAL_MS,
+        readout_limit: null,
+        details: detailsOf(port),
+      },
+      variables: [variable(1, "Double"), variable(2, "Structure"), variable(3, "Missing")],
+      warnings: [],
+      local: { connect_timeout: "2s", answer_timeout: "2s", ...local },
+      secrets: {},
+      missingSecret: undefined,
+      readoutIntervalUnit: "milliseconds",
+    },
+  ]);
+  const good = () => readouts.filter(({ readout }) => readout.readings[0]?.quality === "good").length;
+  await expect.poll(good, { timeout: 10_000 }).toBeGreaterThan(2);
+  return { report, good, states, readouts };
+}
+
+it("opens a session that the server has ended anew within the readout: nobody sees an error", async () => {
+  const simulator = await start();
+  const { good, states, report, readouts } = await watch(simulator.port);
+  for (let round = 0; round < 5; round++) {
+    const before = good();
+    simulator.closeSessions();
+    await expect.poll(good, { timeout: 5000 }).toBeGreaterThan(before + 1);
+  }
+  expect(states).not.toContain("ERROR");
+  expect(report()?.status.state.type).toBe("OK");
+  expect(simulator.sessions()).toBe(1);
+  expect(readouts.at(-1)?.layout.variables.map(({ type }) => type.scalar)).toEqual(["float64", "string", "auto"]);
+  expect(report()?.faults).toEqual([
+    { variable: "Missing", fault: "not_found", detail: expect.stringContaining("BadNodeIdUnknown (0x80340000)") },
+  ]);
+  expect(report()?.warnings).toEqual([expect.stringContaining("security_mode is None")]);
+});
+
+it("reads again by itself when the server has started anew, and says meanwhile why it does not", { timeout: 60_000 }, async () => {
+  const simulator = await start();
+  const { good, report } = await watch(simulator.port);
+  await simulator.close();
+  await expect.poll(() => report()?.error?.reason.type, { timeout: 10_000 }).toBe("CONNECTION_REFUSED");
+  const before = good();
+  await start({ port: simulator.port });
+  await expect.poll(good, { timeout: 20_000 }).toBeGreaterThan(before + 1);
+  expect(report()?.status.state.type).toBe("OK");
+});
+
+it("names a black hole in mid-session, and reads again when it is over", { timeout: 60_000 }, async () => {
+  const simulator = await start();
+  const { good, report } = await watch(simulator.port, { answer_timeout: "300ms" });
+  simulator.misbehave({ service: "Read", answer: "silent" });
+  await expect.poll(() => report()?.error?.reason.type, { timeout: 10_000 }).toBe("TIMEOUT");
+  simulator.behave();
+  const before = good();
+  await expect.poll(good, { timeout: 20_000 }).toBeGreaterThan(before + 1);
+  await expect.poll(() => simulator.sessions(), { timeout: 10_000 }).toBe(1);
+});
