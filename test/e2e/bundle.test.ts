@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -5,7 +6,7 @@ import type { Metafile } from "esbuild";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { bundle } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
-import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
+import { startOpcuaSimulator, USERS } from "../../drivers/opcua/simulator.ts";
 import { createWitness } from "../../drivers/opcua/simulator-client.ts";
 import { type Api, apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
@@ -121,6 +122,30 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(await collector.stop()).toBe(0);
     expect(simulator.sessions()).toBe(0);
     expect(collector.log.filter((line) => line.includes("did not end when asked"))).toEqual([]);
+  });
+
+  it("reads over an encrypted channel as a user, once a person trusts the server", async () => {
+    const simulator = await startOpcuaSimulator({ bulk: 10, anonymous: false });
+    open.push(simulator.close);
+    const { thumbprint } = simulator.certificate;
+    const collector = await collectorOf();
+    const details = {
+      ...simulator.details("127.0.0.1", simulator.port),
+      security_settings: {
+        security_mode: "SignAndEncrypt",
+        endpoint_security_policy: "Basic256Sha256",
+        token_security_policy: "Basic256Sha256",
+      },
+      user_identity: { type: "UserNamePassword", username: "reader", password: USERS["reader"] },
+    };
+    await addSource(collector, details, [`ns=${simulator.plantIndex};s=Bulk.3`]);
+    await expect.poll(async () => JSON.stringify((await collector.status()).sources), WITHIN).toContain(thumbprint);
+    expect(await stateOf(collector)).toBe("ERROR");
+    const [program, ...first] = command;
+    execFileSync(program, [...first, "pki", "trust", thumbprint, "--config", collector.settingsFile]);
+    await expect.poll(() => stateOf(collector), WITHIN).toBe("OK");
+    expect(simulator.sessions()).toBe(1);
+    expect(collector.log.join("\n")).not.toContain(USERS["reader"]);
   });
 
   it("hosts an OPC UA server", async () => {
