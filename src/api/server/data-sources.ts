@@ -19,7 +19,8 @@ export interface DataSources {
   /** Throws HttpProblem 404, as every other access by uuid. `reach`: see PageRequest. */
   get(uuid: string, reach: Reach): DataSourceResponse;
   create(request: DataSourceCreate): DataSourceResponse;
-  patch(uuid: string, reach: Reach, patch: DataSourcePatch): void;
+  /** Returns what is to be called once the change is committed. */
+  patch(uuid: string, reach: Reach, patch: DataSourcePatch): () => void;
   delete(uuid: string, reach: Reach): void;
   /** Takes statuses over; unknown data sources are named, the others are not held up by them. */
   report(reports: ReadoutStatusReport, reach: Reach): { updated: number; unknown: string[] };
@@ -152,9 +153,11 @@ export function openDataSources(
       const { details, ...fields } = patch;
       const merged = details && mergeDetails(row.type, parseDetails(row.details), details);
       if (patch.machine !== undefined) ensureMachine.run(patch.machine, collectors.siteOf(row.collector));
-      update.run({ ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details });
+      const now = { ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details };
+      update.run(now);
       if (merged?.secrets) secrets.replace(uuid, merged.secrets);
       collectors.touch(row.collector);
+      return () => void texts.put(now.id, toText(now));
     }).immediate,
     delete: db.transaction((uuid: string, reach: Reach) => {
       const row = find(uuid, reach);

@@ -37,6 +37,8 @@ export interface Outgoing {
   /** To be called once when `json` has been sent, or never will be. */
   readonly giveBack?: () => void;
   readonly headers?: Readonly<Record<string, string>>;
+  /** To be called once the change is committed. */
+  readonly committed?: () => void;
 }
 
 export type Handlers = { readonly [O in keyof typeof ROUTES]: (request: Incoming<(typeof ROUTES)[O]>) => Outgoing };
@@ -109,7 +111,11 @@ export function createHandlers(resources: Resources): Handlers {
     getDataSource: ({ params, caller }) => record("data_sources", 200, dataSources.get(params.uuid, reachOf(caller))),
     patchDataSource: ({ params: { uuid }, body, caller, ifMatch }) => {
       const reach = reachOf(caller);
-      return change("data_sources", uuid, ifMatch, dataSources.get(uuid, reach), () => dataSources.patch(uuid, reach, body));
+      let committed: (() => void) | undefined;
+      const answer = change("data_sources", uuid, ifMatch, dataSources.get(uuid, reach), () => {
+        committed = dataSources.patch(uuid, reach, body);
+      });
+      return { ...answer, ...(committed && { committed }) };
     },
     deleteDataSource: ({ params: { uuid }, caller, ifMatch }) => {
       const reach = reachOf(caller);

@@ -49,11 +49,23 @@ interface Place {
   readonly giveBack: () => void;
 }
 
-function placed(text: string, before: Place | undefined): Place {
-  const length = Buffer.byteLength(text);
+const HEAD = '{"data":[';
+
+/** Written piece by piece: to join them first would make a text of that size for nothing. */
+function placed(records: readonly string[], tail: string, before: Place | undefined): Place {
+  const length = records.reduce(
+    (sum, record) => sum + Buffer.byteLength(record) + 1,
+    HEAD.length + tail.length - (records.length > 0 ? 1 : 0),
+  );
   const place = before && before.lent === 0 && before.bytes.length >= length ? before : newPlace(Math.ceil(length * ROOM));
-  place.bytes.write(text);
-  if (place.json.length !== length) place.json = place.bytes.subarray(0, length);
+  const { bytes } = place;
+  let at = bytes.write(HEAD);
+  for (const [n, record] of records.entries()) {
+    if (n > 0) at += bytes.write(",", at);
+    at += bytes.write(record, at);
+  }
+  bytes.write(tail, at);
+  if (place.json.length !== length) place.json = bytes.subarray(0, length);
   return place;
 }
 
@@ -148,8 +160,8 @@ export function keptPageReader(
     }
     const { ids, end, next } = stays ? kept : rowsOf(request);
     const shown = ids.map(textOf);
-    const records = shown.filter((text) => text !== undefined).join(",");
-    const place = placed(`{"data":[${records}],"metadata":{"next_cursor":${JSON.stringify(next)}}}`, kept?.place);
+    const records = shown.filter((text) => text !== undefined);
+    const place = placed(records, `],"metadata":{"next_cursor":${JSON.stringify(next)}}}`, kept?.place);
     keep(key, { ids, texts: shown, end, next, place, seen: { others, generation, moves: moves.length } });
     return lend(place);
   };
