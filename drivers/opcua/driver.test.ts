@@ -124,6 +124,8 @@ describe("reading", () => {
     "LocalizedText",
     "Enumeration",
     "Structure",
+    "Structure.Standard",
+    "Array.Structure",
   ];
 
   it.each(["plain", "registered", "subscribe"])("gives the same in read_mode %s", async (read_mode) => {
@@ -144,6 +146,8 @@ describe("reading", () => {
       { value: "Drehzahl" },
       { value: 2, type: { scalar: "int32" } },
       { value: expect.stringContaining('"Counter":9007199254740993,"Name":"Schuß","Pressures":[0.1,80],"Window":{"Low":10,"High":20}') },
+      { value: '{"Low":-1.5,"High":2.5}' },
+      { value: [expect.stringContaining('"Number":1'), expect.stringContaining('"Number":2')], type: { scalar: "string", count: 2 } },
       { quality: "bad", fault: "not_found" },
       { quality: "bad", fault: "not_a_number" },
     ]);
@@ -155,6 +159,24 @@ describe("reading", () => {
       await readTexts(session, everything.map(nsu), ctx);
       expect(simulator.requests("Read")).toBe(reads);
     }
+  });
+
+  it("gives each variable its own quality: one bad node never hurts its neighbours", async () => {
+    const simulator = await start();
+    const ctx = context();
+    const session = await open(detailsOf(simulator.port), ctx);
+    const ids = ["Double", "Bad", "Uncertain", "Waiting", "NotReadable", "AccessDenied", "Missing", "String.Null", "Int64"];
+    expect(await readTexts(session, ids.map(nsu), ctx)).toMatchObject([
+      { quality: "good", sourceTime: expect.any(Number) },
+      { quality: "bad", fault: "device_error", detail: expect.stringContaining("BadSensorFailure (0x808C0000)") },
+      { quality: "uncertain", value: 1.5 },
+      { quality: "bad", fault: "no_answer", detail: expect.stringContaining("BadWaitingForInitialData") },
+      { quality: "bad", fault: "access_denied", detail: expect.stringContaining("BadNotReadable") },
+      { quality: "bad", fault: "access_denied", detail: expect.stringContaining("BadUserAccessDenied") },
+      { quality: "bad", fault: "not_found", detail: expect.stringContaining("BadNodeIdUnknown (0x80340000)") },
+      { quality: "good", value: "" },
+      { quality: "good", value: -9_007_199_254_740_993n },
+    ]);
   });
 
   it("finds nodes by browse paths, index and URI", async () => {

@@ -41,10 +41,13 @@ export function createJson({ channel, readObjects, sign }: JsonDeps): Json {
   /** By the text of the encoding's node id; undefined: the server does not say what it is. */
   const byEncoding = new Map<string, Definition | undefined>();
   const byType = new Map<string, FieldType | undefined>();
+  /** Met inside other structures: the next readout knows them. */
+  const unlearned = new Set<string>();
 
   const expand = ({ encoding, body }: ExtensionBody): unknown => {
     if (typeof body === "string") return body;
     const definition = byEncoding.get(encoding);
+    if (!byEncoding.has(encoding) && unlearned.size < MAX_DEFINITIONS) unlearned.add(encoding);
     try {
       if (definition) return decodeStructure(definition, body);
     } catch (error) {
@@ -139,6 +142,10 @@ export function createJson({ channel, readObjects, sign }: JsonDeps): Json {
 
   return {
     async learn(values, ctx) {
+      for (const encoding of unlearned) {
+        unlearned.delete(encoding);
+        if (!byEncoding.has(encoding) && byEncoding.size < MAX_DEFINITIONS) await learnOne(encoding, ctx);
+      }
       for (const value of values) {
         if (value?.type !== EXTENSION_OBJECT) continue;
         for (const one of value.isArray && Array.isArray(value.value) ? value.value : [value.value])

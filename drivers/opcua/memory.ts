@@ -8,6 +8,8 @@ export interface ServerMemory {
   lostUntilMs: number;
   /** Monotonic ms before which no session is asked for, after the server had none free. */
   waitUntilMs: number;
+  /** Warnings that the log has had, each once: they come again with each session. */
+  readonly told: Set<string>;
 }
 
 /** Servers that are remembered; the one that was not used for longest goes first. */
@@ -23,6 +25,7 @@ export function createMemory(max: number = MAX_SERVERS): Memory {
       firstNamespaces: undefined,
       lostUntilMs: Number.NEGATIVE_INFINITY,
       waitUntilMs: Number.NEGATIVE_INFINITY,
+      told: new Set(),
     };
     servers.delete(server);
     servers.set(server, known);

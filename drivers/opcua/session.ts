@@ -41,6 +41,7 @@ const MOST_KEEP_ALIVE_MS = 20_000;
 /** Above this the clocks are worth a word: source time stamps are the server's. */
 const SKEW_MS = 10_000;
 const MAX_NAMESPACES = 65_536;
+const MAX_TOLD = 50;
 
 export type OpcuaSession = Session<OpcuaAddress, OpcuaRead, Limits>;
 
@@ -167,6 +168,10 @@ function sessionOf(
   const warn = (words: string | undefined): void => {
     if (words === undefined || warnings.includes(words)) return;
     warnings.push(words);
+    // Of the words alone: what is measured is another number each time.
+    const key = words.replaceAll(/\d+/g, "");
+    if (server.told.has(key) || server.told.size >= MAX_TOLD) return;
+    server.told.add(key);
     ctx.log.warn({}, words);
   };
   warn(namespaces.warning);
