@@ -20,7 +20,8 @@ export interface TreeOptions {
 
 const WRAPPER = `#!/bin/sh
 . /usr/lib/collector/bin/runtime-flags.sh
-exec /usr/lib/collector/bin/node $flags /usr/lib/collector/app/main.js "$@"
+# Without the last one a signal opens Node's debugger, through which the process can be made to do anything.
+exec /usr/lib/collector/bin/node $flags --disable-sigusr1 /usr/lib/collector/app/main.js "$@"
 `;
 
 /** Files that an upgrade keeps as the person left them. */
