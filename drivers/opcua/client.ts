@@ -7,7 +7,7 @@ import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type Answer, takeAnswer } from "./answers.ts";
-import { errorResponse, protocolViolation, requestFailure } from "./failure.ts";
+import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
 import { fence } from "./fence.ts";
 import { type Encodable, encodingBytes, plainChunk, requestBody } from "./plain.ts";
 import { type KeyPair, type RequestOf, type ResponseOf, SERVICES, type Service } from "./services.ts";
@@ -149,7 +149,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
   /** What node-opcua calls back with: a fault of the server's, or its own words for what the connection knows better. */
   const errorOf = (error: unknown, service: string): ReasonError | FaultError => {
     const status = error instanceof ServiceFaulted ? error.status : undefined;
-    if (status) return requestFailure(status, service);
+    if (status) return refusal(status, service);
     return connection.failure() ?? failure ?? protocolViolation(`${where}: ${service}: ${messageOf(error)}`);
   };
 
@@ -223,7 +223,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
       if (failure) throw failure;
       const [, Response] = SERVICES[service];
       // What the server does not take is not sent: half a message would cost the channel.
-      if (exceeds(request, transport.parameters)) throw requestFailure(statusOf(STATUS.BadRequestTooLarge, null), service);
+      if (exceeds(request, transport.parameters)) throw refusal(statusOf(STATUS.BadRequestTooLarge, null), service);
       try {
         const sent = (done: (error: Error | null, response?: object) => void) => {
           layer.performMessageTransaction(request, done);
@@ -236,7 +236,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
         }
         if (!(response instanceof Response)) throw protocolViolation(`${where} answers ${service} with ${response.constructor.name}`);
         const status = response.responseHeader.serviceResult;
-        if (status.value >>> 30 > 1) throw requestFailure(headerStatus(response.responseHeader, status.value), service);
+        if (status.value >>> 30 > 1) throw refusal(headerStatus(response.responseHeader, status.value), service);
         return response as ResponseOf<typeof service>;
       } catch (error) {
         const known = error instanceof ReasonError ? (connection.failure() ?? error) : errorOf(error, service);
@@ -257,6 +257,11 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
 
 type NodeOpcuaTransport = ReturnType<NonNullable<ConstructorParameters<typeof ClientSecureChannelLayer>[0]["transportFactory"]>["create"]>;
 
+/** Without a session no request is at fault: whatever the server says then is why the source cannot be read. */
+const BEFORE_A_SESSION: ReadonlySet<string> = new Set(["OpenSecureChannel", "GetEndpoints", "CreateSession", "ActivateSession"]);
+const refusal = (status: ServerStatus, service: string): ReasonError | FaultError =>
+  BEFORE_A_SESSION.has(service) ? errorResponse(status, service) : requestFailure(status, service);
+
 function once<A, T>(work: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
   let done: Promise<T> | undefined;
   return (argument) => {
@@ -267,8 +272,8 @@ function once<A, T>(work: (argument: A) => Promise<T>): (argument: A) => Promise
 
 /** The last look before anything is sent, on what is encoded and not on what we meant. */
 function refuseOutside(body: Uint8Array | undefined): void {
-  const refusal = body && fence(body);
-  if (refusal !== undefined) throw new ReasonError("UNKNOWN", `not sent: ${refusal}`, { condition: "internal_error" });
+  const wrong = body && fence(body);
+  if (wrong !== undefined) throw new ReasonError("UNKNOWN", `not sent: ${wrong}`, { condition: "internal_error" });
 }
 
 /** Encrypted chunks tell a tap nothing: it gets the same messages as chunks without security. */

@@ -329,6 +329,21 @@ describe("sessions", () => {
     expect(performance.now() - began).toBeLessThan(3 * 2000);
   });
 
+  it("leaves nothing behind where connecting is stopped, at whatever moment", { timeout: 60_000 }, async () => {
+    const simulator = await start();
+    await (await connect(detailsOf(simulator.port), context())).close();
+    for (let i = 0; i < 150; i++) {
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(), i % 30);
+      await connect(detailsOf(simulator.port), context({ signal: stop.signal })).then(
+        (session) => session.close(),
+        (error: unknown) => expect(error).toBeInstanceOf(ReasonError),
+      );
+    }
+    await expect.poll(() => simulator.connections(), { timeout: 10_000 }).toBe(0);
+    expect(simulator.sessions()).toBe(0);
+  });
+
   it("ends a session that the server gives too late, while nobody waits for that", async () => {
     const simulator = await start();
     simulator.misbehave({ service: "CreateSession", answer: { delayMs: 800 } });

@@ -401,6 +401,22 @@ const session: readonly Row[] = [
   },
   {
     group: "session",
+    what: "the server is too busy for another session",
+    reason: "OPC_UA_ERROR_RESPONSE",
+    name: "BadServerTooBusy",
+    detail: /too busy at the moment/,
+    run: answering("CreateSession", StatusCodes.BadServerTooBusy),
+  },
+  {
+    group: "session",
+    what: "the user may not do anything in the session, the server says",
+    reason: "OPC_UA_ERROR_RESPONSE",
+    name: "BadUserAccessDenied",
+    detail: /to Read: .*"no rights"/,
+    run: answering("Read", StatusCodes.BadUserAccessDenied, "no rights"),
+  },
+  {
+    group: "session",
     what: "the server has ended the session",
     reason: "OPC_UA_ERROR_RESPONSE",
     name: "BadSessionIdInvalid",
