@@ -17,7 +17,6 @@ type AddressSpace = NonNullable<OPCUAServer["engine"]["addressSpace"]>;
 type Namespace = ReturnType<AddressSpace["registerNamespace"]>;
 type VariableNode = ReturnType<Namespace["addVariable"]>;
 type Folder = ReturnType<Namespace["addFolder"]>;
-type Bound = NonNullable<Parameters<Namespace["addVariable"]>[0]["value"]>;
 
 /** Where everything readable lies, whatever its index. */
 export const PLANT_NAMESPACE = "urn:example:plant";
@@ -48,7 +47,6 @@ export interface SpaceOptions {
   /** Variables `s=Bulk.0` and so on: Doubles, each its own number plus a quarter. */
   readonly bulk: number;
   /** They change by one each time they are read. */
-  readonly bulkChanges: boolean;
   /** Doubles with a unit in a folder `s=Moving`, which change by themselves. */
   readonly moving: readonly MovingVariable[];
   /** A folder `s=Tree` of this shape; one of its folders refers back to it. */
@@ -190,9 +188,7 @@ export function fillSpace(addressSpace: AddressSpace, options: SpaceOptions): Sp
   const bulk = plant.addFolder(top, { browseName: "Bulk", nodeId: "s=Bulk" });
   for (let i = 0; i < options.bulk; i++) {
     const node = add(bulk, `Bulk.${i}`, DataType.Double);
-    let value = i + 0.25;
-    if (options.bulkChanges) node.bindVariable({ get: () => ({ dataType: DataType.Double, value: value++ }) } as Bound, true);
-    else node.setValueFromSource({ dataType: DataType.Double, value }, StatusCodes.Good, now());
+    node.setValueFromSource({ dataType: DataType.Double, value: i + 0.25 }, StatusCodes.Good, now());
   }
   if (options.moving.length > 0) addMoving(plant, top, options.moving, now);
   if (options.tree) addTree(plant, top, options.tree, add, now);

@@ -71,8 +71,6 @@ export interface OpcuaSimulatorOptions {
   readonly maxReferencesPerNode?: number;
   /** Variables `Bulk.0` and on; 1,000 unless told otherwise. */
   readonly bulk?: number;
-  /** Each read of a bulk variable finds another value. */
-  readonly bulkChanges?: boolean;
   /** Doubles that change by themselves, with their units. */
   readonly moving?: readonly MovingVariable[];
   readonly tree?: TreeShape;
@@ -166,7 +164,6 @@ async function start(options: OpcuaSimulatorOptions, folder: string): Promise<Op
   const space = fillSpace(addressSpace, {
     namespaces,
     bulk: options.bulk ?? 1000,
-    bulkChanges: options.bulkChanges ?? false,
     sourceClockMs: options.sourceClockMs ?? 0,
     moving: options.moving ?? [],
     ...(options.tree && { tree: options.tree }),
