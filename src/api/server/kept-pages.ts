@@ -30,7 +30,7 @@ const MAX_MOVES = 10_000;
 interface KeptPage {
   /** Of the records shown, in their order. */
   readonly ids: readonly number[];
-  readonly texts: readonly (string | undefined)[];
+  readonly texts: readonly string[];
   /** Rows with a higher id have no part in it: the first record of the next page; Infinity on the last page. */
   readonly end: number;
   readonly next: string | null;
@@ -44,34 +44,53 @@ interface Place {
   readonly bytes: Buffer;
   /** The page in it. */
   json: Buffer;
+  /** Each of its characters is one byte. */
+  ascii: boolean;
   /** Answers under way that are sent from it. */
   lent: number;
   readonly giveBack: () => void;
 }
 
 const HEAD = '{"data":[';
+/** With more records changed a page is made anew: about then it costs the same. */
+const MAX_REPLACED = 4;
 
-/** Written piece by piece: to join them first would make a text of that size for nothing. */
 function placed(records: readonly string[], tail: string, before: Place | undefined): Place {
-  const length = records.reduce(
-    (sum, record) => sum + Buffer.byteLength(record) + 1,
-    HEAD.length + tail.length - (records.length > 0 ? 1 : 0),
-  );
+  const text = `${HEAD}${records.join(",")}${tail}`;
+  const length = Buffer.byteLength(text);
   const place = before && before.lent === 0 && before.bytes.length >= length ? before : newPlace(Math.ceil(length * ROOM));
-  const { bytes } = place;
-  let at = bytes.write(HEAD);
-  for (const [n, record] of records.entries()) {
-    if (n > 0) at += bytes.write(",", at);
-    at += bytes.write(record, at);
-  }
-  bytes.write(tail, at);
-  if (place.json.length !== length) place.json = bytes.subarray(0, length);
+  place.bytes.write(text);
+  place.json = place.bytes.subarray(0, length);
+  place.ascii = length === text.length;
   return place;
+}
+
+/** Puts the few records that changed in their places, where characters are bytes and nobody is being sent them; false: it cannot be done. */
+function replaced(place: Place, before: readonly string[], now: readonly string[]): boolean {
+  if (place.lent > 0 || !place.ascii || before.length !== now.length) return false;
+  const changed = now.flatMap((text, n) => (text === before[n] ? [] : [n]));
+  const grown = changed.reduce((sum, n) => sum + (now[n]?.length ?? 0) - (before[n]?.length ?? 0), 0);
+  if (changed.length > MAX_REPLACED || place.json.length + grown > place.bytes.length) return false;
+  if (changed.some((n) => Buffer.byteLength(now[n] ?? "") !== now[n]?.length)) return false;
+  const { bytes } = place;
+  let { length } = place.json;
+  let at = HEAD.length;
+  for (const [n, text] of now.entries()) {
+    const old = before[n] ?? "";
+    if (text !== old) {
+      bytes.copyWithin(at + text.length, at + old.length, length);
+      bytes.write(text, at, "latin1");
+      length += text.length - old.length;
+    }
+    at += text.length + 1;
+  }
+  if (place.json.length !== length) place.json = bytes.subarray(0, length);
+  return true;
 }
 
 function newPlace(size: number): Place {
   const bytes = Buffer.allocUnsafeSlow(size);
-  const place: Place = { bytes, json: bytes, lent: 0, giveBack: () => void place.lent-- };
+  const place: Place = { bytes, json: bytes, ascii: false, lent: 0, giveBack: () => void place.lent-- };
   return place;
 }
 
@@ -161,8 +180,9 @@ export function keptPageReader(
     const { ids, end, next } = stays ? kept : rowsOf(request);
     const shown = ids.map(textOf);
     const records = shown.filter((text) => text !== undefined);
-    const place = placed(records, `],"metadata":{"next_cursor":${JSON.stringify(next)}}}`, kept?.place);
-    keep(key, { ids, texts: shown, end, next, place, seen: { others, generation, moves: moves.length } });
+    const stands = stays && replaced(kept.place, kept.texts, records);
+    const place = stands ? kept.place : placed(records, `],"metadata":{"next_cursor":${JSON.stringify(next)}}}`, kept?.place);
+    keep(key, { ids, texts: records, end, next, place, seen: { others, generation, moves: moves.length } });
     return lend(place);
   };
 }
