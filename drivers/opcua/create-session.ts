@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { computeSignatureAsync, type NodeId, type SecurityPolicy, verifySignature } from "node-opcua-client";
-import { FaultError } from "../../src/model/fault.ts";
 import type { OwnCertificate } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
@@ -97,7 +96,7 @@ export async function createSession(channel: Channel, creation: Creation, ctx: D
     );
   } catch (error) {
     if (!(await channel.close(closeRequest(created.authenticationToken)))) creation.onLost();
-    throw error instanceof FaultError ? asFailure(error) : error;
+    throw error;
   }
   const granted = created.revisedSessionTimeout;
   return {
@@ -143,12 +142,9 @@ async function answered(
           if (!isEnded) creation.onLost();
         });
     }
-    throw error instanceof FaultError ? asFailure(error) : error;
+    throw error;
   }
 }
-
-const asFailure = (error: FaultError): ReasonError =>
-  new ReasonError("UNKNOWN", error.message, { cause: error, condition: "protocol_violation" });
 
 /** Localized text, additional info and inner code of the service itself (OPC 10000-4, 7.33). */
 const SERVICE_DIAGNOSTICS = 0x1f;
