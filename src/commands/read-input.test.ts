@@ -114,6 +114,13 @@ describe("opcua", () => {
     });
   });
 
+  test("an inner key may leave out what comes before its dot", () => {
+    const short = typed(URL, "security_mode=Sign", "endpoint_security_policy=Basic256Sha256", "i=85");
+    const long = ["security_settings.security_mode=Sign", "security_settings.endpoint_security_policy=Basic256Sha256"];
+    expect(short.details).toEqual(typed(URL, ...long, "i=85").details);
+    expect(() => typed(URL, "password=x", "i=85")).toThrow(/does not belong on a command line/);
+  });
+
   test("what is no node id is told from what is no key", () => {
     expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is no address: expected a node id[\s\S]*and ns is no key of opcua/);
     expect(() => typed(URL, "endpoint_ulr=x", "i=85")).toThrow(/did you mean endpoint_url\?/);

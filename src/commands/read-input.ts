@@ -7,7 +7,7 @@ import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, parseDataType } from "../model/value.ts";
 import { isSecretName } from "../os/loggable.ts";
 import { passwordFrom } from "./api-connection.ts";
-import { coerce, type JsonSchema, put, keysOf as schemaKeys, toJsonSchema } from "./fields.ts";
+import { coerce, fullKey, type JsonSchema, put, keysOf as schemaKeys, toJsonSchema } from "./fields.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
 import { completeDetails, keysOfSource } from "./source-details.ts";
@@ -80,7 +80,7 @@ function parseSource(driver: AnyDriver, words: readonly string[]): Sorted {
   const rest: string[] = [];
   for (const word of words) {
     const pair = /^([A-Za-z_][\w.]*)=(.*)$/s.exec(word);
-    const key = pair?.[1] ?? "";
+    const key = fullKey(pair?.[1] ?? "", known);
     const entry = pair ? known.get(key) : undefined;
     if (!entry) rest.push(word);
     else if (isSecret(key)) mistakes.push(`${key}: a password does not belong on a command line, where others see it; use --password-file`);
