@@ -71,7 +71,7 @@ export interface Discovered {
 export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
   readonly limits: L;
   /**
-   * readings[i] belongs to request.points[i]. Throws FaultError: the device refused this request (the connection is good), and its
+   * readings[i] belongs to request.points[i]; a driver may fill them anew at the second read after this one of the same request. Throws FaultError: the device refused this request (the connection is good), and its
    * scope says whether asking for less would help; anything else: the source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;

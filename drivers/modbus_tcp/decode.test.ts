@@ -8,7 +8,7 @@ import { settingsSchema } from "./settings.ts";
 function read(text: string, type: string | undefined, hex: string, first = 0) {
   const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), settingsSchema.parse({}));
   const decode = decoderOf(parsed.address, parsed.type, new Map());
-  return decode(Buffer.from(hex.replaceAll(" ", ""), "hex"), offsetOf(parsed.address, parsed.type, first));
+  return decode(Buffer.from(hex.replaceAll(" ", ""), "hex"), offsetOf(parsed.address, parsed.type, first), { quality: "good", value: 0 });
 }
 
 it.each([

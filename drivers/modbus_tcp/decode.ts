@@ -1,9 +1,18 @@
-import { type DataType, formatDataType, type Reading, type Scalar } from "../../src/model/value.ts";
+import { type DataType, formatDataType, type Reading, type Scalar, type Value } from "../../src/model/value.ts";
 import { BYTES, decodeText, notANumber, numberReader } from "../lib/bytes.ts";
 import type { ModbusAddress } from "./address.ts";
 
-/** Takes a variable's reading from the data bytes of the answer that holds it; `at` as `offsetOf` gives it. The same for all that are read alike. */
-export type Decoder = (data: Buffer, at: number) => Reading;
+/** A good reading that is filled anew: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
+export interface Slot {
+  readonly quality: "good";
+  value: Value;
+}
+
+/**
+ * Takes a variable's reading from the data bytes of the answer that holds it; `at` as `offsetOf` gives it. A good one is put into the slot.
+ * The same for all that are read alike.
+ */
+export type Decoder = (data: Buffer, at: number, slot: Slot) => Reading;
 
 /** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
 export type Decoders = Map<string, Decoder>;
@@ -26,15 +35,21 @@ export function offsetOf({ start, bit }: ModbusAddress, { scalar }: DataType, fi
 function makeDecoder(address: ModbusAddress, type: DataType): Decoder {
   const { element, stride } = elementOf(address, type);
   const mayBeNoNumber = type.scalar === "float32" || type.scalar === "float64";
-  if (type.count === undefined && !mayBeNoNumber) return (data, at) => ({ quality: "good", value: element(data, at) });
+  if (type.count === undefined && !mayBeNoNumber)
+    return (data, at, slot) => {
+      slot.value = element(data, at);
+      return slot;
+    };
   if (type.count === undefined)
-    return (data, at) => {
+    return (data, at, slot) => {
       const value = element(data, at);
       const wrong = notANumber(value);
-      return wrong === undefined ? { quality: "good", value } : { quality: "bad", fault: "not_a_number", detail: wrong };
+      if (wrong !== undefined) return { quality: "bad", fault: "not_a_number", detail: wrong };
+      slot.value = value;
+      return slot;
     };
   const count = type.count;
-  return (data, at) => {
+  return (data, at, slot) => {
     const values: Scalar[] = [];
     for (let i = 0; i < count; i++) {
       const value = element(data, at + i * stride);
@@ -42,7 +57,8 @@ function makeDecoder(address: ModbusAddress, type: DataType): Decoder {
       if (wrong !== undefined) return { quality: "bad", fault: "not_a_number", detail: `element ${i} is ${wrong}` };
       values.push(value);
     }
-    return { quality: "good", value: values };
+    slot.value = values;
+    return slot;
   };
 }
 

@@ -6,6 +6,7 @@ import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress } from "./address.ts";
 import { linkModbus } from "./link.ts";
 import { limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
+import { readingsOf } from "./readings.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 
 // The same limits for the same settings: the agent plans anew when they are others.
@@ -44,8 +45,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
         const data = await readData(request, readCtx).finally(() => {
           answeredMs = performance.now();
         });
-        const { decoders, offsets } = request;
-        return decoders.map((decode, i) => decode(data, offsets[i] ?? 0));
+        return readingsOf(request, data);
       },
       alive: connection.alive,
       close: connection.close,
