@@ -35,8 +35,6 @@ export interface Delivery {
   stop(timeoutMs: number): Promise<void>;
 }
 
-/** What a server makes of each value for each of its clients lives for a moment, and is much. */
-const YOUNG_GENERATION_MIB: Readonly<Record<DeliveryOf, number>> = { every: 1, latest: 16 };
 /**
  * Sinks that serve current values are servers with clients of their own, whose work must not hold up what is written elsewhere: they have a
  * thread of their own.
@@ -69,7 +67,8 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
       leftBehindDir: path.join(path.dirname(options.bufferFile), "sinks"),
       pki: options.pki,
     } satisfies DeliveryWorkerData,
-    youngGenerationMiB: YOUNG_GENERATION_MIB[of],
+    // What a server makes of each value for each of its clients lives for a moment, and is much.
+    needsHeap: of === "latest",
     log: options.log,
     stopMessage: { type: "shutdown" } satisfies ToDelivery,
     onOnline(online) {

@@ -33,8 +33,6 @@ interface Pending {
   settle(answer: Answer | Error): void;
 }
 
-/** node-opcua makes several objects for each value: in a small young generation most of them would be moved before they die. */
-const YOUNG_GENERATION_MIB = 16;
 const HEARTBEAT_MS = 5000;
 /** Counted, not timed: after the whole process was stopped for a while nobody is hung. */
 const SILENT_HEARTBEATS = 6;
@@ -65,7 +63,8 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
       entry: options.entry,
       name: "acquire",
       workerData: options.workerData,
-      youngGenerationMiB: YOUNG_GENERATION_MIB,
+      // node-opcua makes several objects for each value.
+      needsHeap: true,
       log,
       stopMessage: { type: "stop" } satisfies ToAcquire,
       onMessage,

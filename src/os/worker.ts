@@ -16,8 +16,11 @@ export interface SupervisedWorkerOptions<In> {
   readonly onExit?: (cause: string) => void;
   readonly log: Log;
   readonly execArgv?: readonly string[];
-  /** Most that each half of the young generation of its heap may take, MiB; default 1, as the process itself has (bin/runtime-flags.sh). */
-  readonly youngGenerationMiB?: number;
+  /**
+   * It makes so much that dies young that a heap kept small would cost it a multiple of its CPU: from its first start on the heaps of the
+   * whole process grow as Node lets them by itself (bin/runtime-flags.sh).
+   */
+  readonly needsHeap?: boolean;
   /** What asks the worker to end; default `{ type: "stop" }`. */
   readonly stopMessage?: unknown;
   /** Wait before the first restart; doubles up to maxRestartDelayMs. Default 100. */
@@ -35,7 +38,6 @@ export interface SupervisedWorker {
   stop(timeoutMs: number): Promise<void>;
 }
 
-const YOUNG_GENERATION_MIB = 1;
 const MIN_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 5000;
 const HEALTHY_AFTER_MS = 30_000;
@@ -54,8 +56,8 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
     const startedMs = performance.now();
     let failure: unknown;
     let started: Worker;
-    // The limits that a Worker takes do not raise it; V8 reads this flag when a heap is made.
-    setFlagsFromString(`--max-semi-space-size=${options.youngGenerationMiB ?? YOUNG_GENERATION_MIB}`);
+    // Of the whole process: V8 has no such switch for one heap.
+    if (options.needsHeap) setFlagsFromString("--no-memory-saver-mode");
     try {
       started = new Worker(options.entry, {
         name,

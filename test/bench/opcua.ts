@@ -7,16 +7,9 @@ import { benchOpcuaMemory } from "./opcua-memory.ts";
 import type { BenchMachine, ReaderAnswer } from "./opcua-reader.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
-/**
- * By file: what is ours runs as in the collector (bin/runtime-flags.sh, and the young generation of the thread that serves), the rest as a
- * person would start it.
- */
-const FLAGS: Readonly<Record<string, readonly string[]>> = {
-  "opcua-hosted.ts": ["--max-semi-space-size=16", "--heap-growing-percent=30"],
-  "opcua-pipeline.ts": ["--max-semi-space-size=1", "--heap-growing-percent=30"],
-};
-/** The driver beside bare node-opcua: the thread that reads has the same young generation as Node gives by itself. */
-const OURS = ["driver", "worker"];
+/** What is ours runs as in the collector once it reads or serves OPC UA (bin/runtime-flags.sh, src/os/worker.ts). */
+const FLAGS = ["--scavenger-max-new-space-capacity-mb=8"];
+const OURS = ["opcua-hosted.ts", "opcua-pipeline.ts", "driver", "worker"];
 const NODES = 1000;
 const READS = 150;
 const PAIRS = 7;
@@ -40,7 +33,8 @@ interface Child<Hello> {
 async function start<Hello>(file: string, ...args: readonly (string | number)[]): Promise<Child<Hello>> {
   const child: ChildProcess = fork(path.join(ROOT, "test/bench", file), args.map(String), {
     execPath: path.join(ROOT, "node_modules/node/bin/node"),
-    execArgv: [...(FLAGS[file] ?? (OURS.includes(String(args[0])) ? ["--heap-growing-percent=30"] : []))],
+    // The rest as a person would start it.
+    execArgv: OURS.includes(file) || OURS.includes(String(args[0])) ? FLAGS : [],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const kill = () => void child.kill("SIGKILL");
