@@ -257,7 +257,9 @@ describe("values that are sent to the platform are read back", () => {
     for (let round = 1; round <= 3; round++) {
       await kill(platform);
       await expect.poll(async () => ledgerOf(await collector.status()).pending, { timeout: WITHIN_MS }).toBeGreaterThan(30);
-      expect((await collector.status()).sinks[0]).toMatchObject({ state: "ERROR", error: { reason: { type: "CONNECTION_REFUSED" } } });
+      await expect
+        .poll(async () => (await collector.status()).sinks[0], { timeout: 20_000 })
+        .toMatchObject({ state: "ERROR", error: { reason: { type: "CONNECTION_REFUSED" } } });
       const since = new Date().toISOString();
       platform = await startPlatform();
       await platform.adminKey();
