@@ -3,5 +3,6 @@
 # --memory-saver-mode collects a heap that has grown a little instead of letting it double; a thread whose work needs it otherwise turns
 # it off (src/os/worker.ts). --scavenger-max-new-space-capacity-mb=8: Node 24 answers short-lived buffers with full collections otherwise.
 flags="--memory-saver-mode --scavenger-max-new-space-capacity-mb=8"
-# glibc keeps freed memory for each thread otherwise: two pools for all, and pieces above 64 KiB are given back at once.
-export MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=65536
+# glibc keeps freed memory in a pool for each thread otherwise. One pool for all is enough, because JavaScript seldom asks for memory
+# outside its heap; what is at the end of it, and large pieces, are given back. Not below 128 KiB: a read from a socket takes 64.
+export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=262144 MALLOC_MMAP_THRESHOLD_=131072
