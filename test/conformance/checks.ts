@@ -21,6 +21,8 @@ export interface Check {
   readonly timeoutMs?: number;
 }
 
+/** What came too late is let go of within this, whatever the driver has to say to the far side first. */
+const LET_GO_MS = 20_000;
 const ROUNDS_OF_FLIPPED_BITS = 60;
 const FUZZED_ANSWERS = 10_000;
 const FUZZ_LANES = 24;
@@ -284,7 +286,8 @@ export const CHECKS: readonly Check[] = [
         await session?.close();
       };
       await misbehaving(rig, "fuzz", () => Promise.all(Array.from({ length: FUZZ_LANES }, lane)));
-      await expect.poll(() => proxy.connections()).toBe(0);
+      // A driver may end in the background what came too late for a deadline; that is bounded too.
+      await expect.poll(() => proxy.connections(), { timeout: LET_GO_MS }).toBe(0);
       // What the proxy itself has recorded is not the driver's.
       const recorded = proxy.sent().reduce((bytes, one) => bytes + one.length + 512, 0);
       expect((await usedBytes()) - before - recorded).toBeLessThan(4 * MAX_GROWTH_BYTES);
