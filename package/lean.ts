@@ -7,7 +7,7 @@ import type { Plugin } from "esbuild";
  */
 const BUILTINS = /^node:(http|fs|util|process)$/;
 /** Ways out that libraries would open themselves; the collector gives them sockets of its own. */
-const UNUSED: Readonly<Record<string, RegExp>> = { ws: /^mqtt\//, socks: /^mqtt\//, serialport: /^modbus-serial\// };
+const UNUSED: Readonly<Record<string, RegExp>> = { ws: /^mqtt\//, socks: /^mqtt\// };
 
 /** Keeps out of the bundle what costs memory and is never used. */
 export const lean: Plugin = {
@@ -20,7 +20,7 @@ export const lean: Plugin = {
       contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
       loader: "js",
     }));
-    onResolve({ filter: /^(ws|socks|serialport)$/ }, ({ path, importer }) => {
+    onResolve({ filter: /^(ws|socks)$/ }, ({ path, importer }) => {
       const from = importer.split("node_modules/").at(-1) ?? "";
       return UNUSED[path]?.test(from) ? { path, namespace: "unused" } : undefined;
     });

@@ -6,7 +6,6 @@ import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress } from "./address.ts";
 import { linkModbus } from "./link.ts";
 import { limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
-import { readingsOf } from "./readings.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 
 // The same limits for the same settings: the agent plans anew when they are others.
@@ -35,17 +34,18 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   plan,
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
-    const readData = linkModbus(connection, ctx.tap);
+    const read = linkModbus(connection, ctx.tap);
     let answeredMs = Number.NEGATIVE_INFINITY;
     return {
       limits: knownLimits(settings),
       async read(request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> {
         const waitMs = request.pauseMs === 0 ? 0 : answeredMs + request.pauseMs - performance.now();
         if (waitMs > 0) await pause(waitMs, readCtx.signal);
-        const data = await readData(request, readCtx).finally(() => {
+        try {
+          return await read(request, readCtx);
+        } finally {
           answeredMs = performance.now();
-        });
-        return readingsOf(request, data);
+        }
       },
       alive: connection.alive,
       close: connection.close,

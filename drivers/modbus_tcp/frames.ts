@@ -8,6 +8,8 @@ const MIN_LENGTH = 2;
 const MAX_LENGTH = 254;
 export const MAX_FRAME_BYTES = 6 + MAX_LENGTH;
 const READ_REQUEST_BYTES = 12;
+/** Behind the byte that counts it. */
+const DATA_AT = 9;
 
 export type FunctionCode = 1 | 2 | 3 | 4;
 export type Area = "holding" | "input" | "coil" | "discrete";
@@ -27,6 +29,27 @@ export const ADDRESS_SPACE = 65_536;
 
 export const isFunctionCode = (code: number): code is FunctionCode => code === 1 || code === 2 || code === 3 || code === 4;
 const readsBits = (code: number): boolean => code === 1 || code === 2;
+
+/** A read of `count` coils or registers from `start`; `transaction` is 0 to 65535. MODBUS Application Protocol V1.1b3, 6.1 to 6.4. Pure. */
+export function requestFrame(
+  transaction: number,
+  {
+    unit,
+    functionCode,
+    start,
+    count,
+  }: { readonly unit: number; readonly functionCode: FunctionCode; readonly start: number; readonly count: number },
+): Buffer {
+  const frame = Buffer.allocUnsafe(READ_REQUEST_BYTES);
+  frame.writeUInt16BE(transaction, 0);
+  frame.writeUInt16BE(0, 2);
+  frame.writeUInt16BE(READ_REQUEST_BYTES - 6, LENGTH_AT);
+  frame[6] = unit;
+  frame[HEADER_BYTES] = functionCode;
+  frame.writeUInt16BE(start, 8);
+  frame.writeUInt16BE(count, 10);
+  return frame;
+}
 
 /** Length of the frame that begins at `start`: see `Framing.frameLength`. */
 export function frameLength(bytes: Buffer, start: number): number | undefined | string {
@@ -57,13 +80,15 @@ export const fence: Fence = (frame) => {
  * and some devices answer so whatever was asked.
  */
 export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | undefined {
-  const [asked, answered] = [request[6], answer[6]];
+  const asked = request[6];
+  const answered = answer[6];
   if (answered !== asked && answered !== 0 && answered !== 255) return `unit ${answered} answered a request to unit ${asked}`;
-  const [wanted, code] = [request[HEADER_BYTES] ?? 0, answer[HEADER_BYTES] ?? 0];
-  if (code === (wanted | 0x80)) return answer.length === 9 ? undefined : `an exception of ${answer.length} bytes, it must have 9`;
+  const wanted = request[HEADER_BYTES] ?? 0;
+  const code = answer[HEADER_BYTES] ?? 0;
+  if (code === (wanted | 0x80)) return answer.length === DATA_AT ? undefined : `an exception of ${answer.length} bytes, it must have 9`;
   if (code !== wanted) return `function ${code} answered a request of function ${wanted}`;
-  if (answer.length > 8 && answer[8] === answer.length - 9) return undefined;
-  return `${answer[8] ?? 0} bytes announced and ${Math.max(0, answer.length - 9)} sent for ${wordsOf(request)}, it must be ${dataBytes(request)}`;
+  if (answer.length >= DATA_AT && answer[8] === answer.length - DATA_AT) return undefined;
+  return `${answer[8] ?? 0} bytes announced and ${Math.max(0, answer.length - DATA_AT)} sent for ${wordsOf(request)}, it must be ${dataBytes(request)}`;
 }
 
 /**
@@ -77,6 +102,12 @@ export function miscount(request: Uint8Array, answer: Uint8Array): string | unde
 }
 
 const isException = (answer: Uint8Array): boolean => ((answer[HEADER_BYTES] ?? 0) & 0x80) !== 0;
+
+/** The exception code of an answer that breaks nothing; undefined: it is none. V1.1b3, 7. */
+export const exceptionOf = (answer: Uint8Array): number | undefined => (isException(answer) ? (answer[DATA_AT - 1] ?? 0) : undefined);
+
+/** The data of an answer that breaks nothing and holds what was asked for; a view of it. */
+export const dataOf = (answer: Buffer): Buffer => answer.subarray(DATA_AT);
 
 function dataBytes(request: Uint8Array): number {
   const count = word(request, 10);

@@ -25,7 +25,9 @@ export function readingsOf(request: ModbusRead, data: Buffer): readonly Reading[
   const { slots, readings } = turn.two[turn.last];
   const { decoders, offsets } = request;
   for (let i = 0; i < decoders.length; i++) {
-    const [decode, slot] = [decoders[i], slots[i]];
+    // Two constants, not a pair taken apart: that makes an array and an iterator for each value.
+    const decode = decoders[i];
+    const slot = slots[i];
     if (decode && slot) readings[i] = decode(data, offsets[i] ?? 0, slot);
   }
   return readings;

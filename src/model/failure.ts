@@ -62,7 +62,7 @@ function ofSystemError(error: Error): ReasonError | undefined {
     return new ReasonError("LOOKUP_ERROR", messageOf(error), { cause: error });
   if (code === undefined) return undefined;
   if (CLOSED.has(code)) return new ReasonError("CONNECTION_CLOSED", messageOf(error), { cause: error });
-  // Libraries make up errno strings (modbus-serial: errno "ECONNREFUSED" on a closed port); only a numeric errno is a kernel's.
+  // Libraries make up errno strings; only a numeric errno is a kernel's.
   if (!("errno" in error) || typeof error.errno !== "number") return undefined;
   const reason = ERRNO[code];
   if (reason) return new ReasonError(reason, messageOf(error), { cause: error });

@@ -1,0 +1,64 @@
+import { expect, it } from "vitest";
+import { silentLog } from "../../src/model/context.ts";
+import { parseDataType } from "../../src/model/value.ts";
+import type { Connection } from "../lib/tcp.ts";
+import { parseAddress } from "./address.ts";
+import { linkModbus } from "./link.ts";
+import { limitsOf, plan } from "./plan.ts";
+import { settingsSchema } from "./settings.ts";
+
+/** A connection whose far side answers each register with its number, in the next turn and the last request first. */
+function answering(): Connection & { readonly transactions: Set<number> } {
+  let receive: (chunk: Buffer) => void = () => {};
+  let waiting: Buffer[] = [];
+  const transactions = new Set<number>();
+  const answerAll = () => {
+    const requests = waiting.reverse();
+    waiting = [];
+    for (const request of requests)
+      receive(Buffer.concat([request.subarray(0, 4), Buffer.of(0, 5), request.subarray(6, 8), Buffer.of(2), request.subarray(8, 10)]));
+  };
+  return {
+    transactions,
+    where: "plc:502",
+    failure: () => undefined,
+    alive: () => true,
+    write(bytes) {
+      if (waiting.length === 0) setImmediate(answerAll);
+      waiting.push(Buffer.from(bytes));
+      transactions.add(Buffer.from(bytes).readUInt16BE(0));
+    },
+    onBytes(receiver) {
+      receive = receiver;
+    },
+    onLost() {},
+    fail(failure) {
+      throw failure;
+    },
+    close: async () => {},
+  };
+}
+
+it("answers stay with their requests when the transaction ids begin anew", async () => {
+  const settings = settingsSchema.parse({});
+  const requests = Array.from({ length: 997 }, (_, i) => {
+    const [request] = plan([{ index: 0, ...parseAddress(`holding:${i}`, parseDataType("uint16"), settings) }], limitsOf(settings));
+    if (!request) throw new Error("nothing planned");
+    return request;
+  });
+  const connection = answering();
+  const read = linkModbus(connection, undefined);
+  const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 5000 } };
+  const reads = 70_000;
+  let wrong = 0;
+  const lane = async (first: number) => {
+    for (let i = first; i < reads; i += 16) {
+      const request = requests[i % requests.length];
+      const [reading] = request ? await read(request, ctx) : [];
+      if (reading?.quality !== "good" || reading.value !== i % requests.length) wrong++;
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, (_, first) => lane(first)));
+  expect(wrong).toBe(0);
+  expect(connection.transactions.size).toBe(65_536);
+});
