@@ -80,11 +80,23 @@ export function describeStatus({ code, name, description, reason }: ServerStatus
   return `${name ?? "a status"} (${hexCode(code)}) to ${to}: ${words}${own}`;
 }
 
+/** What a server says of a session or channel that it has ended or forgotten (OPC 10000-4, 7.39). */
+const LOST: ReadonlySet<number> = new Set([
+  STATUS.BadSessionIdInvalid,
+  STATUS.BadSessionClosed,
+  STATUS.BadSessionNotActivated,
+  STATUS.BadSecureChannelIdInvalid,
+  STATUS.BadSecureChannelClosed,
+  STATUS.BadTcpSecureChannelUnknown,
+]);
+
 /** The source failed with what the server said (API-V2, 2.3). `more` stands behind the words. */
 export function errorResponse(status: ServerStatus, to: string, more = ""): ReasonError {
   const { code, name, description, reason } = status;
   const words = `${describeStatus(status, to)}${more === "" ? "" : `; ${more}`}`;
-  return new ReasonError({ type: "OPC_UA_ERROR_RESPONSE", code: code >>> 0, name, description, reason }, words);
+  return new ReasonError({ type: "OPC_UA_ERROR_RESPONSE", code: code >>> 0, name, description, reason }, words, {
+    sessionLost: LOST.has(codeOf(code)),
+  });
 }
 
 /** A refused request within a good session: the request's fault, or the end of the session. */

@@ -5,7 +5,13 @@ import { type Reason, ReasonError } from "../model/reason.ts";
 
 /** An error on its way to another thread: what the agent decides by, and the words. Causes are kept as text, outermost first. */
 export type PackedError = { readonly message: string; readonly causes: readonly string[] } & (
-  | { readonly kind: "reason"; readonly reason: Reason; readonly condition?: Condition; readonly retryAfterMs?: number }
+  | {
+      readonly kind: "reason";
+      readonly reason: Reason;
+      readonly condition?: Condition;
+      readonly retryAfterMs?: number;
+      readonly sessionLost: boolean;
+    }
   | { readonly kind: "fault"; readonly fault: Fault; readonly scope: RefusalScope }
   /** What a system error is known by (a name look-up's `code` and `syscall`). */
   | { readonly kind: "other"; readonly name: string; readonly code?: string; readonly syscall?: string; readonly errno?: number }
@@ -20,12 +26,13 @@ export function packError(error: unknown): PackedError {
   const message = messageOf(error).slice(0, MAX_CHARS);
   const causes = causesOf(error);
   if (error instanceof ReasonError) {
-    const { reason, condition, retryAfterMs } = error;
+    const { reason, condition, retryAfterMs, sessionLost } = error;
     return {
       kind: "reason",
       message,
       causes,
       reason,
+      sessionLost,
       ...(condition && { condition }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     };
@@ -54,8 +61,8 @@ export function unpackError(packed: PackedError): Error {
   const options = cause === undefined ? {} : { cause };
   switch (packed.kind) {
     case "reason": {
-      const { reason, condition, retryAfterMs } = packed;
-      return new ReasonError(reason, message, { ...options, ...(condition && { condition }), retryAfterMs });
+      const { reason, condition, retryAfterMs, sessionLost } = packed;
+      return new ReasonError(reason, message, { ...options, ...(condition && { condition }), retryAfterMs, sessionLost });
     }
     case "fault":
       return new FaultError(packed.fault, message, { ...options, scope: packed.scope });

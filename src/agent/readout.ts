@@ -196,7 +196,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
         const ctx = context(deadline.signal);
         let result = await readOn(open, ctx, beganMs);
         // A kept connection that the device has dropped since is normal life: one new one within the readout.
-        if (open && result.outcome.failure && isLoss(result.outcome.failure) && !deadline.signal.aborted) {
+        if (open && result.outcome.failure?.sessionLost && !deadline.signal.aborted) {
           await result.closing;
           result = await readOn(undefined, ctx, beganMs);
         }
@@ -227,18 +227,3 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
     },
   };
 }
-
-const isLoss = ({ reason }: ReasonError): boolean =>
-  reason.type === "CONNECTION_CLOSED" ||
-  reason.type === "CONNECTION_RESET" ||
-  (reason.type === "OPC_UA_ERROR_RESPONSE" && LOST_SESSIONS.has(reason.name ?? ""));
-
-/** What an OPC UA server says of a session or channel that it has ended or forgotten (OPC 10000-4, 7.39). */
-const LOST_SESSIONS: ReadonlySet<string> = new Set([
-  "BadSessionIdInvalid",
-  "BadSessionClosed",
-  "BadSessionNotActivated",
-  "BadSecureChannelIdInvalid",
-  "BadSecureChannelClosed",
-  "BadTcpSecureChannelUnknown",
-]);

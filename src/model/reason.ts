@@ -63,14 +63,17 @@ export class ReasonError extends Error {
   readonly condition: Condition | undefined;
   /** What the far side asks for: not to be tried again before. Milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** The far side has ended or forgotten what was open, which says nothing against a new one at once. */
+  readonly sessionLost: boolean;
   constructor(
     reason: Reason | PlainReasonType,
     message: string,
-    options?: ErrorOptions & { condition?: Condition; retryAfterMs?: number | undefined },
+    options?: ErrorOptions & { condition?: Condition; retryAfterMs?: number | undefined; sessionLost?: boolean },
   ) {
     super(message, options);
     this.reason = typeof reason === "string" ? { type: reason } : reason;
     this.condition = options?.condition;
     this.retryAfterMs = options?.retryAfterMs;
+    this.sessionLost = options?.sessionLost ?? (this.reason.type === "CONNECTION_CLOSED" || this.reason.type === "CONNECTION_RESET");
   }
 }
