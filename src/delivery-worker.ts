@@ -14,7 +14,7 @@ export interface DeliveryOptions {
   readonly bufferFile: string;
   /** Where sinks may connect to and listen. */
   readonly policy: Policy;
-  /** Where the certificates of ours and of others are. */
+  /** Where the certificates of ours and of others are, for sinks that are servers. */
   readonly pki: PkiPlace;
   readonly log: Logger;
   readonly workerUrl: (name: string) => URL;
@@ -65,7 +65,8 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
     workerData: {
       policy: options.policy,
       leftBehindDir: path.join(path.dirname(options.bufferFile), "sinks"),
-      pki: options.pki,
+      // Only servers show the collector's certificate.
+      ...(of === "latest" && { pki: options.pki }),
     } satisfies DeliveryWorkerData,
     // What a server makes of each value for each of its clients lives for a moment, and is much.
     needsHeap: of === "latest",

@@ -22,7 +22,8 @@ export interface DeliveryWorkerData {
   readonly policy: Policy;
   /** Folder of small files on what sinks left behind. */
   readonly leftBehindDir: string;
-  readonly pki: PkiPlace;
+  /** Absent: none of its sinks uses certificates of the collector. */
+  readonly pki?: PkiPlace;
 }
 
 /** A source as it stands. Its layout is most of it and seldom changes: absent means as this worker was told last. */

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { DRIVERS } from "../../drivers/index.ts";
 import type { AcquireWorkerData } from "../acquire/messages.ts";
 import { runAcquire } from "../acquire/worker.ts";
-import { createPki } from "../os/pki/pki.ts";
+import { createPki, keepRenewed } from "../os/pki/pki.ts";
 import { permitOf } from "../os/policy.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
@@ -10,7 +10,13 @@ const { policy, pki } = workerData as AcquireWorkerData;
 const acquire = runAcquire(parentPort, {
   drivers: DRIVERS,
   permit: permitOf(policy, "sources"),
-  ...(pki && { pki: (log) => createPki({ ...pki, log }) }),
+  ...(pki && {
+    pki: (log) => {
+      const opened = createPki({ ...pki, log });
+      keepRenewed(opened, log);
+      return opened;
+    },
+  }),
   // What a library left behind must not keep the thread.
   onStopped: () => process.exit(0),
 });

@@ -9,11 +9,12 @@ const { policy, leftBehindDir, pki } = workerData as DeliveryWorkerData;
 runDelivery(parentPort, {
   permit: permitOf(policy, "sinks"),
   listenRefusal: (at) => listenRefusal(policy, at),
-  openPki(log) {
-    const opened = createPki({ ...pki, log });
-    // Here, because it takes a long slice, and whether or not a sink needs certificates: the data sources do.
-    keepRenewed(opened, log);
-    return opened;
-  },
+  ...(pki && {
+    openPki: (log) => {
+      const opened = createPki({ ...pki, log });
+      keepRenewed(opened, log);
+      return opened;
+    },
+  }),
   leftBehindDir,
 });
