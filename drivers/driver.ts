@@ -49,7 +49,7 @@ export interface Timeouts {
 }
 
 /** Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. */
-export interface DriverContext extends Context {
+export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
   readonly timeouts: Timeouts;
   readonly tap?: Tap;
   /** Name (or address) to address, with the agent's memory and policy: no connection goes past it. Absent: the system's look-up. */
@@ -71,8 +71,9 @@ export interface Discovered {
 export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
   readonly limits: L;
   /**
-   * readings[i] belongs to request.points[i]; a driver may fill them anew at the second read after this one of the same request. Throws FaultError: the device refused this request (the connection is good), and its
-   * scope says whether asking for less would help; anything else: the source failed, and the agent throws the session away.
+   * readings[i] belongs to request.points[i]; a driver may fill them anew at the second read after this one of the same request.
+   * Throws FaultError: the device refused this request (the connection is good), and its scope says whether asking for less would
+   * help; anything else: the source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
   /** What the device has, the nearer to the top first, each once. */

@@ -13,6 +13,7 @@ import type { Desired } from "./api/desired.ts";
 import { apiAccess, startConfiguration } from "./configuration.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
+import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
 import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
@@ -71,6 +72,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const loaded = loadCredentials(env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
   for (const problem of loaded.problems) log.warn({}, `a secret cannot be read: ${problem}`);
   const credentials = createCredentials(loaded.secrets);
+  const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
   const { policy } = loadPolicy(policyFile(settingsFile));
   const closed = settings.api ? undefined : listenRefusal(policy, settings.embedded_api.listen);
   if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
@@ -95,7 +97,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     log,
     workerUrl,
     policy,
-    pki: { dir: path.join(stateDir, "pki"), installation: collector },
+    pki,
     onAlarm: alarm,
   });
 
@@ -103,7 +105,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   let metrics: Metrics | undefined;
   const acquisition = createAcquisition({
     entry: workerUrl("acquire"),
-    workerData: { policy, pki: { dir: path.join(stateDir, "pki"), installation: collector } },
+    workerData: { pki },
     log,
   });
   const agent = createAgent({

@@ -3,7 +3,6 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { DriverContext, Point, Request } from "../../drivers/driver.ts";
 import { SEEN } from "../../test/support/acquire/driver.ts";
 import type { Log } from "../model/context.ts";
-import { policySchema } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type Acquisition, type AcquisitionOptions, createAcquisition } from "./acquisition.ts";
 import { remoteDrivers } from "./drivers.ts";
@@ -29,7 +28,7 @@ function start(options: Partial<AcquisitionOptions> = {}) {
   const own = recording();
   const acquisition = createAcquisition({
     entry: new URL("../../test/support/acquire/worker.ts", import.meta.url),
-    workerData: { policy: policySchema.parse({}) },
+    workerData: {},
     log: own.log,
     ...options,
   });

@@ -1,12 +1,10 @@
 import type { ConnectInput, Direction, Discovered, Limits, Request, Timeouts } from "../../drivers/driver.ts";
 import type { PkiPlace } from "../model/pki.ts";
-import type { Policy } from "../model/policy.ts";
 import type { PackedError } from "./failures.ts";
 import type { PackedReadings } from "./readings.ts";
 
 /** What the acquisition worker is started with. */
 export interface AcquireWorkerData {
-  readonly policy: Policy;
   /** Where certificates lie and whose they are; absent: there is no state folder to keep them in. */
   readonly pki?: PkiPlace;
 }

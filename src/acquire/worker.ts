@@ -3,7 +3,6 @@ import type { AnySession, Direction, Discovered, DriverContext, DriverEntry, Req
 import type { Log } from "../model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
-import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 import { packError, unpackError } from "./failures.ts";
 import { createLineTeller } from "./lines.ts";
@@ -12,7 +11,6 @@ import { packReadings } from "./readings.ts";
 
 export interface AcquireOptions {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
-  readonly permit?: Permit;
   /** Makes what the drivers' contexts have as `pki`. */
   readonly pki?: (log: Log) => Pki;
   /** All is closed: the thread may end. */
@@ -50,7 +48,7 @@ const MAX_UNCAUGHT = 10;
 const UNCAUGHT_WITHIN_MS = 60_000;
 
 /** The acquisition worker: opens and reads the sessions that the other side asks for. Ends on `stop`. Never throws. */
-export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, onStopped }: AcquireOptions): AcquireRun {
+export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped }: AcquireOptions): AcquireRun {
   const calls = new Map<number, Call>();
   const sessions = new Map<number, OpenSession>();
   const lookUps = new Map<number, (address: ResolvedAddress | Error) => void>();
@@ -116,7 +114,6 @@ export function runAcquire(port: MessagePort, { drivers, permit, pki: openPki, o
           signal: state.controller.signal,
           log: logOf(call, session),
           timeouts,
-          ...(permit && { permit }),
           ...(pki && { pki }),
           ...(tapped && { tap: tapFor(call, session) }),
           ...(resolves && { resolve: resolveFor(call) }),

@@ -76,5 +76,5 @@ export function contextOf(
 ): DriverContext {
   const { signal, log, permit, pki } = more;
   const resolved = permit && permittedResolve(undefined, permit, driver.endpoint(details).port);
-  return { signal, log, timeouts, ...(resolved && { resolve: resolved }), ...(permit && { permit }), ...(pki && { pki }) };
+  return { signal, log, timeouts, ...(resolved && { resolve: resolved }), ...(pki && { pki }) };
 }

@@ -3,13 +3,11 @@ import { DRIVERS } from "../../drivers/index.ts";
 import type { AcquireWorkerData } from "../acquire/messages.ts";
 import { runAcquire } from "../acquire/worker.ts";
 import { createPki, keepRenewed } from "../os/pki/pki.ts";
-import { permitOf } from "../os/policy.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
-const { policy, pki } = workerData as AcquireWorkerData;
+const { pki } = workerData as AcquireWorkerData;
 const acquire = runAcquire(parentPort, {
   drivers: DRIVERS,
-  permit: permitOf(policy, "sources"),
   ...(pki && {
     pki: (log) => {
       const opened = createPki({ ...pki, log });

@@ -4,7 +4,6 @@ import opcua from "../../drivers/opcua/driver.ts";
 import { createAcquisition } from "../../src/acquire/acquisition.ts";
 import { remoteDriver } from "../../src/acquire/drivers.ts";
 import { silentLog } from "../../src/model/context.ts";
-import { policySchema } from "../../src/model/policy.ts";
 import { latenessIn } from "./lateness.ts";
 
 /**
@@ -75,7 +74,7 @@ function open(way: string | undefined, machine: BenchMachine): Promise<Read> {
   if (way === "driver") return openOurs(opcua, machine);
   const acquisition = createAcquisition({
     entry: new URL("../../src/workers/acquire.ts", import.meta.url),
-    workerData: { policy: policySchema.parse({ sources: { networks: ["127.0.0.0/8"] } }) },
+    workerData: {},
     log: silentLog,
   });
   return openOurs(remoteDriver(opcua, acquisition), machine);

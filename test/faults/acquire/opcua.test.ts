@@ -5,7 +5,6 @@ import { type OpcuaSimulator, startOpcuaSimulator } from "../../../drivers/opcua
 import { type Acquisition, createAcquisition } from "../../../src/acquire/acquisition.ts";
 import { remoteDriver } from "../../../src/acquire/drivers.ts";
 import { silentLog } from "../../../src/model/context.ts";
-import { policySchema } from "../../../src/model/policy.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import { apiOf } from "../../support/api.ts";
 import { startCollector } from "../../support/collector-process.ts";
@@ -28,7 +27,7 @@ async function simulatorOf(options: Parameters<typeof startOpcuaSimulator>[0] = 
 function acquisitionOf(): Acquisition {
   const acquisition = createAcquisition({
     entry: new URL("../../../src/workers/acquire.ts", import.meta.url),
-    workerData: { policy: policySchema.parse({ sources: { networks: ["127.0.0.0/8"] } }) },
+    workerData: {},
     log: silentLog,
   });
   open.unshift(() => acquisition.stop(5000));
