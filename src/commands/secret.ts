@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { messageOf } from "../model/failure.ts";
 import type { ServiceStatus } from "../model/service-status.ts";
@@ -12,6 +12,7 @@ import {
   MAX_SECRET_BYTES,
   ownerOfKey,
 } from "../os/credentials.ts";
+import { isAbsent, makePrivateFolder, replaceFile, sweep } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
 import { localSocketPath } from "../web/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
@@ -173,7 +174,7 @@ function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string;
     try {
       return readdirSync(folder).sort();
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+      if (isAbsent(error)) return [];
       throw new UsageError(`${messageOf(error)}; secrets belong to root: type sudo collector secret …`);
     }
   };
@@ -189,19 +190,11 @@ function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string;
 async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<string> {
   const sealed = decryptedAtStart ? await encrypt(file, secret) : undefined;
   const [folder, other] = sealed ? [encrypted, plain] : [plain, encrypted];
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makePrivateFolder(folder);
+  sweep(folder);
   const target = path.join(folder, file);
-  // A name that begins with a dot is never taken for a secret.
-  const half = path.join(folder, `.${file}.new`);
-  const handle = openSync(half, "w", 0o600);
-  try {
-    writeSync(handle, sealed ?? Buffer.from(`${secret}\n`));
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-  chmodSync(half, 0o600);
-  renameSync(half, target);
+  // Under a name that begins with a dot until it is whole: none of those is taken for a secret.
+  replaceFile(target, sealed ?? `${secret}\n`);
   // Two of them would leave it to the order of reading which one counts.
   rmSync(path.join(other, file), { force: true });
   return target;

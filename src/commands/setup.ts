@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { isMap, parseDocument } from "yaml";
 import { CLIENT_TIMEOUTS } from "../api/client.ts";
@@ -6,6 +6,7 @@ import { createRequester } from "../api/requester.ts";
 import { messageOf } from "../model/failure.ts";
 import { settingsSchema } from "../model/settings.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
+import { replaceFile } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
 import { ApiError, collectorsOf, connectionOf, passwordFrom } from "./api-connection.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
@@ -56,8 +57,8 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
     // The key first: settings that name a key which is not there would not start.
-    writeWhole(keyFile, `${key}\n`, 0o600);
-    writeWhole(file, edited(file, asked, collector), 0o644);
+    replaceFile(keyFile, `${key}\n`);
+    replaceFile(file, edited(file, asked, collector), { mode: 0o644 });
   } catch (error) {
     if (error instanceof UsageError) throw error;
     complain(io, `the settings cannot be written: ${messageOf(error)}.\nThey belong to root: type sudo collector setup …`);
@@ -98,18 +99,4 @@ function edited(file: string, api: Readonly<Record<string, unknown>>, collector:
   if ("problems" in parsed)
     throw new UsageError(parsed.problems.map(({ line, path: at, message }) => `${file}:${line ?? 1}: ${at}: ${message}`).join("\n"));
   return next;
-}
-
-/** Whole or not at all: a temporary file beside it, fsync, rename. */
-function writeWhole(file: string, text: string, mode: number): void {
-  const temporary = `${file}.new`;
-  const handle = openSync(temporary, "w", mode);
-  try {
-    writeSync(handle, text);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-  chmodSync(temporary, mode);
-  renameSync(temporary, file);
 }

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { messageOf } from "../model/failure.ts";
 import { userSecretName } from "../model/sink-details.ts";
 import { readBoundedFile } from "./bounded-file.ts";
+import { isAbsent } from "./files.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
 
 /** A data source or a data sink, as its secret is looked up. */
@@ -83,7 +84,7 @@ function filesOf(folder: string, problems: string[]): readonly string[] {
   try {
     return readdirSync(folder).sort();
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) problems.push(`${folder}: ${messageOf(error)}`);
+    if (!isAbsent(error)) problems.push(`${folder}: ${messageOf(error)}`);
     return [];
   }
 }

@@ -1,8 +1,7 @@
-import { closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs";
-import path from "node:path";
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { readBoundedFile } from "./bounded-file.ts";
+import { isAbsent, replaceFile } from "./files.ts";
 
 /** A uuid and its line end, with room for a careless editor. */
 const MAX_BYTES = 200;
@@ -16,7 +15,7 @@ export function installationUuid(file: string, make: () => string): string {
   try {
     text = readBoundedFile(file, MAX_BYTES).toString("utf8").trim();
   } catch (error) {
-    if (!(error instanceof Error && error.cause instanceof Error && "code" in error.cause && error.cause.code === "ENOENT")) throw error;
+    if (!isAbsent(error)) throw error;
     return keep(file, make());
   }
   const parsed = uuidSchema.safeParse(text);
@@ -26,16 +25,8 @@ export function installationUuid(file: string, make: () => string): string {
 }
 
 function keep(file: string, uuid: string): string {
-  const temporary = `${file}.new`;
   try {
-    const handle = openSync(temporary, "w", 0o644);
-    writeSync(handle, `${uuid}\n`);
-    fsyncSync(handle);
-    closeSync(handle);
-    renameSync(temporary, file);
-    const folder = openSync(path.dirname(file), "r");
-    fsyncSync(folder);
-    closeSync(folder);
+    replaceFile(file, `${uuid}\n`, { mode: 0o644 });
   } catch (error) {
     throw new Error(`${file} cannot be written: ${messageOf(error)}`, { cause: error });
   }

@@ -4,6 +4,7 @@ import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { type Policy, policySchema } from "../model/policy.ts";
 import { readBoundedFile } from "./bounded-file.ts";
+import { isAbsent } from "./files.ts";
 import { DEFAULT_SETTINGS_FILE, SettingsError, type SettingsProblem } from "./settings-file.ts";
 
 const MAX_BYTES = 1024 * 1024;
@@ -23,8 +24,7 @@ export function loadPolicy(file: string): LoadedPolicy {
   try {
     text = readBoundedFile(file, MAX_BYTES).toString("utf8");
   } catch (error) {
-    if (error instanceof Error && error.cause instanceof Error && "code" in error.cause && error.cause.code === "ENOENT")
-      return { policy: policySchema.parse({}), file: undefined };
+    if (isAbsent(error)) return { policy: policySchema.parse({}), file: undefined };
     throw failed(file, [{ path: "", message: messageOf(error) }], error);
   }
   let content: unknown;

@@ -1,8 +1,8 @@
 import path from "node:path";
 import type { X509Crl } from "@peculiar/x509";
 import { messageOf } from "../../model/failure.ts";
+import { namesIn, readIfThere, stampOf } from "../files.ts";
 import { type Certificate, dayOf } from "./certificate.ts";
-import { namesIn, readIfThere, stampOf } from "./files.ts";
 import { loadX509 } from "./make.ts";
 
 const MAX_CRL_BYTES = 1024 * 1024;

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { messageOf } from "../../model/failure.ts";
+import { namesIn } from "../files.ts";
 import type { Certificate } from "./certificate.ts";
-import { namesIn } from "./files.ts";
 import type { OpenPki } from "./pki.ts";
 
 /** A certificate in words, as `collector pki list --json` prints it. */

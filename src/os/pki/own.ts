@@ -5,8 +5,8 @@ import path from "node:path";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { OwnCertificate } from "../../model/pki.ts";
+import { createFile, makePrivateFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "../files.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
-import { createFile, makeFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "./files.ts";
 import { withLock } from "./lock.ts";
 import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey } from "./make.ts";
 
@@ -128,7 +128,7 @@ export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
   };
 
   const useNext = (state: OwnState): OwnState => {
-    makeFolder(oldFolder);
+    makePrivateFolder(oldFolder);
     const age = (name: string): number => Number(name.split("-")[0]);
     createFile(path.join(oldFolder, `${now()}-${state.current.thumbprint}.pem`), toPem(state.current.der), { mode: 0o644 });
     for (const name of namesIn(oldFolder)
@@ -228,7 +228,7 @@ function present(state: OwnState | undefined, file: string): OwnState {
 
 function writable(folder: string): void {
   try {
-    makeFolder(folder);
+    makePrivateFolder(folder);
     chmodSync(folder, 0o700);
     sweep(folder);
   } catch (error) {

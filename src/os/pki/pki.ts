@@ -2,8 +2,8 @@ import path from "node:path";
 import { type Log, silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
+import { createFile, makePrivateFolder, readIfThere, replaceFile } from "../files.ts";
 import { type Certificate, parseCertificateFile, toPem } from "./certificate.ts";
-import { createFile, makeFolder, readIfThere, replaceFile } from "./files.ts";
 import { createOwn, type Own, privateKey } from "./own.ts";
 import { createTrust, type Trust } from "./trust.ts";
 
@@ -61,14 +61,14 @@ export function createPki({ dir, installation, now = Date.now, log = silentLog }
     addUser(name, certificate, key) {
       const { certificateFile, privateKeyFile } = userFiles(users, name);
       const parsed = checkPair(certificate, key);
-      makeFolder(users);
+      makePrivateFolder(users);
       replaceFile(privateKeyFile, key.bytes);
       replaceFile(certificateFile, toPem(parsed.der));
       return parsed;
     },
     addIssuer(certificate) {
       const folder = path.join(dir, "issuers");
-      makeFolder(folder);
+      makePrivateFolder(folder);
       return createFile(path.join(folder, `${certificate.thumbprint}.der`), certificate.der);
     },
   };

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import path from "node:path";
 import * as z from "zod";
 import { messageOf } from "../../model/failure.ts";
+import { createFile, isAbsent, makePrivateFolder, namesIn, readIfThere, remove, replaceFile, stampOf, sweep } from "../files.ts";
 import { type Certificate, MAX_CERTIFICATE_BYTES, parseCertificateFile } from "./certificate.ts";
-import { createFile, isAbsent, MAX_FILES, makeFolder, namesIn, readIfThere, remove, replaceFile, stampOf, sweep } from "./files.ts";
 
 /** A certificate in one of the folders, and the file it lies in. */
 export interface Kept {
@@ -21,6 +21,8 @@ export interface Folder {
 export const MAX_REJECTED = 100;
 /** Peers whose certificate is remembered; the ones not seen for longest go first. */
 export const MAX_PEERS = 1000;
+/** Of one folder; more than that nobody put there by hand. */
+const MAX_FILES = 1000;
 const MAX_JSON_BYTES = 16 * 1024;
 const CERTIFICATE = /\.(der|cer|crt|pem)$/i;
 /** Whoever connects can make the collector write these. */
@@ -139,7 +141,7 @@ export function createRejected(folder: string): Rejected {
     },
     note,
     put(certificate, told) {
-      makeFolder(folder);
+      makePrivateFolder(folder);
       const file = path.join(folder, `${certificate.thumbprint}.der`);
       if (stampOf(file) === undefined) makeRoom();
       replaceFile(noteFile(certificate.thumbprint), JSON.stringify(told), NOT_LASTING);
@@ -182,7 +184,7 @@ export function createPeers(folder: string): Peers {
     for (const { file } of oldest.slice(0, count - MAX_PEERS + 1 + MAX_PEERS / 20)) remove(file);
   };
   const ready = (file: string): void => {
-    makeFolder(folder);
+    makePrivateFolder(folder);
     if (stampOf(file) === undefined) makeRoom();
   };
   const get = (of: Peer["of"], peer: string): Peer | undefined => {

@@ -2,11 +2,11 @@ import path from "node:path";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { JudgeOptions, TrustProblem, Verdict } from "../../model/pki.ts";
+import { createFile, makePrivateFolder, remove } from "../files.ts";
 import { escapeControls } from "../log-text.ts";
 import { checkAuthorities, createRevocations, type Revocations } from "./authorities.ts";
 import { type Certificate, dayOf, splitChain, thumbprintOf } from "./certificate.ts";
 import { pathTo } from "./chain.ts";
-import { createFile, makeFolder, remove } from "./files.ts";
 import { createFolderReader, createPeers, createRejected, type Folder, type Note, type Peers, type Rejected } from "./store.ts";
 
 /** Of a peer's name that is kept and shown. */
@@ -109,7 +109,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
   };
 
   const addTrusted = (certificate: Certificate): boolean => {
-    makeFolder(trustedFolder);
+    makePrivateFolder(trustedFolder);
     return createFile(path.join(trustedFolder, `${certificate.thumbprint}.der`), certificate.der);
   };
 

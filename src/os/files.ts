@@ -1,18 +1,28 @@
 import { randomUUID } from "node:crypto";
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, statSync, unlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import path from "node:path";
-import { readBoundedFile } from "../bounded-file.ts";
+import { readBoundedFile } from "./bounded-file.ts";
 
-/** Of one folder; more than that nobody put there by hand. */
-export const MAX_FILES = 1000;
-
+/** Whether it is the file system's error with this code, such as ENOENT. */
 export const hasCode = (error: unknown, code: string): boolean => error instanceof Error && "code" in error && error.code === code;
 /** Also where the error of the file system is the cause, as `readBoundedFile` has it. */
 export const isAbsent = (error: unknown): boolean =>
   hasCode(error, "ENOENT") || (error instanceof Error && error.cause !== undefined && hasCode(error.cause, "ENOENT"));
 
-/** For its owner alone, as what it holds decides whom the collector believes. Throws the file system's error. */
-export function makeFolder(folder: string): void {
+/** For its owner alone. Throws the file system's error. */
+export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
@@ -30,7 +40,7 @@ export function sweep(folder: string): void {
 }
 
 export interface FileOptions {
-  /** Default: for its owner alone. */
+  /** Whatever the umask is. Default: for its owner alone (0600). */
   readonly mode?: number;
   /** False: what a power cut may take away again, and not worth the wait for the disk. */
   readonly lasting?: boolean;
@@ -50,6 +60,7 @@ function withNewFile<T>(
   const handle = openSync(temporary, "wx", mode);
   try {
     try {
+      fchmodSync(handle, mode);
       const data = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
       for (let at = 0; at < data.length; ) at += writeSync(handle, data, at);
       if (lasting) fsyncSync(handle);
