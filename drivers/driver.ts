@@ -51,6 +51,7 @@ export interface Timeouts {
 /** Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. */
 export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
   readonly timeouts: Timeouts;
+  /** Absent: nobody looks at the frames. Not passed on to sessions in the acquisition worker. */
   readonly tap?: Tap;
   /** Name (or address) to address, with the agent's memory and policy: no connection goes past it. Absent: the system's look-up. */
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<{ readonly address: string; readonly family: 4 | 6 }>;
@@ -76,7 +77,10 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * help; anything else: the source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
-  /** What the device has, the nearer to the top first, each once. */
+  /**
+   * What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`, but
+   * for sessions in the acquisition worker, which are only read.
+   */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
   /** What its people should know of it while it is well: one sentence each, without secrets. Absent: nothing. */
   warnings?(): readonly string[];
@@ -103,6 +107,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   readonly settings: z.ZodType<S>;
   /** Connections that a device of this type takes at once; settable per source. */
   readonly maxConnections: number;
+  /** Whether a device of this type can be asked what it has. Absent: it cannot. */
+  readonly canDiscover?: boolean;
   /** Where the device is: sources that share it take turns. */
   endpoint(details: D): Endpoint;
   /** False: a new connection for each readout. */

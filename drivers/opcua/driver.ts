@@ -13,6 +13,7 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   details: DETAILS.opcua.read,
   settings: settingsSchema,
   maxConnections: 10,
+  canDiscover: true,
   endpoint,
   keepsConnection: () => true,
   warningsOf,

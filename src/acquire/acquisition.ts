@@ -5,8 +5,8 @@ import { messageOf } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type SupervisedWorker, superviseWorker } from "../os/worker.ts";
 import { packError, unpackError } from "./failures.ts";
-import type { AcquireWorkerData, Answer, CallContext, Found, FromAcquire, ToAcquire } from "./messages.ts";
-import { type Held, type RemoteLink, remoteSession } from "./session.ts";
+import type { AcquireWorkerData, Answer, FromAcquire, ToAcquire } from "./messages.ts";
+import { contextOf, type Held, type RemoteLink, remoteSession } from "./session.ts";
 
 export interface AcquisitionOptions {
   readonly entry: URL;
@@ -20,10 +20,11 @@ export interface AcquisitionOptions {
 
 /** Sessions that are opened and read in a thread of their own. The thread starts with the first of them. */
 export interface Acquisition {
-  /** As the driver of this type does, and with the same errors; a worker that dies or hangs is UNKNOWN, internal_error. */
+  /**
+   * As the driver of this type does, and with the same errors; a worker that dies or hangs is UNKNOWN, internal_error. Sessions in the
+   * worker are there to be read: they have no `discover`, and a tap sees nothing of them.
+   */
   connect(type: string, input: ConnectInput<unknown, unknown>, ctx: DriverContext): Promise<AnySession>;
-  /** Whether the thread has been started. */
-  started(): boolean;
   /** Closes every session and ends the thread. Idempotent, never throws. */
   stop(timeoutMs: number): Promise<void>;
 }
@@ -42,7 +43,6 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
   const { log, heartbeatMs = HEARTBEAT_MS, letGoMs = LET_GO_MS } = options;
   const pending = new Map<number, Pending>();
   const sessions = new Map<number, Held>();
-  const finders = new Map<number, { readonly ctx: DriverContext; take(message: Found | Error): void }>();
   let supervised: SupervisedWorker | undefined;
   let worker: Worker | undefined;
   let waiting: (() => void)[] = [];
@@ -55,7 +55,6 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
     for (const { ended } of [...sessions.values()]) ended();
     sessions.clear();
     for (const { settle } of [...pending.values()]) settle(error);
-    for (const { take } of [...finders.values()]) take(error);
   };
 
   const start = (): void => {
@@ -85,7 +84,7 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
   };
 
   const beat = (): void => {
-    if (!worker || pending.size + sessions.size + finders.size === 0) {
+    if (!worker || pending.size + sessions.size === 0) {
       silent = 0;
       return;
     }
@@ -121,81 +120,51 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
     if (!worker) throw internal("the acquisition worker died and is not back yet");
   };
 
-  const contextOf = ({ timeouts, tap, resolve }: DriverContext): CallContext => ({
-    timeouts,
-    tapped: tap !== undefined,
-    resolves: resolve !== undefined,
-  });
-
-  /** Posts a call and passes on its abort. `drop` ends it on this side, whatever the worker does. */
-  const begin = (message: Extract<ToAcquire, { call: number; context: CallContext }>, ctx: DriverContext, drop: (error: Error) => void) => {
-    const { call } = message;
-    let grace: NodeJS.Timeout | undefined;
-    const onAbort = () => {
-      post({ type: "abort", call, reason: packError(ctx.signal.reason) });
-      grace = setTimeout(() => drop(new ReasonError("TIMEOUT", "the acquisition worker did not let go in time")), letGoMs);
-    };
-    const end = () => {
-      clearTimeout(grace);
-      ctx.signal.removeEventListener("abort", onAbort);
-    };
-    let isPosted: boolean;
-    try {
-      isPosted = post(message);
-    } catch (error) {
-      drop(internal(`what is asked cannot cross to the acquisition worker: ${messageOf(error)}`));
-      return end;
-    }
-    if (!isPosted) drop(new ReasonError("CONNECTION_CLOSED", "the acquisition worker is being started again"));
-    else if (ctx.signal.aborted) onAbort();
-    else ctx.signal.addEventListener("abort", onAbort, { once: true });
-    return end;
-  };
+  /** An abort is passed on; what does not let go then is dropped on this side, whatever the worker does. */
+  const ask: RemoteLink["ask"] = (message, ctx) =>
+    new Promise((resolve, reject) => {
+      const { call } = message;
+      let grace: NodeJS.Timeout | undefined;
+      const settle = (answer: Answer | Error) => {
+        if (!pending.delete(call)) return;
+        clearTimeout(grace);
+        ctx.signal.removeEventListener("abort", onAbort);
+        if (answer instanceof Error) reject(answer);
+        else if (answer.type === "failed") reject(unpackError(answer.error));
+        else resolve(answer);
+      };
+      const onAbort = () => {
+        post({ type: "abort", call, reason: packError(ctx.signal.reason) });
+        grace = setTimeout(() => settle(new ReasonError("TIMEOUT", "the acquisition worker did not let go in time")), letGoMs);
+      };
+      pending.set(call, { ctx, settle });
+      let isPosted: boolean;
+      try {
+        isPosted = post(message);
+      } catch (error) {
+        settle(internal(`what is asked cannot cross to the acquisition worker: ${messageOf(error)}`));
+        return;
+      }
+      if (!isPosted) settle(new ReasonError("CONNECTION_CLOSED", "the acquisition worker is being started again"));
+      else if (ctx.signal.aborted) onAbort();
+      else ctx.signal.addEventListener("abort", onAbort, { once: true });
+    });
 
   const link: RemoteLink = {
     nextCall: () => ++calls,
-    contextOf,
     post,
-    ask: (message, ctx) =>
-      new Promise((resolve, reject) => {
-        let end = () => {};
-        const settle = (answer: Answer | Error) => {
-          if (!pending.delete(message.call)) return;
-          end();
-          if (answer instanceof Error) reject(answer);
-          else if (answer.type === "failed") reject(unpackError(answer.error));
-          else resolve(answer);
-        };
-        pending.set(message.call, { ctx, settle });
-        end = begin(message, ctx, settle);
-        // Dropped at once: there was nothing yet to end.
-        if (!pending.has(message.call)) end();
-      }),
-    find(message, ctx, take) {
-      let end = () => {};
-      const finish = () => {
-        finders.delete(message.call);
-        end();
-      };
-      const taking = (found: Found | Error) => {
-        if (found instanceof Error || found.done) finish();
-        take(found);
-      };
-      finders.set(message.call, { ctx, take: taking });
-      end = begin(message, ctx, taking);
-      return finish;
-    },
+    ask,
     hold: (id, held) => void sessions.set(id, held),
     drop: (id) => void sessions.delete(id),
   };
 
   const logFor = (call: number | undefined, session: number | undefined): Log =>
-    (call === undefined ? undefined : (pending.get(call)?.ctx.log ?? finders.get(call)?.ctx.log)) ??
+    (call === undefined ? undefined : pending.get(call)?.ctx.log) ??
     (session === undefined ? undefined : sessions.get(session)?.log) ??
     log;
 
   const resolveName = async ({ lookUp, call, host }: Extract<FromAcquire, { type: "resolve" }>): Promise<void> => {
-    const ctx = pending.get(call)?.ctx ?? finders.get(call)?.ctx;
+    const ctx = pending.get(call)?.ctx;
     const settled = async () => {
       try {
         if (!ctx?.resolve) throw new Error("the call that asked for a name has ended");
@@ -217,14 +186,8 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
         pending.get(message.call)?.settle(message);
         return;
       case "readings":
-        pending.get(message.call)?.settle(message);
-        return;
       case "failed":
-        finders.get(message.call)?.take(unpackError(message.error));
         pending.get(message.call)?.settle(message);
-        return;
-      case "found":
-        finders.get(message.call)?.take(message);
         return;
       case "warnings":
         sessions.get(message.session)?.warn(message.warnings);
@@ -238,10 +201,6 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
       case "resolve":
         void resolveName(message);
         return;
-      case "frame":
-        (pending.get(message.call) ?? finders.get(message.call))?.ctx.tap?.(message.direction, message.frame);
-        post({ type: "frames_taken", bytes: message.frame.length });
-        return;
       case "log":
         logFor(message.call, message.session)[message.level](message.fields, message.message);
         return;
@@ -254,17 +213,15 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
     async connect(type, input, ctx) {
       await online(ctx.signal);
       const call = link.nextCall();
-      const answer = await link
-        .ask({ type: "connect", call, driver: type, input, context: contextOf(ctx) }, ctx)
-        .catch((error: unknown) => {
-          // Where this side gave up, the session that may still come is closed over there.
-          post({ type: "close", session: call });
-          throw error;
-        });
+      const message = { type: "connect", call, driver: type, input, context: contextOf(ctx) } as const;
+      const answer = await ask(message, ctx).catch((error: unknown) => {
+        // Where this side gave up, the session that may still come is closed over there.
+        post({ type: "close", session: call });
+        throw error;
+      });
       if (answer.type !== "connected") throw internal(`the acquisition worker answered ${answer.type}`);
       return remoteSession(call, answer, ctx.log, link);
     },
-    started: () => supervised !== undefined,
     stop(timeoutMs) {
       stopping ??= (async () => {
         clearInterval(heart);

@@ -8,11 +8,10 @@ const SECOND_MS = 1000;
 /** Sends log lines to the other thread, at most so many a second of each level; what is left out is counted in a line of its own. */
 export function createLineTeller(
   tell: (message: FromAcquire) => void,
-  now: () => number = () => performance.now(),
 ): (level: keyof Log, fields: object, message: string, call?: number, session?: number) => void {
   const counts = new Map<keyof Log, { beganMs: number; lines: number }>();
   return (level, fields, message, call, session) => {
-    const nowMs = now();
+    const nowMs = performance.now();
     let count = counts.get(level);
     if (!count || nowMs - count.beganMs >= SECOND_MS) {
       const dropped = (count?.lines ?? 0) - LINES_A_SECOND;

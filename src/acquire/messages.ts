@@ -1,4 +1,4 @@
-import type { ConnectInput, Direction, Discovered, Limits, Request, Timeouts } from "../../drivers/driver.ts";
+import type { ConnectInput, Limits, Request, Timeouts } from "../../drivers/driver.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { PackedError } from "./failures.ts";
 import type { PackedReadings } from "./readings.ts";
@@ -9,16 +9,14 @@ export interface AcquireWorkerData {
   readonly pki?: PkiPlace;
 }
 
-/** What of a call's context crosses; signal, log, look-up and tap follow as messages of their own. */
+/** What of a call's context crosses; signal, log and look-up follow as messages of their own. */
 export interface CallContext {
   readonly timeouts: Timeouts;
-  /** Someone takes the frames. */
-  readonly tapped: boolean;
   /** Names are looked up by the acquisition thread, which has the agent's memory. */
   readonly resolves: boolean;
 }
 
-/** A call (`connect`, `read`, `discover`) is known by a number that is never used again; a session by the number of its `connect`. */
+/** A call (`connect`, `read`) is known by a number that is never used again; a session by the number of its `connect`. */
 export type ToAcquire =
   | {
       readonly type: "connect";
@@ -38,13 +36,9 @@ export type ToAcquire =
       readonly forget?: true;
       readonly context: CallContext;
     }
-  | { readonly type: "discover"; readonly call: number; readonly session: number; readonly context: CallContext }
-  /** What was found has been taken: the next ones may come. */
-  | { readonly type: "more"; readonly call: number }
   | { readonly type: "abort"; readonly call: number; readonly reason: PackedError }
   | { readonly type: "close"; readonly session: number }
   | { readonly type: "resolved"; readonly lookUp: number; readonly address: ResolvedAddress | PackedError }
-  | { readonly type: "frames_taken"; readonly bytes: number }
   | { readonly type: "ping" }
   | { readonly type: "stop" };
 
@@ -54,15 +48,8 @@ export interface ResolvedAddress {
 }
 
 export type FromAcquire =
-  | {
-      readonly type: "connected";
-      readonly call: number;
-      readonly limits: Limits;
-      readonly discovers: boolean;
-      readonly warnings: readonly string[];
-    }
+  | { readonly type: "connected"; readonly call: number; readonly limits: Limits; readonly warnings: readonly string[] }
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
-  | { readonly type: "found"; readonly call: number; readonly found: readonly Discovered[]; readonly done: boolean }
   | { readonly type: "failed"; readonly call: number; readonly error: PackedError }
   /** What an operator should know of a session has changed. */
   | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
@@ -70,7 +57,6 @@ export type FromAcquire =
   | { readonly type: "lost"; readonly session: number }
   | { readonly type: "closed"; readonly session: number }
   | { readonly type: "resolve"; readonly lookUp: number; readonly call: number; readonly host: string }
-  | { readonly type: "frame"; readonly call: number; readonly session: number; readonly direction: Direction; readonly frame: Uint8Array }
   | {
       readonly type: "log";
       /** Undefined: of the worker itself. */
@@ -84,4 +70,3 @@ export type FromAcquire =
 
 /** What settles a call of `connect` or `read`. */
 export type Answer = Extract<FromAcquire, { type: "connected" | "readings" | "failed" }>;
-export type Found = Extract<FromAcquire, { type: "found" }>;

@@ -1,7 +1,7 @@
-import type { AnySession, Discovered, DriverContext, Request } from "../../drivers/driver.ts";
+import type { AnySession, DriverContext, Request } from "../../drivers/driver.ts";
 import type { Log } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
-import type { Answer, CallContext, Found, ToAcquire } from "./messages.ts";
+import type { Answer, CallContext, ToAcquire } from "./messages.ts";
 import { unpackReadings } from "./readings.ts";
 
 /** What a session is told of its other half. */
@@ -19,13 +19,10 @@ export interface Held {
 /** How a session that lives in the worker reaches it. */
 export interface RemoteLink {
   nextCall(): number;
-  contextOf(ctx: DriverContext): CallContext;
   /** False: there is no worker at this moment. */
   post(message: ToAcquire): boolean;
   /** Settles with the call's answer, or throws what the driver threw. */
   ask(message: Extract<ToAcquire, { type: "connect" | "read" }>, ctx: DriverContext): Promise<Exclude<Answer, { type: "failed" }>>;
-  /** Hands on what is found until it is done or failed; what is returned stops listening. */
-  find(message: Extract<ToAcquire, { type: "discover" }>, ctx: DriverContext, take: (found: Found | Error) => void): () => void;
   /** Tells a session's fate until it is dropped. */
   hold(id: number, held: Held): void;
   drop(id: number): void;
@@ -35,10 +32,12 @@ const CLOSE_WITHIN_MS = 3000;
 /** Of the requests that the worker keeps for one session: beyond this it forgets them all and is sent them anew. */
 const MAX_KEPT_POINTS = 200_000;
 
+export const contextOf = ({ timeouts, resolve }: DriverContext): CallContext => ({ timeouts, resolves: resolve !== undefined });
+
 /** A session whose other half is in the worker. */
 export function remoteSession(
   id: number,
-  { limits, discovers, warnings: first }: Extract<Answer, { type: "connected" }>,
+  { limits, warnings: first }: Extract<Answer, { type: "connected" }>,
   log: Log,
   link: RemoteLink,
 ): AnySession {
@@ -72,7 +71,7 @@ export function remoteSession(
   };
 
   const readMessage = (request: Request, ctx: DriverContext): Extract<ToAcquire, { type: "read" }> => {
-    const message = { type: "read", call: link.nextCall(), session: id, context: link.contextOf(ctx) } as const;
+    const message = { type: "read", call: link.nextCall(), session: id, context: contextOf(ctx) } as const;
     const known = numbers.get(request);
     if (known !== undefined) return { ...message, requestNumber: known };
     const forget = keptPoints > 0 && keptPoints + request.points.length > MAX_KEPT_POINTS;
@@ -85,37 +84,6 @@ export function remoteSession(
     return { ...message, requestNumber: count, request, ...(forget && { forget }) };
   };
 
-  async function* discover(ctx: DriverContext): AsyncGenerator<Discovered> {
-    checkOpen();
-    const call = link.nextCall();
-    let queue: (Found | Error)[] = [];
-    let wake = () => {};
-    const end = link.find({ type: "discover", call, session: id, context: link.contextOf(ctx) }, ctx, (found) => {
-      queue.push(found);
-      wake();
-    });
-    try {
-      for (;;) {
-        if (queue.length === 0)
-          await new Promise<void>((done) => {
-            wake = done;
-          });
-        const arrived = queue;
-        queue = [];
-        for (const found of arrived) {
-          if (found instanceof Error) throw found;
-          yield* found.found;
-          if (found.done) return;
-          link.post({ type: "more", call });
-        }
-      }
-    } finally {
-      // The consumer has had enough, or it is over anyway.
-      link.post({ type: "abort", call, reason: { kind: "other", name: "AbortError", message: "nobody asks any more", causes: [] } });
-      end();
-    }
-  }
-
   return {
     limits,
     async read(request, ctx) {
@@ -126,7 +94,6 @@ export function remoteSession(
       alive &&= answer.alive;
       return unpackReadings(answer.readings);
     },
-    ...(discovers && { discover }),
     warnings: () => warnings,
     alive: () => alive && closing === undefined,
     close() {

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { AnySession, Direction, Discovered, DriverContext, DriverEntry, Request } from "../../drivers/driver.ts";
+import type { AnySession, DriverContext, DriverEntry, Request } from "../../drivers/driver.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
@@ -26,8 +26,6 @@ interface Call {
   readonly controller: AbortController;
   /** Nobody waits for the session any more: it is closed as soon as it is there. */
   abandoned: boolean;
-  /** What `discover` waits for. */
-  taken?: () => void;
 }
 
 interface OpenSession {
@@ -40,9 +38,7 @@ interface OpenSession {
 
 const LOOK_EVERY_MS = 250;
 const STOP_WITHIN_MS = 2000;
-const FOUND_AT_ONCE = 200;
 const MAX_WARNINGS = 20;
-const MAX_FRAME_BYTES_UNDER_WAY = 4 * 2 ** 20;
 /** One thing that throws now and then costs nobody else the worker; a storm means that its state is lost. */
 const MAX_UNCAUGHT = 10;
 const UNCAUGHT_WITHIN_MS = 60_000;
@@ -53,7 +49,6 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
   const sessions = new Map<number, OpenSession>();
   const lookUps = new Map<number, (address: ResolvedAddress | Error) => void>();
   let lookUpNumber = 0;
-  let frameBytes = 0;
   let watch: NodeJS.Timeout | undefined;
   let stopping = false;
   let uncaughtAt: number[] = [];
@@ -88,21 +83,11 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         }
       });
 
-  const tapFor = (call: number, session: number) => (direction: Direction, frame: Uint8Array) => {
-    if (frameBytes + frame.length > MAX_FRAME_BYTES_UNDER_WAY) {
-      lines("warn", {}, "frames are left out of the capture: they come faster than they are taken", call, session);
-      return;
-    }
-    frameBytes += frame.length;
-    const copy = Uint8Array.from(frame);
-    tell({ type: "frame", call, session, direction, frame: copy }, [copy.buffer]);
-  };
-
   /** Does the work of one call with a context of its own. */
   const inCall = async (
     call: number,
     session: number,
-    { timeouts, tapped, resolves }: CallContext,
+    { timeouts, resolves }: CallContext,
     work: (ctx: DriverContext, state: Call) => Promise<void>,
     namedBy: (error: unknown) => Error,
   ): Promise<void> => {
@@ -115,7 +100,6 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
           log: logOf(call, session),
           timeouts,
           ...(pki && { pki }),
-          ...(tapped && { tap: tapFor(call, session) }),
           ...(resolves && { resolve: resolveFor(call) }),
         },
         state,
@@ -145,7 +129,7 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         const warnings = warningsOf(session);
         sessions.set(call, { session, requests: new Map(), alive: true, warnings });
         watch ??= setInterval(look, LOOK_EVERY_MS);
-        tell({ type: "connected", call, limits: session.limits, discovers: session.discover !== undefined, warnings });
+        tell({ type: "connected", call, limits: session.limits, warnings });
       },
       toReasonError,
     );
@@ -176,51 +160,6 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
       toFailure,
     );
   };
-
-  /** One message under way: what is found meanwhile is gathered, and where that is much the device is asked no further. */
-  const discover = ({ call, session, context }: Extract<ToAcquire, { type: "discover" }>): Promise<void> =>
-    inCall(
-      call,
-      session,
-      context,
-      async (ctx, state) => {
-        let found: Discovered[] = [];
-        let underWay = false;
-        let wake: (() => void) | undefined;
-        const send = (done: boolean) => {
-          underWay = true;
-          tell({ type: "found", call, found, done });
-          found = [];
-        };
-        state.taken = () => {
-          underWay = false;
-          if (found.length > 0) send(false);
-          wake?.();
-        };
-        ctx.signal.addEventListener("abort", () => wake?.(), { once: true });
-        const room = async (most: number): Promise<void> => {
-          while (underWay && found.length >= most && !ctx.signal.aborted)
-            await new Promise<void>((done) => {
-              wake = done;
-            });
-          ctx.signal.throwIfAborted();
-        };
-        try {
-          for await (const one of openOf(session).session.discover?.(ctx) ?? []) {
-            found.push(one);
-            if (!underWay) send(false);
-            else await room(FOUND_AT_ONCE);
-          }
-        } catch (error) {
-          // What was found before it failed is not lost.
-          if (found.length > 0) send(false);
-          throw error;
-        }
-        await room(0);
-        send(true);
-      },
-      toFailure,
-    );
 
   const close = async (id: number): Promise<void> => {
     const open = sessions.get(id);
@@ -271,12 +210,6 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
       case "read":
         void read(message);
         return;
-      case "discover":
-        void discover(message);
-        return;
-      case "more":
-        calls.get(message.call)?.taken?.();
-        return;
       case "abort":
         calls.get(message.call)?.controller.abort(unpackError(message.reason));
         return;
@@ -285,9 +218,6 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         return;
       case "resolved":
         lookUps.get(message.lookUp)?.("kind" in message.address ? unpackError(message.address) : message.address);
-        return;
-      case "frames_taken":
-        frameBytes -= message.bytes;
         return;
       case "ping":
         tell({ type: "pong" });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { DriverEntry, Tap } from "../../drivers/driver.ts";
+import type { DriverEntry } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -21,7 +21,6 @@ export interface AgentDeps {
   readonly clock: Clock;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;
-  readonly tapFor?: (source: string) => Tap;
   /** Absent: the system's look-up. */
   readonly resolver?: Resolver;
   /** Which addresses may be connected to; absent: all. */
@@ -77,7 +76,6 @@ export function createAgent(deps: AgentDeps): Agent {
       reasonLines,
       emit: deps.emit,
       changed: deps.changed,
-      ...(deps.tapFor && { tap: deps.tapFor(record.uuid) }),
       ...(deps.resolver && { resolver: deps.resolver }),
       ...(deps.permit && { permit: deps.permit }),
       ...(deps.late && { late: deps.late }),

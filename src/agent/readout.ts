@@ -1,4 +1,4 @@
-import type { AnySession, DriverContext, Limits, Tap } from "../../drivers/driver.ts";
+import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { toReasonError } from "../model/failure.ts";
@@ -30,7 +30,6 @@ export interface ReadoutDeps {
   readonly lanes: Lanes;
   readonly clock: Clock;
   readonly log: Log;
-  readonly tap?: Tap;
   readonly resolver?: Resolver;
   readonly permit?: Permit;
   /** Counts a connect. */
@@ -44,8 +43,6 @@ export interface Readouts {
   renew(): void;
   /** What the last session had to say of itself. */
   warnings(): readonly string[];
-  /** Whether the last session could be asked what the device has; undefined: there was none. */
-  discovers(): boolean | undefined;
   /** Whether another source of the same device has had an answer since then (monotonic ms). */
   othersAnsweredSince(ms: number): boolean;
   /** Lets go of the connection; resolves when it is closed. */
@@ -67,16 +64,9 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
   let closing: Promise<void> = Promise.resolve();
   let renewing = false;
   let warnings: readonly string[] = [];
-  let discovers: boolean | undefined;
 
   const resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
-  const context = (signal: AbortSignal): DriverContext => ({
-    signal,
-    log,
-    timeouts: spec.timeouts,
-    ...(deps.tap && { tap: deps.tap }),
-    resolve,
-  });
+  const context = (signal: AbortSignal): DriverContext => ({ signal, log, timeouts: spec.timeouts, resolve });
 
   const ownLimits = (granted: Limits): Limits => {
     const known = limitsOf.get(granted) ?? driver.limits?.(granted, connect.settings) ?? granted;
@@ -201,10 +191,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
           result = await readOn(undefined, ctx, beganMs);
         }
         const { session, refused } = result;
-        if (session) {
-          warnings = session.warnings?.() ?? [];
-          discovers = session.discover !== undefined;
-        }
+        if (session) warnings = session.warnings?.() ?? [];
         if (!result.outcome.failure) membership.answered();
         const goodbye = session && (!spec.keepsConnection || stop.aborted) ? session.close() : result.closing;
         if (goodbye) closing = goodbye.finally(() => turn.release(undefined, refused));
@@ -219,7 +206,6 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
       renewing = true;
     },
     warnings: () => warnings,
-    discovers: () => discovers,
     othersAnsweredSince: membership.othersAnsweredSince,
     async leave() {
       await closing;

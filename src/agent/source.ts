@@ -1,4 +1,3 @@
-import type { Tap } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -26,7 +25,6 @@ export interface SourceDeps {
   readonly startSpreadMs: number;
   /** Already carries the source's name, type and endpoint. */
   readonly log: Log;
-  readonly tap?: Tap;
   readonly resolver?: Resolver;
   readonly permit?: Permit;
   /** Shared by all sources: see createSpeaker. */
@@ -76,7 +74,6 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     lanes: deps.lanes,
     clock,
     log,
-    ...(deps.tap && { tap: deps.tap }),
     ...(deps.resolver && { resolver: deps.resolver }),
     ...(deps.permit && { permit: deps.permit }),
     connecting: () => counters.connects++,
@@ -168,7 +165,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   const done = supervise(run, stop.signal, crashed, clock.monotonicMs).then(() => readouts.leave());
   return {
     report: () => ({
-      ...(readouts.discovers() !== undefined && { discovers: readouts.discovers() === true }),
+      discovers: spec.driver.canDiscover === true,
       uuid: spec.uuid,
       name: spec.name,
       type: spec.type,

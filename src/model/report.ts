@@ -25,7 +25,7 @@ export interface SourceReport {
   /** Variables whose last reading was bad. At most 100 are named. */
   readonly faults: readonly { readonly variable: string; readonly fault: string; readonly detail: string | null }[];
   readonly layout: Layout | null;
-  /** Whether it can be asked what it has; absent: there has been no connection yet. */
+  /** Whether it can be asked what it has; absent: it cannot run as it is configured. */
   readonly discovers?: boolean;
 }
 

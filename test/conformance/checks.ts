@@ -67,6 +67,14 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
+    name: "says of its type what its sessions can do",
+    async run({ driver, connect }) {
+      const session = await connect();
+      await session.close();
+      expect(session.discover !== undefined).toBe(driver.canDiscover === true);
+    },
+  },
+  {
     name: "describes every setting, has a default for each, and refuses unknown ones",
     async run({ driver }) {
       const schema = z.toJSONSchema(driver.settings, { io: "input" });

@@ -144,6 +144,7 @@ const PLANTED: readonly (readonly [mistake: string, check: RegExp, plant: (drive
     /plans every point exactly once/,
     (driver) => ({ ...driver, plan: (points) => points.map((point) => ({ points: [point] })) }),
   ],
+  ["promises to say what the device has, and cannot", /says of its type/, (driver) => ({ ...driver, canDiscover: true })],
   ["takes any setting", /refuses unknown ones/, (driver) => ({ ...driver, settings: driver.settings.catch(driver.settings.parse({})) })],
 ];
 

@@ -5,7 +5,7 @@ import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
 
 /** What the far side of the tests' driver does, chosen by `details.does`; what happens there is counted in `seen`. */
-export const SEEN = { connects: 0, closes: 1, aborts: 2, sameRequests: 3, found: 4 } as const;
+export const SEEN = { connects: 0, closes: 1, aborts: 2, sameRequests: 3 } as const;
 const details = z.object({
   does: z.string().default(""),
   /** Shared with the test: crosses threads by itself. */
@@ -41,7 +41,7 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
       throw new ReasonError(
         { type: "OPC_UA_ERROR_RESPONSE", code: 0x80560000, name: "BadTooManySessions", description: null, reason: "full" },
         "the server has too many sessions",
-        { cause: new Error("outer", { cause: new Error("inner") }) },
+        { retryAfterMs: 7000, cause: new Error("outer", { cause: new Error("inner") }) },
       );
     if (does === "waits") await untilAborted(ctx.signal, seen);
     if (does === "comes late") await later(300);
@@ -87,23 +87,9 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
             for (;;);
           case "say":
             for (let i = 0; i < 1000; i++) readCtx.log.debug({ err: new Error("said"), i, helper: () => i }, "a line");
-            readCtx.tap?.("out", Uint8Array.of(1, 2, 3));
             break;
         }
         return request.points.map(readingOf);
-      },
-      async *discover(discoverCtx) {
-        try {
-          for (let i = 0; i < 10_000; i++) {
-            if (discoverCtx.signal.aborted) throw discoverCtx.signal.reason;
-            Atomics.add(seen, SEEN.found, 1);
-            yield { address: `n${i}`, name: String(i), type: { scalar: "float64" } };
-            if (does === "finds slowly") await later(5);
-          }
-          if (does === "fails at last") throw new ReasonError("CONNECTION_RESET", "reset while browsing");
-        } finally {
-          Atomics.add(seen, SEEN.aborts, 1);
-        }
       },
       warnings: () => warnings,
       alive: () => isAlive,
