@@ -17,9 +17,13 @@ import {
   WIDTH,
   WITH_DETAIL,
 } from "./codec-format.ts";
+import { createReadingScratch, type ReadingScratch } from "./reading-scratch.ts";
 
-/** Throws DamagedPayloadError if the bytes are not a readout along this layout. Never allocates more than the layout and the bytes account for. */
-export function decodeReadout(layout: Layout, payload: Uint8Array): Readout {
+/**
+ * Throws DamagedPayloadError if the bytes are not a readout along this layout. Never allocates more than the layout and the bytes account for.
+ * The readings are those of `scratch`: valid until it is used for the next readout. What is in them (strings, arrays) is never used again.
+ */
+export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: ReadingScratch = createReadingScratch()): Readout {
   const { columns, stateBytes, boolBytes } = planOf(layout);
   const reader = new ByteReader(payload);
   const version = reader.byte();
@@ -34,15 +38,15 @@ export function decodeReadout(layout: Layout, payload: Uint8Array): Readout {
   const statesAt = flags & ALL_GOOD ? -1 : reader.skip(stateBytes);
   const boolsAt = reader.skip(boolBytes);
 
-  const readings = new Array<Reading | undefined>(columns.length).fill(undefined);
+  const readings = scratch.start(columns.length);
   const bad: number[] = [];
   for (let i = 0; i < columns.length; i++) {
     const column = columns[i];
     if (!column) continue;
     const state = statesAt < 0 ? GOOD : (reader.at(statesAt + (i >> 2)) >> ((i & 3) * 2)) & 3;
-    if (state === ABSENT) continue;
-    if (state === BAD) {
-      bad.push(i);
+    if (state === ABSENT || state === BAD) {
+      readings[i] = undefined;
+      if (state === BAD) bad.push(i);
       continue;
     }
     const value = column.isArray
@@ -50,10 +54,10 @@ export function decodeReadout(layout: Layout, payload: Uint8Array): Readout {
       : column.bit < 0
         ? takeScalar(reader, column.scalar)
         : ((reader.at(boolsAt + (column.bit >> 3)) >> (column.bit & 7)) & 1) === 1;
-    readings[i] = { quality: state === GOOD ? "good" : "uncertain", value };
+    readings[i] = scratch.put(i, state === GOOD ? "good" : "uncertain", value);
   }
   if (bad.length > 0) takeBad(reader, bad, readings);
-  if (flags & SOURCE_TIMES) takeSourceTimes(reader, (flags & WHOLE_TIMES) !== 0, baseTime(time), readings);
+  if (flags & SOURCE_TIMES) takeSourceTimes(reader, (flags & WHOLE_TIMES) !== 0, baseTime(time), readings, scratch);
   if (reader.left > 0) reader.fail(`${reader.left} bytes too many`);
   return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
 }
@@ -125,7 +129,13 @@ function takeDetail(reader: ByteReader, known: string[]): string {
   return detail;
 }
 
-function takeSourceTimes(reader: ByteReader, whole: boolean, base: number, readings: (Reading | undefined)[]): void {
+function takeSourceTimes(
+  reader: ByteReader,
+  whole: boolean,
+  base: number,
+  readings: readonly (Reading | undefined)[],
+  scratch: ReadingScratch,
+): void {
   const entries = reader.length(16);
   let index = 0;
   let previous = base;
@@ -138,7 +148,7 @@ function takeSourceTimes(reader: ByteReader, whole: boolean, base: number, readi
         const zigzag = reader.varint();
         previous += zigzag % 2 === 1 ? -(zigzag + 1) / 2 : zigzag / 2;
       } else previous = finite(reader, reader.view.getFloat64(reader.skip(8), true));
-      readings[index] = { ...reading, sourceTime: previous };
+      scratch.putSourceTime(index, previous);
     }
   }
 }

@@ -40,7 +40,7 @@ export type Reading =
       readonly quality: "good" | "uncertain";
       readonly value: Value;
       /** the device's own clock, epoch ms */
-      readonly sourceTime?: number;
+      readonly sourceTime?: number | undefined;
       /** the type that came with the value, where the variable's is `auto` */
       readonly type?: DataType;
     }

@@ -4,6 +4,7 @@ import type { Layout } from "../model/layout.ts";
 import type { Readout } from "../model/value.ts";
 import type { Job } from "./flow.ts";
 import type { Outcome } from "./lane.ts";
+import { createScratches } from "./scratches.ts";
 import type { SinkBatch } from "./sink.ts";
 
 export interface Decoded {
@@ -21,6 +22,9 @@ export interface Names {
   readonly life: string;
 }
 
+/** Of this thread. */
+const scratches = createScratches();
+
 /** A job's rows as the sink gets them. What cannot be read is left out and counted as damaged. */
 export function decodeJob({ group, backlog }: Job, layout: Layout | undefined, takesExploration: boolean, names: Names): Decoded {
   const { rows } = group;
@@ -28,15 +32,20 @@ export function decodeJob({ group, backlog }: Job, layout: Layout | undefined, t
   if (!layout) return { batch: undefined, outcomes };
   const readouts = {
     *[Symbol.iterator](): Generator<Readout> {
-      for (const [i, row] of rows.entries()) {
-        let readout: Readout;
-        try {
-          readout = decodeReadout(layout, row.payload);
-        } catch {
-          outcomes[i] = outcomeOf(row, takesExploration, true);
-          continue;
+      const scratch = scratches.lease(layout.variables.length);
+      try {
+        for (const [i, row] of rows.entries()) {
+          let readout: Readout;
+          try {
+            readout = decodeReadout(layout, row.payload, scratch);
+          } catch {
+            outcomes[i] = outcomeOf(row, takesExploration, true);
+            continue;
+          }
+          yield readout;
         }
-        yield readout;
+      } finally {
+        scratches.giveBack(scratch);
       }
     },
   };

@@ -9,13 +9,22 @@ import type { Readout } from "../model/value.ts";
 export interface SinkBatch {
   readonly id: string;
   readonly layout: Layout;
-  /** Decoded one by one as they are asked for, so that none outlives its use; may be gone over again. */
+  /**
+   * Decoded one by one as they are asked for; may be gone over again. A readout and its readings are valid until the next one is asked for or
+   * the iteration ends, and are filled anew then: who keeps one makes a copy (`copyReadout`). Texts and arrays in them stay as they are.
+   */
   readonly readouts: Iterable<Readout>;
   /** Older data, drained beside the live edge. */
   readonly backlog: boolean;
   /** The far side has closed on larger messages of it: they are made no larger than this in bytes, but for single values. */
   readonly maxMessageBytes?: number;
 }
+
+/** A readout of a batch, to be kept. Its texts and arrays are shared. */
+export const copyReadout = (readout: Readout): Readout => ({
+  ...readout,
+  readings: readout.readings.map((reading) => reading && { ...reading }),
+});
 
 /** Values that the far side will never get. `id` is stable; told twice under one id, the later one holds. */
 export interface SinkGap {

@@ -3,7 +3,7 @@ import { messageOf } from "../../model/failure.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { Readout } from "../../model/value.ts";
-import type { SinkBatch } from "../sink.ts";
+import { copyReadout, type SinkBatch } from "../sink.ts";
 import type { NodeMaker, UaObject, VariableNode } from "./nodes.ts";
 import { degrade, type Point, putReading } from "./points.ts";
 import { worthOf } from "./quality.ts";
@@ -152,13 +152,18 @@ export function createServing(
     return found;
   };
 
+  const isAllServed = (layout: Layout): boolean => {
+    const points = placesOf(layout);
+    return layout.variables.every(({ exploration }, i) => exploration || points[i]);
+  };
+
+  /** The last readout, where not all of it could be served. */
   const writeReadouts = async (batch: SinkBatch, isWanted: (point: Point) => boolean): Promise<Readout | undefined> => {
     let last: Readout | undefined;
     const slice = createSlices();
     const { variables } = batch.layout;
     const { intervalMs } = sources.get(batch.layout.source.uuid) ?? { intervalMs: Number.POSITIVE_INFINITY };
     for (const readout of batch.readouts) {
-      last = readout;
       const { time, readings } = readout;
       const readoutTime = new Date(time);
       let points = placesOf(batch.layout);
@@ -177,6 +182,7 @@ export function createServing(
         if (isEnded) return undefined;
         points = placesOf(batch.layout);
       }
+      last = isAllServed(batch.layout) ? undefined : copyReadout(readout);
     }
     return last;
   };
@@ -184,8 +190,7 @@ export function createServing(
   const keepEarly = (batch: SinkBatch, last: Readout | undefined): void => {
     const { uuid } = batch.layout.source;
     early.delete(uuid);
-    const points = placesOf(batch.layout);
-    if (!last || batch.layout.variables.every(({ exploration }, i) => exploration || points[i])) return;
+    if (!last) return;
     early.set(uuid, { ...batch, readouts: [last] });
     const oldest = early.keys().next().value;
     if (early.size > MAX_EARLY && oldest !== undefined) early.delete(oldest);
