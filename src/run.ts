@@ -167,7 +167,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     isApplied = true;
   };
 
-  const progress = createProgress(clock.monotonicMs, FILES_EVERY_MS);
+  const progress = createProgress(clock, FILES_EVERY_MS);
   let applying = 0;
   const applySoon = () => {
     applying++;

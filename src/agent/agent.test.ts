@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { AnyDriver } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { type ModbusPlant, type ModbusPlantOptions, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { silentLog } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
+import { ReasonError } from "../model/reason.ts";
 import type { Readout } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import { startClock } from "../os/clock.ts";
@@ -327,6 +329,56 @@ describe("the agent", () => {
     address = "127.0.0.9";
     await expect.poll(() => report(1)?.error?.detail, { timeout: 14_000, interval: 250 }).toBe("press.lab: 127.0.0.9 is closed");
     expect(new Set(asked)).toEqual(new Set([`127.0.0.1:${device.port}`, `127.0.0.2:${device.port}`, `127.0.0.9:${device.port}`]));
+  });
+
+  it("leaves a device alone for as long as it asks for, but not a new configuration of it", async () => {
+    const device = await plant();
+    let connects = 0;
+    const full: AnyDriver = {
+      ...modbus,
+      canDiscover: true,
+      async connect() {
+        connects++;
+        throw new ReasonError("UNKNOWN", "too many sessions", { retryAfterMs: 20_000 });
+      },
+    };
+    const { agent, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: full }) } } });
+    const began = Date.now();
+    await agent.apply([source(1, device.port)]);
+    await expect.poll(() => report(1)?.counters.failed_readouts).toBe(1);
+    expect(report(1)).toMatchObject({ status: { state: { type: "ERROR" } }, error: { detail: "too many sessions" }, discovers: true });
+    const askedForMs = Date.parse(report(1)?.next_retry_at ?? "") - began;
+    expect(askedForMs).toBeGreaterThanOrEqual(19_000);
+    expect(askedForMs).toBeLessThan(30_000);
+    // The agent by itself would have tried again after a second.
+    await new Promise((done) => setTimeout(done, 2000));
+    expect(connects).toBe(1);
+    await agent.apply([source(1, device.port, { variables: [variable(1, 1, "holding:1")] })]);
+    await expect.poll(() => connects).toBe(2);
+  });
+
+  it("takes from a device that answered in part the pause that it asks for", async () => {
+    let reads = 0;
+    const busy: AnyDriver = {
+      ...modbus,
+      plan: (points) => points.map((point) => ({ points: [point] })),
+      connect: async () => ({
+        limits: { maxPoints: 1, maxBytes: 1, inFlight: 1 },
+        async read() {
+          if (reads++ % 2 === 0) return [{ quality: "good", value: 1 }];
+          throw new ReasonError("TIMEOUT", "busy", { retryAfterMs: 1200 });
+        },
+        alive: () => true,
+        close: async () => {},
+      }),
+    };
+    const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: busy }) } } });
+    await agent.apply([source(1, 1)]);
+    await expect.poll(() => report(1)?.next_retry_at).toEqual(expect.any(String));
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+    await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBe(2);
+    const [first, second] = of("machine-1").map(({ readout }) => readout.time);
+    expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(1190);
   });
 
   it("leaves no connection behind when it stops", async () => {

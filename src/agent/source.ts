@@ -3,7 +3,7 @@ import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
-import type { ReasonError } from "../model/reason.ts";
+import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { Reading, Readout } from "../model/value.ts";
 import type { Lanes } from "./lanes.ts";
@@ -136,20 +136,22 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       const problem = settle(outcome);
       const now = clock.monotonicMs();
       watchFreshness(outcome, problem, now);
+      const restMs = outcome.failure ? restMsOf(outcome.failure) : 0;
       if (problem && outcome.failure) {
         trouble ??= { began: due, attempts: 0 };
         const steady = backoffMs(now - trouble.began, trouble.attempts);
-        const wait = readouts.othersAnsweredSince(trouble.began) ? Math.max(steady, (SHARE_OF_DEMOTED - 1) * (now - began)) : steady;
+        const shareMs = readouts.othersAnsweredSince(trouble.began) ? (SHARE_OF_DEMOTED - 1) * (now - began) : 0;
+        const wait = Math.max(steady, shareMs, restMs);
         if (now - trouble.began >= 10_000) trouble.attempts++;
         if (now - trouble.began >= LONG_OUTAGE_MS) forget(memory);
         due = now + wait;
-        nextRetryAt = clock.epochMs() + wait;
       } else {
         trouble = undefined;
         counters.overruns += ticksBetween(due, now, intervalMs, phase);
         // A readout that ends before its own tick (a timer may fire early) is not read again at it.
-        due = nextTick(Math.max(now, due), intervalMs, phase);
+        due = nextTick(Math.max(now + restMs, due), intervalMs, phase);
       }
+      if (trouble || restMs > 0) nextRetryAt = clock.epochMs() + due - now;
       const before = state;
       state = nextState(before, problem, outcome.time);
       speaker.say(state);

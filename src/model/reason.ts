@@ -77,3 +77,9 @@ export class ReasonError extends Error {
     this.sessionLost = options?.sessionLost ?? (this.reason.type === "CONNECTION_CLOSED" || this.reason.type === "CONNECTION_RESET");
   }
 }
+
+/** A far side that asks for more time is asked again after this all the same. */
+const LONGEST_REST_MS = 3_600_000;
+
+/** How long the far side asks not to be tried again: 0 ms to an hour, whatever it says. Pure. */
+export const restMsOf = ({ retryAfterMs = 0 }: ReasonError): number => Math.min(Math.max(0, retryAfterMs), LONGEST_REST_MS);

@@ -16,7 +16,7 @@ export interface SourceReport {
   readonly since: string;
   /** Local words for an ERROR: which condition, and the detail with the protocol's own code. Never a secret. */
   readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
-  /** When it is tried again, while in ERROR. */
+  /** When it is tried again, while in ERROR, and where the device asks for a pause. */
   readonly next_retry_at: string | null;
   /** The effective interval. */
   readonly interval_ms: number;

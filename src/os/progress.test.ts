@@ -2,9 +2,11 @@ import { describe, expect, it } from "vitest";
 import { createProgress, type ProgressReport } from "./progress.ts";
 
 const MINUTE = 60_000;
-const source = (uuid: string, readouts: number, intervalMs = 1000, variables = 1): ProgressReport => ({
+const EPOCH = Date.parse("2026-11-20T09:00:00Z");
+const source = (uuid: string, readouts: number, intervalMs = 1000, variables = 1, retryAt?: number): ProgressReport => ({
   uuid,
   interval_ms: intervalMs,
+  next_retry_at: retryAt === undefined ? null : new Date(retryAt).toISOString(),
   counters: { readouts },
   layout: { variables: Array.from({ length: variables }) },
 });
@@ -12,7 +14,7 @@ const source = (uuid: string, readouts: number, intervalMs = 1000, variables = 1
 /** A clock, and rounds that go on by themselves unless told otherwise. */
 function setup() {
   let now = 1000;
-  const progress = createProgress(() => now, 2000);
+  const progress = createProgress({ monotonicMs: () => now, epochMs: () => EPOCH + now }, 2000);
   return {
     ok: (...sources: ProgressReport[]) => progress.ok(sources),
     pass(ms: number, rounds = true) {
@@ -44,6 +46,18 @@ describe("createProgress", () => {
     expect(ok(source("a", 9), source("b", 0))).toBe(false);
     pass(1);
     expect(ok(source("a", 10), source("b", 0))).toBe(true);
+  });
+
+  it("waits as long as a device has asked for, and no longer than usual after that", () => {
+    const { ok, pass } = setup();
+    const paused = source("a", 1, 1000, 1, EPOCH + 30 * MINUTE);
+    for (let i = 0; i < 29; i++) {
+      expect(ok(paused)).toBe(true);
+      pass(MINUTE);
+    }
+    expect(ok(paused)).toBe(true);
+    pass(2 * MINUTE);
+    expect(ok(paused)).toBe(false);
   });
 
   it("leaves one source that hangs beside one that is read to itself", () => {

@@ -1,7 +1,8 @@
+import type { Clock } from "../model/clock.ts";
 import type { SourceReport } from "../model/report.ts";
 
 /** The part of a source's report that shows whether it is being read. */
-export type ProgressReport = Pick<SourceReport, "uuid" | "interval_ms"> & {
+export type ProgressReport = Pick<SourceReport, "uuid" | "interval_ms" | "next_retry_at"> & {
   readonly counters: Pick<SourceReport["counters"], "readouts">;
   readonly layout: { readonly variables: readonly unknown[] } | null;
 };
@@ -22,24 +23,26 @@ export interface Progress {
   ok(sources: readonly ProgressReport[]): boolean;
 }
 
-/** `now` in ms of a monotonic clock; rounds end at least every `roundMs` while all is well. */
-export function createProgress(now: () => number, roundMs: number): Progress {
-  let roundAt = now();
+/** Rounds end at least every `roundMs` while all is well. */
+export function createProgress(clock: Pick<Clock, "monotonicMs" | "epochMs">, roundMs: number): Progress {
+  let roundAt = clock.monotonicMs();
   let seen = new Map<string, { readonly readouts: number; readonly at: number }>();
   return {
     reconciled() {
-      roundAt = now();
+      roundAt = clock.monotonicMs();
     },
     ok(sources) {
-      const at = now();
+      const at = clock.monotonicMs();
       const next = new Map<string, { readonly readouts: number; readonly at: number }>();
       let expected = 0;
       let overdue = 0;
-      for (const { uuid, interval_ms: intervalMs, counters, layout } of sources) {
+      for (const { uuid, interval_ms: intervalMs, next_retry_at: retryAt, counters, layout } of sources) {
         // Such a source waits for its configuration, not for a turn.
         if (intervalMs <= 0 || !layout || layout.variables.length === 0) continue;
         const before = seen.get(uuid);
-        const entry = before && before.readouts === counters.readouts ? before : { readouts: counters.readouts, at };
+        // A device may ask for a pause of any length: its silence begins after that.
+        const isPaused = retryAt !== null && Date.parse(retryAt) > clock.epochMs();
+        const entry = !isPaused && before && before.readouts === counters.readouts ? before : { readouts: counters.readouts, at };
         next.set(uuid, entry);
         expected++;
         if (at - entry.at > longestSilenceMs(intervalMs)) overdue++;

@@ -3,7 +3,7 @@ import type { IdRange } from "../buffer/position.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { ReasonError } from "../model/reason.ts";
+import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
 import { createFlow, type Flow } from "./flow.ts";
@@ -74,8 +74,6 @@ const DRAIN_STEP_MS = 10;
 /** So many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
 const CLOSED_SOON_TIMES = 3;
 const TAKEOVER_MS = 60_000;
-/** A far side that asks for more time is asked again after this all the same. */
-const MOST_RETRY_AFTER_MS = 3_600_000;
 
 export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLimits): Pump {
   const { spec, kind } = prepared;
@@ -189,7 +187,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       const next = backOff(backoff, performance.now());
       backoff = next.state;
       const isTakeover = closedSoon >= CLOSED_SOON_TIMES && kind.closedSoonHint !== undefined;
-      const delayMs = isTakeover ? TAKEOVER_MS : Math.max(next.delayMs, Math.min(reason.retryAfterMs ?? 0, MOST_RETRY_AFTER_MS));
+      const delayMs = isTakeover ? TAKEOVER_MS : Math.max(next.delayMs, restMsOf(reason));
       const hint = `closed ${closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${kind.closedSoonHint}`;
       standing.lost(reason, delayMs, isTakeover ? hint : undefined);
       await pause(delayMs, stopping.signal);
