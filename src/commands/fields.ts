@@ -54,35 +54,62 @@ export function put(target: Record<string, unknown>, key: string, value: unknown
   put(next, rest.join("."), value);
 }
 
+/** One word of a command line: a key with its value, a word that no known key begins, or what is wrong with it. */
+export type SortedWord = { readonly key: string; readonly value: unknown } | { readonly rest: string } | { readonly mistake: string };
+
 /**
- * What `key=value…` sets, as an object with its inner objects; the key of an inner one may leave out what stands before its dot. Pure. Throws UsageError, which names every mistake and the keys there are:
- * a word that is no pair, an unknown key, a value of the wrong kind, a password.
+ * Sorts `key=value…`; the key of an inner object may leave out what stands before its dot. `passwordsBy` is how a password is given instead.
+ * Pure.
  */
-export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>): Record<string, unknown> {
-  const fields: Record<string, unknown> = {};
+export function sortWords(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>, passwordsBy: string): readonly SortedWord[] {
   const seen = new Set<string>();
-  const mistakes: string[] = [];
-  for (const word of words) {
+  return words.map((word): SortedWord => {
     const [, written, text = ""] = /^([A-Za-z_][\w.]*)=(.*)$/s.exec(word) ?? [];
     const key = written === undefined ? undefined : fullKey(written, keys);
     const schema = key === undefined ? undefined : keys.get(key);
-    if (key === undefined) mistakes.push(`${JSON.stringify(word)}: must be key=value`);
-    else if (isSecret(key)) mistakes.push(`${key}: a password does not belong on a command line, where others see it; give it in a file`);
-    else if (!schema) {
-      const meant = nearest(key, [...keys.keys()]);
-      mistakes.push(`${key}: there is no such key${meant === undefined ? "" : `; did you mean ${meant}?`}`);
-    } else if (seen.has(key)) mistakes.push(`${key}: is given twice`);
-    else {
-      seen.add(key);
-      const value = coerce(text, schema);
-      if (value instanceof UsageError) mistakes.push(`${key}: ${value.message}`);
-      else put(fields, key, value);
-    }
+    if (key === undefined || !schema) return { rest: word };
+    if (isSecret(key)) return { mistake: `${key}: a password does not belong on a command line, where others see it; ${passwordsBy}` };
+    if (seen.has(key)) return { mistake: `${key}: is given twice` };
+    seen.add(key);
+    const value = coerce(text, schema);
+    return value instanceof UsageError ? { mistake: `${key}: ${value.message}` } : { key, value };
+  });
+}
+
+const BY_FILE = "give it in a file";
+
+/**
+ * What `key=value…` sets, as an object with its inner objects. Pure. Throws UsageError, which names every mistake and the keys there are: a
+ * word that is no pair, an unknown key, a value of the wrong kind, a password.
+ */
+export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  const mistakes: string[] = [];
+  for (const word of sortWords(words, keys, BY_FILE)) {
+    if ("mistake" in word) mistakes.push(word.mistake);
+    else if ("rest" in word) mistakes.push(noField(word.rest, keys));
+    else put(fields, word.key, word.value);
   }
-  if (mistakes.length > 0)
-    throw new UsageError([...mistakes, `known keys: ${[...keys.keys()].filter((key) => !isSecret(key)).join(", ")}`].join("\n"));
+  if (mistakes.length > 0) throw new UsageError([...mistakes, knownWords(keys)].join("\n"));
   return fields;
 }
+
+/** What is wrong with a word that no known key begins. Pure. */
+export function noField(word: string, keys: ReadonlyMap<string, unknown>): string {
+  const key = keyIn(word);
+  if (key === undefined) return `${JSON.stringify(word)}: must be key=value`;
+  if (isSecret(key)) return `${key}: a password does not belong on a command line, where others see it; ${BY_FILE}`;
+  const meant = nearest(key, publicKeys(keys));
+  return `${key}: there is no such key${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+}
+
+/** What stands before a word's `=`, where it could be a key. */
+export const keyIn = (word: string): string | undefined => /^([A-Za-z_][\w.]*)=/.exec(word)?.[1];
+
+/** The keys that a command line may hold. */
+export const publicKeys = (keys: ReadonlyMap<string, unknown>): readonly string[] => [...keys.keys()].filter((key) => !isSecret(key));
+
+export const knownWords = (keys: ReadonlyMap<string, unknown>): string => `known keys: ${publicKeys(keys).join(", ")}`;
 
 /** The key that is meant: itself, or the only one that it is the end of after a dot, such as security_mode of security_settings.security_mode. */
 export function fullKey(key: string, keys: ReadonlyMap<string, unknown>): string {
@@ -97,6 +124,9 @@ const isSecret = (key: string): boolean => key.split(".").some(isSecretName);
 export function checked<T extends z.ZodType>(schema: T, value: unknown, keys: ReadonlyMap<string, JsonSchema>): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const problems = result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message.replace(/^Invalid (input|option): /, "")}`);
-  throw new UsageError([...problems, `known keys: ${[...keys.keys()].filter((key) => !isSecret(key)).join(", ")}`].join("\n"));
+  throw new UsageError([...issueWords(result.error), knownWords(keys)].join("\n"));
 }
+
+/** One sentence for each issue, which begins with its field. */
+export const issueWords = ({ issues }: z.ZodError): string[] =>
+  issues.map(({ path, message }) => `${path.join(".")}: ${message.replace(/^Invalid (input|option): /, "")}`);

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { Log } from "../model/context.ts";
 import { escapeControls } from "../os/log-text.ts";
 
@@ -5,7 +6,7 @@ import { escapeControls } from "../os/log-text.ts";
 export interface CommandIo {
   readonly stdout: Output;
   readonly stderr: Output;
-  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   /** Aborts when the person or the system asks to stop. */
@@ -44,4 +45,9 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** The command line is wrong; the message says what would be right. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
+}
+
+/** The person stopped the verb while it waited for them; nothing more is said. */
+export class StoppedError extends Error {
+  override readonly name = "StoppedError";
 }

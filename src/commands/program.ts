@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { addApiVerbs } from "./api-program.ts";
 import type { BrowseOptions } from "./browse.ts";
-import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { addPkiVerbs } from "./pki-program.ts";
 import type { ReadOptions } from "./read.ts";
 import type { SecretOptions } from "./secret.ts";
@@ -198,6 +198,7 @@ export async function parseCommandLine({ command, exit }: Program, args: readonl
   } catch (error) {
     // Commander has printed its message by then; help and version end with 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.usage;
+    if (error instanceof StoppedError) return EXIT.interrupted;
     if (!(error instanceof UsageError)) throw error;
     complain(io, error.message);
     return EXIT.usage;

@@ -5,12 +5,22 @@ import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, parseDataType } from "../model/value.ts";
-import { isSecretName } from "../os/loggable.ts";
 import { passwordFrom } from "./api-connection.ts";
-import { coerce, fullKey, type JsonSchema, put, keysOf as schemaKeys, toJsonSchema } from "./fields.ts";
+import {
+  issueWords,
+  type JsonSchema,
+  keyIn,
+  knownWords,
+  noField,
+  publicKeys,
+  put,
+  keysOf as schemaKeys,
+  sortWords,
+  toJsonSchema,
+} from "./fields.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
-import { completeDetails, keysOfSource } from "./source-details.ts";
+import { completeDetails, detailsTypeOf, keysOfSource } from "./source-details.ts";
 
 /** A source as typed on the command line. */
 export interface TypedSource {
@@ -53,13 +63,7 @@ export function parseReadInput(driver: AnyDriver, words: readonly string[], defa
 /** Takes `key=value…` and nothing else. Pure. Throws UsageError, which names every mistake. */
 export function parseSourceInput(driver: AnyDriver, words: readonly string[]): TypedSource {
   const { source, rest, keys } = parseSource(driver, words);
-  const wrong = rest.map((word) => {
-    const key = /^([A-Za-z_][\w.]*)=/.exec(word)?.[1];
-    const meant = key === undefined ? undefined : nearest(key, keys);
-    if (key === undefined) return `${JSON.stringify(word)}: must be key=value`;
-    return `${key}: there is no such key${meant === undefined ? "" : `; did you mean ${meant}?`}`;
-  });
-  if (wrong.length > 0) throw new UsageError([...wrong, `known keys: ${keys.join(", ")}`].join("\n"));
+  if (rest.length > 0) throw new UsageError([...rest.map((word) => noField(word, keys)), knownWords(keys)].join("\n"));
   return source;
 }
 
@@ -67,35 +71,25 @@ interface Sorted {
   readonly source: TypedSource;
   /** Words that no key begins. */
   readonly rest: readonly string[];
-  readonly keys: readonly string[];
+  readonly keys: ReadonlyMap<string, unknown>;
 }
 
 function parseSource(driver: AnyDriver, words: readonly string[]): Sorted {
   const type = detailsTypeOf(driver.type);
-  const known = keysOf(type, driver);
-  const keys = [...known.keys()].filter((key) => !isSecret(key));
+  const parts = keysOf(type, driver);
+  const keys = new Map([...parts].map(([key, { schema }]) => [key, schema]));
   const given = { details: {}, settings: {}, timeouts: {} } as Record<Part, Record<string, unknown>>;
-  const seen = new Set<string>();
   const mistakes: string[] = [];
   const rest: string[] = [];
-  for (const word of words) {
-    const pair = /^([A-Za-z_][\w.]*)=(.*)$/s.exec(word);
-    const key = fullKey(pair?.[1] ?? "", known);
-    const entry = pair ? known.get(key) : undefined;
-    if (!entry) rest.push(word);
-    else if (isSecret(key)) mistakes.push(`${key}: a password does not belong on a command line, where others see it; use --password-file`);
-    else if (seen.has(key)) mistakes.push(`${key}: is given twice`);
-    else {
-      seen.add(key);
-      const value = coerce(pair?.[2] ?? "", entry.schema);
-      if (value instanceof UsageError) mistakes.push(`${key}: ${value.message}`);
-      else put(given[entry.part], key, value);
-    }
+  for (const word of sortWords(words, keys, "use --password-file")) {
+    if ("mistake" in word) mistakes.push(word.mistake);
+    else if ("rest" in word) rest.push(word.rest);
+    else put(given[parts.get(word.key)?.part ?? "details"], word.key, word.value);
   }
   const details = checkDetails(type, given.details, mistakes);
   const settings = check(driver.settings, given.settings, mistakes);
   const timeouts = check(sourceSettingsSchema, given.timeouts, mistakes);
-  if (mistakes.length > 0 || !details || !timeouts) throw new UsageError([...mistakes, `known keys: ${keys.join(", ")}`].join("\n"));
+  if (mistakes.length > 0 || !details || !timeouts) throw new UsageError([...mistakes, knownWords(keys)].join("\n"));
   const { name_timeout: nameMs, connect_timeout: connectMs, answer_timeout: answerMs } = timeouts;
   return { source: { ...details, settings, timeouts: { nameMs, connectMs, answerMs } }, rest, keys };
 }
@@ -133,15 +127,7 @@ export async function withPassword<S extends TypedSource>(source: S, file: strin
   return { ...source, secrets: { ...source.secrets, password } };
 }
 
-const isSecret = (key: string): boolean => key.split(".").some(isSecretName);
-
 type Part = "details" | "settings" | "timeouts";
-
-function detailsTypeOf(type: string): DetailsType {
-  const found = (Object.keys(DETAILS) as DetailsType[]).find((known) => known === type);
-  if (!found) throw new UsageError(`${type} has no connection details in the API`);
-  return found;
-}
 
 /** Every key that may be given, inner ones with dots; details before settings before time-outs. */
 function keysOf(type: DetailsType, driver: AnyDriver): ReadonlyMap<string, { readonly part: Part; readonly schema: JsonSchema }> {
@@ -159,8 +145,7 @@ function keysOf(type: DetailsType, driver: AnyDriver): ReadonlyMap<string, { rea
 function check<T>(schema: z.ZodType<T>, value: unknown, mistakes: string[]): T | undefined {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  for (const { path, message } of result.error.issues)
-    mistakes.push(`${path.join(".")}: ${message.replace(/^Invalid (input|option): /, "")}`);
+  mistakes.push(...issueWords(result.error));
   return undefined;
 }
 
@@ -177,16 +162,16 @@ function parsePoint(
   word: string,
   defaultType: DataType | undefined,
   settings: unknown,
-  keys: readonly string[],
+  keys: ReadonlyMap<string, unknown>,
 ): TypedPoint | UsageError {
   const { address: text, type } = splitType(word);
   try {
     return { text, ...driver.parseAddress(text, type ?? defaultType, settings) };
   } catch (error) {
-    const key = /^([A-Za-z_][\w.]*)=/.exec(word)?.[1];
+    const key = keyIn(word);
     if (key === undefined) return new UsageError(messageOf(error));
-    const meant = nearest(key, keys);
-    const known = `known keys: ${keys.join(", ")}`;
+    const meant = nearest(key, publicKeys(keys));
+    const known = knownWords(keys);
     if (meant === undefined) return new UsageError(`${messageOf(error)}; and ${key} is no key of ${driver.type}, ${known}`);
     return new UsageError(
       `${JSON.stringify(word)} is no address of ${driver.type}, and ${key} is no key of it; did you mean ${meant}?; ${known}`,

@@ -109,6 +109,18 @@ describe("collector secret", () => {
     expect(out).toContain("when it starts");
   });
 
+  it("keeps nothing where a person types nothing", async () => {
+    const { code, err } = await collector(["set", "press-1"], "\r", true);
+    expect([code, err]).toEqual([2, expect.stringContaining("the secret of press-1 is empty; type it, or give it on stdin with --stdin")]);
+    expect(existsSync(file("press-1"))).toBe(false);
+  });
+
+  it.each(["half\u0003", "\u0003", "\u0004"])("ends quietly where a person stops it with %j", async (keys) => {
+    const { code, out, err } = await collector(["set", "press-1"], keys, true);
+    expect({ code, out, err }).toEqual({ code: 130, out: "", err: "Secret of press-1 (not shown): \n" });
+    expect(existsSync(file("press-1"))).toBe(false);
+  });
+
   it("says what to do where there is no terminal, and where nothing comes", async () => {
     expect(await collector(["set", "press-1"])).toMatchObject({ code: 2, err: expect.stringContaining("--stdin") });
     expect(await collector(["set", "press-1", "--stdin"])).toMatchObject({ code: 2, err: expect.stringContaining("first line") });

@@ -20,6 +20,7 @@ import { toJson } from "./json.ts";
 import { askService, ServiceError, tellService } from "./local-client.ts";
 import { askHidden } from "./prompt.ts";
 import { settingsOrUsage } from "./run.ts";
+import { readStdin } from "./stdin.ts";
 import { formatTable } from "./table.ts";
 
 export interface SecretOptions {
@@ -217,15 +218,7 @@ function encrypt(name: string, secret: string): Promise<Buffer | undefined> {
 
 /** The first line of stdin. */
 async function readSecret(io: CommandIo): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of io.stdin) {
-    const bytes = Buffer.from(chunk);
-    length += bytes.length;
-    if (length > MAX_SECRET_BYTES) throw new UsageError(`the secret is longer than ${MAX_SECRET_BYTES} bytes`);
-    chunks.push(bytes);
-    if (bytes.includes(0x0a)) break;
-  }
-  if (length === 0) throw new UsageError("nothing came on stdin; its first line must be the secret");
-  return firstLine(Buffer.concat(chunks));
+  const bytes = await readStdin(io, MAX_SECRET_BYTES, { what: "the secret", untilLine: true });
+  if (bytes.length === 0) throw new UsageError("nothing came on stdin; its first line must be the secret");
+  return firstLine(bytes);
 }

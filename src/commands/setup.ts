@@ -9,6 +9,7 @@ import { readBoundedFile } from "../os/bounded-file.ts";
 import { replaceFile } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
 import { ApiError, collectorsOf, connectionOf, passwordFrom } from "./api-connection.ts";
+import { issueWords } from "./fields.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 
 export interface SetupOptions {
@@ -34,7 +35,7 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const ca = options.ca === undefined ? undefined : path.resolve(options.ca);
   const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(options.insecure && { insecure: true }) };
   const checked = settingsSchema.safeParse({ api: asked, collector: options.collector ?? "00000000-0000-0000-0000-000000000000" });
-  if (!checked.success) throw new UsageError(checked.error.issues.map(({ path: at, message }) => `${at.join(".")}: ${message}`).join("\n"));
+  if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
 
   const requester = createRequester({
     url,

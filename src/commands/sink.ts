@@ -4,8 +4,8 @@ import { uuidSchema } from "../model/uuid.ts";
 import { type ApiConnection, type ApiOptions, namedOf, passwordFrom, withApi } from "./api-connection.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
+import { askHidden } from "./prompt.ts";
 import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf } from "./source-details.ts";
-import { typed } from "./source-password.ts";
 import { formatTable } from "./table.ts";
 
 export interface SinkFields extends ApiOptions {
@@ -97,7 +97,7 @@ async function usersOf({ user = [] }: SinkFields, io: CommandIo): Promise<readon
     if (username === "") throw new UsageError(`--user ${word}: expected NAME, or NAME=FILE with the password on the file's first line`);
     const password =
       at < 0
-        ? await typed(`password of ${username}`, `give it with --user ${username}=FILE`, io)
+        ? await askHidden(`password of ${username}`, `give it with --user ${username}=FILE`, io)
         : passwordFrom(word.slice(at + 1), "--user");
     users.push({ username, password });
   }

@@ -31,7 +31,14 @@ function keysOfType(schema: z.ZodType, more: Readonly<Record<string, JsonSchema>
 
 /** The keys that a person may set of a data source's details, those of inner objects with dots. */
 export const keysOfSource = (type: DetailsType): ReadonlyMap<string, JsonSchema> =>
-  keysOfType(DETAILS[type].create, type === "opcua" ? { username: USERNAME } : {});
+  keysOfType(DETAILS[type].create, passwordPlace(type) === "user" ? { username: USERNAME } : {});
+
+/** Whose password the details of a type take, by their schema: a user's, the device's own, or none. */
+function passwordPlace(type: DetailsType): "user" | "device" | undefined {
+  const keys = keysOfType(DETAILS[type].create);
+  if (keys.has("user_identity.password")) return "user";
+  return keys.has("password.value") ? "device" : undefined;
+}
 
 /**
  * `details` of a creation request from `key=value…`, complete: for opcua, host and port come from endpoint_url, and what is not said is
@@ -70,7 +77,8 @@ export function sourceDetailsPatch(type: DetailsType, words: readonly string[], 
 }
 
 function sugared(type: DetailsType, parsed: Fields, password: string | undefined): Fields {
-  if (type === "opcua") {
+  const place = passwordPlace(type);
+  if (place === "user") {
     const { username, ...rest } = parsed;
     if (username === undefined && password === undefined) return rest;
     const identity: Record<string, unknown> = { type: "UserNamePassword" };
@@ -80,7 +88,7 @@ function sugared(type: DetailsType, parsed: Fields, password: string | undefined
     return { ...rest, user_identity: identity };
   }
   if (password === undefined) return parsed;
-  if (type !== "s7plus") throw new UsageError(`a data source of type ${type} has no password`);
+  if (place === undefined) throw new UsageError(`a data source of type ${type} has no password`);
   return { ...parsed, password: { type: "set", value: password } };
 }
 

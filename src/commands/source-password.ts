@@ -26,16 +26,9 @@ export async function sourcePassword(
 ): Promise<string | undefined> {
   if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
   if (passwordFile !== undefined) return passwordFrom(passwordFile);
-  const user = type === "opcua" ? userIn(parseFields(words, keysOfSource(type))) : undefined;
+  const user = userIn(parseFields(words, keysOfSource(type)));
   if (!askPassword && user === undefined) return undefined;
-  return typed(user === undefined ? "password" : `password of ${user}`, BY_FILE, io);
-}
-
-/** A password that a person types. Throws UsageError: it is empty, or there is no terminal. */
-export async function typed(what: string, otherwise: string, io: CommandIo): Promise<string> {
-  const password = await askHidden(what, otherwise, io);
-  if (password === "") throw new UsageError(`the ${what} is empty; type it, or ${otherwise}`);
-  return password;
+  return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io);
 }
 
 /** The user that the words name. */

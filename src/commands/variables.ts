@@ -3,10 +3,12 @@ import type { z } from "zod";
 import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../agent/variable-file.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../model/variable.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { issueWords } from "./fields.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { splitType } from "./read-input.ts";
 import { readIn, sourcesOf, writeOut } from "./source.ts";
+import { readStdin } from "./stdin.ts";
 import { formatTable } from "./table.ts";
 import { variablesCsv } from "./variables-csv.ts";
 
@@ -112,7 +114,7 @@ export interface ImportOptions extends ApiOptions {
 /** `collector variables import SOURCE FILE`, from stdin where the file is `-`: creates and changes by name; a bad line is named and the rest is taken. */
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const bytes = file === "-" ? await readStdin(io) : readIn(file, MAX_FILE_BYTES);
+    const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
     const parsed = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml(bytes) : parseVariableCsv(bytes);
     for (const { line, message } of parsed.problems) complain(io, `${file}${line === undefined ? "" : `:${line}`}: ${message}`);
     if (parsed.variables.length === 0 && parsed.problems.length > 0) return EXIT.usage;
@@ -127,19 +129,6 @@ export function variablesImport(sourceName: string, file: string, options: Impor
       complain(io, "nothing was deleted, since lines of the file could not be read; put them right and import again");
     return parsed.problems.length > 0 ? EXIT.variableBad : EXIT.good;
   });
-}
-
-/** What another program writes into the pipe. Throws UsageError. */
-async function readStdin(io: CommandIo): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of io.stdin) {
-    const bytes = Buffer.from(chunk);
-    length += bytes.length;
-    if (length > MAX_FILE_BYTES) throw new UsageError(`more than ${MAX_FILE_BYTES} bytes came on stdin`);
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks);
 }
 
 export interface ImportPlan {
@@ -203,5 +192,5 @@ function numberOf(option: string, text: string): number {
 function checkedVariable<T>(schema: z.ZodType<T>, value: unknown): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw new UsageError(result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n"));
+  throw new UsageError(issueWords(result.error).join("\n"));
 }
