@@ -79,15 +79,21 @@ export class ByteWriter {
   }
 }
 
-/** Reads what ByteWriter wrote. Every read throws DamagedPayloadError past the end. */
+const NOTHING = Buffer.alloc(0);
+const NO_VIEW = new DataView(NOTHING.buffer, 0, 0);
+
+/** Reads what ByteWriter wrote, one payload after another. `start` first. Every read throws DamagedPayloadError past the end. */
 export class ByteReader {
-  readonly #bytes: Buffer;
-  readonly view: DataView;
+  #bytes: Buffer = NOTHING;
+  view: DataView = NO_VIEW;
   position = 0;
 
-  constructor(payload: Uint8Array) {
-    this.#bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-    this.view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  /** Goes to the beginning of this payload; the one before is forgotten. */
+  start(payload: Uint8Array): void {
+    const { buffer, byteOffset, byteLength } = payload;
+    this.#bytes = Buffer.from(buffer, byteOffset, byteLength);
+    this.view = new DataView(buffer, byteOffset, byteLength);
+    this.position = 0;
   }
 
   get left(): number {

@@ -19,13 +19,16 @@ import {
 } from "./codec-format.ts";
 import { createReadingScratch, type ReadingScratch } from "./reading-scratch.ts";
 
+/** Used by one call at a time: nothing here waits. */
+const reader = new ByteReader();
+
 /**
  * Throws DamagedPayloadError if the bytes are not a readout along this layout. Never allocates more than the layout and the bytes account for.
  * The readings are those of `scratch`: valid until it is used for the next readout. What is in them (strings, arrays) is never used again.
  */
 export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: ReadingScratch = createReadingScratch()): Readout {
   const { columns, stateBytes, boolBytes } = planOf(layout);
-  const reader = new ByteReader(payload);
+  reader.start(payload);
   const version = reader.byte();
   if (version !== VERSION) reader.fail(`version ${version} instead of ${VERSION}`);
   const flags = reader.byte();
