@@ -19,10 +19,11 @@ interface Tampering {
   readonly sent: string[];
 }
 
-/** A server without security whose every chunk passes `change` on its way out. */
+/** A server without security whose every chunk passes `change` on its way out, and what it gets `hear`. */
 async function tampered(
   change: (type: string, body: Buffer, chunk: Buffer) => Buffer | undefined,
   options: OpcuaSimulatorOptions = {},
+  hear: (bytes: Buffer) => void = () => {},
 ): Promise<Tampering> {
   const simulator = await startOpcuaSimulator({ bulk: 10, ...options });
   endings.push(() => simulator.close());
@@ -36,6 +37,7 @@ async function tampered(
     }
     near.on("data", (bytes) => {
       sent.push(bytes.toString("latin1", 0, 3));
+      hear(bytes);
       far.write(bytes);
     });
     near.on("close", () => far.destroy());
@@ -175,16 +177,70 @@ describe("a server that does what none should", () => {
   });
 });
 
-it("asks for less on the next session after an answer that was too large", async () => {
-  const simulator = await startOpcuaSimulator({ bulk: 6000 });
+it("takes an answer in as many chunks as it has said, and no more", async () => {
+  let chunks = 1;
+  const { port } = await tampered((type, _body, chunk) => (chunks > 1 && type === "MSG" ? inChunks(chunk, chunks) : undefined), {
+    bulk: 200,
+  });
+  const texts = Array.from({ length: 200 }, (_, i) => nsu(`Bulk.${i}`));
+  const readIn = async (count: number) => {
+    chunks = 1;
+    const session = await open(port);
+    chunks = count;
+    return readTexts(session, texts, context());
+  };
+  expect((await readIn(1000)).map(({ quality }) => quality)).toEqual(Array(200).fill("good"));
+  await expect(readIn(1001)).rejects.toMatchObject({
+    condition: "protocol_violation",
+    message: expect.stringContaining("or 1000 chunks"),
+  });
+});
+
+it("asks in several chunks for what is too much for one", async () => {
+  const simulator = await startOpcuaSimulator({ bulk: 5000 });
   endings.push(() => simulator.close());
+  const frames: Uint8Array[] = [];
+  const ctx = context({ tap: (direction, frame) => direction === "out" && frames.push(frame) });
+  const session = await connect(detailsOf(simulator.port), ctx, { settings: { max_nodes: 10_000 } });
+  endings.push(() => session.close());
+  const texts = Array.from({ length: 5000 }, (_, i) => nsu(`Bulk.${i}`));
+  const reads = simulator.requests("Read");
+  expect((await readTexts(session, texts, ctx)).map(({ quality }) => quality)).toEqual(Array(5000).fill("good"));
+  expect(simulator.requests("Read")).toBe(reads + 1);
+  expect(frames.filter((frame) => frame[3] === 0x43).length).toBeGreaterThan(0);
+});
+
+/** A message of one chunk without security as so many (OPC 10000-6, 6.7.2). */
+function inChunks(chunk: Buffer, count: number): Buffer {
+  const head = chunk.subarray(0, 24);
+  const body = chunk.subarray(24);
+  const parts = Array.from({ length: count }, (_, i) => {
+    const part = Buffer.concat([head, body.subarray(Math.floor((i * body.length) / count), Math.floor(((i + 1) * body.length) / count))]);
+    part.write(i < count - 1 ? "C" : "F", 3, "latin1");
+    part.writeUInt32LE(part.length, 4);
+    part.writeUInt32LE(head.readUInt32LE(16) + i, 16);
+    return part;
+  });
+  return Buffer.concat(parts);
+}
+
+it("asks for less on the next session after an answer that was too large", async () => {
+  const { port } = await tampered(
+    () => undefined,
+    { bulk: 6000 },
+    (bytes) => {
+      // The server does not hear how much is taken (OPC 10000-6, 7.1.2.3).
+      if (bytes.toString("latin1", 0, 3) === "HEL") bytes.writeUInt32LE(0, 20);
+    },
+  );
   const settings = { max_answer_bytes: 65_536, max_nodes: 10_000 };
   const texts = Array.from({ length: 6000 }, (_, i) => nsu(`Bulk.${i}`));
-  const first = await open(simulator.port, settings);
+  const first = await open(port, settings);
   expect(first.limits.maxPoints).toBe(10_000);
-  await expect(readTexts(first, texts, context())).rejects.toThrow();
+  await expect(readTexts(first, texts, context())).rejects.toThrow(/exceeds 65536 bytes \(max_answer_bytes\)/);
+  expect(first.alive()).toBe(false);
   for (let tries = 0; tries < 5; tries++) {
-    const session = await open(simulator.port, settings);
+    const session = await open(port, settings);
     expect(session.limits.maxPoints).toBeLessThanOrEqual(5000);
     const readings = await readTexts(session, texts, context()).catch(() => undefined);
     if (!readings) continue;

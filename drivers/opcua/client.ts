@@ -9,7 +9,7 @@ import { openTcp } from "../lib/tcp.ts";
 import { type Answer, takeAnswer } from "./answers.ts";
 import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
 import { fence } from "./fence.ts";
-import { type Encodable, encodingBytes, plainChunk, requestBody } from "./plain.ts";
+import { createRequestBodies, type Encodable, encodingBytes, plainChunk } from "./plain.ts";
 import { type KeyPair, type RequestOf, type ResponseOf, SERVICES, type Service } from "./services.ts";
 import { STATUS } from "./status-codes.ts";
 import { headerStatus, isKnown, ServiceFaulted, serviceFault, statusOf } from "./statuses.ts";
@@ -82,6 +82,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
   const shown = ctx.tap && withoutSecret(ctx.tap, options.secret);
   // What leaves an encrypted channel is shown as it is before encryption.
   const tap = secure ? undefined : shown;
+  const bodyOf = createRequestBodies();
   let hooked = false;
   const transport = new Transport(connection, {
     endpointUrl: options.endpointUrl,
@@ -92,7 +93,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     before(chunk) {
       if (!hooked) hook();
       hooked = true;
-      if (!secure) refuseOutside(requestBody(chunk));
+      if (!secure) refuseOutside(bodyOf(chunk));
     },
   });
   const layer = new ClientSecureChannelLayer({
@@ -290,10 +291,11 @@ function tapBodies(
 /** Frames are kept, and sent around with questions: of the one request that may hold a password in the clear, a tap gets stars for it. */
 function withoutSecret(tap: Tap, secret: Buffer | undefined): Tap {
   if (!secret || secret.length === 0) return tap;
+  const bodyOf = createRequestBodies();
   return (direction, frame) => {
     const copy = Buffer.from(frame);
-    const body = direction === "out" ? requestBody(copy) : undefined;
-    if (body?.readUInt16LE(0) !== 1 || body.readUInt16LE(2) !== ACTIVATE_SESSION) return tap(direction, frame);
+    const body = direction === "out" ? bodyOf(copy) : undefined;
+    if (!body || body.length < 4 || body.readUInt16LE(0) !== 1 || body.readUInt16LE(2) !== ACTIVATE_SESSION) return tap(direction, frame);
     for (let at = body.indexOf(secret); at >= 0; at = body.indexOf(secret, at + secret.length)) body.fill("*", at, at + secret.length);
     return tap(direction, copy);
   };

@@ -8,8 +8,8 @@ export interface Encodable {
 }
 
 /**
- * The body of a request, from the first chunk of a message without security (OPC 10000-6, 6.7.2); undefined for HEL and for chunks that go
- * on with a message.
+ * The body that a chunk without security holds (OPC 10000-6, 6.7.2), which of a message's first chunk begins with its encoding; undefined
+ * for HEL and ERR. Pure.
  */
 export function requestBody(chunk: Uint8Array): Buffer | undefined {
   const view = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
@@ -22,6 +22,22 @@ export function requestBody(chunk: Uint8Array): Buffer | undefined {
   }
   return view.subarray(24);
 }
+
+/**
+ * What gives the body with which each request begins, of all the chunks that go one way on one connection, in their order; undefined for
+ * HEL and for chunks that go on with a request.
+ */
+export function createRequestBodies(): (chunk: Uint8Array) => Buffer | undefined {
+  let goesOn = false;
+  return (chunk) => {
+    const body = goesOn ? undefined : requestBody(chunk);
+    goesOn = chunk[3] === MORE;
+    return body;
+  };
+}
+
+/** `C`: the message goes on in another chunk (OPC 10000-6, 6.7.2.2). */
+const MORE = 0x43;
 
 /** The four-byte form of a numeric node id of namespace 0 (OPC 10000-6, 5.2.2.9), as node-opcua writes encodings; empty for any other. */
 export function encodingBytes({ schema }: Pick<Encodable, "schema">): Buffer {

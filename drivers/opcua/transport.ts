@@ -8,9 +8,10 @@ import { quote } from "../lib/text.ts";
 /** OPC 10000-6, 7.1.2.2: type, chunk, length. */
 const HEADER_BYTES = 8;
 /** Of a chunk that we take and of one that we send; the server may make the latter smaller (OPC 10000-6, 7.1.2.3). */
-export const BUFFER_BYTES = 65_536;
+const BUFFER_BYTES = 65_536;
 const LEAST_BUFFER_BYTES = 8192;
-export const MAX_CHUNKS = 1000;
+/** Chunks of one answer; told to the server in the HEL. */
+const MAX_CHUNKS = 1000;
 const MAX_REASON_BYTES = 4096;
 
 /** What the far side said in its ERR message (OPC 10000-6, 7.1.2.5). */
@@ -178,7 +179,7 @@ export class Transport extends EventEmitter {
     if (this.#acknowledged) return `the server answers the HEL with ${type}`;
     this.#messageBytes += chunk.length;
     this.#messageChunks++;
-    if (this.#messageBytes > this.#options.maxAnswerBytes || this.#messageChunks >= MAX_CHUNKS) {
+    if (this.#messageBytes > this.#options.maxAnswerBytes || this.#messageChunks > MAX_CHUNKS) {
       this.#options.onTooLarge();
       return `an answer of the server exceeds ${this.#options.maxAnswerBytes} bytes (max_answer_bytes) or ${MAX_CHUNKS} chunks`;
     }
