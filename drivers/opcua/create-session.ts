@@ -5,7 +5,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import type { Channel } from "./client.ts";
-import type { Choice, Wanted } from "./endpoint.ts";
+import { type Choice, needsCertificate, type Wanted } from "./endpoint.ts";
 import { certificateRefused, protocolViolation } from "./failure.ts";
 import { makeToken, type Signature, type User } from "./identity.ts";
 import { type KeyPair, makeRequest, type RequestOf, type ResponseOf, splitChain } from "./services.ts";
@@ -14,8 +14,10 @@ import type { OpcuaSettings } from "./settings.ts";
 /** A session of the server's that belongs to us. */
 export interface OpenedSession {
   readonly channel: Channel;
-  /** Goes into the header of each request. */
-  readonly token: NodeId;
+  /** A service call of this session's: puts its token on the request. Throws what the channel's does. */
+  readonly call: Channel["call"];
+  /** What ends it. */
+  readonly goodbye: RequestOf<"CloseSession">;
   /** Without a request the server ends it after this long. */
   readonly timeoutMs: number;
   readonly warnings: readonly string[];
@@ -29,7 +31,6 @@ export interface Own {
 
 /** Bytes of the nonces of a session (OPC 10000-4, 5.7.2). */
 const NONCE_BYTES = 32;
-const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
 const SESSION_NAME = "collector";
 /** How long a session that nobody waits for any more may take to come, so that it can be ended. */
 const LATE_MS = 5000;
@@ -47,7 +48,10 @@ export interface Creation {
   onLost(): void;
 }
 
-/** CreateSession and ActivateSession (OPC 10000-4, 5.7.2 and 5.7.3). Where it throws, the channel is closed. */
+/**
+ * CreateSession and ActivateSession (OPC 10000-4, 5.7.2 and 5.7.3). Throws ReasonError or FaultError; the channel is closed then, but where the
+ * answer to CreateSession is late: up to LATE_MS more it stays open, so that a session that comes after all can be ended.
+ */
 export async function createSession(channel: Channel, creation: Creation, ctx: DriverContext): Promise<OpenedSession> {
   const { wanted, choice, own, user, settings } = creation;
   const clientNonce = randomBytes(NONCE_BYTES);
@@ -101,7 +105,11 @@ export async function createSession(channel: Channel, creation: Creation, ctx: D
   const granted = created.revisedSessionTimeout;
   return {
     channel,
-    token: created.authenticationToken,
+    call(service, request, bound) {
+      (request.requestHeader as { authenticationToken: NodeId }).authenticationToken = created.authenticationToken;
+      return channel.call(service, request, bound);
+    },
+    goodbye: closeRequest(created.authenticationToken),
     // Some small servers give 0.
     timeoutMs: Number.isFinite(granted) && granted >= 1000 ? granted : settings.session_timeout,
     warnings: [...creation.warnings, ...expiry(own)],
@@ -150,7 +158,7 @@ async function answered(
 const SERVICE_DIAGNOSTICS = 0x1f;
 const CLIENT = 1;
 
-export const closeRequest = (authenticationToken: NodeId) =>
+const closeRequest = (authenticationToken: NodeId) =>
   makeRequest("CloseSession", { requestHeader: { authenticationToken }, deleteSubscriptions: true });
 
 /** That it is still the server that we trust, and that it holds the key of its certificate (OPC 10000-4, 5.7.2). */
@@ -160,8 +168,7 @@ function verifyServer(
   created: ResponseOf<"CreateSession">,
   clientNonce: Buffer,
 ): void {
-  const usesNonce = wanted.mode !== "None" || (choice.token.type !== "Anonymous" && choice.tokenPolicyUri !== NONE);
-  if (usesNonce && (created.serverNonce ?? Buffer.alloc(0)).length < NONCE_BYTES)
+  if (needsCertificate(wanted, choice) && (created.serverNonce ?? Buffer.alloc(0)).length < NONCE_BYTES)
     throw protocolViolation(
       `${channel.where} gives a nonce of ${created.serverNonce?.length ?? 0} bytes, at least ${NONCE_BYTES} are required`,
     );

@@ -6,9 +6,10 @@ import type {
   ReadValueIdOptions,
   ReferenceDescription,
 } from "node-opcua-client";
+import { FaultError } from "../../src/model/fault.ts";
 import { stoppedWhile } from "../lib/abort.ts";
 
-/** What discovery asks of a session; each call has its deadline. node-opcua's ClientSession is one. */
+/** What discovery asks of a session; each call has its deadline. Throws FaultError for what the server refuses in a good session. */
 export interface DiscoverySession {
   browse(nodes: BrowseDescriptionOptions[]): Promise<BrowseResult[]>;
   browseNext(continuationPoints: Buffer[], releaseContinuationPoints: boolean): Promise<BrowseResult[]>;
@@ -19,8 +20,6 @@ export interface DiscoveryLimits {
   /** OperationLimits of the server; 0 or absent: it names none. */
   readonly maxNodesPerBrowse?: number;
   readonly maxNodesPerRead?: number;
-  /** Whether the same for fewer nodes may succeed: too many operations, an answer too large. */
-  readonly tooMuch: (error: unknown) => boolean;
 }
 
 /** Browse and Read of any number of nodes, in what the server takes at once. One bad node costs nothing but itself. */
@@ -74,7 +73,8 @@ export function createAsking(session: DiscoverySession, limits: DiscoveryLimits,
       try {
         await one(piece, at);
       } catch (error) {
-        if (!limits.tooMuch(error) || signal.aborted) throw error;
+        // Refused as it is: the same for fewer nodes may be answered.
+        if (!(error instanceof FaultError) || error.scope !== "points" || signal.aborted) throw error;
         if (piece.length > 1) {
           shrink(Math.ceil(piece.length / 2));
           continue;

@@ -10,8 +10,6 @@ export type { DiscoverySession } from "./discover-ask.ts";
 export interface DiscoveryOptions extends DiscoveryLimits {
   /** The server's NamespaceArray in this session. */
   readonly namespaces: readonly string[];
-  /** Nodes that are remembered, so that none comes twice; beyond them nothing new is looked into. 250,000 when absent. */
-  readonly maxNodes?: number;
 }
 
 /** A node that was seen and not yet looked into. */
@@ -42,6 +40,7 @@ const CURRENT_READ = 1;
 
 /** Nodes that are looked into together. */
 const AT_ONCE = 100;
+/** Nodes that are remembered, so that none comes twice; beyond them nothing new is looked into. */
 const MAX_NODES = 250_000;
 /** Folders within folders: a bound against a server that invents them. */
 const MAX_DEPTH = 64;
@@ -64,7 +63,6 @@ export async function* discover(
 ): AsyncGenerator<Discovered> {
   const ask = createAsking(session, options, signal);
   const scalarOf = createTypes(ask);
-  const maxNodes = options.maxNodes ?? MAX_NODES;
   const seen = new Set<string>([OBJECTS]);
   const queue: Pending[] = [];
   const units = new Map<Pending, NodeId>();
@@ -85,7 +83,7 @@ export async function* discover(
     const key = nodeId.toString();
     if (seen.has(key)) return;
     parent.below ??= parent === top ? [] : [...parent.path, parent.name];
-    if (seen.size >= maxNodes || keys >= MAX_KEYS || key.length > MAX_KEY || parent.below.length >= MAX_DEPTH) {
+    if (seen.size >= MAX_NODES || keys >= MAX_KEYS || key.length > MAX_KEY || parent.below.length >= MAX_DEPTH) {
       isFull = true;
       return;
     }
@@ -113,7 +111,7 @@ export async function* discover(
   }
   if (isFull)
     log.warn(
-      { nodes: maxNodes, depth: MAX_DEPTH },
+      { nodes: MAX_NODES, depth: MAX_DEPTH },
       "the server has more nodes, or deeper ones, than are looked into; the rest was not found",
     );
 

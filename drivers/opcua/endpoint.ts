@@ -41,6 +41,8 @@ export interface Choice {
 }
 
 const POLICY_BASE = "http://opcfoundation.org/UA/SecurityPolicy#";
+/** No security (OPC 10000-7, 6.6.161). */
+export const NONE_POLICY_URI = `${POLICY_BASE}None`;
 /** OPC UA TCP with UA Secure Conversation and binary encoding (OPC 10000-7, 6.6.165); empty in some old servers. */
 const TRANSPORT = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
 const MAX_LISTED = 20;
@@ -85,6 +87,10 @@ const rank = ({ endpoint }: Choice, wanted: Wanted): number =>
 
 const pathOf = (url: string): string => url.replace(/^[^/]*\/\/[^/]*/, "").replace(/\/$/, "");
 
+/** Whether anything goes to the server that its certificate protects: the channel, or a token under a policy of its own. Pure. */
+export const needsCertificate = ({ mode }: Wanted, { token, tokenPolicyUri }: Choice): boolean =>
+  mode !== "None" || (token.type !== "Anonymous" && tokenPolicyUri !== NONE_POLICY_URI);
+
 /** The API's reason when nothing fits (API-V2, 2.3): policies as full URIs, mode and token in the API's own words. */
 export const noMatch = (wanted: Wanted): Reason => ({
   type: "OPC_UA_NO_MATCHING_ENDPOINT_POLICY",
@@ -105,7 +111,7 @@ export function describeOffer(offered: readonly OfferedEndpoint[], wanted: Wante
     modes.length === 0
       ? `the server offers no endpoint with ${asked}`
       : `the server's endpoint with ${asked} takes no ${wanted.tokenType}${wanted.tokenType === "Anonymous" ? "" : ` with token policy ${shortPolicy(wanted.tokenPolicyUri)}`}`;
-  const hint = wanted.mode === "None" && wanted.policyUri !== `${POLICY_BASE}None` ? " (mode None goes with policy None only)" : "";
+  const hint = wanted.mode === "None" && wanted.policyUri !== NONE_POLICY_URI ? " (mode None goes with policy None only)" : "";
   return `${missing}${hint}; it offers: ${listOffer(offered)}`;
 }
 

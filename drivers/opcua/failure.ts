@@ -66,7 +66,7 @@ const WORDS: Partial<Record<StatusName, string>> = {
 const WORDS_OF = new Map(Object.entries(WORDS).map(([name, words]) => [STATUS[name as StatusName] as number, words]));
 
 /** `0x80210000`. */
-export const hexCode = (code: number): string => `0x${(code >>> 0).toString(16).toUpperCase().padStart(8, "0")}`;
+const hexCode = (code: number): string => `0x${(code >>> 0).toString(16).toUpperCase().padStart(8, "0")}`;
 
 /** `BadNodeIdUnknown (0x80340000): The node id refers to …`. */
 export function describeCode({ code, name, description }: Pick<ServerStatus, "code" | "name" | "description">): string {
@@ -74,7 +74,7 @@ export function describeCode({ code, name, description }: Pick<ServerStatus, "co
 }
 
 /** `BadIdentityTokenRejected (0x80210000) to ActivateSession: …; the server says: "…"`. */
-export function describeStatus({ code, name, description, reason }: ServerStatus, to: string): string {
+function describeStatus({ code, name, description, reason }: ServerStatus, to: string): string {
   const words = WORDS_OF.get(codeOf(code)) ?? description ?? "not in the specification";
   const own = reason === null ? "" : `; the server says: ${quote(reason, 300)}`;
   return `${name ?? "a status"} (${hexCode(code)}) to ${to}: ${words}${own}`;
@@ -90,11 +90,10 @@ const LOST: ReadonlySet<number> = new Set([
   STATUS.BadTcpSecureChannelUnknown,
 ]);
 
-/** The source failed with what the server said (API-V2, 2.3). `more` stands behind the words. */
-export function errorResponse(status: ServerStatus, to: string, more = ""): ReasonError {
+/** The source failed with what the server said (API-V2, 2.3). */
+export function errorResponse(status: ServerStatus, to: string): ReasonError {
   const { code, name, description, reason } = status;
-  const words = `${describeStatus(status, to)}${more === "" ? "" : `; ${more}`}`;
-  return new ReasonError({ type: "OPC_UA_ERROR_RESPONSE", code: code >>> 0, name, description, reason }, words, {
+  return new ReasonError({ type: "OPC_UA_ERROR_RESPONSE", code: code >>> 0, name, description, reason }, describeStatus(status, to), {
     sessionLost: LOST.has(codeOf(code)),
   });
 }

@@ -8,6 +8,7 @@ import {
   X509IdentityToken,
 } from "node-opcua-client";
 import { ReasonError } from "../../src/model/reason.ts";
+import { NONE_POLICY_URI } from "./endpoint.ts";
 import { certificateRefused } from "./failure.ts";
 import type { KeyPair } from "./services.ts";
 
@@ -32,7 +33,6 @@ export interface Token {
   readonly signature: Signature;
 }
 
-const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
 const asPolicy = (uri: string): SecurityPolicy => uri as SecurityPolicy;
 
 /**
@@ -47,7 +47,7 @@ export async function makeToken(user: User, input: TokenInput): Promise<Token> {
     case "UserNamePassword":
       return { token: passwordToken(user, input), signature: undefined };
     case "X509Certificate": {
-      if (policyUri === NONE)
+      if (policyUri === NONE_POLICY_URI)
         throw new ReasonError(
           "UNKNOWN",
           "a user certificate proves itself by a signature: token_security_policy must be another than None",
@@ -67,7 +67,8 @@ function passwordToken(
   { policyId, policyUri, serverCertificate, serverNonce }: TokenInput,
 ): UserNameIdentityToken {
   const secret = Buffer.from(password);
-  if (policyUri === NONE) return new UserNameIdentityToken({ policyId, userName: username, password: secret, encryptionAlgorithm: null });
+  if (policyUri === NONE_POLICY_URI)
+    return new UserNameIdentityToken({ policyId, userName: username, password: secret, encryptionAlgorithm: null });
   const factory = getCryptoFactory(asPolicy(policyUri));
   if (!factory || serverCertificate.length === 0)
     throw certificateRefused(

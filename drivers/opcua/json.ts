@@ -9,9 +9,8 @@ import { type Definition, decodeStructure, type Field, type FieldType, jsonText,
 import type { ToJson } from "./values.ts";
 
 export interface JsonDeps {
-  readonly channel: Channel;
+  readonly call: Channel["call"];
   readObjects(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly DataValue[]>;
-  sign<R extends { requestHeader: object }>(request: R): R;
 }
 
 /** Structures as JSON, by the definition that the server has of them (OPC 10000-3, 8.50); Base64 where it has none. */
@@ -37,7 +36,7 @@ const MAX_ANCESTORS = 16;
 /** StructureType (OPC 10000-3, 8.49); with subtyped values nothing is known of the layout of a field. */
 const KINDS = ["structure", "optional", "union"] as const;
 
-export function createJson({ channel, readObjects, sign }: JsonDeps): Json {
+export function createJson({ call, readObjects }: JsonDeps): Json {
   /** By the text of the encoding's node id; undefined: the server does not say what it is. */
   const byEncoding = new Map<string, Definition | undefined>();
   const byType = new Map<string, FieldType | undefined>();
@@ -70,7 +69,7 @@ export function createJson({ channel, readObjects, sign }: JsonDeps): Json {
         },
       ],
     });
-    const { results } = await channel.call("Browse", sign(request), ctx);
+    const { results } = await call("Browse", request, ctx);
     const target = results?.[0]?.references?.[0]?.nodeId;
     return target && new NodeId(target.identifierType, target.value, target.namespace);
   };

@@ -13,6 +13,8 @@ import {
   chooseEndpoint,
   describeOffer,
   listOffer,
+  NONE_POLICY_URI,
+  needsCertificate,
   noMatch,
   type OfferedEndpoint,
   type OfferedToken,
@@ -27,7 +29,6 @@ import { STATUS } from "./status-codes.ts";
 
 export type OpcuaInput = ConnectInput<OpcuaDetails, OpcuaSettings>;
 
-const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
 const MODES = ["Invalid", "None", "Sign", "SignAndEncrypt"] as const;
 const TOKENS: Readonly<Record<number, OfferedToken["type"]>> = {
   [UserTokenType.Anonymous]: "Anonymous",
@@ -46,7 +47,7 @@ export interface OpenOptions {
 
 /**
  * From nothing to an activated session: GetEndpoints without security, the choice of the endpoint, trust, the secure channel, CreateSession,
- * ActivateSession. Throws ReasonError or FaultError; nothing stays open then.
+ * ActivateSession. Throws ReasonError or FaultError; nothing stays open then but, for seconds, what `createSession` waits to end.
  */
 export async function openSession(options: OpenOptions, ctx: DriverContext): Promise<OpenedSession> {
   const { details, settings, secrets } = options.input;
@@ -64,21 +65,20 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
         own: mode === "None" ? undefined : own?.pair,
         maxAnswerBytes: options.maxAnswerBytes,
         onTooLarge: options.onTooLarge,
-        secret: user.type === "UserNamePassword" && wanted.tokenPolicyUri === NONE ? Buffer.from(user.password) : undefined,
+        secret: user.type === "UserNamePassword" && wanted.tokenPolicyUri === NONE_POLICY_URI ? Buffer.from(user.password) : undefined,
       },
       ctx,
     );
 
   let creation: Creation;
-  let channel = await open("None", NONE, undefined);
+  let channel = await open("None", NONE_POLICY_URI, undefined);
   try {
     const offered = await offeredEndpoints(channel, wanted.endpointUrl, ctx);
     const choice = chooseEndpoint(offered, wanted);
     if (!choice) throw new ReasonError(noMatch(wanted), describeOffer(offered, wanted));
     ctx.log.debug({ offered: listOffer(offered) }, "the server's endpoints");
     const chain = splitChain(choice.endpoint.certificate);
-    const needsCertificate = wanted.mode !== "None" || (choice.token.type !== "Anonymous" && choice.tokenPolicyUri !== NONE);
-    const trusted = needsCertificate ? await trust(chain, choice, options.input, ctx) : [];
+    const trusted = needsCertificate(wanted, choice) ? await trust(chain, choice, options.input, ctx) : [];
     if (wanted.mode !== "None") {
       await channel.close();
       channel = await open(wanted.mode, wanted.policyUri, chain[0]);

@@ -15,13 +15,10 @@ export type Bad = Extract<Reading, { readonly quality: "bad" }>;
 export type Resolve = (addresses: readonly OpcuaAddress[], ctx: CallContext) => Promise<readonly (NodeId | Bad)[]>;
 
 export interface ResolveOptions {
-  readonly channel: Channel;
+  readonly call: Channel["call"];
   readonly namespaces: Namespaces;
   /** Paths in one request. */
   readonly maxPaths: number;
-  /** Puts the session on a request. */
-  sign<R extends { requestHeader: object }>(request: R): R;
-  readonly now: () => number;
 }
 
 /** A path that leads nowhere is looked for again after this long: the server may still be loading. */
@@ -33,7 +30,7 @@ const WHOLE_PATH = 0xffff_ffff;
 const ID_TYPES = { i: NodeId.NodeIdType.NUMERIC, s: NodeId.NodeIdType.STRING, g: NodeId.NodeIdType.GUID, b: NodeId.NodeIdType.BYTESTRING };
 
 /** What addresses mean is asked for once in a session: namespace indexes and paths may be others in the next one. */
-export function createResolve({ channel, namespaces, maxPaths, sign, now }: ResolveOptions): Resolve {
+export function createResolve({ call, namespaces, maxPaths }: ResolveOptions): Resolve {
   const found = new Map<string, NodeId | Bad>();
   const lookedForAt = new Map<string, number>();
 
@@ -59,7 +56,7 @@ export function createResolve({ channel, namespaces, maxPaths, sign, now }: Reso
         },
       })),
     });
-    const { results } = await channel.call("TranslateBrowsePathsToNodeIds", sign(request), ctx);
+    const { results } = await call("TranslateBrowsePathsToNodeIds", request, ctx);
     for (const [i, path] of paths.entries()) {
       const result = results?.[i];
       const targets = (result?.targets ?? []).filter(({ remainingPathIndex }) => remainingPathIndex === WHOLE_PATH);
@@ -85,7 +82,7 @@ export function createResolve({ channel, namespaces, maxPaths, sign, now }: Reso
   };
 
   return async (addresses, ctx) => {
-    const at = now();
+    const at = performance.now();
     const wanted = new Map<string, PathAddress>();
     for (const address of addresses) {
       const known = found.get(address.text);

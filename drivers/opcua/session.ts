@@ -6,9 +6,9 @@ import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../dr
 import type { OpcuaAddress } from "./address.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
-import { closeRequest, type OpenedSession } from "./create-session.ts";
+import type { OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
-import { describeCode, errorResponse, protocolViolation } from "./failure.ts";
+import { describeCode, protocolViolation } from "./failure.ts";
 import { createJson } from "./json.ts";
 import { createMemory, type ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
@@ -50,9 +50,9 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   const { details, settings } = input;
   const key = `${endpoint.host}:${endpoint.port} ${details.endpoint_url}`;
   const server = memory(key);
-  const waitMs = server.waitUntilMs - performance.now();
-  if (waitMs > 0) throw errorResponse(statusOf(STATUS.BadTooManySessions, null), "CreateSession", asksAgain(waitMs));
-  const onTooLarge = () => learnLess(server, settings.max_nodes);
+  const onTooLarge = () => {
+    server.maxPoints = Math.max(1, Math.min(server.maxPoints ?? settings.max_nodes, settings.max_nodes) >> 1);
+  };
   const onLost = () => {
     server.lostUntilMs = Math.max(server.lostUntilMs, performance.now() + settings.session_timeout);
   };
@@ -65,31 +65,24 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
     const capabilities = await readCapabilities(opened, ctx);
     return sessionOf(opened, capabilities, server, input, ctx);
   } catch (error) {
-    await goodbye(opened, server);
+    await sayGoodbye(opened, server);
     throw error;
   }
 }
-
-const asksAgain = (waitMs: number): string =>
-  `a session that the collector has lost may be among them: it asks again in ${Math.ceil(waitMs / 1000)} s, when that one has ended`;
 
 /** Adds to a failure what only this side knows: our certificate, our own lost session. */
 async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs: number, ctx: DriverContext): Promise<unknown> {
   if (!(error instanceof ReasonError) || error.reason.type !== "OPC_UA_ERROR_RESPONSE") return error;
   const { code } = error.reason;
   if (codeOf(code) === STATUS.BadTooManySessions) {
-    const now = performance.now();
-    const waitMs = server.lostUntilMs > now ? server.lostUntilMs - now : sessionTimeoutMs;
-    server.waitUntilMs = now + waitMs;
-    return new ReasonError(error.reason, `${error.message}; ${asksAgain(waitMs)}`, { cause: error });
+    const lostMs = server.lostUntilMs - performance.now();
+    const retryAfterMs = lostMs > 0 ? lostMs : sessionTimeoutMs;
+    const ends = `a session that the collector has lost may be among them, and ends within ${Math.ceil(retryAfterMs / 1000)} s`;
+    return new ReasonError(error.reason, `${error.message}; ${ends}`, { cause: error, retryAfterMs });
   }
   const words = await ownWords(ctx.pki, codeOf(code));
   return words === "" ? error : new ReasonError(error.reason, `${error.message}; ${words}`, { cause: error });
 }
-
-const learnLess = (server: ServerMemory, points: number): void => {
-  server.maxPoints = Math.max(1, Math.min(server.maxPoints ?? points, points) >> 1);
-};
 
 interface Capabilities {
   readonly namespaces: readonly (string | null)[];
@@ -117,21 +110,21 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   return { namespaces, maxRead: number(1), maxBrowse: number(2), maxRegister: number(3), maxTranslate: number(4), maxItems: number(5) };
 }
 
-async function readNodes({ channel, token }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly RawValue[]> {
-  const request = makeRequest("Read", { requestHeader: { authenticationToken: token }, maxAge: 0, timestampsToReturn: SOURCE });
+async function readNodes({ channel, call }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly RawValue[]> {
+  const request = makeRequest("Read", { maxAge: 0, timestampsToReturn: SOURCE });
   // Handed over as it is: copying a thousand nodes for each request costs as much as encoding them.
   request.nodesToRead = nodes as ReadValueId[];
-  const { values } = await channel.call("Read", request, ctx);
+  const { values } = await call("Read", request, ctx);
   if (values.length !== nodes.length)
     throw lost(channel, protocolViolation(`${channel.where} answers ${values.length} values to a Read of ${nodes.length}`));
   return values;
 }
 
 /** As node-opcua's own objects: for what describes, not for values. */
-async function readObjects({ channel, token }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<DataValue[]> {
-  const request = makeRequest("ReadObjects", { requestHeader: { authenticationToken: token }, maxAge: 0, timestampsToReturn: NEITHER });
+async function readObjects({ call }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<DataValue[]> {
+  const request = makeRequest("ReadObjects", { maxAge: 0, timestampsToReturn: NEITHER });
   request.nodesToRead = nodes as ReadValueId[];
-  const { results } = await channel.call("ReadObjects", request, ctx);
+  const { results } = await call("ReadObjects", request, ctx);
   return results ?? [];
 }
 
@@ -141,8 +134,8 @@ function lost(channel: Channel, failure: ReasonError): ReasonError {
 }
 
 /** Ends the session; one that the server may still hold is remembered. */
-async function goodbye({ channel, token, timeoutMs }: OpenedSession, server: ServerMemory): Promise<void> {
-  const ended = await channel.close(closeRequest(token));
+async function sayGoodbye({ channel, goodbye, timeoutMs }: OpenedSession, server: ServerMemory): Promise<void> {
+  const ended = await channel.close(goodbye);
   if (!ended) server.lostUntilMs = Math.max(server.lostUntilMs, performance.now() + timeoutMs);
 }
 
@@ -161,7 +154,7 @@ function sessionOf(
   { settings }: OpcuaInput,
   ctx: DriverContext,
 ): OpcuaSession {
-  const { channel, token } = opened;
+  const { channel, call } = opened;
   server.firstNamespaces ??= capabilities.namespaces;
   const namespaces: Namespaces = namespacesOf(server.firstNamespaces, capabilities.namespaces);
   const warnings = [...opened.warnings];
@@ -180,12 +173,8 @@ function sessionOf(
       `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
     );
 
-  const sign = <R extends { requestHeader: object }>(request: R): R => {
-    (request.requestHeader as { authenticationToken: NodeId }).authenticationToken = token;
-    return request;
-  };
-  const resolve = createResolve({ channel, namespaces, maxPaths: capabilities.maxTranslate || 100, sign, now: () => performance.now() });
-  const json = createJson({ readObjects: (nodes, bound) => readObjects(opened, nodes, bound), sign, channel });
+  const resolve = createResolve({ call, namespaces, maxPaths: capabilities.maxTranslate || 100 });
+  const json = createJson({ readObjects: (nodes, bound) => readObjects(opened, nodes, bound), call });
   const maxPoints = Math.max(
     1,
     Math.min(settings.max_nodes, capabilities.maxRead || settings.max_nodes, server.maxPoints ?? settings.max_nodes),
@@ -193,7 +182,7 @@ function sessionOf(
   const limits: Limits = { maxPoints, maxBytes: settings.max_answer_bytes, inFlight: settings.in_flight };
   let usedAt = performance.now();
 
-  const registered = settings.read_mode === "registered" ? createRegistered(opened, capabilities, sign, warn) : undefined;
+  const registered = settings.read_mode === "registered" ? createRegistered(opened, capabilities, warn) : undefined;
   let preparations = new WeakMap<OpcuaRead, Prepared>();
   const prepare = async (request: OpcuaRead, bound: CallContext): Promise<Prepared> => {
     const known = preparations.get(request);
@@ -205,7 +194,7 @@ function sessionOf(
 
   const subscription: Subscription | undefined =
     settings.read_mode === "subscribe"
-      ? createSubscription({ channel, sign, settings, maxItems: capabilities.maxItems || 1000, warn })
+      ? createSubscription({ channel, call, settings, maxItems: capabilities.maxItems || 1000, warn })
       : undefined;
 
   const read = async (request: OpcuaRead, readCtx: DriverContext): Promise<readonly Reading[]> => {
@@ -240,21 +229,14 @@ function sessionOf(
   let closing: Promise<void> | undefined;
   return {
     limits,
-    async read(request, readCtx) {
-      try {
-        return await read(request, readCtx);
-      } catch (error) {
-        if (error instanceof FaultError && error.scope === "points" && request.points.length > 1) learnLess(server, request.points.length);
-        throw error;
-      }
-    },
-    discover: (discoverCtx): AsyncIterable<Discovered> => discoverWith(opened, capabilities, sign, discoverCtx),
+    read,
+    discover: (discoverCtx): AsyncIterable<Discovered> => discoverWith(opened, capabilities, discoverCtx),
     alive: () => channel.alive(),
     warnings: () => warnings,
     close() {
       clearInterval(keepAlive);
       subscription?.stop();
-      closing ??= goodbye(opened, server);
+      closing ??= sayGoodbye(opened, server);
       return closing;
     },
   };
@@ -283,12 +265,7 @@ interface Registered {
 }
 
 /** RegisterNodes (OPC 10000-4, 5.8.5). It belongs to the session and ends with it. */
-function createRegistered(
-  { channel }: OpenedSession,
-  { maxRegister }: Capabilities,
-  sign: <R extends { requestHeader: object }>(request: R) => R,
-  warn: (words: string) => void,
-): Registered {
+function createRegistered({ call }: OpenedSession, { maxRegister }: Capabilities, warn: (words: string) => void): Registered {
   const known = new Map<string, NodeId>();
   let isRefused = false;
   return {
@@ -296,11 +273,7 @@ function createRegistered(
       const wanted = isRefused ? [] : nodes.filter((node) => !known.has(node.toString()));
       try {
         await inParts(wanted, maxRegister || 1000, async (part) => {
-          const { registeredNodeIds } = await channel.call(
-            "RegisterNodes",
-            sign(makeRequest("RegisterNodes", { nodesToRegister: [...part] })),
-            ctx,
-          );
+          const { registeredNodeIds } = await call("RegisterNodes", makeRequest("RegisterNodes", { nodesToRegister: [...part] }), ctx);
           for (const [i, node] of part.entries()) known.set(node.toString(), registeredNodeIds?.[i] ?? node);
         });
       } catch (error) {
@@ -318,19 +291,13 @@ function createRegistered(
   };
 }
 
-function discoverWith(
-  opened: OpenedSession,
-  capabilities: Capabilities,
-  sign: <R extends { requestHeader: object }>(request: R) => R,
-  ctx: DriverContext,
-): AsyncIterable<Discovered> {
-  const { channel } = opened;
+function discoverWith(opened: OpenedSession, capabilities: Capabilities, ctx: DriverContext): AsyncIterable<Discovered> {
+  const { call } = opened;
   return discover(
     {
-      browse: async (nodesToBrowse) => (await channel.call("Browse", sign(makeRequest("Browse", { nodesToBrowse })), ctx)).results ?? [],
+      browse: async (nodesToBrowse) => (await call("Browse", makeRequest("Browse", { nodesToBrowse }), ctx)).results ?? [],
       browseNext: async (continuationPoints, releaseContinuationPoints) =>
-        (await channel.call("BrowseNext", sign(makeRequest("BrowseNext", { continuationPoints, releaseContinuationPoints })), ctx))
-          .results ?? [],
+        (await call("BrowseNext", makeRequest("BrowseNext", { continuationPoints, releaseContinuationPoints }), ctx)).results ?? [],
       read: (nodes) =>
         readObjects(
           opened,
@@ -342,7 +309,6 @@ function discoverWith(
       namespaces: capabilities.namespaces.map((uri) => uri ?? ""),
       maxNodesPerBrowse: capabilities.maxBrowse,
       maxNodesPerRead: capabilities.maxRead,
-      tooMuch: (error) => error instanceof FaultError && error.scope === "points",
     },
     ctx,
   );

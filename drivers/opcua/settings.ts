@@ -1,7 +1,6 @@
 import * as z from "zod";
 
-export const READ_MODES = ["plain", "registered", "subscribe"] as const;
-export type ReadMode = (typeof READ_MODES)[number];
+const READ_MODES = ["plain", "registered", "subscribe"] as const;
 
 /** The local options of an OPC UA source. */
 export const settingsSchema = z.strictObject({

@@ -14,10 +14,11 @@ import { statusOf } from "./statuses.ts";
 
 export interface SubscriptionOptions {
   readonly channel: Channel;
+  /** Of the session. */
+  readonly call: Channel["call"];
   readonly settings: Pick<OpcuaSettings, "sampling_interval" | "publishing_interval">;
   /** Items in one request. */
   readonly maxItems: number;
-  sign<R extends { requestHeader: object }>(request: R): R;
   warn(words: string): void;
 }
 
@@ -46,7 +47,7 @@ const MAX_NOTIFICATIONS = 10_000;
 const SOURCE = 0;
 const REPORTING = 2;
 
-export function createSubscription({ channel, settings, maxItems, sign, warn }: SubscriptionOptions): Subscription {
+export function createSubscription({ channel, call, settings, maxItems, warn }: SubscriptionOptions): Subscription {
   const items = new Map<string, Item>();
   const byHandle = new Map<number, Item>();
   const stopped = new AbortController();
@@ -57,18 +58,16 @@ export function createSubscription({ channel, settings, maxItems, sign, warn }: 
 
   const create = async (ctx: CallContext): Promise<ResponseOf<"CreateSubscription">> => {
     const keepAlives = Math.max(1, Math.ceil(KEEP_ALIVE_MS / settings.publishing_interval));
-    const response = await channel.call(
+    const response = await call(
       "CreateSubscription",
-      sign(
-        makeRequest("CreateSubscription", {
-          requestedPublishingInterval: settings.publishing_interval,
-          requestedMaxKeepAliveCount: keepAlives,
-          requestedLifetimeCount: Math.max(10 * keepAlives, 100),
-          maxNotificationsPerPublish: MAX_NOTIFICATIONS,
-          publishingEnabled: true,
-          priority: 0,
-        }),
-      ),
+      makeRequest("CreateSubscription", {
+        requestedPublishingInterval: settings.publishing_interval,
+        requestedMaxKeepAliveCount: keepAlives,
+        requestedLifetimeCount: Math.max(10 * keepAlives, 100),
+        maxNotificationsPerPublish: MAX_NOTIFICATIONS,
+        publishingEnabled: true,
+        priority: 0,
+      }),
       ctx,
     );
     if (response.revisedPublishingInterval > 2 * settings.publishing_interval)
@@ -91,7 +90,7 @@ export function createSubscription({ channel, settings, maxItems, sign, warn }: 
           subscriptionAcknowledgements: acknowledged,
         });
         const bound = { signal: stopped.signal, timeouts: { answerMs: silentMs } };
-        const { subscriptionId, sequenceNumber, notifications } = await channel.call("Publish", sign(request), bound);
+        const { subscriptionId, sequenceNumber, notifications } = await call("Publish", request, bound);
         acknowledged = notifications.length > 0 ? [{ subscriptionId, sequenceNumber }] : [];
         for (const notification of notifications) take(notification);
         const settled = news;
@@ -146,7 +145,7 @@ export function createSubscription({ channel, settings, maxItems, sign, warn }: 
           },
         })),
       });
-      const { results } = await channel.call("CreateMonitoredItems", sign(request), ctx);
+      const { results } = await call("CreateMonitoredItems", request, ctx);
       for (const [i, { item }] of part.entries()) {
         const status = results?.[i]?.statusCode.value;
         if (status !== undefined && qualityOf(status) !== "bad") continue;
