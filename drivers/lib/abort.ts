@@ -1,4 +1,5 @@
 import { ReasonError } from "../../src/model/reason.ts";
+import { sleep, timerMs } from "../../src/model/timer.ts";
 
 /** How long to wait for something on the outside. */
 export interface Bound {
@@ -43,24 +44,12 @@ export function bounded<T>(work: Promise<T>, bound: Bound): Promise<T> {
   });
 }
 
-/** A delay that setTimeout takes: above 2^31 - 1 ms (24 days) it would fire at once. */
-export const timerMs = (ms: number): number => Math.min(ms, 2 ** 31 - 1);
-
 /** The readout was stopped or its deadline came while `doing` (for example `connecting to 10.0.0.7:502`). */
 export function stoppedWhile(doing: string, signal: AbortSignal): ReasonError {
   return new ReasonError("TIMEOUT", `the readout's deadline came while ${doing}`, { cause: signal.reason });
 }
 
-/** Waits; less where the signal aborts, which whoever goes on notices. Leaves no listener and no timer behind. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      done();
-    };
-    const timer = setTimeout(end, timerMs(ms));
-    if (signal.aborted) end();
-    else signal.addEventListener("abort", end, { once: true });
-  });
-}
+/** Waits; less where the signal aborts, which whoever goes on notices. */
+export const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
+  await sleep(ms, signal);
+};

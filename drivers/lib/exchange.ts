@@ -1,7 +1,8 @@
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { timerMs } from "../../src/model/timer.ts";
 import type { DriverContext, Tap } from "../driver.ts";
-import { stoppedWhile, timerMs } from "./abort.ts";
+import { stoppedWhile } from "./abort.ts";
 import type { Connection } from "./tcp.ts";
 
 /** True for a request that only reads; else what the frame is, in words (`function 6 (write single register)`). Pure. */

@@ -2,8 +2,9 @@ import { lookup } from "node:dns/promises";
 import net from "node:net";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { timerMs } from "../../src/model/timer.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
-import { bounded, stoppedWhile, timerMs } from "./abort.ts";
+import { bounded, stoppedWhile } from "./abort.ts";
 
 /** How long our FIN waits for the peer's: an RST instead leaves some controllers with a stuck connection slot. */
 const CLOSE_WAIT_MS = 1000;

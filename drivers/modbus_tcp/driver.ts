@@ -1,7 +1,7 @@
 import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
+import { sleep } from "../../src/model/timer.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type DriverContext, defineDriver } from "../driver.ts";
-import { pause } from "../lib/abort.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress } from "./address.ts";
 import { linkModbus } from "./link.ts";
@@ -40,7 +40,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
       limits: knownLimits(settings),
       async read(request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> {
         const waitMs = request.pauseMs === 0 ? 0 : answeredMs + request.pauseMs - performance.now();
-        if (waitMs > 0) await pause(waitMs, readCtx.signal);
+        if (waitMs > 0) await sleep(waitMs, readCtx.signal);
         try {
           return await read(request, readCtx);
         } finally {

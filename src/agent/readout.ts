@@ -4,6 +4,7 @@ import type { Log } from "../model/context.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
+import { timerMs } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import type { Lanes } from "./lanes.ts";
 import { demote, type GroupMemory } from "./memory.ts";
@@ -158,10 +159,7 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
       if (stop.aborted) onStop();
       else stop.addEventListener("abort", onStop, { once: true });
       const beganMs = clock.monotonicMs();
-      const timer = setTimeout(
-        () => deadline.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")),
-        Math.min(2 ** 31 - 1, deadlineMs),
-      );
+      const timer = setTimeout(() => deadline.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")), timerMs(deadlineMs));
       const failed = (failure: ReasonError): Outcome => ({
         time: clock.epochMs(),
         spanMs: 0,

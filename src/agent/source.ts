@@ -5,6 +5,7 @@ import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
+import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
 import type { Lanes } from "./lanes.ts";
 import { createGroupMemory, forget } from "./memory.ts";
@@ -15,7 +16,7 @@ import { settleTypes } from "./settle-types.ts";
 import { createSpeaker, type LineBudget } from "./speak.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
-import { backoffMs, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
+import { backoffMs, nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
 export interface SourceDeps {

@@ -1,4 +1,5 @@
-import { backoffMs, sleep } from "./time.ts";
+import { sleep } from "../model/timer.ts";
+import { backoffMs } from "./time.ts";
 
 /** Runs `work` until it returns or the signal aborts, and again after each throw: one task's own failure is never another's. */
 export async function supervise(

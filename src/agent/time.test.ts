@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { backoffMs, createBreather, nextTick, sleep, stableFraction, ticksBetween } from "./time.ts";
+import { backoffMs, createBreather, nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 const times = {
   now: fc.integer({ min: 0, max: 2 ** 41 }),
@@ -65,26 +65,6 @@ describe("stableFraction", () => {
     );
     const tenths = new Set(Array.from({ length: 200 }, (_, i) => Math.floor(stableFraction(`source-${i}`) * 10)));
     expect(tenths.size).toBe(10);
-  });
-});
-
-describe("sleep", () => {
-  it("ends at once when stopped, also above what setTimeout can hold", async () => {
-    const stop = new AbortController();
-    const slept = sleep(2 ** 40, stop.signal);
-    stop.abort();
-    expect(await slept).toBe(false);
-    expect(await sleep(5, stop.signal)).toBe(false);
-  });
-
-  it("does not fire at once above 2^31 ms", async () => {
-    const stop = new AbortController();
-    const first = await Promise.race([
-      sleep(2 ** 31 + 5, stop.signal).then(() => "slept"),
-      sleep(30, stop.signal).then(() => "still waiting"),
-    ]);
-    stop.abort();
-    expect(first).toBe("still waiting");
   });
 });
 

@@ -1,42 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** setTimeout fires at once above this many ms. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-/** Waits `ms` (any length; ≤ 0 still yields once to the event loop); false at once when the signal aborts. */
-export async function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
-  let rest = ms;
-  do {
-    const slice = Math.min(rest, LONGEST_TIMER_MS);
-    if (!(await sleepOnce(slice, signal))) return false;
-    rest -= slice;
-  } while (rest > 0);
-  return true;
-}
-
-function sleepOnce(ms: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((done) => {
-    if (signal.aborted) {
-      done(false);
-      return;
-    }
-    const stop = () => {
-      clearTimeout(timer);
-      done(false);
-    };
-    const timer = setTimeout(
-      () => {
-        signal.removeEventListener("abort", stop);
-        done(true);
-      },
-      // Node cuts fractions off, which would end the wait before its time.
-      Math.ceil(Math.max(0, ms)),
-    );
-    signal.addEventListener("abort", stop, { once: true });
-  });
-}
-
 /** The next whole multiple of the interval plus phase that lies after `nowMs`. All in ms of one monotonic clock. */
 export function nextTick(nowMs: number, intervalMs: number, phaseMs: number): number {
   const n = Math.floor((nowMs - phaseMs) / intervalMs) + 1;

@@ -1,9 +1,9 @@
 import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
 import { createGroupMemory, type GroupMemory, readAll } from "../agent/read.ts";
-import { sleep } from "../agent/time.ts";
 import { explainFault, explainReason } from "../model/catalogue.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
+import { sleep } from "../model/timer.ts";
 import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
 import { escapeControls } from "../os/log-text.ts";
 import { contextOf, driverOf, durationOf, permitOfPerson, personLog, pkiOf, policyOf } from "./device.ts";

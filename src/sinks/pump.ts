@@ -5,13 +5,13 @@ import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
+import { sleep } from "../model/timer.ts";
 import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
 import { createFlow, type Flow } from "./flow.ts";
 import { isClose } from "./guard.ts";
 import type { Settled } from "./lane.ts";
 import { openLeftBehind } from "./left-behind.ts";
 import type { Opening } from "./opening.ts";
-import { pause } from "./pause.ts";
 import type { PreparedSink } from "./prepare.ts";
 import type { Sink, Unwelcome } from "./sink.ts";
 import { createStanding } from "./standing.ts";
@@ -190,7 +190,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       const delayMs = isTakeover ? TAKEOVER_MS : Math.max(next.delayMs, restMsOf(reason));
       const hint = `closed ${closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${kind.closedSoonHint}`;
       standing.lost(reason, delayMs, isTakeover ? hint : undefined);
-      await pause(delayMs, stopping.signal);
+      await sleep(delayMs, stopping.signal);
     }
   };
 
@@ -204,7 +204,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     });
     while (!isGone.lost && performance.now() < endMs && !(flow.drain() && writer.isIdle())) {
       writer.wake();
-      await pause(DRAIN_STEP_MS);
+      await sleep(DRAIN_STEP_MS);
     }
   };
 
@@ -213,7 +213,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     const ended = new AbortController();
     stopping.abort();
     current?.lose(undefined);
-    await Promise.race([running, pause(limits.drainTimeoutMs, ended.signal)]);
+    await Promise.race([running, sleep(limits.drainTimeoutMs, ended.signal)]);
     if (current) {
       const { sink, ctx } = current;
       await drain(sink);
@@ -221,7 +221,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         const clearing = sink
           .forget(ctx)
           .catch((error: unknown) => log.debug({ err: error }, "what the sink left behind could not be cleared"));
-        await Promise.race([clearing, pause(limits.drainTimeoutMs, ended.signal)]);
+        await Promise.race([clearing, sleep(limits.drainTimeoutMs, ended.signal)]);
       }
       await letGo(sink);
     }

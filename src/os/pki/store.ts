@@ -32,11 +32,11 @@ const GRAIN_MS = 50;
 const FRESH_MS = 1000;
 
 /** A folder of certificates as people fill it: DER or PEM, under any name. Read anew whenever something in it changes. */
-export function createFolderReader(folder: string, nowMs: () => number = () => performance.now()): () => Folder {
+export function createFolderReader(folder: string): () => Folder {
   const parsed = new Map<string, { readonly stamp: string; readonly kept: readonly Kept[]; readonly problem?: string }>();
   let last: { readonly at: number; readonly stamp: string | undefined; readonly isSettled: boolean; readonly result: Folder } | undefined;
   return () => {
-    const at = nowMs();
+    const at = performance.now();
     try {
       const stamp = stampOf(folder);
       // A file that is written anew in place leaves the folder's stamp as it is: hence the time.

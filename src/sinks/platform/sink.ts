@@ -5,7 +5,7 @@ import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SINK_DETAILS } from "../../model/sink-details.ts";
-import { pause } from "../pause.ts";
+import { sleep } from "../../model/timer.ts";
 import { publishIntervalMs } from "../publish-interval.ts";
 import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { openingProblem, verdictOf } from "./answer.ts";
@@ -80,7 +80,7 @@ async function reach(requester: Requester, patienceMs: number, { signal }: Conte
     if (problem === undefined) return;
     const mayBeStarting = answer.type === "failed" && (answer.kind === "unreachable" || answer.kind === "key_unusable");
     if (!mayBeStarting || performance.now() >= endMs || signal.aborted) throw problem;
-    await pause(STARTING_STEP_MS, signal);
+    await sleep(STARTING_STEP_MS, signal);
   }
 }
 
