@@ -1,15 +1,13 @@
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "./api/access.ts";
 import { createApiClient } from "./api/client.ts";
 import type { Desired } from "./api/desired.ts";
-import { isLoopback } from "./api/loopback.ts";
 import { type ApiWorkerData, embeddedDatabase, type FromApi } from "./api/messages.ts";
 import { type PollState, startPolling } from "./api/poll.ts";
-import type { ApiAccess } from "./model/api-access.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { ConfigStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
-import { readBoundedFile } from "./os/bounded-file.ts";
 import type { Logger } from "./os/log.ts";
 import { superviseWorker } from "./os/worker.ts";
 
@@ -39,8 +37,6 @@ export interface Configuration {
   stop(flushed: Promise<void>): Promise<void>;
 }
 
-const MAX_KEY_BYTES = 4096;
-const MAX_CA_BYTES = 1024 * 1024;
 /** A starting embedded API is waited for before the first pull; after this the pull fails and is tried again. */
 const API_START_MS = 5000;
 const API_STOP_MS = 3000;
@@ -51,16 +47,13 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   const embedded = settings.api ? undefined : startEmbeddedApi(options);
   const api = apiAccess(settings, stateDir);
   const { socketFile } = api;
+  const asked = requesterAccess(api);
   const client = createApiClient({
-    url: api.url,
+    ...asked,
     collector,
-    ...(socketFile !== undefined && { socketPath: socketFile }),
-    authorization: api.authorization,
-    insecure: api.insecure,
-    ...(api.caFile !== undefined && { ca: readBoundedFile(api.caFile, MAX_CA_BYTES).toString("utf8") }),
     async readKey() {
       await embedded?.started;
-      return readBoundedFile(api.keyFile, MAX_KEY_BYTES).toString("utf8").trim();
+      return asked.readKey();
     },
     log,
   });
@@ -107,50 +100,17 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   };
 }
 
-/** The API that the configuration comes from, as this collector reaches it; what is sent to the platform goes there too. Pure. */
-export function apiAccess(settings: Settings, stateDir: string): ApiAccess {
-  const { api, embedded_api } = settings;
-  if (api)
-    return {
-      url: api.url,
-      keyFile: api.key_file,
-      ...(api.authorization !== undefined && { authorization: api.authorization }),
-      ...(api.ca !== undefined && { caFile: api.ca }),
-      insecure: api.insecure,
-      embedded: false,
-    };
-  const socketFile = embeddedSocket({ settings, stateDir });
-  return {
-    url: `${embedded_api.tls ? "https" : "http"}://${embedded_api.listen}`,
-    keyFile: path.join(stateDir, "keys", "collector.key"),
-    authorization: "bare",
-    ...(socketFile !== undefined && { socketFile }),
-    insecure: false,
-    embedded: true,
-  };
-}
-
-/**
- * The socket on which the collector asks its own API where other machines can reach that: whatever certificate they are shown, and whether
- * or not it is still good, is nothing to the collector. Undefined: it is asked on its address.
- */
-function embeddedSocket({ settings, stateDir }: Pick<ConfigurationOptions, "settings" | "stateDir">): string | undefined {
-  const { listen, tls } = settings.embedded_api;
-  if (settings.api || (!tls && isLoopback(listen.slice(0, listen.lastIndexOf(":"))))) return undefined;
-  return path.join(stateDir, "api.sock");
-}
-
 /** The configuration API that the collector carries itself, in a worker of its own. */
 function startEmbeddedApi(options: ConfigurationOptions) {
   const { settings, stateDir, collector, version, log, workerUrl, onAlarm } = options;
   const { listen, tls, insecure, values } = settings.embedded_api;
   const workerData: ApiWorkerData = {
     databaseFile: embeddedDatabase(stateDir),
-    keysDir: path.join(stateDir, "keys"),
+    keysDir: keysFolder(stateDir),
     listen,
     tls: tls && { certFile: tls.cert_file, keyFile: tls.key_file },
     insecure,
-    socketFile: embeddedSocket(options),
+    socketFile: embeddedSocket(settings, stateDir),
     values: { maxBytes: values.max_bytes, maxAgeMs: values.max_age },
     collector,
     readoutIntervalUnit: settings.readout_interval_unit,

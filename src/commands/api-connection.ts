@@ -1,8 +1,9 @@
 import path from "node:path";
 import * as z from "zod";
+import { personalAccess, requesterAccess } from "../api/access.ts";
 import { CLIENT_TIMEOUTS } from "../api/client.ts";
-import { isLoopback } from "../api/loopback.ts";
 import { type ApiFailure, createRequester, type Requester } from "../api/requester.ts";
+import type { ApiAccess } from "../model/api-access.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Settings } from "../model/settings.ts";
 import { uuidSchema } from "../model/uuid.ts";
@@ -10,8 +11,6 @@ import { readBoundedFile } from "../os/bounded-file.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { settingsOrUsage } from "./run.ts";
 
-const MAX_KEY_BYTES = 4096;
-const MAX_CA_BYTES = 2 ** 20;
 const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 /** Pages of one list: a bound against a server whose lists have no end. */
 const MAX_PAGES = 10_000;
@@ -72,36 +71,17 @@ export async function askWithKey(settings: Settings, keyFile: string, target: st
   }
 }
 
-function requesterOf({ api, embedded_api, state_dir }: Settings, keyFile: string | undefined): Requester {
-  const read = (file: string) => () => readBoundedFile(file, MAX_KEY_BYTES).toString("utf8").trim();
-  if (api) {
-    const { url, authorization, ca, insecure } = api;
-    return createRequester({
-      url,
-      readKey: read(keyFile ?? api.key_file),
-      authorization,
-      insecure,
-      timeouts: CLIENT_TIMEOUTS,
-      ...(ca !== undefined && { ca: readCa(ca) }),
-    });
-  }
-  const { listen, tls } = embedded_api;
-  const onSocket = tls !== undefined || !isLoopback(listen.slice(0, listen.lastIndexOf(":")));
-  return createRequester({
-    url: `${tls ? "https" : "http"}://${listen}`,
-    readKey: read(keyFile ?? path.join(path.resolve(state_dir), "keys", "admin.key")),
-    authorization: "bare",
-    insecure: false,
-    timeouts: CLIENT_TIMEOUTS,
-    ...(onSocket && { socketPath: path.join(path.resolve(state_dir), "api.sock") }),
-  });
+function requesterOf(settings: Settings, keyFile: string | undefined): Requester {
+  const access = personalAccess(settings, path.resolve(settings.state_dir), keyFile);
+  return createRequester({ ...optionsOf(access), timeouts: CLIENT_TIMEOUTS });
 }
 
-function readCa(file: string): string {
+/** As `requesterAccess`. Throws UsageError. */
+export function optionsOf(access: ApiAccess): ReturnType<typeof requesterAccess> {
   try {
-    return readBoundedFile(file, MAX_CA_BYTES).toString("utf8");
+    return requesterAccess(access);
   } catch (error) {
-    throw new UsageError(`api.ca: ${messageOf(error)}`);
+    throw new UsageError(messageOf(error));
   }
 }
 

@@ -4,6 +4,7 @@ import type { AnyDriver, Timeouts } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { prepare } from "../agent/prepare.ts";
 import { localOptions } from "../agent/wanted.ts";
+import { apiAccess } from "../api/access.ts";
 import { secretsSchema } from "../api/routes/extensions.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
@@ -115,12 +116,12 @@ async function secretsOf(
   io: CommandIo,
 ): Promise<Readonly<Record<string, string>>> {
   const target = `/ext/v1/secrets?collector=${await api.collector()}`;
-  const embedded = path.join(path.resolve(api.settings.state_dir), "keys", "collector.key");
+  const own = apiAccess(api.settings, path.resolve(api.settings.state_dir));
   try {
     const answer =
-      api.settings.api || keyFile !== undefined
-        ? await api.send("GET", target)
-        : await askWithKey(api.settings, embedded, target, io.signal);
+      own.embedded && keyFile === undefined
+        ? await askWithKey(api.settings, own.keyFile, target, io.signal)
+        : await api.send("GET", target);
     return secretsSchema.parse(answer).secrets[uuid] ?? {};
   } catch (error) {
     // Another key, another machine, no such extension: whoever has it will type it.

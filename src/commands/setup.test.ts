@@ -54,6 +54,7 @@ test("what cannot be used is said, and nothing is written", async () => {
     [api.collectorKey, "http://127.0.0.1:1", [], 4, "connection refused"],
     [api.collectorKey, "http://platform.invalid", [], 2, "plain http would show the API key"],
     [api.collectorKey, "ftp://x", [], 2, "Invalid URL"],
+    [api.collectorKey, api.server.url, ["--ca", "/nowhere/ca.pem"], 2, "api.ca: /nowhere/ca.pem does not exist"],
     [api.collectorKey, api.server.url, ["--collector", "press"], 2, "collector: "],
     [api.collectorKey, api.server.url, ["--collector", source(9).uuid], 2, "does not reach"],
   ] as const) {

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { isMap, parseDocument } from "yaml";
+import { apiAccess } from "../api/access.ts";
 import { CLIENT_TIMEOUTS } from "../api/client.ts";
 import { createRequester } from "../api/requester.ts";
 import { messageOf } from "../model/failure.ts";
@@ -8,7 +9,7 @@ import { settingsSchema } from "../model/settings.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { replaceFile } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
-import { ApiError, collectorsOf, connectionOf, passwordFrom } from "./api-connection.ts";
+import { ApiError, collectorsOf, connectionOf, optionsOf, passwordFrom } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 
@@ -37,13 +38,9 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const checked = settingsSchema.safeParse({ api: asked, collector: options.collector ?? "00000000-0000-0000-0000-000000000000" });
   if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
 
-  const requester = createRequester({
-    url,
-    readKey: () => key,
-    insecure: options.insecure === true,
-    timeouts: CLIENT_TIMEOUTS,
-    ...(ca !== undefined && { ca: readBoundedFile(ca, MAX_SETTINGS_BYTES).toString("utf8") }),
-  });
+  const access = optionsOf(apiAccess(checked.data, path.dirname(file)));
+  // The key is not yet where the settings will have it.
+  const requester = createRequester({ ...access, readKey: () => key, timeouts: CLIENT_TIMEOUTS });
   let known: readonly string[];
   try {
     known = await collectorsOf(connectionOf(requester, checked.data, io.signal).list);

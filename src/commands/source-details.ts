@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { DETAILS, DETAILS_TYPES, type DetailsType, detailsCreateSchema } from "../model/details.ts";
+import { endpointParts } from "../model/endpoint-url.ts";
 import { nearest } from "../model/nearest.ts";
 import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../model/sink-details.ts";
 import { isSecretName } from "../os/loggable.ts";
@@ -95,9 +96,9 @@ function sugared(type: DetailsType, parsed: Fields, password: string | undefined
 function defaults(type: DetailsType, given: Fields): Fields {
   if (type === "plastcontrol") return { readout_mode: { type: "active" } };
   if (type !== "opcua") return {};
-  const url = /^opc\.tcp:\/\/(\[[^\]]+\]|[^:/?#\s]+)(?::(\d{1,5}))?/i.exec(String(given["endpoint_url"] ?? ""));
+  const url = endpointParts(String(given["endpoint_url"] ?? ""));
   return {
-    ...(url && { host: url[1]?.replace(/^\[|\]$/g, ""), port: Number(url[2] ?? 4840) }),
+    ...(url && { host: url.host, port: url.port }),
     user_identity: { type: "Anonymous" },
     security_settings: { ...channelSecurity(given), token_security_policy: tokenPolicy(given) },
   };
