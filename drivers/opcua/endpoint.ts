@@ -1,4 +1,5 @@
 import type { OpcuaDetails, SecurityMode, SecurityPolicy } from "../../src/model/details.ts";
+import { endpointParts } from "../../src/model/endpoint-url.ts";
 import type { Reason } from "../../src/model/reason.ts";
 import { quote } from "../lib/text.ts";
 
@@ -85,7 +86,7 @@ const rank = ({ endpoint }: Choice, wanted: Wanted): number =>
   (endpoint.endpointUrl === wanted.endpointUrl ? 1000 : pathOf(endpoint.endpointUrl) === pathOf(wanted.endpointUrl) ? 500 : 0) +
   endpoint.securityLevel;
 
-const pathOf = (url: string): string => url.replace(/^[^/]*\/\/[^/]*/, "").replace(/\/$/, "");
+const pathOf = (url: string): string => (endpointParts(url)?.path ?? url).replace(/\/$/, "");
 
 /** Whether anything goes to the server that its certificate protects: the channel, or a token under a policy of its own. Pure. */
 export const needsCertificate = ({ mode }: Wanted, { token, tokenPolicyUri }: Choice): boolean =>

@@ -1,4 +1,5 @@
 import type { OpcuaDetails, SecurityPolicy } from "../../src/model/details.ts";
+import { endpointParts } from "../../src/model/endpoint-url.ts";
 
 /** Policies that OPC 10000-7 has withdrawn: SHA-1 signatures, or keys below 2048 bits. */
 const DEPRECATED: readonly SecurityPolicy[] = ["Basic128Rsa15", "Basic256"];
@@ -7,8 +8,8 @@ const DEPRECATED: readonly SecurityPolicy[] = ["Basic128Rsa15", "Basic256"];
 export function warningsOf({ endpoint_url, host, port, security_settings, user_identity }: OpcuaDetails): readonly string[] {
   const { security_mode, endpoint_security_policy, token_security_policy } = security_settings;
   const inUse = [endpoint_security_policy, ...(user_identity.type === "Anonymous" ? [] : [token_security_policy])];
-  const url = /^opc\.tcp:\/\/(\[[^\]]*\]|[^/:]*)(?::(\d+))?/i.exec(endpoint_url);
-  const said = url ? `${(url[1] ?? "").replace(/^\[|\]$/g, "")}:${url[2] ?? 4840}` : endpoint_url;
+  const parts = endpointParts(endpoint_url);
+  const said = parts ? `${parts.host}:${parts.port}` : endpoint_url;
   return [
     ...(said.toLowerCase() === `${host}:${port}`.toLowerCase()
       ? []

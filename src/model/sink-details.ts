@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { SECURITY_MODES, SECURITY_POLICIES } from "./details.ts";
+import { OPCUA_PORT } from "./endpoint-url.ts";
 
 /** `details.type` of the data sinks (API-V2, 1 and 2.5: an MQTT broker, an OPC UA server hosted by the collector, the platform itself). */
 export const SINK_TYPES = ["mqtt", "opcua", "platform"] as const;
@@ -94,9 +95,6 @@ const platform = {
   type: z.literal("platform").describe("Type of the data sink: the platform whose configuration API this is"),
   publish_interval: mqtt.publish_interval,
 } as const;
-
-/** Port of OPC UA's own registration (OPC 10000-6, 7.1). */
-const OPCUA_PORT = 4840;
 
 /** Every sink type, described once: how it is created, and how it is read. The fields that the API does not show are decided in DESIGN, 6. */
 export const SINK_DETAILS = {

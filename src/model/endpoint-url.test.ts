@@ -1,0 +1,42 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { endpointParts } from "./endpoint-url.ts";
+
+test.each([
+  ["opc.tcp://10.0.0.7:4841/path/of?it", { host: "10.0.0.7", port: 4841, path: "/path/of?it" }],
+  ["OPC.TCP://Press.local", { host: "Press.local", port: 4840, path: "" }],
+  ["opc.tcp://[fd00::7]", { host: "fd00::7", port: 4840, path: "" }],
+  ["opc.tcp://[fd00::7]:4842/", { host: "fd00::7", port: 4842, path: "/" }],
+  ["opc.tcp://", undefined],
+  ["opc.tcp://:4840", undefined],
+  ["opc.tcp://a b:4840", undefined],
+  ["opc.tcp://press:port", undefined],
+  ["opc.tcp://press:4840x", undefined],
+  ["opc.tcp://press:123456", undefined],
+  ["opc.tcp://[]:4840", undefined],
+  ["opc.tcp://[a/b]:4840", undefined],
+  ["opc.https://press", undefined],
+  ["", undefined],
+])("%s", (url, parts) => expect(endpointParts(url)).toEqual(parts));
+
+test("what is put together comes apart the same", () => {
+  const host = fc.oneof(fc.domain(), fc.ipV4(), fc.ipV6());
+  fc.assert(
+    fc.property(host, fc.nat(65_535), fc.webPath(), (name, port, path) => {
+      const url = `opc.tcp://${name.includes(":") ? `[${name}]` : name}:${port}${path}`;
+      expect(endpointParts(url)).toEqual({ host: name, port, path });
+    }),
+  );
+});
+
+test("of any text, what is found stands in it", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (rest) => {
+      const parts = endpointParts(`opc.tcp://${rest}`);
+      if (!parts) return;
+      expect(parts.host).not.toBe("");
+      expect(rest).toContain(parts.host);
+      expect(rest.endsWith(parts.path)).toBe(true);
+    }),
+  );
+});

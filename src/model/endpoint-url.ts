@@ -1,0 +1,22 @@
+/** Port of OPC UA's own registration (OPC 10000-6, 7.1): where an endpoint's URL names none. */
+export const OPCUA_PORT = 4840;
+
+/** What an OPC UA TCP endpoint's URL consists of (OPC 10000-6, 7.1). */
+export interface EndpointParts {
+  /** Name or address, an IPv6 address without its brackets; at least one character. */
+  readonly host: string;
+  /** 0 to 99999, as it is written; 4840 where the URL names none. */
+  readonly port: number;
+  /** What stands behind host and port, from the slash on; empty: nothing. */
+  readonly path: string;
+}
+
+const URL_FORM = /^opc\.tcp:\/\/(?:\[([^\]/]+)\]|([^:/?#\s[\]]+))(?::(\d{1,5}))?([/?#].*)?$/is;
+
+/** Takes an OPC UA TCP endpoint's URL apart; undefined for what is none. Pure. */
+export function endpointParts(url: string): EndpointParts | undefined {
+  const match = URL_FORM.exec(url);
+  const host = match?.[1] ?? match?.[2];
+  if (!match || host === undefined) return undefined;
+  return { host, port: Number(match[3] ?? OPCUA_PORT), path: match[4] ?? "" };
+}
