@@ -4,6 +4,7 @@ import mqttPacket from "mqtt-packet";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { createWayOut } from "../way-out.ts";
 import { connectRefused, isPassing, isVersionRefusal, refusalText } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
@@ -165,22 +166,13 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
   const granted = version === 5 ? connack.properties : undefined;
   const window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
   const rejects = new Set<(reason: ReasonError) => void>();
-  const waiting: (() => void)[] = [];
-  let underWay = 0;
-  let failure: ReasonError | undefined;
-  let settleLost: (reason: ReasonError) => void = () => {};
-  const lost = new Promise<ReasonError>((done) => {
-    settleLost = done;
-  });
+  const way = createWayOut(window);
 
   const fail = (reason: ReasonError): void => {
-    if (failure) return;
-    failure = reason;
+    if (!way.fail(reason)) return;
     discard(client, socket);
     for (const reject of rejects) reject(reason);
     rejects.clear();
-    for (const go of waiting.splice(0)) go();
-    settleLost(reason);
   };
 
   if (granted?.maximumQoS === 0) {
@@ -225,7 +217,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
       }, options.publishTimeoutMs);
       rejects.add(give);
       client.publish(topic, payload, { qos: 1, retain }, (error) => {
-        if (failure) return;
+        if (way.failure()) return;
         if (!error) return settle(() => done(undefined));
         const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
         if (code === undefined) return fail(reasonOfClient(error, endpoint));
@@ -241,20 +233,8 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
     window,
     maxPacketBytes: granted?.maximumPacketSize ?? MAX_PACKET_BYTES,
     canRetain: granted?.retainAvailable !== false,
-    lost,
-    async publish(topic, payload, retain) {
-      if (underWay < window) underWay++;
-      else await new Promise<void>((go) => waiting.push(go));
-      try {
-        if (failure) throw failure;
-        return await send(topic, payload, retain);
-      } finally {
-        // The place goes to the next in line, or is free.
-        const next = waiting.shift();
-        if (next) next();
-        else underWay--;
-      }
-    },
+    lost: way.lost,
+    publish: (topic, payload, retain) => way.inTurn(() => send(topic, payload, retain)),
     close() {
       closing ??= disconnect();
       return closing;
@@ -266,18 +246,16 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
       if (socket.closed) done();
       else socket.once("close", () => done());
     });
-    const idle = underWay === 0 && failure === undefined;
-    if (idle) {
-      failure = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
+    const reason = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
+    if (way.isIdle() && way.fail(reason)) {
       silence(client, socket);
       client.end(false);
-      settleLost(failure);
       const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);
       await gone;
       clearTimeout(timer);
       return;
     }
-    fail(new ReasonError("CONNECTION_CLOSED", "closed by the collector"));
+    fail(reason);
     await gone;
   }
 }

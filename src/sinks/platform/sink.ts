@@ -8,6 +8,7 @@ import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { sleep } from "../../model/timer.ts";
 import { publishIntervalMs } from "../publish-interval.ts";
 import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { createWayOut } from "../way-out.ts";
 import { openingProblem, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
 import { bodyOf, halvesOf, type Part, partsOf, without } from "./parts.ts";
@@ -94,23 +95,14 @@ interface Tally {
 
 function openSink(requester: Requester, inFlight: number): Sink {
   const ended = new AbortController();
-  const waiting: (() => void)[] = [];
-  let underWay = 0;
+  const way = createWayOut(inFlight);
   /** Bytes of samples that the API is known to take, as far as it has said. */
   let splitBytes = SPLIT_BYTES;
-  let failure: ReasonError | undefined;
-  let settleLost: (reason: ReasonError) => void = () => {};
-  const lost = new Promise<ReasonError>((done) => {
-    settleLost = done;
-  });
 
   const fail = (reason: ReasonError): void => {
-    if (failure) return;
-    failure = reason;
+    if (!way.fail(reason)) return;
     ended.abort();
     requester.close();
-    for (const go of waiting.splice(0)) go();
-    settleLost(reason);
   };
 
   const refuse = (tally: Tally, values: number, detail: string): void => {
@@ -120,6 +112,7 @@ function openSink(requester: Requester, inFlight: number): Sink {
 
   /** Sends one part; what is to be sent instead of it. Throws ReasonError, and then the way out is lost. */
   const send = async (batch: SinkBatch, part: Part, tally: Tally): Promise<readonly Part[]> => {
+    const failure = way.failure();
     if (failure) throw failure;
     const body = bodyOf(batch, part);
     const answer = await requester.send({
@@ -156,7 +149,7 @@ function openSink(requester: Requester, inFlight: number): Sink {
       case "lost":
         fail(verdict.reason);
         // The first reason is the one that counts: what was under way beside it has only been let go of.
-        throw failure ?? verdict.reason;
+        throw way.failure() ?? verdict.reason;
     }
   };
 
@@ -176,22 +169,15 @@ function openSink(requester: Requester, inFlight: number): Sink {
   return {
     inFlight,
     warnings: [],
-    lost,
+    lost: way.lost,
     async write(batch, { signal }) {
-      if (underWay < inFlight) underWay++;
-      else await new Promise<void>((go) => waiting.push(go));
       const onAbort = () => fail(new ReasonError("CONNECTION_CLOSED", "stopped by the collector"));
+      if (signal.aborted) onAbort();
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        if (signal.aborted) onAbort();
-        if (failure) throw failure;
-        return await writeAll(batch);
+        return await way.inTurn(() => writeAll(batch));
       } finally {
         signal.removeEventListener("abort", onAbort);
-        // The place goes to the next in line, or is free.
-        const next = waiting.shift();
-        if (next) next();
-        else underWay--;
       }
     },
     close() {
