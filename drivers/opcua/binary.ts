@@ -282,12 +282,3 @@ const EPOCH_1601_MS = 11_644_473_600_000;
 const MAX_DATE_MS = 8.64e15;
 
 const nodeText = (namespace: number, id: string): string => (namespace === 0 ? id : `ns=${namespace};${id}`);
-
-/** The double with the fewest digits that is the same float32. */
-export function shortest(value: number): number {
-  for (let digits = 6; digits < 9; digits++) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return short;
-  }
-  return value;
-}

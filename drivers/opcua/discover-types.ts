@@ -1,32 +1,15 @@
 import type { NodeId } from "node-opcua-client";
-import type { DataType, ScalarType } from "../../src/model/value.ts";
+import { type DataType, MAX_COUNT, type ScalarType } from "../../src/model/value.ts";
+import { scalarOfBuiltIn, VARIANT, wireType } from "./built-in.ts";
 import type { Asking } from "./discover-ask.ts";
 
 const AUTO: DataType = { scalar: "auto" };
-const MAX_ELEMENTS = 65_535;
 
-/**
- * What a reading of each data type of namespace 0 becomes (OPC 10000-6, 5.1.2): the built-in types, and the abstract ones that say nothing
- * before there is a value. Their subtypes follow them.
- */
-const KNOWN: ReadonlyMap<number, ScalarType | "auto"> = new Map<number, ScalarType | "auto">([
-  [1, "bool"],
-  [2, "int8"],
-  [3, "uint8"],
-  [4, "int16"],
-  [5, "uint16"],
-  [6, "int32"],
-  [7, "uint32"],
-  [8, "int64"],
-  [9, "uint64"],
-  [10, "float32"],
-  [11, "float64"],
-  // Text as it is; DateTime, Guid, ByteString, XmlElement, ids, names and structures as their texts.
-  ...[12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 25].map((id) => [id, "string"] as const),
-  /* StatusCode */ [19, "uint32"],
-  /* Enumeration */ [29, "int32"],
-  /* BaseDataType, Number, Integer, UInteger */ ...[24, 26, 27, 28].map((id) => [id, "auto"] as const),
-]);
+/** What a reading of a data type of namespace 0 becomes; those that travel as Variants say nothing before there is a value. */
+function known(dataType: number): ScalarType | "auto" | undefined {
+  const type = wireType(dataType);
+  return type === undefined ? undefined : type === VARIANT ? "auto" : scalarOfBuiltIn(type);
+}
 
 const MAX_SUPERTYPES = 20;
 /** Data types that are remembered: a bound against a server that invents one for each variable. */
@@ -44,7 +27,7 @@ export function createTypes(ask: Pick<Asking, "supertype">): (dataType: unknown)
     let at = isNodeId(dataType) ? dataType : undefined;
     for (let i = 0; at && scalar === undefined && i < MAX_SUPERTYPES; i++) {
       const key = at.toString();
-      scalar = at.namespace === 0 && typeof at.value === "number" ? KNOWN.get(at.value) : undefined;
+      scalar = at.namespace === 0 && typeof at.value === "number" ? known(at.value) : undefined;
       scalar ??= remembered.get(key);
       if (scalar !== undefined) break;
       passed.push(key);
@@ -69,7 +52,7 @@ export function shaped(scalar: ScalarType | "auto", valueRank: unknown, arrayDim
   const lengths = toNumbers(arrayDimensions);
   if (valueRank < 1 || lengths.length !== valueRank) return AUTO;
   const count = lengths.reduce((product, length) => product * length, 1);
-  if (!Number.isInteger(count) || count < 1 || count > MAX_ELEMENTS || lengths.length > 8) return AUTO;
+  if (!Number.isInteger(count) || count < 1 || count > MAX_COUNT || lengths.length > 8) return AUTO;
   return { scalar, count, ...(lengths.length > 1 && { dimensions: lengths }) };
 }
 

@@ -2,6 +2,7 @@ import { type DataValue, NodeId, ReadValueId, resolveNodeId } from "node-opcua-c
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ExtensionBody, type RawValue } from "./binary.ts";
+import { EXTENSION_OBJECT, INT32, wireType } from "./built-in.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { makeRequest } from "./services.ts";
 import { qualityOf } from "./status-codes.ts";
@@ -26,12 +27,6 @@ const HAS_ENCODING = 38;
 const HAS_SUBTYPE = 45;
 const INVERSE = 1;
 const DATA_TYPE_DEFINITION = 23;
-const EXTENSION_OBJECT = 22;
-const ENUMERATION = 29;
-const INT32 = 6;
-const VARIANT = 24;
-/** The last of the built-in types; behind it come Number, Integer and UInteger, which are abstract and therefore travel as Variants. */
-const LAST_BUILT_IN = 25;
 const MAX_ANCESTORS = 16;
 /** StructureType (OPC 10000-3, 8.49); with subtyped values nothing is known of the layout of a field. */
 const KINDS = ["structure", "optional", "union"] as const;
@@ -85,10 +80,8 @@ export function createJson({ call, readObjects }: JsonDeps): Json {
     const key = type.toString();
     if (byType.has(key)) return byType.get(key);
     if (byType.size >= MAX_DEFINITIONS) return undefined;
-    if (type.namespace === 0 && typeof type.value === "number" && type.value <= ENUMERATION) {
-      const builtIn = type.value <= LAST_BUILT_IN ? type.value : type.value === ENUMERATION ? INT32 : VARIANT;
-      return { builtIn };
-    }
+    const builtIn = builtInOf(type);
+    if (builtIn !== undefined) return { builtIn };
     const given = await definitionOf(type, ctx);
     if (isStructureDefinition(given)) {
       const kind = KINDS[given.structureType];
@@ -121,9 +114,8 @@ export function createJson({ call, readObjects }: JsonDeps): Json {
     let node: NodeId | undefined = type;
     for (let i = 0; node && i < MAX_ANCESTORS; i++) {
       node = await inverse(node, HAS_SUBTYPE, ctx);
-      if (node?.namespace !== 0 || typeof node.value !== "number" || node.value > ENUMERATION) continue;
-      if (node.value === EXTENSION_OBJECT) return undefined;
-      return { builtIn: node.value === ENUMERATION ? INT32 : node.value <= LAST_BUILT_IN ? node.value : VARIANT };
+      const builtIn = node && builtInOf(node);
+      if (builtIn !== undefined) return builtIn === EXTENSION_OBJECT ? undefined : { builtIn };
     }
     return undefined;
   };
@@ -155,6 +147,9 @@ export function createJson({ call, readObjects }: JsonDeps): Json {
     toJson: (value) => jsonText(value, expand),
   };
 }
+
+const builtInOf = ({ namespace, value }: NodeId): number | undefined =>
+  namespace === 0 && typeof value === "number" ? wireType(value) : undefined;
 
 const numeric = (id: number): NodeId => new NodeId(NodeId.NodeIdType.NUMERIC, id, 0);
 

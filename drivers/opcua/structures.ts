@@ -1,4 +1,6 @@
-import { BinaryReader, ExtensionBody, shortest } from "./binary.ts";
+import { shortFloat32 } from "../../src/model/number.ts";
+import { BinaryReader, ExtensionBody } from "./binary.ts";
+import { FLOAT } from "./built-in.ts";
 
 /** A field of a structure, of what the server's DataTypeDefinition says (OPC 10000-3, 8.51 and 8.52). */
 export interface Field {
@@ -52,7 +54,7 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
   const one = (): unknown => {
     if ("structure" in type) return structure(reader, type.structure);
     const value = reader.builtIn(type.builtIn);
-    return type.builtIn === FLOAT ? shortest(Number(value)) : value;
+    return type.builtIn === FLOAT ? shortFloat32(Number(value)) : value;
   };
   if (valueRank < 1) return one();
   if (valueRank === 1) return reader.array(one);
@@ -63,8 +65,6 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
     throw new RangeError(`a matrix of ${dimensions.join("x")} does not fit into what is left`);
   return { dimensions, values: Array.from({ length: count }, one) };
 }
-
-const FLOAT = 10;
 
 /**
  * JSON whose 64-bit integers keep all their digits; NaN and infinities are null, which is all that JSON has for them. `expand` says what

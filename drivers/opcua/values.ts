@@ -2,6 +2,7 @@ import type { Fault } from "../../src/model/fault.ts";
 import {
   type DataType,
   formatDataType,
+  MAX_COUNT,
   type Reading,
   SCALAR_TYPES,
   type Scalar,
@@ -9,6 +10,7 @@ import {
   type Value,
 } from "../../src/model/value.ts";
 import type { RawValue } from "./binary.ts";
+import { EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./built-in.ts";
 import { faultOf, qualityOf } from "./status-codes.ts";
 
 /** Turns what is no plain value (structures above all) into JSON. */
@@ -16,26 +18,10 @@ export type ToJson = (value: unknown) => string;
 /** `BadNodeIdUnknown (0x80340000): …` for a status. */
 export type Describe = (status: number) => string;
 
-/** By number of the built-in type; what is not here is text. */
-const SCALARS: Readonly<Record<number, ScalarType>> = {
-  1: "bool",
-  2: "int8",
-  3: "uint8",
-  4: "int16",
-  5: "uint16",
-  6: "int32",
-  7: "uint32",
-  8: "int64",
-  9: "uint64",
-  10: "float32",
-  11: "float64",
-  19: "uint32",
-};
 const BUILT_IN = [
   "Null Boolean SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double String DateTime Guid ByteString XmlElement NodeId",
   "ExpandedNodeId StatusCode QualifiedName LocalizedText ExtensionObject DataValue Variant DiagnosticInfo",
 ].flatMap((names) => names.split(" "));
-const MAX_COUNT = 65_535;
 
 const bad = (fault: Fault, detail: string): Reading => ({ quality: "bad", fault, detail });
 
@@ -51,7 +37,7 @@ export function toReading(raw: RawValue, wanted: DataType, toJson: ToJson, descr
       ? bad("device_error", "the server has no value (null), and calls that good")
       : bad("no_answer", `no value; ${describe(raw.status)}`);
   const { sourceTime } = raw;
-  const scalar = SCALARS[raw.type] ?? "string";
+  const scalar = scalarOfBuiltIn(raw.type);
   if (raw.isArray) return arrayReading(raw, scalar, wanted, quality, toJson);
   const value = scalarOf(raw.value, raw.type, toJson);
   if (wanted.scalar === "auto") {
@@ -124,9 +110,6 @@ function scalarOf(value: unknown, type: number, toJson: ToJson): Scalar {
       return value === null && type !== EXTENSION_OBJECT && type !== VARIANT ? "" : toJson(value);
   }
 }
-
-const EXTENSION_OBJECT = 22;
-const VARIANT = 24;
 
 const RANGES: Partial<Record<ScalarType, readonly [bigint, bigint]>> = {
   int8: [-128n, 127n],

@@ -16,6 +16,9 @@ export const SCALAR_TYPES = [
 ] as const;
 export type ScalarType = (typeof SCALAR_TYPES)[number];
 
+/** Elements of an array, and bytes of a string on the device, at most. */
+export const MAX_COUNT = 65_535;
+
 /**
  * A variable's type. It never changes at run time. Written `uint16`, `string(20)`, `float32[10]`, `float64[2x3]`.
  * `auto`: as the device says; the first value with a type settles it (protocols whose values carry their type).
@@ -83,4 +86,4 @@ export function formatDataType({ scalar, maxBytes, count, dimensions }: DataType
   return `${scalar}${maxBytes === undefined ? "" : `(${maxBytes})`}${length === undefined ? "" : `[${length}]`}`;
 }
 
-const inRange = (n: number): boolean => n >= 1 && n <= 65_535;
+const inRange = (n: number): boolean => n >= 1 && n <= MAX_COUNT;

@@ -1,6 +1,6 @@
 import type { Layout } from "../../model/layout.ts";
+import { float32Text } from "../../model/number.ts";
 import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
-import { float32Text } from "../number.ts";
 import type { SinkBatch, SinkGap } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
 

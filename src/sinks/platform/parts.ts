@@ -1,6 +1,6 @@
 import type { Layout } from "../../model/layout.ts";
+import { float32Text } from "../../model/number.ts";
 import type { Reading, Scalar, Value } from "../../model/value.ts";
-import { float32Text } from "../number.ts";
 import type { SinkBatch } from "../sink.ts";
 
 /** Readings of a batch that go into one request, in the order of the readouts. */

@@ -6,16 +6,21 @@ const SAFE_DIGITS = 6;
 const MAX_DIGITS = 9;
 const MIN_NORMAL = 2 ** -126;
 
-/**
- * The shortest decimal that reads back as this float32, as a JSON number: 0.1, where the float64 would say 0.10000000149011612.
- * (2^-96, 2^87 and 2^90, whose shortest decimal is not their nearest of that length, take one digit more.)
- * `value` is finite and a float32 (Math.fround(value) === value); any other finite number is written as a float64.
- */
+/** `shortFloat32` as text: of a finite number a JSON number. Pure. */
 export function float32Text(value: number): string {
+  return String(shortFloat32(value));
+}
+
+/**
+ * The float64 with the shortest decimal that reads back as this float32: 0.1, where the float64 would say 0.10000000149011612.
+ * (2^-96, 2^87 and 2^90, whose shortest decimal is not their nearest of that length, take one digit more.)
+ * What is no float32 (Math.fround(value) !== value), and what is not finite, is given back as it is. Pure.
+ */
+export function shortFloat32(value: number): number {
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 16_777_216) return String(value);
-  if (Math.fround(value) !== value) return String(value);
-  return String(size >= 1e-3 && size < 16_777_216 ? shortByScaling(value, size) : shortByPrecision(value));
+  if (Number.isInteger(value) && size < 16_777_216) return value;
+  if (Math.fround(value) !== value || size === Number.POSITIVE_INFINITY) return value;
+  return size >= 1e-3 && size < 16_777_216 ? shortByScaling(value, size) : shortByPrecision(value);
 }
 
 /** Quotients of an integer below 2^53 and a power of ten up to 10^22 are rounded correctly: each is the float64 its decimal names. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { float32Text } from "./number.ts";
+import { float32Text, shortFloat32 } from "./number.ts";
 
 const finite = fc.float({ noNaN: true, noDefaultInfinity: true });
 const digitsOf = (text: string) => (text.split("e")[0] ?? "").replace(/[-.]/g, "").replace(/^0+|0+$/g, "").length;
@@ -47,6 +47,10 @@ test("no decimal with fewer digits reads back", () => {
     ),
     { numRuns: 5000 },
   );
+});
+
+test("what is no finite number stays what it is", () => {
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) expect(shortFloat32(value)).toBe(value);
 });
 
 test("a number that is no float32 keeps its digits", () => {
