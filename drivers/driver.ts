@@ -146,6 +146,8 @@ export interface DriverEntry {
    * settings and secrets then cross threads: plain data. The driver's module itself stays light; what is heavy it loads in `connect`.
    */
   readonly inWorker?: boolean;
+  /** True: its sessions may need `pki` of their context. For the others the command line leaves the folder of the certificates alone. */
+  readonly certificates?: boolean;
   driver(): Promise<{ readonly default: AnyDriver }>;
 }
 

@@ -3,5 +3,5 @@ import type { DriverEntry } from "./driver.ts";
 /** Every driver, loaded when first needed. Being listed here is what makes the conformance suite run it. */
 export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
   modbus_tcp: { driver: () => import("./modbus_tcp/driver.ts") },
-  opcua: { inWorker: true, driver: () => import("./opcua/driver.ts") },
+  opcua: { inWorker: true, certificates: true, driver: () => import("./opcua/driver.ts") },
 };

@@ -1,13 +1,7 @@
 import type { Discovered } from "../../drivers/driver.ts";
 import { formatDataType } from "../model/value.ts";
-import type { VariableInput } from "../model/variable.ts";
+import { VARIABLE_MAX, type VariableInput } from "../model/variable.ts";
 import { formatTable } from "./table.ts";
-
-/** Bounds of a variable's fields (src/model/variable.ts). */
-const MAX_NAME = 200;
-const MAX_UNIT = 50;
-const MAX_COMMENT = 2000;
-const MAX_ADDRESS = 4000;
 
 /** Whether something that was found is meant; `*` stands for any characters, without one the text may be anywhere. Case does not matter. Pure. */
 export function filterOf(pattern: string): (found: Discovered) => boolean {
@@ -62,15 +56,15 @@ export function browseObject({ address, name, path = [], type, unit, comment }: 
 
 /** What can be read, as `collector variables import` takes it, under names of which no two are the same. What has no usable address is left out. Pure. */
 export function toVariables(found: readonly Discovered[]): readonly VariableInput[] {
-  const readable = found.filter(({ type, address }) => type !== undefined && address.length <= MAX_ADDRESS);
+  const readable = found.filter(({ type, address }) => type !== undefined && address.length <= VARIABLE_MAX.address);
   const names = uniqueNames(readable);
   return readable.map(({ address, type, unit, comment }, i) => ({
     name: names[i] ?? address,
     address,
     type: type === undefined || type.scalar === "auto" ? null : formatDataType(type),
-    unit: clean(unit, MAX_UNIT),
+    unit: clean(unit, VARIABLE_MAX.unit),
     scaling: null,
-    comment: clean(comment, MAX_COMMENT),
+    comment: clean(comment, VARIABLE_MAX.comment),
     status: "ACTIVE",
   }));
 }
@@ -110,13 +104,13 @@ const tail = (path: readonly string[], depth: number): string =>
     path
       .slice(-depth)
       .join(".")
-      .slice(1 - MAX_NAME),
+      .slice(1 - VARIABLE_MAX.name),
   );
 
 function numbered(name: string, { taken, next }: Names): string {
   for (let n = next.get(name) ?? 1; ; n++) {
     const suffix = n === 1 ? "" : ` (${n})`;
-    const candidate = `${name.slice(0, MAX_NAME - suffix.length)}${suffix}`;
+    const candidate = `${name.slice(0, VARIABLE_MAX.name - suffix.length)}${suffix}`;
     if (taken.has(candidate)) continue;
     taken.add(candidate);
     next.set(name, n + 1);

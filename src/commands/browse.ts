@@ -1,12 +1,12 @@
 import type { Discovered, DriverContext } from "../../drivers/driver.ts";
-import { explainReason } from "../model/catalogue.ts";
+import { MAX_ROWS } from "../agent/variable-file.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { ReasonError } from "../model/reason.ts";
 import { escapeControls } from "../os/log-text.ts";
 import { withApi } from "./api-connection.ts";
 import { configuredTarget, type Target, type TargetOptions, typedTarget } from "./browse-target.ts";
 import { browseObject, browseTable, filterOf, toVariables } from "./browse-words.ts";
-import { contextOf, durationOf, personLog, pkiOf, policyOf } from "./device.ts";
+import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { variablesCsv } from "./variables-csv.ts";
@@ -20,8 +20,6 @@ export interface BrowseOptions extends TargetOptions {
   readonly timeout: string;
 }
 
-/** What `variables import` takes of one file. */
-const MAX_IMPORTED = 100_000;
 const PROGRESS_MS = 250;
 
 /** `collector browse`: what a device says it has. Throws UsageError. */
@@ -114,29 +112,22 @@ function print(found: readonly Discovered[], { csv }: BrowseOptions, io: Command
     return;
   }
   const variables = toVariables(found);
-  if (variables.length > MAX_IMPORTED)
+  if (variables.length > MAX_ROWS)
     complain(
       io,
-      `${variables.length} variables; collector variables import takes ${MAX_IMPORTED} of one file: narrow it with --filter or --depth`,
+      `${variables.length} variables; collector variables import takes ${MAX_ROWS} of one file: narrow it with --filter or --depth`,
     );
   io.stdout.write(variablesCsv(variables));
 }
 
 function tellFailure(target: Target, failure: ReasonError, { json, csv }: BrowseOptions, count: number, io: CommandIo): void {
-  const { host, port } = target.driver.endpoint(target.details);
-  const endpoint = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const { sentence, cause, nextStep } = explainReason(failure.reason, failure.condition, { endpoint });
+  const endpoint = endpointText(target.driver, target.details);
   if (json) {
-    const { reason, condition, message } = failure;
-    io.stdout.write(`${toJson({ reason, ...(condition && { condition }), detail: message, next_step: nextStep })}\n`);
+    io.stdout.write(`${toJson(failureObject(failure, endpoint))}\n`);
     return;
   }
   const lines = [
-    sentence,
-    `  Detail:    ${failure.message}`,
-    `  Cause:     ${cause}`,
-    `  Next step: ${nextStep}`,
-    `  Reason:    ${toJson(failure.reason)}`,
+    ...failureLines(failure, endpoint),
     ...(count === 0 ? [] : [csv ? "Nothing was written, because it would not be all." : "What stands above is not all."]),
   ];
   io.stderr.write(`${lines.map(escapeControls).join("\n")}\n`);

@@ -72,6 +72,8 @@ export function certificatesOf(place: CertificatePlace, log: Log): Pki {
   };
 }
 
-/** The person's own certificates need no other user's rights. */
 const forPerson = (verdict: Verdict, { isService }: CertificatePlace): Verdict =>
-  verdict.trusted || isService ? verdict : { ...verdict, words: verdict.words.replaceAll("sudo collector pki", "collector pki") };
+  verdict.trusted || isService ? verdict : { ...verdict, words: withoutSudo(verdict.words) };
+
+/** Words about a person's own certificates, which need no other user's rights. */
+export const withoutSudo = (words: string): string => words.replaceAll("sudo collector pki", "collector pki");

@@ -1,24 +1,28 @@
 import { resolve } from "node:path";
-import type { AnyDriver, DriverContext } from "../../drivers/driver.ts";
+import type { AnyDriver, DriverContext, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { permittedResolve } from "../agent/resolve.ts";
+import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import { parseDuration } from "../model/duration.ts";
+import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import type { Pki } from "../model/pki.ts";
 import type { Permit } from "../model/policy.ts";
+import type { ReasonError } from "../model/reason.ts";
 import { permitOf } from "../os/policy.ts";
 import { type LoadedPolicy, loadPolicy, policyFile } from "../os/policy-file.ts";
 import { SettingsError } from "../os/settings-file.ts";
 import { type CommandIo, complain, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
 import { settingsOrUsage } from "./run.ts";
+import { hostPort } from "./values.ts";
 
-/** Types whose sessions need certificates: for the others nothing of the state folder is looked at. */
-const WITH_CERTIFICATES = new Set(["opcua"]);
+const entryOf = (type: string): DriverEntry | undefined => (Object.hasOwn(DRIVERS, type) ? DRIVERS[type] : undefined);
 
 /** Throws UsageError with the types there are. */
 export async function driverOf(type: string): Promise<AnyDriver> {
-  const entry = Object.hasOwn(DRIVERS, type) ? DRIVERS[type] : undefined;
+  const entry = entryOf(type);
   if (entry) return (await entry.driver()).default;
   const known = Object.keys(DRIVERS);
   const meant = nearest(type, known);
@@ -59,13 +63,13 @@ export const personLog = (io: CommandIo): Log => ({
 
 /** The certificates that a driver of this type works with, if it does. Throws UsageError where the settings or the folder cannot be used. */
 export async function pkiOf(type: string, config: string | undefined, log: Log, io: CommandIo): Promise<Pki | undefined> {
-  if (!WITH_CERTIFICATES.has(type)) return undefined;
+  if (!entryOf(type)?.certificates) return undefined;
   const { certificatePlace, certificatesOf } = await import("./certificates.ts");
   const { settings } = settingsOrUsage(config);
   try {
     return certificatesOf(await certificatePlace(settings, io), log);
   } catch (error) {
-    throw new UsageError(`there is no folder for certificates: ${error instanceof Error ? error.message : String(error)}`);
+    throw new UsageError(`there is no folder for certificates: ${messageOf(error)}`);
   }
 }
 
@@ -77,4 +81,22 @@ export function contextOf(
   const { signal, log, permit, pki } = more;
   const resolved = permit && permittedResolve(undefined, permit, driver.endpoint(details).port);
   return { signal, log, timeouts, ...(resolved && { resolve: resolved }), ...(pki && { pki }) };
+}
+
+/** `host:port` of the device, for people. */
+export function endpointText(driver: AnyDriver, details: unknown): string {
+  const { host, port } = driver.endpoint(details);
+  return hostPort(host, port);
+}
+
+/** What a person reads where a device failed: what it means, the likely cause and what to do. */
+export function failureLines({ reason, condition, message }: ReasonError, endpoint: string): readonly string[] {
+  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint });
+  return [sentence, `  Detail:    ${message}`, `  Cause:     ${cause}`, `  Next step: ${nextStep}`, `  Reason:    ${toJson(reason)}`];
+}
+
+/** The same as fields of a JSON object; the reason as the API has it. */
+export function failureObject({ reason, condition, message }: ReasonError, endpoint: string): object {
+  const { nextStep } = explainReason(reason, condition, { endpoint });
+  return { reason, ...(condition && { condition }), detail: message, next_step: nextStep };
 }

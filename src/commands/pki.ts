@@ -1,6 +1,5 @@
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { hasCode } from "../os/files.ts";
@@ -8,7 +7,8 @@ import { asOwnerOf } from "../os/owner.ts";
 import { type Certificate, parseCertificateFile, toPem } from "../os/pki/certificate.ts";
 import { certificateWords, overviewOf } from "../os/pki/overview.ts";
 import { createPki, type GivenFile, type OpenPki } from "../os/pki/pki.ts";
-import { type CertificatePlace, certificatePlace } from "./certificates.ts";
+import { type CertificatePlace, certificatePlace, withoutSudo } from "./certificates.ts";
+import { personLog } from "./device.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { certificateLines, overviewLines, TELL_SERVER } from "./pki-words.ts";
@@ -164,22 +164,16 @@ async function withPki(
   work: (opened: Opened) => Promise<ExitCode>,
   after?: (opened: Opened) => void,
 ): Promise<ExitCode> {
-  const log: Log = {
-    debug: () => {},
-    info: () => {},
-    warn: (_fields, message) => complain(io, message),
-    error: (_fields, message) => complain(io, message),
-  };
   try {
     const place = await placeOf(options, io);
-    const pki = createPki({ dir: place.dir, installation: place.installation, log });
+    const pki = createPki({ dir: place.dir, installation: place.installation, log: personLog(io) });
     const opened: Opened = {
       pki,
       place,
       print(value, lines) {
         const words = place.isService
           ? lines
-          : [...lines.map(ofPerson), "", `These certificates are your own (${place.dir}). The service's: sudo collector pki …`];
+          : [...lines.map(withoutSudo), "", `These certificates are your own (${place.dir}). The service's: sudo collector pki …`];
         io.stdout.write(options.json ? `${toJson(value)}\n` : `${words.join("\n")}\n`);
       },
     };
@@ -203,8 +197,6 @@ async function placeOf({ config }: PkiCommandOptions, io: CommandIo): Promise<Ce
     throw new UsageError(`the state folder ${stateDir} is not there yet: start the collector once, or name its settings with --config`);
   return asOwnerOf(stateDir, async () => certificatePlace(settings, io));
 }
-
-const ofPerson = (line: string): string => line.replaceAll("sudo collector pki", "collector pki");
 
 /** The file that is meant; undefined: the beginning of a thumbprint is. Read as who typed the command. Throws UsageError. */
 function fileOf(reference: string): GivenFile | undefined {

@@ -1,12 +1,23 @@
 import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
 import { createGroupMemory, type GroupMemory, readAll } from "../agent/read.ts";
-import { explainFault, explainReason } from "../model/catalogue.ts";
+import { explainFault } from "../model/catalogue.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
 import { sleep } from "../model/timer.ts";
 import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
 import { escapeControls } from "../os/log-text.ts";
-import { contextOf, driverOf, durationOf, permitOfPerson, personLog, pkiOf, policyOf } from "./device.ts";
+import {
+  contextOf,
+  driverOf,
+  durationOf,
+  endpointText,
+  failureLines,
+  failureObject,
+  permitOfPerson,
+  personLog,
+  pkiOf,
+  policyOf,
+} from "./device.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
@@ -48,8 +59,7 @@ export async function read(type: string, words: readonly string[], options: Read
   const permit = permitOfPerson(policyOf(options.config));
   const log = personLog(io);
   const pki = await pkiOf(driver.type, options.config, log, io);
-  const { host, port } = driver.endpoint(input.details);
-  const endpoint = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const endpoint = endpointText(driver, input.details);
   const keeps = driver.keepsConnection(input.details);
   let session: AnySession | undefined;
   let exit: ExitCode | undefined;
@@ -162,12 +172,7 @@ function toObject(done: Pass, input: ReadInput, type: string, endpoint: string):
         ...(reading.sourceTime !== undefined && { source_time: new Date(reading.sourceTime).toISOString() }),
       };
     }),
-    ...(failure && {
-      reason: failure.reason,
-      ...(failure.condition && { condition: failure.condition }),
-      detail: failure.message,
-      next_step: explainReason(failure.reason, failure.condition, { endpoint }).nextStep,
-    }),
+    ...(failure && failureObject(failure, endpoint)),
   };
 }
 
@@ -187,10 +192,6 @@ function toText(done: Pass, input: ReadInput, type: string, endpoint: string): s
     lines.push(...formatTable([["ADDRESS", "VALUE", "TYPE", "QUALITY", ""], ...rows]));
     for (const [fault, words] of advice) lines.push("", `${fault}: ${escapeControls(words)}`);
   }
-  if (done.failure) {
-    const { sentence, cause, nextStep } = explainReason(done.failure.reason, done.failure.condition, { endpoint });
-    lines.push("", sentence, `  Detail:    ${done.failure.message}`, `  Cause:     ${cause}`, `  Next step: ${nextStep}`);
-    lines.push(`  Reason:    ${toJson(done.failure.reason)}`);
-  }
+  if (done.failure) lines.push("", ...failureLines(done.failure, endpoint));
   return `${lines.map(escapeControls).join("\n")}\n`;
 }

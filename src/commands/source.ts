@@ -12,6 +12,7 @@ import { toJson } from "./json.ts";
 import { detailsTypeOf, sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { type PasswordOptions, sourcePassword } from "./source-password.ts";
 import { formatTable } from "./table.ts";
+import { hostPort } from "./values.ts";
 
 export interface SourceFields extends ApiOptions, PasswordOptions {
   readonly machine?: string;
@@ -157,7 +158,7 @@ const intervalWords = (interval: number, { settings }: ApiConnection): string =>
 
 function endpointOf(details: unknown): string {
   const found = z.object({ host: z.string(), port: z.number().optional() }).safeParse(details);
-  return found.success ? `${found.data.host}${found.data.port === undefined ? "" : `:${found.data.port}`}` : "-";
+  return found.success ? hostPort(found.data.host, found.data.port) : "-";
 }
 
 /** Machines by name, where the API has a list of them. */

@@ -16,3 +16,9 @@ export function textValue(value: Value, type: DataType): string {
   const cells = shown.slice(0, MAX_SHOWN).map((scalar) => (typeof scalar === "string" ? toJson(scalar) : String(scalar)));
   return `[${cells.join(", ")}${shown.length > MAX_SHOWN ? `, … ${shown.length - MAX_SHOWN} more` : ""}]`;
 }
+
+/** `host:port` for people, an IPv6 address in brackets. */
+export function hostPort(host: string, port: number | undefined): string {
+  if (port === undefined) return host;
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

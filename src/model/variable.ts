@@ -6,16 +6,19 @@ import { parseDataType } from "./value.ts";
 export const VARIABLE_STATUSES = ["INACTIVE", "EXPLORATION", "ACTIVE"] as const;
 export type VariableStatus = (typeof VARIABLE_STATUSES)[number];
 
+/** Longest texts of a variable, in UTF-16 units. */
+export const VARIABLE_MAX = { name: 200, address: 4000, unit: 50, comment: 2000 } as const;
+
 const fields = {
-  name: z.string().min(1).max(200).describe("Name, unique per data source"),
-  address: z.string().min(1).max(4000).describe("Address in the grammar of the data source's driver"),
+  name: z.string().min(1).max(VARIABLE_MAX.name).describe("Name, unique per data source"),
+  address: z.string().min(1).max(VARIABLE_MAX.address).describe("Address in the grammar of the data source's driver"),
   type: z
     .string()
     .refine((text) => parseDataType(text) !== undefined, "expected a type such as bool, int16, uint32, float32, string(20) or float32[10]")
     .nullable()
     .default(null)
     .describe("Type of the value (uint16, float32, string(20), float32[10]); null takes the driver's default for the address"),
-  unit: z.string().max(50).nullable().default(null).describe("Unit of the value after scaling"),
+  unit: z.string().max(VARIABLE_MAX.unit).nullable().default(null).describe("Unit of the value after scaling"),
   scaling: z
     .strictObject({
       factor: z.number().default(1).describe("The raw value is multiplied by this"),
@@ -24,7 +27,7 @@ const fields = {
     .nullable()
     .default(null)
     .describe("Linear scaling; a scaled variable is a float64"),
-  comment: z.string().max(2000).nullable().default(null).describe("Remarks"),
+  comment: z.string().max(VARIABLE_MAX.comment).nullable().default(null).describe("Remarks"),
   status: z
     .enum(VARIABLE_STATUSES)
     .default("ACTIVE")
