@@ -1,3 +1,4 @@
+import type { Budget } from "../model/budget.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -13,10 +14,10 @@ import { type SourceSpec, scale } from "./prepare.ts";
 import { createReadouts, type Outcome } from "./readout.ts";
 import type { Resolver } from "./resolve.ts";
 import { settleTypes } from "./settle-types.ts";
-import { createSpeaker, type LineBudget } from "./speak.ts";
+import { createSpeaker } from "./speak.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
-import { backoffMs, nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { createBackoff, nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
 export interface SourceDeps {
@@ -29,7 +30,7 @@ export interface SourceDeps {
   readonly resolver?: Resolver;
   readonly permit?: Permit;
   /** Shared by all sources: see createSpeaker. */
-  readonly reasonLines: LineBudget;
+  readonly reasonLines: Budget;
   /** Takes a readout with at least one answer. */
   emit(layout: Layout, readout: Readout): void;
   /** A readout on the schedule began so many ms after its tick. */
@@ -83,11 +84,11 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   const settle = ({ time, spanMs, readings, failure }: Outcome): Problem | undefined => {
     counters.readouts++;
     const answered = spec.points.length === 0 || readings.length > 0;
-    const problem = answered ? judge(complete(spec, readings, undefined), failure) : failure && problemOf(failure);
+    const all = answered ? complete(spec, readings, failure) : readings;
+    const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else lastGoodAt = time;
     if (answered) {
-      const all = complete(spec, readings, failure);
       const settled = settleTypes(layout, all);
       if (settled !== layout) {
         layout = settled;
@@ -125,7 +126,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   const run = async (): Promise<void> => {
     if (layout.variables.length === 0) return;
     const phase = Math.floor(stableFraction(spec.uuid) * intervalMs);
-    let trouble: { readonly began: number; attempts: number } | undefined;
+    let trouble: { readonly began: number; readonly backoff: ReturnType<typeof createBackoff> } | undefined;
     let due = clock.monotonicMs() + stableFraction(spec.uuid) * deps.startSpreadMs;
     while (await sleep(due - clock.monotonicMs(), stop.signal)) {
       nextRetryAt = undefined;
@@ -139,11 +140,10 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
       watchFreshness(outcome, problem, now);
       const restMs = outcome.failure ? restMsOf(outcome.failure) : 0;
       if (problem && outcome.failure) {
-        trouble ??= { began: due, attempts: 0 };
-        const steady = backoffMs(now - trouble.began, trouble.attempts);
+        trouble ??= { began: due, backoff: createBackoff() };
+        const steady = trouble.backoff(now - trouble.began);
         const shareMs = readouts.othersAnsweredSince(trouble.began) ? (SHARE_OF_DEMOTED - 1) * (now - began) : 0;
         const wait = Math.max(steady, shareMs, restMs);
-        if (now - trouble.began >= 10_000) trouble.attempts++;
         if (now - trouble.began >= LONG_OUTAGE_MS) forget(memory);
         due = now + wait;
       } else {

@@ -1,27 +1,6 @@
+import { type Budget, createBudget } from "../model/budget.ts";
 import type { Log } from "../model/context.ts";
 import { isChange, logChange, type SourceState, sameProblem } from "./status.ts";
-
-/** A bucket of lines: so many at once, and one more each `refillMs`. */
-export interface LineBudget {
-  take(): boolean;
-}
-
-export function createLineBudget(lines: number, refillMs: number, now: () => number): LineBudget {
-  let left = lines;
-  let filledAt = now();
-  return {
-    take() {
-      const more = Math.floor((now() - filledAt) / refillMs);
-      if (more > 0) {
-        filledAt += more * refillMs;
-        left = Math.min(lines, left + more);
-      }
-      if (left < 1) return false;
-      left--;
-      return true;
-    },
-  };
-}
 
 /** Changes of reason that all sources together may tell of while they stay in ERROR. */
 const REASON_LINES = 20;
@@ -31,7 +10,7 @@ const STATE_LINES = 4;
 const STATE_REFILL_MS = 1_800_000;
 
 /** Shared by all sources of an agent. */
-export const createReasonBudget = (now: () => number): LineBudget => createLineBudget(REASON_LINES, REASON_REFILL_MS, now);
+export const createReasonBudget = (now: () => number): Budget => createBudget(REASON_LINES, REASON_REFILL_MS, now);
 
 /** Tells the log of a source's state, one line per change, and less where it changes all the time. */
 export interface Speaker {
@@ -47,10 +26,10 @@ export function createSpeaker(
   log: Log,
   where: { readonly source: string; readonly endpoint: string | null },
   initial: SourceState,
-  reasons: LineBudget,
+  reasons: Budget,
   now: () => number,
 ): Speaker {
-  const states = createLineBudget(STATE_LINES, STATE_REFILL_MS, now);
+  const states = createBudget(STATE_LINES, STATE_REFILL_MS, now);
   let told = initial;
   let before = initial;
   let untold = 0;

@@ -19,7 +19,7 @@ import { silentLog } from "../model/context.ts";
 import { thumbprintOf, toPem } from "../os/pki/certificate.ts";
 import { DAY_MS } from "../os/pki/make.ts";
 import { createPki, type OpenPki } from "../os/pki/pki.ts";
-import { type TestCertificate, testCertificate } from "../os/pki/testing.ts";
+import { type TestCertificate, testCertificate, testRevocations } from "../os/pki/testing.ts";
 import { runCommand, settingsFile } from "./testing.ts";
 
 const COLLECTOR = "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33";
@@ -73,6 +73,17 @@ describe("collector pki", () => {
       rejected: [],
       problems: [],
     });
+  });
+
+  it("names a revocation list that cannot be used, which nobody notices otherwise", async () => {
+    const root = await testCertificate("root", { authority: {} });
+    await service().own();
+    mkdirSync(path.join(dir, "pki", "issuers"));
+    write("pki/issuers/good.crl", await testRevocations(root, ["99"]));
+    expect(await json("list")).toMatchObject({ problems: [] });
+    write("pki/issuers/torn.crl", (await testRevocations(root, ["99"])).subarray(0, 40));
+    expect(await well("list")).toMatch(/Cannot be used:\n {2}.*issuers\/torn\.crl: this is no revocation list/);
+    expect(await json("list")).toMatchObject({ problems: [expect.stringContaining("torn.crl")] });
   });
 
   it("trusts what was rejected by the beginning of its thumbprint, for the service that runs", async () => {

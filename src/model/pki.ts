@@ -16,8 +16,7 @@ export interface OwnCertificate {
 }
 
 /** Why a certificate is not accepted. `changed`: this endpoint showed another one before, and that one was trusted. */
-export const TRUST_PROBLEMS = ["untrusted", "rejected", "changed", "expired", "not_yet_valid", "revoked", "malformed"] as const;
-export type TrustProblem = (typeof TRUST_PROBLEMS)[number];
+export type TrustProblem = "untrusted" | "rejected" | "changed" | "expired" | "not_yet_valid" | "revoked" | "malformed";
 
 export type Verdict =
   /** `firstUse`: it became trusted just now, because the settings say so. */

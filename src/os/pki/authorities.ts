@@ -47,16 +47,15 @@ export interface Revocations {
    * Authorities without a list are believed: a machine in a plant cannot fetch one.
    */
   revoked(certificate: Certificate, way: readonly Certificate[]): Promise<string | undefined>;
-  /** Files that cannot be used, in words. */
-  problems(): readonly string[];
+  /** Files that cannot be used as they lie there now, in words. */
+  problems(): Promise<readonly string[]>;
 }
 
 /** The files `*.crl` in these folders, DER or PEM. */
 export function createRevocations(folders: readonly string[]): Revocations {
   const parsed = new Map<string, { readonly stamp: string; readonly crl?: X509Crl; readonly problem?: string }>();
-  let folderProblems: readonly string[] = [];
 
-  const load = async (): Promise<readonly X509Crl[]> => {
+  const load = async (): Promise<{ readonly crls: readonly X509Crl[]; readonly problems: readonly string[] }> => {
     const problems: string[] = [];
     const files = folders.flatMap((folder) => {
       try {
@@ -67,19 +66,22 @@ export function createRevocations(folders: readonly string[]): Revocations {
       }
     });
     if (files.length > MAX_CRLS) problems.push(`there are more than ${MAX_CRLS} revocation lists; those beyond are not looked at`);
-    folderProblems = problems;
     for (const file of parsed.keys()) if (!files.includes(file)) parsed.delete(file);
     for (const file of files.slice(0, MAX_CRLS)) {
       const stamp = stampOf(file) ?? "";
       if (parsed.get(file)?.stamp !== stamp) parsed.set(file, { stamp, ...(await readCrl(file)) });
     }
-    return [...parsed.values()].flatMap(({ crl }) => (crl ? [crl] : []));
+    const lists = [...parsed.values()];
+    return {
+      crls: lists.flatMap(({ crl }) => crl ?? []),
+      problems: [...problems, ...lists.flatMap(({ problem }) => problem ?? [])],
+    };
   };
 
   return {
-    problems: () => [...folderProblems, ...[...parsed.values()].flatMap(({ problem }) => problem ?? [])],
+    problems: async () => (await load()).problems,
     async revoked(certificate, way) {
-      const crls = await load();
+      const { crls } = await load();
       for (const [i, authority] of way.entries()) {
         const below = way[i - 1] ?? certificate;
         for (const crl of crls) {

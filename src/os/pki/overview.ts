@@ -101,6 +101,6 @@ export async function overviewOf(dir: string, { identity, trust, userCertificate
     })),
     issuers: issuers.kept.map(({ certificate, file }) => ({ ...certificateWords(certificate), file })),
     users,
-    problems: [...problems, ...trusted.problems, ...refusedProblems, ...issuers.problems],
+    problems: [...problems, ...trusted.problems, ...refusedProblems, ...issuers.problems, ...(await trust.revocations.problems())],
   };
 }

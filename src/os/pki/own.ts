@@ -236,7 +236,7 @@ function writable(folder: string): void {
   }
 }
 
-const useFrom = ({ notAfter }: Certificate): number => notAfter - USE_DAYS * DAY_MS;
+const useFrom = ({ notAfter }: Validity): number => notAfter - USE_DAYS * DAY_MS;
 
 /** What has to be done now. Pure. `make` the next certificate, `use` it, `drop` one that is of no use, or `keep` all as it is. */
 export function stepOf(
@@ -244,7 +244,7 @@ export function stepOf(
   nowMs: number,
 ): "keep" | "make" | "use" | "drop" {
   // One that is not valid yet was made while the clock was wrong, and is as useless as one that has expired.
-  const isUnusable = nowMs < current.notBefore || nowMs >= current.notAfter - USE_DAYS * DAY_MS;
+  const isUnusable = nowMs < current.notBefore || nowMs >= useFrom(current);
   const isDue = isUnusable || nowMs >= current.notAfter - ANNOUNCE_DAYS * DAY_MS;
   if (!next) return isDue ? "make" : "keep";
   const isNextGood = next.notBefore <= nowMs && nowMs < next.notAfter - ANNOUNCE_DAYS * DAY_MS;

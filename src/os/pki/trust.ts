@@ -1,4 +1,5 @@
 import path from "node:path";
+import { createBudget } from "../../model/budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { JudgeOptions, TrustProblem, Verdict } from "../../model/pki.ts";
@@ -11,9 +12,9 @@ import { createFolderReader, createPeers, createRejected, type Folder, type Note
 
 /** Of a peer's name that is kept and shown. */
 const MAX_PEER = 300;
-/** Notes on refused certificates: so many at once, and then so many a second. */
+/** Notes on refused certificates, so that a flood of them does not become one of files: so many at once, then one each time it is filled. */
 const NOTES_AT_ONCE = 20;
-const NOTES_PER_S = 1;
+const NOTE_REFILL_MS = 1000;
 /** A certificate that is refused again and again is noted this often. */
 const NOTE_AGAIN_MS = 60_000;
 const SEEN_AGAIN_MS = 24 * 3_600_000;
@@ -48,7 +49,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
   const rejected = createRejected(path.join(dir, "rejected"));
   const peers = createPeers(path.join(dir, "peers"));
   const revocations = createRevocations([trustedFolder, issuersFolder]);
-  const budget = createBudget();
+  const notes = createBudget(NOTES_AT_ONCE, NOTE_REFILL_MS, () => performance.now());
   const said = new Set<string>();
   const iso = (): string => new Date(now()).toISOString();
 
@@ -65,7 +66,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     try {
       const before = rejected.note(certificate.thumbprint);
       if (before && now() - Date.parse(before.last_seen) < NOTE_AGAIN_MS && before.peer === peer) return "";
-      if (!budget(performance.now())) return " It is not kept among the rejected ones, because too many came at once.";
+      if (!notes.take()) return " It is not kept among the rejected ones, because too many came at once.";
       const { first_seen = iso(), by = "unknown" } = before ?? {};
       rejected.put(certificate, { of, peer, first_seen, last_seen: iso(), by });
       return "";
@@ -92,7 +93,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     const flaw = isItself ? undefined : await checkAuthorities(way);
     if (flaw !== undefined) return { refused: { problem: "untrusted", words: flaw } };
     const revoked = await revocations.revoked(leaf, way);
-    tellProblems(revocations.problems());
+    tellProblems(await revocations.problems());
     return revoked === undefined ? "trusted" : { refused: { problem: "revoked", words: revoked } };
   };
 
@@ -229,16 +230,3 @@ const cut = (peer: string): string => {
   const safe = escapeControls(peer);
   return safe.length > MAX_PEER ? `${safe.slice(0, MAX_PEER - 1)}…` : safe;
 };
-
-/** Says whether there is something left of what may be written, so that a flood of certificates does not become one of files. */
-function createBudget(): (nowMs: number) => boolean {
-  let left = NOTES_AT_ONCE;
-  let lastMs: number | undefined;
-  return (nowMs) => {
-    left = Math.min(NOTES_AT_ONCE, left + ((nowMs - (lastMs ?? nowMs)) / 1000) * NOTES_PER_S);
-    lastMs = nowMs;
-    if (left < 1) return false;
-    left--;
-    return true;
-  };
-}
