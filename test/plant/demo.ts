@@ -1,18 +1,24 @@
-import { rmSync } from "node:fs";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type Api, apiOf } from "../support/api.ts";
-import { startBroker } from "../support/broker.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
 import { freePort, isFree } from "../support/free-port.ts";
+import { INSPECTABLE, killWorker } from "../support/kill-worker.ts";
+import { startBrokerProcess } from "./broker.ts";
+import { isExact, type Kill, killInTurn, type Victim } from "./kills.ts";
 import { type DemoMachine, startMachines } from "./machines.ts";
 import { createSubscriber } from "./subscriber.ts";
-import { draw, droppedOf } from "./view.ts";
+import { svgOf } from "./svg.ts";
+import { draw, droppedOf, type Picture } from "./view.ts";
 
-const HELP = `npm run demo [-- --for SECONDS] [-- --json]
+const HELP = `npm run demo [-- --for SECONDS] [-- --json] [-- --kill]
 
-A whole plant on this computer: three simulated Modbus machines, one that speaks OPC UA, an MQTT broker, and the real collector as its own
-process with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
+A whole plant on this computer: three simulated Modbus machines, one that speaks OPC UA, an MQTT broker and the real collector as processes
+of their own, the collector with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
 The collector publishes to the broker, and hosts an OPC UA server with the same values.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 
@@ -23,6 +29,10 @@ taken it takes others, and a folder of its own, and says so.
   --for SECONDS  end by itself and print what was read and delivered; without it: until Ctrl-C
   --json         print one JSON object at the end and nothing else
   --steady       leave every machine on
+  --kill         leave every machine on and kill -9 the broker (aedes; it hands on before it acknowledges), the store worker, the delivery
+                 worker and the collector in turn, each at least once; at the end machines stop, all drains, and the exit code is 1 unless
+                 the ledger is exact and the subscriber got every accepted value
+  --svg FILE     write the last picture into this file
 `;
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
@@ -33,13 +43,21 @@ const OFF_AFTER_S = 8;
 const OFF_FOR_S = 4;
 const EVERY_S = 30;
 const REFRESH_MS = 500;
-const DRAIN_WITHIN_MS = 10_000;
+const SETTLE_WITHIN_MS = 10_000;
+const DRAIN_WITHIN_MS = 30_000;
+/** How long a broker that was killed is away. */
+const BROKER_AWAY_MS = 2000;
+const SVG_COLUMNS = 152;
+/** Name of the data sink whose account is checked. */
+const BROKER_SINK = "plant broker";
 
 const { values: args } = parseArgs({
   options: {
     for: { type: "string" },
     json: { type: "boolean", default: false },
     steady: { type: "boolean", default: false },
+    kill: { type: "boolean", default: false },
+    svg: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -52,29 +70,40 @@ if (!(seconds > 0)) {
   console.error(`--for ${args.for}: expected a number of seconds above zero`);
   process.exit(2);
 }
-process.exit(await demo(seconds, args.json, args.steady));
+process.exit(await demo({ ...args, seconds }));
 
-async function demo(forSeconds: number, json: boolean, steady: boolean): Promise<number> {
+interface Options {
+  readonly seconds: number;
+  readonly json: boolean;
+  readonly steady: boolean;
+  readonly kill: boolean;
+  readonly svg?: string | undefined;
+}
+
+async function demo({ seconds, json, steady, kill, svg }: Options): Promise<number> {
   const say = (line: string) => json || console.log(line);
   const taken = await takenPorts();
   const usual = taken.length === 0;
   if (!usual) say(`port ${taken.join(", ")} is taken: this demo is elsewhere, and examples do not work with it as printed`);
-  const machines = await startMachines(usual ? PORTS.machines : [0, 0, 0, 0]);
-  say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
-  const broker = await startBroker({ port: usual ? PORTS.broker : 0 });
-  say(`MQTT broker: 127.0.0.1:${broker.port}`);
   // What a demo that was killed has left is nobody's: its ports are free.
   if (usual) rmSync(FOLDER, { recursive: true, force: true });
-  const collector = await startCollector(usual ? { dir: FOLDER, ports: PORTS } : {});
+  const dir = usual ? FOLDER : mkdtempSync(path.join(os.tmpdir(), "collector-demo-"));
+  const ports = usual ? PORTS : { ...PORTS, api: await freePort(), http: await freePort(), opcua: await freePort() };
+  const machines = await startMachines(usual ? PORTS.machines : [0, 0, 0, 0]);
+  say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
+  let broker = await startBrokerProcess(usual ? PORTS.broker : 0);
+  say(`MQTT broker: 127.0.0.1:${broker.port}, a process of its own`);
+  const start = () => startCollector({ dir, ports, ...(kill && { env: INSPECTABLE }) });
+  let collector = await start();
   say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${path.relative("", collector.settingsFile)}`);
   const subscriber = await createSubscriber(broker.port, "plant/#");
+  broker.take();
   try {
-    const opcuaPort = usual ? PORTS.opcua : await freePort();
     const variables = machines.reduce((sum, machine) => sum + machine.variables.length, 0);
-    const sinks = { broker: broker.port, opcua: opcuaPort };
-    await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, sinks, await collectorUuid(collector));
+    const sinks = { broker: broker.port, opcua: ports.opcua };
+    await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, sinks, (await collector.status()).collector);
     say(`configured over the API: ${machines.length} data sources, ${variables} variables, 2 data sinks`);
-    say(`OPC UA server: opc.tcp://127.0.0.1:${opcuaPort}/\n`);
+    say(`OPC UA server: opc.tcp://127.0.0.1:${ports.opcua}/\n`);
     const began = performance.now();
     const elapsedS = () => (performance.now() - began) / 1000;
     let stopped = false;
@@ -82,41 +111,113 @@ async function demo(forSeconds: number, json: boolean, steady: boolean): Promise
       stopped = true;
     });
     const news: string[] = [];
+    let killing = kill;
+    const killOne = async (what: Victim): Promise<void> => {
+      if (what === "store worker") return killWorker(collector, "store");
+      if (what === "delivery worker") return killWorker(collector, "delivery");
+      if (what === "collector") {
+        await killed(collector);
+        collector = await start();
+        return;
+      }
+      const subscriptions = subscriber.subscriptions();
+      await broker.kill();
+      await delay(BROKER_AWAY_MS);
+      broker = await startBrokerProcess(broker.port);
+      while (subscriber.subscriptions() === subscriptions && !stopped) await delay(20);
+      broker.take();
+    };
+    const kills = !kill
+      ? Promise.resolve([])
+      : killInTurn({
+          kill: killOne,
+          newest: () => machines.map(({ name }) => subscriber.newest(name)),
+          elapsedS,
+          over: () => elapsedS() >= seconds,
+          stopped: () => stopped,
+          tell: (line) => news.push(line),
+        }).finally(() => {
+          killing = false;
+        });
+    // Awaited below; what fails before that is no rejection without a listener.
+    kills.catch(() => {});
     let off = false;
-    let status: ServiceStatusJson | undefined;
+    let last: ServiceStatusJson | undefined;
+    let picture: Picture | undefined;
     const screen = !json && process.stdout.isTTY;
-    while (!stopped && elapsedS() < forSeconds) {
-      off = steady ? false : await switchMachine(machines[1], elapsedS(), off, news);
-      status = await collector.status();
-      if (!json)
-        show(
-          {
-            elapsedS: elapsedS(),
-            apiUrl: collector.apiUrl,
-            brokerUrl: `mqtt://127.0.0.1:${broker.port}`,
-            opcuaUrl: `opc.tcp://127.0.0.1:${opcuaPort}/`,
-            status,
-            values: subscriber.values(),
-            messages: subscriber.messages(),
-            news: news.slice(-2),
-            log: collector.log,
-          },
-          screen,
-        );
-      await new Promise((done) => setTimeout(done, Math.max(0, Math.min(screen ? REFRESH_MS : 2000, (forSeconds - elapsedS()) * 1000))));
+    while (!stopped && (elapsedS() < seconds || killing)) {
+      off = steady || kill ? false : await switchMachine(machines[1], elapsedS(), off, news);
+      last = (await statusOf(collector)) ?? last;
+      picture = {
+        elapsedS: elapsedS(),
+        apiUrl: collector.apiUrl,
+        brokerUrl: `mqtt://127.0.0.1:${broker.port}`,
+        opcuaUrl: `opc.tcp://127.0.0.1:${ports.opcua}/`,
+        status: last,
+        values: subscriber.values(),
+        messages: subscriber.messages(),
+        news: news.slice(-2),
+        log: collector.log,
+      };
+      if (!json) show(picture, screen);
+      const leftMs = (killing ? Number.POSITIVE_INFINITY : seconds - elapsedS()) * 1000;
+      await delay(Math.max(0, Math.min(screen ? REFRESH_MS : 2000, leftMs)));
     }
+    if (svg !== undefined && picture) writeFileSync(svg, svgOf(draw(picture, SVG_COLUMNS, true), SVG_COLUMNS));
     if (off) await machines[1]?.switchOn();
-    const last = await settled(collector);
-    const result = summary(last, subscriber.messages(), subscriber.received(), elapsedS());
+    const done = await kills;
+    // Ctrl-C in a terminal ends the collector too: what it has not delivered waits in its file.
+    if (kill && stopped) {
+      await killed(collector);
+      collector = await start();
+    }
+    last = (await settled(collector)) ?? last;
+    if (!last) throw new Error(`the collector ended before it said anything:\n${collector.log.join("\n")}`);
+    const seen = { messages: subscriber.messages(), received: subscriber.received(), elapsedS: elapsedS() };
+    const result = kill ? await account(last) : summary(last, seen);
     if (json) console.log(JSON.stringify(result, null, 2));
     else tell(result, collector, screen);
     return result.ok ? 0 : 1;
+
+    /** The summary once the machines are off and all that was read has been delivered, and whether it is exact. */
+    async function account(before: ServiceStatusJson): Promise<Summary> {
+      for (const machine of machines) await machine.switchOff();
+      const { sinks, buffer } = await drained(collector);
+      const ledger_exact = isExact({ sinks, buffer }, BROKER_SINK, subscriber.distinct());
+      const elapsed = { messages: subscriber.messages(), received: subscriber.received(), elapsedS: elapsedS() };
+      const all = summary({ ...before, sinks, buffer }, elapsed);
+      return {
+        ...all,
+        ok: all.ok && ledger_exact && done.length > 0 && done.every(({ back_ms }) => back_ms !== null),
+        broker: { ...all.broker, distinct_values: subscriber.distinct(), gaps: subscriber.gaps() },
+        kills: done,
+        ledger_exact,
+      };
+    }
   } finally {
     await subscriber.close();
     await collector.stop();
-    await broker.stop();
+    await broker.kill();
     for (const machine of machines) await machine.switchOff();
-    if (usual) rmSync(FOLDER, { recursive: true, force: true });
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function killed({ child }: CollectorProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+}
+
+/** Undefined: it cannot be asked, because it was ended. */
+async function statusOf(collector: CollectorProcess): Promise<ServiceStatusJson | undefined> {
+  try {
+    return await collector.status();
+  } catch (error) {
+    const { exitCode, signalCode } = collector.child;
+    if (exitCode === 0 || signalCode !== null) return undefined;
+    throw error;
   }
 }
 
@@ -133,7 +234,7 @@ async function configure(
   collector: string,
 ): Promise<void> {
   await api.post("/v2/data-sinks", {
-    name: "plant broker",
+    name: BROKER_SINK,
     collector,
     details: { type: "mqtt", host: "127.0.0.1", port: sinks.broker, topic: "plant/{source}" },
   });
@@ -155,10 +256,6 @@ async function configure(
   }
 }
 
-async function collectorUuid(collector: CollectorProcess): Promise<string> {
-  return (await collector.status()).collector;
-}
-
 /** One machine is off for a few seconds of every half minute. */
 async function switchMachine(machine: DemoMachine | undefined, elapsedS: number, off: boolean, news: string[]): Promise<boolean> {
   const moment = elapsedS % EVERY_S;
@@ -169,20 +266,49 @@ async function switchMachine(machine: DemoMachine | undefined, elapsedS: number,
   return shouldBeOff;
 }
 
-/** The status once every source is well again and everything read is delivered, or after the time for it has passed. */
-async function settled(collector: CollectorProcess): Promise<ServiceStatusJson> {
-  const deadline = performance.now() + DRAIN_WITHIN_MS;
+/** The status once every source is well and everything read is being delivered, or after the time for it; undefined: the collector has ended. */
+async function settled(collector: CollectorProcess): Promise<ServiceStatusJson | undefined> {
+  const deadline = performance.now() + SETTLE_WITHIN_MS;
   for (;;) {
-    const status = await collector.status();
+    const status = await statusOf(collector);
+    if (!status) return undefined;
     const well =
       status.sources.every((s) => s.status.state.type === "OK") &&
       status.sinks.every((s) => s.state === "OK" && (s.ledger === null || s.ledger.delivered > 0));
     if (well || performance.now() > deadline) return status;
-    await new Promise((done) => setTimeout(done, 200));
+    await delay(200);
   }
 }
 
-function summary(status: ServiceStatusJson, messages: number, received: number, elapsedS: number) {
+/** The status once nothing waits any more and nothing is added, or after the time for it. */
+async function drained(collector: CollectorProcess): Promise<ServiceStatusJson> {
+  const deadline = performance.now() + DRAIN_WITHIN_MS;
+  let before = -1;
+  for (;;) {
+    const status = await collector.status();
+    const { accepted, pending } = status.sinks.find(({ name }) => name === BROKER_SINK)?.ledger ?? { accepted: 0, pending: 0 };
+    if ((pending === 0 && accepted === before) || performance.now() > deadline) return status;
+    before = accepted;
+    await delay(1000);
+  }
+}
+
+interface Summary extends ReturnType<typeof summary> {
+  readonly broker: {
+    readonly messages: number;
+    readonly values_received: number;
+    readonly distinct_values?: number;
+    readonly gaps?: number;
+  };
+  /** With --kill only. */
+  readonly kills?: readonly Kill[];
+  readonly ledger_exact?: boolean;
+}
+
+function summary(
+  status: ServiceStatusJson,
+  { messages, received, elapsedS }: { readonly messages: number; readonly received: number; readonly elapsedS: number },
+) {
   const sources = status.sources.map(({ name, type, status: { state }, counters, faults }) => ({
     name,
     type,
@@ -217,7 +343,7 @@ function show(picture: Parameters<typeof draw>[0], screen: boolean): void {
   process.stdout.write(screen ? `\x1b[H\x1b[J${lines.join("\n")}\n` : `${lines.join("\n")}\n\n`);
 }
 
-function tell(result: ReturnType<typeof summary>, collector: CollectorProcess, screen: boolean): void {
+function tell(result: Summary, collector: CollectorProcess, screen: boolean): void {
   if (screen) process.stdout.write("\n");
   for (const s of result.sources)
     console.log(
@@ -230,5 +356,13 @@ function tell(result: ReturnType<typeof summary>, collector: CollectorProcess, s
         : `${s.name}: delivered ${s.delivered}, pending ${s.pending}, dropped ${s.dropped} of ${s.accepted} accepted`,
     );
   console.log(`the broker passed on ${result.broker.values_received} values in ${result.broker.messages} messages`);
+  for (const { what, at_s, back_ms } of result.kills ?? [])
+    console.log(
+      `kill -9 of the ${what} at ${at_s} s: ${back_ms === null ? "no values after it" : `values read after it ${back_ms} ms later`}`,
+    );
+  if (result.ledger_exact !== undefined)
+    console.log(
+      `the ledger is ${result.ledger_exact ? "exact" : "NOT EXACT"}: the subscriber has ${result.broker.distinct_values} different values`,
+    );
   if (!result.ok) console.log(`something is missing; the collector's log:\n${collector.log.join("\n")}`);
 }

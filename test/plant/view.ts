@@ -27,7 +27,8 @@ const pad = (text: string, width: number): string => (text.length > width ? `${t
 
 /** The picture as lines of text, at most `width` characters each. */
 export function draw(picture: Picture, width: number, colour: boolean): readonly string[] {
-  const paint = (style: Style, text: string) => (colour ? styleText(style, text) : text);
+  // Who asks for colours gets them, wherever they go.
+  const paint = (style: Style, text: string) => (colour ? styleText(style, text, { validateStream: false }) : text);
   const { status } = picture;
   const lines = [
     paint(

@@ -1,0 +1,13 @@
+import { startBroker } from "../support/broker.ts";
+import { type Listening, TAKE } from "./broker.ts";
+
+// Nobody asks it what it has received: the demo's subscriber is an ordinary client.
+const broker = await startBroker({ port: Number(process.argv[2]), onPublish: () => {} });
+broker.hold(true);
+process.on("message", (told) => {
+  if (told === TAKE) broker.hold(false);
+});
+// Without its demo it has no purpose. Ctrl-C of the terminal reaches both, and the demo ends it when all is delivered.
+process.once("disconnect", () => process.exit(0));
+process.on("SIGINT", () => {});
+process.send?.({ port: broker.port } satisfies Listening);
