@@ -1,7 +1,7 @@
-import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { UserTokenType } from "node-opcua-client";
 import type { OpcuaDetails } from "../../src/model/details.ts";
+import { endpointParts } from "../../src/model/endpoint-url.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import type { Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
@@ -161,8 +161,7 @@ async function trust(
   { details, settings }: OpcuaInput,
   ctx: DriverContext,
 ): Promise<string[]> {
-  const [first] = chain;
-  if (!first) throw certificateRefused("the server has no certificate, and the configured security needs one");
+  if (chain.length === 0) throw certificateRefused("the server has no certificate, and the configured security needs one");
   if (!ctx.pki)
     throw new ReasonError(
       "UNKNOWN",
@@ -171,52 +170,23 @@ async function trust(
         condition: "configuration_invalid",
       },
     );
-  const verdict = await ctx.pki.judge(chain, { of: "server", peer: details.endpoint_url, trust: settings.trust });
+  const host = endpointParts(details.endpoint_url)?.host ?? details.endpoint_url;
+  const hosts = [host, details.host];
+  const verdict = await ctx.pki.judge(chain, { of: "server", peer: details.endpoint_url, trust: settings.trust, hosts });
   if (!verdict.trusted) throw certificateRefused(verdict.words);
   if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "the certificate of the server became trusted by its first use");
-  const uris = uriNames(first);
   if (
     settings.application_uri_check &&
     endpoint.applicationUri !== null &&
     endpoint.applicationUri !== "" &&
-    !uris.includes(endpoint.applicationUri)
+    !verdict.uris.includes(endpoint.applicationUri)
   )
     throw certificateRefused(
-      `the server calls itself ${JSON.stringify(endpoint.applicationUri)}, its certificate ${JSON.stringify(uris.join(", "))}: give the server a certificate of its own, or set application_uri_check: false where the server is known to be so`,
+      `the server calls itself ${JSON.stringify(endpoint.applicationUri)}, its certificate ${JSON.stringify(verdict.uris.join(", "))}: give the server a certificate of its own, or set application_uri_check: false where the server is known to be so`,
     );
-  const host = details.endpoint_url.replace(/^[^/]*\/\/(\[[^\]]*\]|[^/:]*).*$/, "$1").replace(/^\[|\]$/g, "");
-  return namesHost(first, host) || namesHost(first, details.host)
+  return verdict.hosts.length > 0
     ? []
     : [`the server's certificate names neither ${host} nor ${details.host}; it is trusted by its thumbprint ${verdict.thumbprint}`];
-}
-
-function certificateOf(der: Buffer): X509Certificate {
-  try {
-    return new X509Certificate(der);
-  } catch (error) {
-    throw certificateRefused(`the server's certificate cannot be read: ${messageOf(error)}`);
-  }
-}
-
-const uriNames = (der: Buffer): string[] =>
-  (certificateOf(der).subjectAltName ?? "")
-    .split(/, (?=[A-Za-z ]+:)/)
-    .filter((name) => name.startsWith("URI:"))
-    .map((name) => unquoted(name.slice(4)));
-
-/** Node puts names with special characters into JSON strings. */
-function unquoted(name: string): string {
-  if (!name.startsWith('"')) return name;
-  try {
-    return String(JSON.parse(name));
-  } catch {
-    return name;
-  }
-}
-
-function namesHost(der: Buffer, host: string): boolean {
-  const certificate = certificateOf(der);
-  return /^[\d.]+$|:/.test(host) ? certificate.checkIP(host) !== undefined : certificate.checkHost(host) !== undefined;
 }
 
 /** Our certificate, for the words of a refusal that is about it. */

@@ -19,16 +19,26 @@ export interface OwnCertificate {
 export type TrustProblem = "untrusted" | "rejected" | "changed" | "expired" | "not_yet_valid" | "revoked" | "malformed";
 
 export type Verdict =
-  /** `firstUse`: it became trusted just now, because the settings say so. */
-  | { readonly trusted: true; readonly thumbprint: string; readonly firstUse: boolean }
+  | {
+      readonly trusted: true;
+      readonly thumbprint: string;
+      /** It became trusted just now, because the settings say so. */
+      readonly firstUse: boolean;
+      /** The URIs among its subject alternative names, as they are; the first one is its application URI (OPC 10000-6, 6.2.2). */
+      readonly uris: readonly string[];
+      /** Of the hosts that were asked for, those that it names. */
+      readonly hosts: readonly string[];
+    }
   /** `words` name the certificate (subject, thumbprint, validity) and the command that trusts it. */
   | { readonly trusted: false; readonly thumbprint: string; readonly problem: TrustProblem; readonly words: string };
 
 export interface JudgeOptions {
   /** Whose it is. */
   readonly of: "server" | "client";
-  /** What remembers which certificate was accepted here: an endpoint URL, or a client's application URI. */
-  readonly peer: string;
+  /** What remembers which certificate was accepted here: an endpoint URL. Absent: the application URI of the certificate itself. */
+  readonly peer?: string;
+  /** Names and addresses that are looked for in it. */
+  readonly hosts?: readonly string[];
   /** first_use: the first certificate of a peer becomes trusted; a later, different one does not. */
   readonly trust: "strict" | "first_use";
 }

@@ -5,6 +5,7 @@ import {
   type Certificate,
   MAX_CERTIFICATE_BYTES,
   MAX_CHAIN,
+  namesHost,
   parseCertificate,
   parseCertificateFile,
   splitChain,
@@ -31,12 +32,20 @@ describe("parseCertificate", () => {
     expect(words).toEqual({
       thumbprint: expect.stringMatching(/^[0-9A-F]{40}$/),
       subject: "CN=collector 1, O=collector",
+      uris: ["urn:collector:1"],
       applicationUri: "urn:collector:1",
       hostNames: ["ipc-7", "10.0.0.3", expect.stringMatching(/^fd00:/i)],
       notBefore: NOW - 86_400_000,
       notAfter: NOW + 1825 * 86_400_000,
       isAuthority: false,
     });
+  });
+
+  it("says which hosts it names, however they are written", () => {
+    const certificate = parseCertificate(own);
+    for (const host of ["ipc-7", "IPC-7", "10.0.0.3", "fd00::1", "FD00:0:0::1", "fd00::1%eth0"])
+      expect(namesHost(certificate, host), host).toBe(true);
+    for (const host of ["ipc-8", "10.0.0.4", "10.0.0", "fd00::2", "", "*"]) expect(namesHost(certificate, host), host).toBe(false);
   });
 
   it("refuses what is cut off at any byte", () => {

@@ -1,4 +1,5 @@
 import { createHash, X509Certificate } from "node:crypto";
+import net from "node:net";
 import { messageOf } from "../../model/failure.ts";
 import { escapeControls } from "../log-text.ts";
 
@@ -17,7 +18,9 @@ export interface Certificate {
   readonly thumbprint: string;
   /** `CN=…, O=…` in one line, at most 200 characters. */
   readonly subject: string;
-  /** The first URI among its subject alternative names. */
+  /** The URIs among its subject alternative names, as they are. */
+  readonly uris: readonly string[];
+  /** The first of them, shown. */
   readonly applicationUri: string | undefined;
   /** DNS names and IP addresses among its subject alternative names. */
   readonly hostNames: readonly string[];
@@ -49,19 +52,25 @@ export function parseCertificate(der: Uint8Array): Certificate {
     throw new Error(`the certificate's public key cannot be read (${messageOf(error)})`, { cause: error });
   }
   const names = alternativeNames(x509.subjectAltName);
+  const uris = names.flatMap(([kind, name]) => (kind === "URI" ? [name] : []));
   return {
     // A copy: what came may be a view of something larger, and may be a Buffer, whose slice is one too.
     der: new Uint8Array(der),
     x509,
     thumbprint: thumbprintOf(der),
     subject: shown(x509.subject?.split("\n").join(", ") ?? "(no subject)"),
-    applicationUri: names.find(([kind]) => kind === "URI")?.[1],
-    hostNames: names.flatMap(([kind, name]) => (kind === "DNS" || kind === "IP Address" ? [name] : [])),
+    uris,
+    applicationUri: uris[0] === undefined ? undefined : shown(uris[0]),
+    hostNames: names.flatMap(([kind, name]) => (kind === "DNS" || kind === "IP Address" ? [shown(name)] : [])),
     notBefore,
     notAfter,
     isAuthority: x509.ca,
   };
 }
+
+/** Whether its subject alternative names, or where it has none its common name, stand for this host name or address. */
+export const namesHost = ({ x509 }: Certificate, host: string): boolean =>
+  (net.isIP(host) ? x509.checkIP(host.replace(/%.*$/, "")) : x509.checkHost(host)) !== undefined;
 
 /** As `parseCertificate`; undefined where it is none. */
 export function tryCertificate(der: Uint8Array): Certificate | undefined {
@@ -85,7 +94,7 @@ function alternativeNames(text: string | undefined): (readonly [kind: string, na
   const found: (readonly [string, string])[] = [];
   for (const [, kind = "", quoted, plain = ""] of (text ?? "").matchAll(/([A-Za-z][A-Za-z ]*):(?:"((?:[^"\\]|\\.)*)"|([^,]*))(?:, |$)/g)) {
     if (found.length >= 100) break;
-    found.push([kind, shown(quoted === undefined ? plain : unquoted(quoted))]);
+    found.push([kind, quoted === undefined ? plain : unquoted(quoted)]);
   }
   return found;
 }

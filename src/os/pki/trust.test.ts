@@ -24,7 +24,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
 const open = (): Trust => createTrust({ dir, now: () => nowMs, log });
-const PLC: JudgeOptions = { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" };
+const PLC = { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" } as const satisfies JudgeOptions;
 const FIRST_USE: JudgeOptions = { ...PLC, trust: "first_use" };
 const put = (folder: string, name: string, bytes: Uint8Array | string): void => {
   mkdirSync(path.join(dir, folder), { recursive: true });
@@ -55,6 +55,16 @@ describe("strict trust", () => {
     ]);
   });
 
+  it("says what of it the certificate names, and takes its application URI for the peer where none is given", async () => {
+    const trust = open();
+    const plc = await testCertificate("plc");
+    const of = { of: "client", trust: "strict" } as const;
+    expect(wordsOf(await judge(trust, [plc], of))).toContain("the client urn:test:plc (subject");
+    trust.trust(parseCertificate(plc.der));
+    expect(await judge(trust, [plc], { ...of, hosts: ["nowhere", "plc"] })).toMatchObject({ uris: ["urn:test:plc"], hosts: ["plc"] });
+    expect(wordsOf(await trust.judge([], of))).toMatch(/^The client shows a certificate that cannot be used/);
+  });
+
   it("trusts at once who was added by hand, in any form, and forgets who was taken away", async () => {
     const trust = open();
     const plc = await testCertificate("plc");
@@ -76,7 +86,7 @@ describe("strict trust", () => {
     const plc = await testCertificate("plc");
     expect(problemOf(await judge(service, [plc]))).toBe("untrusted");
     expect(commandLine.trust(parseCertificate(plc.der))).toBe(true);
-    expect(await judge(service, [plc])).toEqual({ trusted: true, thumbprint: thumbprintOf(plc.der), firstUse: false });
+    expect(await judge(service, [plc])).toMatchObject({ trusted: true, thumbprint: thumbprintOf(plc.der), firstUse: false });
     expect(rejectedFiles()).toEqual([]);
     expect(commandLine.trust(parseCertificate(plc.der))).toBe(false);
   });

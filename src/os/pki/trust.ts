@@ -6,7 +6,7 @@ import type { JudgeOptions, TrustProblem, Verdict } from "../../model/pki.ts";
 import { createFile, makePrivateFolder, remove } from "../files.ts";
 import { escapeControls } from "../log-text.ts";
 import { checkAuthorities, createRevocations, type Revocations } from "./authorities.ts";
-import { type Certificate, dayOf, splitChain, thumbprintOf } from "./certificate.ts";
+import { type Certificate, dayOf, namesHost, splitChain, thumbprintOf } from "./certificate.ts";
 import { pathTo } from "./chain.ts";
 import { createFolderReader, createPeers, createRejected, type Folder, type Note, type Peers, type Rejected } from "./store.ts";
 
@@ -25,6 +25,9 @@ export interface TrustOptions {
   readonly now: () => number;
   readonly log: Log;
 }
+
+/** Of a peer that is known, or is none. */
+type Question = JudgeOptions & { readonly peer: string };
 
 /** Whom the collector believes: what lies in the folders, as people and the command line leave it there. */
 export interface Trust {
@@ -62,7 +65,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
   };
 
   /** What people see and decide on. Where it cannot be written the words alone have to do. */
-  const note = (certificate: Certificate, { of, peer }: JudgeOptions): string => {
+  const note = (certificate: Certificate, { of, peer }: Question): string => {
     try {
       const before = rejected.note(certificate.thumbprint);
       if (before && now() - Date.parse(before.last_seen) < NOTE_AGAIN_MS && before.peer === peer) return "";
@@ -97,7 +100,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     return revoked === undefined ? "trusted" : { refused: { problem: "revoked", words: revoked } };
   };
 
-  const accept = (leaf: Certificate, { of, peer }: JudgeOptions): void => {
+  const accept = (leaf: Certificate, { of, peer }: Question): void => {
     try {
       const before = peers.get(of, peer);
       const isSame = before?.thumbprint === leaf.thumbprint;
@@ -114,13 +117,20 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     return createFile(path.join(trustedFolder, `${certificate.thumbprint}.der`), certificate.der);
   };
 
-  const judgeLeaf = async (chain: readonly Certificate[], leaf: Certificate, options: JudgeOptions): Promise<Verdict> => {
+  const judgeLeaf = async (chain: readonly Certificate[], leaf: Certificate, options: Question): Promise<Verdict> => {
     const { of, peer, trust } = options;
     const refuse = (problem: TrustProblem, why: string, whatNext: string): Verdict => {
       const kept = note(leaf, options);
       const words = `${introduction(leaf, options)} ${why}.${kept} ${whatNext}`;
       return { trusted: false, thumbprint: leaf.thumbprint, problem, words };
     };
+    const believe = (firstUse: boolean): Verdict => ({
+      trusted: true,
+      thumbprint: leaf.thumbprint,
+      firstUse,
+      uris: leaf.uris,
+      hosts: (options.hosts ?? []).filter((host) => namesHost(leaf, host)),
+    });
     const command = `sudo collector pki trust ${leaf.thumbprint}`;
     if (rejected.note(leaf.thumbprint)?.by === "person")
       return refuse("rejected", "was rejected on this machine", `To trust it all the same, type: ${command}`);
@@ -140,7 +150,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     const believed = await belief(chain, leaf);
     if (believed === "trusted") {
       accept(leaf, options);
-      return { trusted: true, thumbprint: leaf.thumbprint, firstUse: false };
+      return believe(false);
     }
     if (believed !== "unknown")
       return refuse(
@@ -164,7 +174,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
           { peer, thumbprint: leaf.thumbprint, subject: leaf.subject },
           "a certificate is trusted because it is the first one seen here; compare its thumbprint with the device's",
         );
-        return { trusted: true, thumbprint: leaf.thumbprint, firstUse: true };
+        return believe(true);
       }
     }
     return refuse("untrusted", "is not trusted on this machine", `If it is the right one, type: ${command}`);
@@ -177,12 +187,13 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
     peers,
     revocations,
     async judge(chain, given) {
-      const options = { ...given, peer: cut(given.peer) };
+      let options = { ...given, peer: cut(given.peer ?? "") };
       let leaf: Certificate | undefined;
       try {
         const parsed = splitChain(chain);
         leaf = parsed[0];
         if (!leaf) throw new Error("no certificate came");
+        if (given.peer === undefined) options = { ...given, peer: cut(leaf.uris[0] ?? "") };
         return await judgeLeaf(parsed, leaf, options);
       } catch (error) {
         const thumbprint = leaf?.thumbprint ?? (chain[0] && chain[0].length > 0 ? thumbprintOf(chain[0]) : "");
@@ -194,7 +205,7 @@ export function createTrust({ dir, now, log }: TrustOptions): Trust {
             problem: "untrusted",
             words: `${introduction(leaf, options)} could not be judged: ${messageOf(error)}`,
           };
-        const words = `The ${options.of} ${options.peer} shows a certificate that cannot be used: ${escapeControls(messageOf(error))}`;
+        const words = `The ${options.of}${options.peer === "" ? "" : ` ${options.peer}`} shows a certificate that cannot be used: ${escapeControls(messageOf(error))}`;
         return { trusted: false, thumbprint, problem: "malformed", words };
       }
     },
@@ -223,8 +234,8 @@ interface Refusal {
   readonly words: string;
 }
 
-const introduction = ({ subject, thumbprint, notBefore, notAfter }: Certificate, { of, peer }: JudgeOptions): string =>
-  `The certificate of the ${of} ${peer} (subject ${subject}, thumbprint ${thumbprint}, valid ${dayOf(notBefore)} to ${dayOf(notAfter)})`;
+const introduction = ({ subject, thumbprint, notBefore, notAfter }: Certificate, { of, peer }: Question): string =>
+  `The certificate of the ${of}${peer === "" ? "" : ` ${peer}`} (subject ${subject}, thumbprint ${thumbprint}, valid ${dayOf(notBefore)} to ${dayOf(notAfter)})`;
 
 const cut = (peer: string): string => {
   const safe = escapeControls(peer);

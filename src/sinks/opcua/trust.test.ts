@@ -1,9 +1,8 @@
-import fc from "fast-check";
 import { StatusCodes } from "node-opcua-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Pki, Verdict } from "../../model/pki.ts";
 import { createRig, type Rig } from "./testing/rig.ts";
-import { createClientTrust, splitChain } from "./trust.ts";
+import { createClientTrust } from "./trust.ts";
 
 let rig: Rig;
 beforeAll(async () => {
@@ -17,39 +16,38 @@ const pkiOf = (judge: Pki["judge"]): Pki => ({
   user: () => Promise.reject(new Error("none")),
 });
 
-describe("splitChain", () => {
-  test("finds the certificates that lie one behind the other", async () => {
-    const [a, b] = [Buffer.from(rig.client.own.certificate), Buffer.from(rig.server.own.certificate)];
-    expect(splitChain(Buffer.concat([a, b]))).toEqual([a, b]);
-    expect(splitChain(Buffer.concat([a, b.subarray(0, 100)]))).toEqual([a]);
-    expect(splitChain(Buffer.concat(Array.from({ length: 30 }, () => a)))).toHaveLength(10);
-  });
-
-  test("never fails and never invents a byte", () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
-        const chain = splitChain(Buffer.from([0x30, ...bytes]));
-        expect(Buffer.concat(chain).equals(Buffer.from([0x30, ...bytes]).subarray(0, Buffer.concat(chain).length))).toBe(true);
-      }),
-    );
-  });
-});
-
 describe("createClientTrust", () => {
-  test("asks for the application URI of the certificate, strictly", async () => {
+  test("asks for the peer that the certificate itself names, strictly", async () => {
     const asked: unknown[] = [];
     const trust = createClientTrust({
       pki: pkiOf(async (chain, options) => {
-        asked.push([chain.length, options]);
-        return { trusted: true, thumbprint: "A", firstUse: false };
+        asked.push([chain, options]);
+        return { trusted: true, thumbprint: "A", firstUse: false, uris: [], hosts: [] };
       }),
       onRefused: () => {},
     });
     const own = Buffer.from(rig.client.own.certificate);
-    expect((await trust.checkCertificate(own)).name).toBe("Good");
-    expect(asked).toEqual([[1, { of: "client", peer: rig.client.own.applicationUri, trust: "strict" }]]);
-    expect((await trust.checkCertificate(Buffer.from("3003020101", "hex"))).name).toBe("BadCertificateInvalid");
-    expect((await trust.checkCertificate(Buffer.alloc(0))).name).toBe("BadCertificateInvalid");
+    for (const given of [own, [own]]) expect((await trust.checkCertificate(given)).name).toBe("Good");
+    expect(asked).toEqual([
+      [[own], { of: "client", trust: "strict" }],
+      [[own], { of: "client", trust: "strict" }],
+    ]);
+  });
+
+  test("takes chains as one or several, and what is no certificate for invalid", async () => {
+    const { pki, own } = rig.server;
+    const trust = createClientTrust({ pki, onRefused: () => {} });
+    const [client, above] = [Buffer.from(rig.client.own.certificate), Buffer.from(own.certificate)];
+    const nameOf = async (given: Buffer | Buffer[]) => (await trust.checkCertificate(given)).name;
+    expect(await nameOf(client)).toBe("BadCertificateUntrusted");
+    expect(trust.refused()).toEqual([expect.stringContaining(`client ${rig.client.own.applicationUri} `)]);
+    rig.server.trust(rig.client.own);
+    expect(await nameOf(client)).toBe("Good");
+    expect(await nameOf(Buffer.concat([client, above]))).toBe("Good");
+    expect(await nameOf([client, above])).toBe("Good");
+    expect(trust.refused()).toEqual([]);
+    for (const bytes of [Buffer.from("3003020101", "hex"), Buffer.alloc(0), client.subarray(0, 100), Buffer.from("none")])
+      expect(await nameOf(bytes)).toBe("BadCertificateInvalid");
   });
 
   test.each([

@@ -1,12 +1,9 @@
-import { X509Certificate } from "node:crypto";
 import { StatusCodes } from "node-opcua-client";
 import { messageOf } from "../../model/failure.ts";
 import type { Pki, TrustProblem } from "../../model/pki.ts";
 
 /** Refused client certificates that are remembered for the sink's warnings. */
 const MAX_REFUSED = 10;
-/** Certificates of one chain that are looked at. */
-const MAX_CHAIN = 10;
 const JUDGE_TIMEOUT_MS = 5000;
 
 type Code = (typeof StatusCodes)["Good"];
@@ -59,16 +56,13 @@ export function createClientTrust({ pki, onRefused }: TrustOptions): ClientTrust
   };
 
   const judge = async (certificate: Buffer | Buffer[]): Promise<Code> => {
-    const chain = Array.isArray(certificate) ? certificate.slice(0, MAX_CHAIN) : splitChain(certificate);
-    const [own] = chain;
-    const peer = own && applicationUriOf(own);
-    if (peer === undefined) return StatusCodes.BadCertificateInvalid;
+    const chain = Array.isArray(certificate) ? certificate : [certificate];
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer within ${JUDGE_TIMEOUT_MS} ms`)), JUDGE_TIMEOUT_MS);
     });
     try {
-      const verdict = await Promise.race([pki.judge(chain, { of: "client", peer, trust: "strict" }), late]);
+      const verdict = await Promise.race([pki.judge(chain, { of: "client", trust: "strict" }), late]);
       if (!verdict.trusted) {
         note(verdict.thumbprint, verdict.problem, verdict.words);
         return STATUS[verdict.problem];
@@ -98,37 +92,4 @@ export function createClientTrust({ pki, onRefused }: TrustOptions): ClientTrust
     addIssuer: nothing,
     addRevocationList: nothing,
   };
-}
-
-/** The certificates of a chain as it comes in a message: DER, one behind the other (OPC 10000-6, 6.2.3). What is cut off is left out. */
-export function splitChain(bytes: Buffer): Buffer[] {
-  const chain: Buffer[] = [];
-  for (let at = 0; at < bytes.length && chain.length < MAX_CHAIN; ) {
-    const length = derLength(bytes, at);
-    if (length === undefined || at + length > bytes.length) break;
-    chain.push(bytes.subarray(at, at + length));
-    at += length;
-  }
-  return chain;
-}
-
-/** Of the SEQUENCE at `at`, its header with it (X.690, 8.1.3). */
-function derLength(bytes: Buffer, at: number): number | undefined {
-  if (bytes[at] !== 0x30) return undefined;
-  const first = bytes[at + 1];
-  if (first === undefined) return undefined;
-  if (first < 0x80) return 2 + first;
-  const count = first & 0x7f;
-  if (count < 1 || count > 4 || at + 2 + count > bytes.length) return undefined;
-  return 2 + count + bytes.readUIntBE(at + 2, count);
-}
-
-/** Undefined: it is no certificate. Empty: it says none. */
-function applicationUriOf(certificate: Buffer): string | undefined {
-  try {
-    const names = new X509Certificate(certificate).subjectAltName ?? "";
-    return /(?:^|, )URI:(?:"((?:[^"\\]|\\.)*)"|([^,]*))/.exec(names)?.slice(1).find(Boolean) ?? "";
-  } catch {
-    return undefined;
-  }
 }
