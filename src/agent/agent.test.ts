@@ -331,6 +331,45 @@ describe("the agent", () => {
     expect(new Set(asked)).toEqual(new Set([`127.0.0.1:${device.port}`, `127.0.0.2:${device.port}`, `127.0.0.9:${device.port}`]));
   });
 
+  it("gives the turn back where a driver's own mistake ends a readout, and costs the others on the device nothing", async () => {
+    const device = await plant({ maxConnections: 1 });
+    const wrong: AnyDriver = {
+      ...modbus,
+      plan() {
+        throw new TypeError("a mistake in the driver");
+      },
+    };
+    const { agent, of, report } = running({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) }, wrong: { driver: async () => ({ default: wrong }) } },
+    });
+    const bad = source(1, device.port);
+    await agent.apply([{ ...bad, record: { ...bad.record, type: "wrong" } }, source(2, device.port)]);
+    await expect.poll(() => report(1)?.counters.failed_readouts, { timeout: 8000 }).toBeGreaterThan(1);
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: "a mistake in the driver" });
+    const before = of("machine-2").length;
+    await expect.poll(() => of("machine-2").length, { timeout: 5000 }).toBeGreaterThan(before + 5);
+    expect(report(2)?.counters.failed_readouts).toBe(0);
+  });
+
+  it("makes a source that cannot be started its own trouble, also for the configurations that follow", async () => {
+    const device = await plant();
+    const wrong: AnyDriver = {
+      ...modbus,
+      connectionKey() {
+        throw new TypeError("a mistake in the driver");
+      },
+    };
+    const { agent, of, report } = running({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) }, wrong: { driver: async () => ({ default: wrong }) } },
+    });
+    const bad = source(1, device.port);
+    await agent.apply([{ ...bad, record: { ...bad.record, type: "wrong" } }, source(2, device.port)]);
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: "a mistake in the driver" });
+    await expect.poll(() => of("machine-2").length).toBeGreaterThan(1);
+    await agent.apply([source(3, device.port)]);
+    await expect.poll(() => of("machine-3").length).toBeGreaterThan(1);
+  });
+
   it("leaves a device alone for as long as it asks for, but not a new configuration of it", async () => {
     const device = await plant();
     let connects = 0;

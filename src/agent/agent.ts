@@ -68,18 +68,22 @@ export function createAgent(deps: AgentDeps): Agent {
     const { spec } = prepared;
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
     for (const warning of spec.warnings) log.warn({}, warning);
-    return startSource(spec, configured, lastReadoutAt, {
-      lanes,
-      clock: deps.clock,
-      startSpreadMs,
-      log,
-      reasonLines,
-      emit: deps.emit,
-      changed: deps.changed,
-      ...(deps.resolver && { resolver: deps.resolver }),
-      ...(deps.permit && { permit: deps.permit }),
-      ...(deps.late && { late: deps.late }),
-    });
+    try {
+      return startSource(spec, configured, lastReadoutAt, {
+        lanes,
+        clock: deps.clock,
+        startSpreadMs,
+        log,
+        reasonLines,
+        emit: deps.emit,
+        changed: deps.changed,
+        ...(deps.resolver && { resolver: deps.resolver }),
+        ...(deps.permit && { permit: deps.permit }),
+        ...(deps.late && { late: deps.late }),
+      });
+    } catch (error) {
+      return parked(input, configured, lastReadoutAt, internalError(error), deps);
+    }
   };
 
   const change = async (wanted: readonly SourceInput[]): Promise<void> => {
@@ -116,8 +120,10 @@ export function createAgent(deps: AgentDeps): Agent {
 
   return {
     apply(wanted) {
-      work = work.then(() => (stopped ? undefined : change(wanted)));
-      return work;
+      const done = work.then(() => (stopped ? undefined : change(wanted)));
+      // One that fails is its caller's affair: the next one is made all the same.
+      work = done.catch(() => {});
+      return done;
     },
     reports: () => order.flatMap((id) => running.get(id)?.task.report() ?? []),
     async stop() {
@@ -137,17 +143,19 @@ const fingerprint = (input: SourceInput): string =>
 async function prepareWithDriver(input: SourceInput, drivers: Readonly<Record<string, DriverEntry>>): Promise<ReturnType<typeof prepare>> {
   const { type } = input.record;
   const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
-  const failed = (condition: Problem["condition"], detail: string) => ({
-    problem: { reason: { type: "UNKNOWN" as const }, condition, detail },
-  });
-  if (!entry)
-    return failed("type_not_supported", `type ${JSON.stringify(type)} has no driver here; there are: ${Object.keys(drivers).join(", ")}`);
+  if (!entry) {
+    const detail = `type ${JSON.stringify(type)} has no driver here; there are: ${Object.keys(drivers).join(", ")}`;
+    return { problem: { reason: { type: "UNKNOWN" }, condition: "type_not_supported", detail } };
+  }
   try {
     return prepare(input, (await entry.driver()).default);
   } catch (error) {
-    return failed("internal_error", messageOf(error));
+    return { problem: internalError(error) };
   }
 }
+
+/** A driver's mistake, or one of ours: that source's trouble alone. */
+const internalError = (error: unknown): Problem => ({ reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) });
 
 /** A source that cannot run as it is configured: a status and nothing else, until its configuration changes. */
 function parked(input: SourceInput, configured: number, lastReadoutAt: number | null, problem: Problem, deps: AgentDeps): RunningSource {

@@ -113,12 +113,20 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
         started = clock.monotonicMs();
         first = false;
       }
-      const result = await readAll(driver, session, memory, ctx, {
-        limits: ownLimits(session.limits),
-        readings,
-        now: clock.monotonicMs,
-        searchUntilMs: beganMs + deadlineMs / 2,
-      });
+      let result: ReadOutcome;
+      try {
+        result = await readAll(driver, session, memory, ctx, {
+          limits: ownLimits(session.limits),
+          readings,
+          now: clock.monotonicMs,
+          searchUntilMs: beganMs + deadlineMs / 2,
+        });
+      } catch (error) {
+        // The driver's own mistake (its plan threw): the turn is given back all the same, because others wait for it.
+        const spanMs = clock.monotonicMs() - started;
+        const failure = toReasonError(error);
+        return { session: undefined, outcome: { time, spanMs, readings, failure, definite: false }, closing: session.close() };
+      }
       const { failure, failedPart, ranOut } = result;
       const spanMs = clock.monotonicMs() - started;
       if (!failure)
@@ -178,9 +186,11 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
             ),
           );
         let open = turn.session;
-        if (renewing) await open?.close();
-        if (renewing) open = undefined;
-        renewing = false;
+        if (renewing) {
+          await open?.close();
+          open = undefined;
+          renewing = false;
+        }
         const ctx = context(deadline.signal);
         let result = await readOn(open, ctx, beganMs);
         // A kept connection that the device has dropped since is normal life: one new one within the readout.
