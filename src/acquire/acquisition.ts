@@ -45,7 +45,7 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
   const sessions = new Map<number, Held>();
   let supervised: SupervisedWorker | undefined;
   let worker: Worker | undefined;
-  let waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
   let silent = 0;
   let heart: NodeJS.Timeout | undefined;
   let calls = 0;
@@ -70,9 +70,7 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
       onOnline(online) {
         worker = online;
         silent = 0;
-        const woken = waiting;
-        waiting = [];
-        for (const wake of woken) wake();
+        for (const wake of [...waiting]) wake();
       },
       onExit(cause) {
         worker = undefined;
@@ -111,10 +109,11 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
     while (!worker && !signal.aborted && !stopping)
       await new Promise<void>((done) => {
         const wake = () => {
+          waiting.delete(wake);
           signal.removeEventListener("abort", wake);
           done();
         };
-        waiting.push(wake);
+        waiting.add(wake);
         signal.addEventListener("abort", wake, { once: true });
       });
     if (!worker) throw internal("the acquisition worker died and is not back yet");
@@ -225,7 +224,7 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
     stop(timeoutMs) {
       stopping ??= (async () => {
         clearInterval(heart);
-        for (const wake of waiting) wake();
+        for (const wake of [...waiting]) wake();
         await supervised?.stop(timeoutMs);
         worker = undefined;
         failAll(internal("the acquisition worker has been stopped"));

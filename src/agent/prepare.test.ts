@@ -115,6 +115,8 @@ describe("prepare", () => {
     const scaling = { factor: 0.1, offset: 5 };
     const spec = specOf(input({}, { variables: [variable("1", { scaling }), variable("2", { scaling, type: "string(4)" })] }));
     expect(spec.layout.variables[0]?.type).toEqual({ scalar: "float64" });
+    const matrix = specOf(input({}, { variables: [variable("1", { scaling, type: "int16[2x3]" })] }));
+    expect(matrix.layout.variables[0]?.type).toEqual({ scalar: "float64", count: 6, dimensions: [2, 3] });
     expect(spec.refused.get(1)).toMatchObject({ fault: "type_mismatch" });
   });
 });
@@ -123,6 +125,11 @@ describe("scale", () => {
   it("multiplies, then adds; a 64-bit integer too; what is not finite is a fault", () => {
     expect(scale({ quality: "good", value: 10 }, { factor: 0.5, offset: 1 })).toEqual({ quality: "good", value: 6 });
     expect(scale({ quality: "good", value: [1n, 2n] }, { factor: 2, offset: 0 })).toEqual({ quality: "good", value: [2, 4] });
+    expect(scale({ quality: "uncertain", value: 3, sourceTime: 7, type: { scalar: "int16" } }, { factor: 1, offset: 0.5 })).toEqual({
+      quality: "uncertain",
+      value: 3.5,
+      sourceTime: 7,
+    });
     expect(scale({ quality: "good", value: 1e308 }, { factor: 100, offset: 0 })).toMatchObject({ fault: "out_of_range" });
   });
 });

@@ -99,7 +99,7 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
       uuid: variable.uuid,
       name: variable.name,
       address: variable.address,
-      type: variable.scaling ? { scalar: "float64", ...(raw.count !== undefined && { count: raw.count }) } : raw,
+      type: variable.scaling ? scaledType(raw) : raw,
       unit: variable.unit,
       comment: variable.comment,
       exploration: variable.status === "EXPLORATION",
@@ -197,13 +197,21 @@ function parse(
   }
 }
 
+/** What a scaled value is, in the shape that it has on the device. */
+const scaledType = ({ count, dimensions }: DataType): DataType => ({
+  scalar: "float64",
+  ...(count !== undefined && { count }),
+  ...(dimensions && { dimensions }),
+});
+
 /** The reading after scaling: a float64. What leaves the numbers is a fault, not a value. */
 export function scale(reading: Reading, { factor, offset }: Scaling): Reading {
   if (reading.quality === "bad") return reading;
-  const one = (value: unknown): number => Number(value) * factor + offset;
-  const value = Array.isArray(reading.value) ? reading.value.map(one) : one(reading.value);
+  const { quality, value: raw, sourceTime } = reading;
+  const value = typeof raw === "object" ? raw.map((one) => Number(one) * factor + offset) : Number(raw) * factor + offset;
   const finite = typeof value === "number" ? Number.isFinite(value) : value.every(Number.isFinite);
   if (!finite)
     return { quality: "bad", fault: "out_of_range", detail: `scaled by ${factor} with offset ${offset} it is not a finite number` };
-  return { ...reading, value };
+  // Not the type that came with it: that is the raw value's.
+  return sourceTime === undefined ? { quality, value } : { quality, value, sourceTime };
 }

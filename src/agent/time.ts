@@ -33,6 +33,12 @@ export function backoffMs(troubleMs: number, attemptsAfterSteady: number, random
   return 1000 + random() * (ceiling - 1000);
 }
 
+/** The waits of one trouble, from its first failed try on: takes the ms since it began, gives the ms to the next try (see backoffMs). */
+export function createBackoff(): (troubleMs: number) => number {
+  let triesAfterSteady = 0;
+  return (troubleMs) => backoffMs(troubleMs, troubleMs < STEADY_MS ? 0 : triesAfterSteady++);
+}
+
 /** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
 const SLICE_MS = 2;
 

@@ -26,6 +26,7 @@ export function wantedSources(
   readSecret: ReadSecret,
 ): readonly SourceInput[] {
   const fromApi = Map.groupBy(variables ?? [], (variable) => variable.data_source);
+  const problems = Map.groupBy(files.problems, (problem) => problem.source);
   return sources.map((record): SourceInput => {
     const local = localOptions(settings.sources, record);
     const file = files.bySource.get(record.uuid);
@@ -33,9 +34,9 @@ export function wantedSources(
     return {
       record,
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
-      warnings: files.problems
-        .filter((p) => p.source === record.uuid)
-        .map(({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`),
+      warnings: (problems.get(record.uuid) ?? []).map(
+        ({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`,
+      ),
       local,
       secrets: { ...secrets[record.uuid], ...(password && "secret" in password && { password: password.secret }) },
       missingSecret: password && "problem" in password ? password.problem : undefined,
