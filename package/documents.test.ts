@@ -1,6 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
+import { createProgram } from "../src/commands/program.ts";
+import { commandIo } from "../src/commands/testing.ts";
 import { bashCompletion, manPage } from "./documents.ts";
 
 const program = (): Command => {
@@ -37,6 +39,41 @@ describe("manPage", () => {
     const requests = page.split("\n").filter((line) => line.startsWith(".") || line.startsWith("'"));
     for (const line of requests) expect(line).toMatch(/^\.(TH|SH|SS|TP|PP|nf|fi|br|B|I|BR)\b/);
   });
+});
+
+describe("the collector's own manual", () => {
+  const collector = createProgram(commandIo({})).command;
+  const page = manPage(collector, "1.2.3", "2026-01-02");
+  const completion = bashCompletion(collector);
+
+  /** Everything that ends a way down the verbs, as the help of each level lists them. */
+  const verbsIn = (words: readonly string[]): readonly string[] => {
+    const help = words.reduce<Command | undefined>((at, word) => at?.commands.find((inner) => inner.name() === word), collector);
+    const listed = (help?.helpInformation().split("\nCommands:\n")[1] ?? "").matchAll(/^ {2}([a-z]\S*)/gm);
+    const inner = [...listed].map(([, name = ""]) => name).filter((name) => name !== "help");
+    return inner.length === 0 ? [words.join(" ")] : inner.flatMap((name) => verbsIn([...words, name]));
+  };
+  const verbs = verbsIn([]);
+
+  it("is made of more than a few verbs", () =>
+    expect(verbs).toEqual(expect.arrayContaining(["run", "api import", "api export", "pki list"])));
+
+  it.each(verbs)("has %s in its synopsis and with what its help says", (verb) => {
+    const lines = page.split("\n");
+    expect(lines).toContain(`.B collector ${verb}`);
+    const start = lines.findIndex((line) => line === `.SS "${verb}"` || line.startsWith(`.SS "${verb} `));
+    expect(start).toBeGreaterThan(0);
+    const length = lines.slice(start + 1).findIndex((line) => line.startsWith(".SS") || line.startsWith(".SH"));
+    const section = lines.slice(start, start + 1 + length).join("\n");
+    const help = verb.split(" ").reduce<Command | undefined>((at, word) => at?.commands.find((inner) => inner.name() === word), collector);
+    const options = [...(help?.helpInformation() ?? "").matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
+    for (const flag of options.filter((one) => one !== "--help")) expect(section).toContain(flag.replaceAll("-", "\\-"));
+    expect(section).toContain("Examples:");
+    expect(completion).toContain(`'${verb}')`);
+  });
+
+  const groff = spawnSync("groff", ["-man", "-Tutf8", "-ww", "-z"], { input: page, encoding: "utf8" });
+  it.skipIf(groff.error !== undefined)("is typeset without a warning", () => expect([groff.status, groff.stderr]).toEqual([0, ""]));
 });
 
 describe("bashCompletion", () => {

@@ -38,10 +38,14 @@ export function manPage(program: Command, version: string, date: string): string
     ".SH FILES",
     ...[
       ["/etc/collector/collector.yaml", "The settings."],
+      ["/etc/collector/policy.yaml", "Where the collector may connect and listen."],
       ["/etc/collector/variables/", "Local variable files, one for each data source."],
       ["/etc/collector/credentials/", "Secrets, one file each, for root alone."],
       ["/etc/collector/credentials.encrypted/", "Secrets that are encrypted for this machine."],
-      ["/var/lib/collector/", "The buffer, the last good configuration, keys and the local socket."],
+      [
+        "/var/lib/collector/",
+        "The buffer, the last good configuration, keys, certificates, the embedded API's database and backups, and the local socket.",
+      ],
     ].flatMap(([file = "", text = ""]) => [".TP", `.I ${roff(file)}`, roff(text)]),
     ".SH SEE ALSO",
     ".BR systemctl (1),",

@@ -6,27 +6,21 @@ import type { SetupOptions } from "./setup.ts";
 import type { SinkFields } from "./sink.ts";
 import type { SourceFields } from "./source.ts";
 import type { ImportOptions, VariableFields } from "./variables.ts";
+import { actionsTo, addVerb, JSON_ARRAY, KEY_FILE, PASSWORD_FILE, type VerbHelp } from "./verb.ts";
 
 type Json = { readonly json?: boolean };
 
+const FILE_OUT = "where to write it; without it, or -, to the terminal";
+const FILE_IN = "file to read";
+const SOURCE = "name or uuid of the data source";
+const VARIABLE = "name of the variable, unique in its data source";
+const ADDRESS = "ADDRESS or ADDRESS:TYPE, in the grammar of the data source's type";
+
 /** The verbs over the configuration API and their help, each loaded when it is called. `done` takes what a verb ended with. */
-export function addApiVerbs(
-  program: Command,
-  config: readonly [flags: string, description: string],
-  io: CommandIo,
-  done: (code: ExitCode) => void,
-): void {
-  const verb = (parent: Command, usage: string, description: string, examples: readonly string[]): Command =>
-    parent
-      .command(usage)
-      .description(description)
-      .option(...config)
-      .option("--key-file <file>", "file with the API key (default: the settings' one)")
-      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
-  const run =
-    <A extends unknown[]>(action: (...args: A) => Promise<ExitCode>) =>
-    async (...args: A): Promise<void> =>
-      done(await action(...args));
+export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCode) => void): void {
+  const verb = (parent: Command, usage: string, help: VerbHelp): Command => addVerb(parent, usage, help).option(...KEY_FILE);
+  const task = (parent: Command, usage: string, help: VerbHelp): Command => addVerb(parent, usage, help).option("--json", "print JSON");
+  const run = actionsTo(done);
 
   const source = program.command("source").description("Add, change and list data sources, over the configuration API.");
   const fields = (command: Command): Command =>
@@ -37,25 +31,34 @@ export function addApiVerbs(
       .option("--manufacturer <text>", "manufacturer of the device")
       .option("--model <text>", "model of the device")
       .option("--note <text>", "remarks")
-      .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
+      .option(...PASSWORD_FILE)
       .option("--ask-password", "ask for the password; where a user is named it is asked for anyway");
   fields(
-    verb(source, "add <name> <type> [fields...]", "Add a data source; fields are key=value, as its type has them.", [
-      "collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s",
-      "collector source add line-2 opcua endpoint_url=opc.tcp://10.0.0.7:4840 endpoint_security_policy=Basic256Sha256 username=reader",
-      "collector source add line-5 opcua endpoint_url=opc.tcp://10.0.0.9:4840 username=reader --password-file pw.txt",
-      "collector source add plc-3 s7 host=10.0.0.8 slot=1 --machine 'Press 3'",
-    ]),
+    verb(source, "add <name> <type> [fields...]", {
+      description: "Add a data source; fields are key=value, as its type has them.",
+      args: {
+        name: "its name",
+        type: "type of the data source, such as modbus_tcp or opcua",
+        fields: "connection details as key=value; a key that is not known is answered with those that are",
+      },
+      examples: [
+        "collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s",
+        "collector source add line-2 opcua endpoint_url=opc.tcp://10.0.0.7:4840 endpoint_security_policy=Basic256Sha256 username=reader",
+        "collector source add line-5 opcua endpoint_url=opc.tcp://10.0.0.9:4840 username=reader --password-file pw.txt",
+        "collector source add plc-3 s7 host=10.0.0.8 slot=1 --machine 'Press 3'",
+      ],
+    }),
   ).action(
     run(async (name: string, type: string, words: string[], options: SourceFields) =>
       (await import("./source.ts")).sourceAdd(name, type, words, options, io),
     ),
   );
   fields(
-    verb(source, "set <name> [fields...]", "Change what is given of a data source; an empty text takes one away.", [
-      "collector source set press-1 host=10.0.0.6 --interval 2s",
-      "collector source set press-1 --name press-left --note ''",
-    ]),
+    verb(source, "set <name> [fields...]", {
+      description: "Change what is given of a data source; an empty text takes one away.",
+      args: { name: SOURCE, fields: "connection details to change, as key=value" },
+      examples: ["collector source set press-1 host=10.0.0.6 --interval 2s", "collector source set press-1 --name press-left --note ''"],
+    }),
   )
     .option("--name <name>", "a new name")
     .action(
@@ -63,20 +66,26 @@ export function addApiVerbs(
         (await import("./source.ts")).sourceSet(name, words, options, io),
       ),
     );
-  verb(source, "list", "List the data sources of this collector.", ["collector source list"])
-    .option("--json", "print one JSON array")
+  verb(source, "list", { description: "List the data sources of this collector.", examples: ["collector source list"] })
+    .option(...JSON_ARRAY)
     .action(run(async (options: ApiOptions & Json) => (await import("./source.ts")).sourceList(options, io)));
-  verb(source, "rm <name>", "Delete a data source with its variables.", ["collector source rm press-1"]).action(
-    run(async (name: string, options: ApiOptions) => (await import("./source.ts")).sourceRemove(name, options, io)),
-  );
-  verb(source, "export [file]", "Write the data sources as YAML, without variables and secrets.", [
-    "collector source export sources.yaml",
-  ]).action(
+  verb(source, "rm <name>", {
+    description: "Delete a data source with its variables.",
+    args: { name: SOURCE },
+    examples: ["collector source rm press-1"],
+  }).action(run(async (name: string, options: ApiOptions) => (await import("./source.ts")).sourceRemove(name, options, io)));
+  verb(source, "export [file]", {
+    description: "Write the data sources as YAML, without variables and secrets.",
+    args: { file: FILE_OUT },
+    examples: ["collector source export sources.yaml"],
+  }).action(
     run(async (file: string | undefined, options: ApiOptions) => (await import("./source-file.ts")).sourceExport(file, options, io)),
   );
-  verb(source, "import <file>", "Create and change data sources by name from a YAML file as export writes it.", [
-    "collector source import sources.yaml",
-  ]).action(run(async (file: string, options: ApiOptions) => (await import("./source-file.ts")).sourceImport(file, options, io)));
+  verb(source, "import <file>", {
+    description: "Create and change data sources by name from a YAML file as export writes it.",
+    args: { file: FILE_IN },
+    examples: ["collector source import sources.yaml"],
+  }).action(run(async (file: string, options: ApiOptions) => (await import("./source-file.ts")).sourceImport(file, options, io)));
 
   const sink = program.command("sink").description("Add, change and list data sinks, over the configuration API.");
   const gather = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
@@ -87,34 +96,54 @@ export function addApiVerbs(
       gather,
     );
   users(
-    verb(sink, "add <name> <type> [fields...]", "Add a data sink; fields are key=value, as its type has them.", [
-      "collector sink add plant mqtt host=10.0.0.2 topic='plant/{source}'",
-      "collector sink add server opcua port=4840 --user reader",
-      "collector sink add server opcua security_modes=SignAndEncrypt --user reader=pw.txt --user scada=pw2.txt",
-      "collector sink add platform platform",
-    ]),
+    verb(sink, "add <name> <type> [fields...]", {
+      description: "Add a data sink; fields are key=value, as its type has them.",
+      args: {
+        name: "its name",
+        type: "mqtt, opcua or platform",
+        fields: "details as key=value; a key that is not known is answered with those that are",
+      },
+      examples: [
+        "collector sink add plant mqtt host=10.0.0.2 topic='plant/{source}'",
+        "collector sink add server opcua port=4840 --user reader",
+        "collector sink add server opcua security_modes=SignAndEncrypt --user reader=pw.txt --user scada=pw2.txt",
+        "collector sink add platform platform",
+      ],
+    }),
   ).action(
     run(async (name: string, type: string, words: string[], options: SinkFields) =>
       (await import("./sink.ts")).sinkAdd(name, type, words, options, io),
     ),
   );
-  users(verb(sink, "set <name> [fields...]", "Change what is given of a data sink.", ["collector sink set plant publish_interval=5"]))
+  users(
+    verb(sink, "set <name> [fields...]", {
+      description: "Change what is given of a data sink.",
+      args: { name: "name or uuid of the data sink", fields: "details to change, as key=value" },
+      examples: ["collector sink set plant publish_interval=5"],
+    }),
+  )
     .option("--name <name>", "a new name")
     .action(
       run(async (name: string, words: string[], options: SinkFields) => (await import("./sink.ts")).sinkSet(name, words, options, io)),
     );
-  verb(sink, "list", "List the data sinks of this collector.", ["collector sink list"])
-    .option("--json", "print one JSON array")
+  verb(sink, "list", { description: "List the data sinks of this collector.", examples: ["collector sink list"] })
+    .option(...JSON_ARRAY)
     .action(run(async (options: ApiOptions & Json) => (await import("./sink.ts")).sinkList(options, io)));
-  verb(sink, "rm <name>", "Delete a data sink.", ["collector sink rm plant"]).action(
-    run(async (name: string, options: ApiOptions) => (await import("./sink.ts")).sinkRemove(name, options, io)),
-  );
-  verb(sink, "export [file]", "Write the data sinks as YAML, without passwords.", ["collector sink export sinks.yaml"]).action(
-    run(async (file: string | undefined, options: ApiOptions) => (await import("./source-file.ts")).sinkExport(file, options, io)),
-  );
-  verb(sink, "import <file>", "Create and change data sinks by name from a YAML file as export writes it.", [
-    "collector sink import sinks.yaml",
-  ]).action(run(async (file: string, options: ApiOptions) => (await import("./source-file.ts")).sinkImport(file, options, io)));
+  verb(sink, "rm <name>", {
+    description: "Delete a data sink.",
+    args: { name: "name or uuid of the data sink" },
+    examples: ["collector sink rm plant"],
+  }).action(run(async (name: string, options: ApiOptions) => (await import("./sink.ts")).sinkRemove(name, options, io)));
+  verb(sink, "export [file]", {
+    description: "Write the data sinks as YAML, without passwords.",
+    args: { file: FILE_OUT },
+    examples: ["collector sink export sinks.yaml"],
+  }).action(run(async (file: string | undefined, options: ApiOptions) => (await import("./source-file.ts")).sinkExport(file, options, io)));
+  verb(sink, "import <file>", {
+    description: "Create and change data sinks by name from a YAML file as export writes it.",
+    args: { file: FILE_IN },
+    examples: ["collector sink import sinks.yaml"],
+  }).action(run(async (file: string, options: ApiOptions) => (await import("./source-file.ts")).sinkImport(file, options, io)));
 
   const variables = program.command("variables").description("Load, change and list the variables of a data source.");
   const variableFields = (command: Command): Command =>
@@ -125,11 +154,15 @@ export function addApiVerbs(
       .option("--offset <number>", "added after the multiplication")
       .option("--comment <text>", "remarks")
       .option("--status <status>", "ACTIVE, EXPLORATION or INACTIVE");
-  verb(variables, "import <source> <file>", "Create and change variables by name from a CSV or YAML file; - is stdin.", [
-    "collector variables import press-1 press-1.csv",
-    "collector variables import press-1 press-1.csv --replace",
-    "collector browse press-1 --csv | collector variables import press-1 -",
-  ])
+  verb(variables, "import <source> <file>", {
+    description: "Create and change variables by name from a CSV or YAML file; - is stdin.",
+    args: { source: SOURCE, file: "CSV file, or YAML by its name (.yaml, .yml); - is stdin, as CSV" },
+    examples: [
+      "collector variables import press-1 press-1.csv",
+      "collector variables import press-1 press-1.csv --replace",
+      "collector browse press-1 --csv | collector variables import press-1 -",
+    ],
+  })
     .option("--replace", "delete the variables that the file does not name")
     .addHelpText(
       "after",
@@ -140,29 +173,39 @@ export function addApiVerbs(
         (await import("./variables.ts")).variablesImport(name, file, options, io),
       ),
     );
-  verb(variables, "export <source> [file]", "Write the variables as CSV, as import takes it.", [
-    "collector variables export press-1 press-1.csv",
-  ]).action(
+  verb(variables, "export <source> [file]", {
+    description: "Write the variables as CSV, as import takes it.",
+    args: { source: SOURCE, file: FILE_OUT },
+    examples: ["collector variables export press-1 press-1.csv"],
+  }).action(
     run(async (name: string, file: string | undefined, options: ApiOptions) =>
       (await import("./variables.ts")).variablesExport(name, file, options, io),
     ),
   );
-  verb(variables, "list <source>", "List the variables of a data source.", ["collector variables list press-1"])
-    .option("--json", "print one JSON array")
+  verb(variables, "list <source>", {
+    description: "List the variables of a data source.",
+    args: { source: SOURCE },
+    examples: ["collector variables list press-1"],
+  })
+    .option(...JSON_ARRAY)
     .action(run(async (name: string, options: ApiOptions & Json) => (await import("./variables.ts")).variablesList(name, options, io)));
   variableFields(
-    verb(variables, "add <source> <name> <address>", "Add a variable; ADDRESS or ADDRESS:TYPE.", [
-      "collector variables add press-1 temperature holding:10:float32 --unit °C",
-    ]),
+    verb(variables, "add <source> <name> <address>", {
+      description: "Add a variable; ADDRESS or ADDRESS:TYPE.",
+      args: { source: SOURCE, name: VARIABLE, address: ADDRESS },
+      examples: ["collector variables add press-1 temperature holding:10:float32 --unit °C"],
+    }),
   ).action(
     run(async (name: string, variable: string, address: string, options: VariableFields) =>
       (await import("./variables.ts")).variablesAdd(name, variable, address, options, io),
     ),
   );
   variableFields(
-    verb(variables, "set <source> <name>", "Change what is given of a variable; an empty text takes one away.", [
-      "collector variables set press-1 temperature --factor 0.1 --status INACTIVE",
-    ]),
+    verb(variables, "set <source> <name>", {
+      description: "Change what is given of a variable; an empty text takes one away.",
+      args: { source: SOURCE, name: "name or uuid of the variable" },
+      examples: ["collector variables set press-1 temperature --factor 0.1 --status INACTIVE"],
+    }),
   )
     .option("--address <address>", "ADDRESS or ADDRESS:TYPE")
     .option("--name <name>", "a new name")
@@ -171,39 +214,38 @@ export function addApiVerbs(
         (await import("./variables.ts")).variablesSet(name, variable, options, io),
       ),
     );
-  verb(variables, "rm <source> <names...>", "Delete variables.", ["collector variables rm press-1 temperature pressure"]).action(
+  verb(variables, "rm <source> <names...>", {
+    description: "Delete variables.",
+    args: { source: SOURCE, names: "names or uuids of the variables" },
+    examples: ["collector variables rm press-1 temperature pressure"],
+  }).action(
     run(async (name: string, names: string[], options: ApiOptions) =>
       (await import("./variables.ts")).variablesRemove(name, names, options, io),
     ),
   );
 
-  program
-    .command("setup")
-    .argument("<url>", "base address of the platform's API")
-    .description("Connect this collector to a platform: try the key, find its collector, write the settings.")
-    .option(...config)
+  addVerb(program, "setup <url>", {
+    description: "Connect this collector to a platform: try the key, find its collector, write the settings.",
+    args: { url: "base address of the platform's API" },
+    examples: ["sudo collector setup https://platform.example --key-file key.txt"],
+  })
     .requiredOption("--key-file <file>", "file whose first line is the API key; a key is never an argument")
     .option("--collector <uuid>", "this collector's uuid, where the key does not tell")
     .option("--ca <file>", "certificate authorities of the API (PEM)")
     .option("--insecure", "allow plain http to another machine")
-    .addHelpText("after", "\nExamples:\n  sudo collector setup https://platform.example --key-file key.txt")
     .action(run(async (url: string, options: SetupOptions) => (await import("./setup.ts")).setup(url, options, io)));
 
   const api = program
     .command("api")
     .description("Keys, audit trail, records and backups of the embedded configuration API, on its own machine.");
-  const task = (parent: Command, usage: string, description: string, examples: readonly string[]): Command =>
-    parent
-      .command(usage)
-      .description(description)
-      .option(...config)
-      .option("--json", "print JSON")
-      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
   const key = api.command("key").description("Make, list and revoke keys of the embedded API.");
-  task(key, "create", "Make a key and print it, this once.", [
-    "collector api key create --role admin --name laptop",
-    "collector api key create --role collector --collector 6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01",
-  ])
+  task(key, "create", {
+    description: "Make a key and print it, this once.",
+    examples: [
+      "collector api key create --role admin --name laptop",
+      "collector api key create --role collector --collector 6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01",
+    ],
+  })
     .requiredOption("--role <role>", "admin or collector")
     .option("--collector <uuid>", "collector that a collector's key is for")
     .option("--name <text>", "whose it is, for the list and the audit trail")
@@ -212,33 +254,41 @@ export function addApiVerbs(
         (await import("./api.ts")).keyCreate(options, io),
       ),
     );
-  task(key, "list", "List the keys; never what they are.", ["collector api key list"]).action(
+  task(key, "list", { description: "List the keys; never what they are.", examples: ["collector api key list"] }).action(
     run(async (options: ApiTaskOptions) => (await import("./api.ts")).keyList(options, io)),
   );
-  task(key, "revoke <id>", "Revoke a key at once.", ["collector api key revoke 3"]).action(
-    run(async (id: string, options: ApiTaskOptions) => (await import("./api.ts")).keyRevoke(id, options, io)),
-  );
-  task(api, "audit", "Show who changed what, newest first.", ["collector api audit --limit 20"])
+  task(key, "revoke <id>", {
+    description: "Revoke a key at once.",
+    args: { id: "number of the key, as api key list shows it" },
+    examples: ["collector api key revoke 3"],
+  }).action(run(async (id: string, options: ApiTaskOptions) => (await import("./api.ts")).keyRevoke(id, options, io)));
+  task(api, "audit", { description: "Show who changed what, newest first.", examples: ["collector api audit --limit 20"] })
     .option("--limit <n>", "how many", "50")
     .action(run(async (options: ApiTaskOptions & { limit: string }) => (await import("./api.ts")).audit(options, io)));
-  task(api, "backup [file]", "Write a backup of the configuration; one a day is written by itself.", [
-    "collector api backup",
-    "collector api backup /media/stick/collector.db",
-    "collector api backup --list",
-  ])
+  task(api, "backup [file]", {
+    description: "Write a backup of the configuration; one a day is written by itself.",
+    args: { file: "where to write it; without it, among those of the state folder" },
+    examples: ["collector api backup", "collector api backup /media/stick/collector.db", "collector api backup --list"],
+  })
     .option("--list", "list the backups there are")
     .action(
       run(async (file: string | undefined, options: ApiTaskOptions & { list?: boolean }) =>
         (await import("./api.ts")).backup(file, options, io),
       ),
     );
-  task(api, "export [file]", "Write every record as JSON, as the API answers it; secrets are not in it.", [
-    "collector api export configuration.json",
-  ]).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).exportAll(file, options, io)));
-  task(api, "import <file>", "Take records as another server of this API answers them, under their uuids; all of them or none.", [
-    "collector api import configuration.json --dry-run",
-    "curl … $API/v2/data-sources > sources.json && collector api import sources.json --adopt",
-  ])
+  task(api, "export [file]", {
+    description: "Write every record as JSON, as the API answers it; secrets are not in it.",
+    args: { file: FILE_OUT },
+    examples: ["collector api export configuration.json"],
+  }).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).exportAll(file, options, io)));
+  task(api, "import <file>", {
+    description: "Take records as another server of this API answers them, under their uuids; all of them or none.",
+    args: { file: FILE_IN },
+    examples: [
+      "collector api import configuration.json --dry-run",
+      "curl … $API/v2/data-sources > sources.json && collector api import sources.json --adopt",
+    ],
+  })
     .option("--dry-run", "say what would be done, and do nothing")
     .option("--adopt", "give all records to this machine's own collector")
     .addHelpText(
@@ -253,7 +303,9 @@ in no such file: set them with collector source set NAME --password-file FILE, o
         (await import("./api.ts")).importAll(file, options, io),
       ),
     );
-  task(api, "restore [file]", "Bring a backup back, the newest unless one is named; the service must be stopped.", [
-    "sudo systemctl stop collector && sudo collector api restore",
-  ]).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).restore(file, options, io)));
+  task(api, "restore [file]", {
+    description: "Bring a backup back, the newest unless one is named; the service must be stopped.",
+    args: { file: "backup to bring back; api backup --list names those there are" },
+    examples: ["sudo systemctl stop collector && sudo collector api restore"],
+  }).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).restore(file, options, io)));
 }

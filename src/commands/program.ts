@@ -5,6 +5,7 @@ import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError
 import { addPkiVerbs } from "./pki-program.ts";
 import type { ReadOptions } from "./read.ts";
 import type { SecretOptions } from "./secret.ts";
+import { CONFIG, EXIT_CODES, JSON_ARRAY, JSON_OBJECT, KEY_FILE, PASSWORD_FILE } from "./verb.ts";
 
 /** The verbs and their help. Each is loaded when it is called, so that `--version` loads no driver and no database. */
 export interface Program {
@@ -12,13 +13,6 @@ export interface Program {
   /** What the verb that was called ended with. */
   readonly exit: () => ExitCode;
 }
-
-const CONFIG = ["-c, --config <file>", "settings file (default: /etc/collector/collector.yaml)"] as const;
-
-const EXIT_CODES = `
-Exit codes:
-  0  good            1  some variable is bad     2  wrong command line or settings
-  3  a source failed 4  the collector failed`;
 
 export function createProgram(io: CommandIo): Program {
   let exit: ExitCode = EXIT.good;
@@ -62,7 +56,7 @@ SIGINT or SIGTERM ends it in order; a second one ends it at once.`,
     .command("status")
     .description("Ask the running service how its sources and sinks are, and what to do where one fails.")
     .option(...CONFIG)
-    .option("--json", "print one JSON object")
+    .option(...JSON_OBJECT)
     .allowExcessArguments(false)
     .addHelpText(
       "after",
@@ -86,7 +80,7 @@ ${EXIT_CODES}`,
     .option("--timeout <duration>", "deadline of one pass", "10s")
     .option("--count <n>", "number of passes", "1")
     .option("--interval <duration>", "from the start of one pass to the next", "1s")
-    .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
+    .option(...PASSWORD_FILE)
     .option(
       "-c, --config <file>",
       "settings file (default: /etc/collector/collector.yaml); only policy.yaml beside it and state_dir are looked at",
@@ -122,8 +116,8 @@ ${EXIT_CODES}`,
     .option("--depth <n>", "only so many levels")
     .option("--filter <text>", "only what has this in its name, path or address; * stands for anything")
     .option("--timeout <duration>", "end after this with what was found", "10min")
-    .option("--password-file <file>", "file whose first line is the password; a password is never an argument")
-    .option("--key-file <file>", "file with the API key (default: the settings' one)")
+    .option(...PASSWORD_FILE)
+    .option(...KEY_FILE)
     .option(...CONFIG)
     .addHelpText(
       "after",
@@ -166,7 +160,7 @@ Examples:
     .command("list")
     .description("Name those whose secrets are kept; never what they are.")
     .option(...CONFIG)
-    .option("--json", "print one JSON array")
+    .option(...JSON_ARRAY)
     .addHelpText("after", "\nExamples:\n  sudo collector secret list")
     .action(async (options: SecretOptions) => {
       exit = await (await import("./secret.ts")).secretList(options, io);
@@ -184,8 +178,8 @@ Examples:
   const done = (code: ExitCode): void => {
     exit = code;
   };
-  addApiVerbs(program, CONFIG, io, done);
-  addPkiVerbs(program, CONFIG, io, done);
+  addApiVerbs(program, io, done);
+  addPkiVerbs(program, io, done);
 
   return { command: program, exit: () => exit };
 }

@@ -25,32 +25,43 @@ export interface RunOptions {
 /** Runs the command line in this process, with the sources' own worker entries. */
 export const runCommand = (...words: string[]): Promise<Ran> => runCommandWith({}, ...words);
 
-export async function runCommandWith({ env = {}, stdin, typed, signal, onOut }: RunOptions, ...words: string[]): Promise<Ran> {
+export async function runCommandWith({ typed, stdin, ...options }: RunOptions, ...words: string[]): Promise<Ran> {
   const [out, err]: [string[], string[]] = [[], []];
   const keyboard: PassThrough & { isTTY?: boolean } = new PassThrough();
   if (typed !== undefined) {
     keyboard.isTTY = true;
     keyboard.write(`${typed}\r`);
   } else if (stdin !== undefined) keyboard.end(stdin);
-  const io: CommandIo = {
-    stdout: {
-      write(text) {
-        out.push(text);
-        onOut?.(text);
-      },
+  const io = commandIo({
+    ...options,
+    keyboard,
+    onOut(text) {
+      out.push(text);
+      options.onOut?.(text);
     },
-    stderr: { write: (text) => void err.push(text) },
-    stdin: keyboard,
-    env,
-    pid: 1,
-    signal: signal ?? new AbortController().signal,
-    version: "0",
-    crashesTo: () => {},
-    workerUrl: (name) => new URL(`../workers/${name}.ts`, import.meta.url),
-  };
+    onErr: (text) => void err.push(text),
+  });
   const code = await parseCommandLine(createProgram(io), words, io);
   return { code, out: out.join(""), err: err.join("") };
 }
+
+export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut"> {
+  readonly keyboard?: CommandIo["stdin"];
+  readonly onErr?: (text: string) => void;
+}
+
+/** What a verb gets of a process, without one. */
+export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOptions): CommandIo => ({
+  stdout: { write: (text) => onOut?.(text) },
+  stderr: { write: (text) => onErr?.(text) },
+  stdin: keyboard ?? new PassThrough(),
+  env,
+  pid: 1,
+  signal: signal ?? new AbortController().signal,
+  version: "0",
+  crashesTo: () => {},
+  workerUrl: (name) => new URL(`../workers/${name}.ts`, import.meta.url),
+});
 
 /** A settings file in `folder` whose state is there as well. */
 export function settingsFile(folder: string, settings: Readonly<Record<string, unknown>>): string {

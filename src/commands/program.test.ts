@@ -1,0 +1,43 @@
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { createProgram } from "./program.ts";
+import { commandIo, runCommand } from "./testing.ts";
+
+interface Verb {
+  readonly words: readonly string[];
+  readonly command: Command;
+}
+
+const verbsOf = (command: Command, words: readonly string[]): readonly Verb[] =>
+  command.commands.length === 0 ? [{ words, command }] : command.commands.flatMap((inner) => verbsOf(inner, [...words, inner.name()]));
+const verbs = verbsOf(createProgram(commandIo({})).command, []).map((verb) => [verb.words.join(" "), verb] as const);
+
+test.each(verbs)("%s is explained by its own --help, with an example that calls it", async (name, { words, command }) => {
+  const { code, out, err } = await runCommand(...words, "--help");
+  expect([code, err]).toEqual([0, ""]);
+  expect(command.description()).toMatch(/^[A-Z].*\.$/s);
+  const examples = out.split("\nExamples:\n")[1] ?? "";
+  expect(examples).toMatch(new RegExp(`^ {2}.*\\bcollector ${name}\\b`, "m"));
+  for (const argument of command.registeredArguments) expect(argument.description, argument.name()).not.toBe("");
+  for (const option of command.options) expect(option.description, option.flags).not.toBe("");
+});
+
+test("help at every level leads to every verb", async () => {
+  const found: string[] = [];
+  const follow = async (words: readonly string[]): Promise<void> => {
+    const { out } = await runCommand(...words, "--help");
+    const names = [...((out.split("\nCommands:\n")[1] ?? "").split("\n\n")[0]?.matchAll(/^ {2}([a-z]\S*)/gm) ?? [])].map(
+      ([, name = ""]) => name,
+    );
+    if (names.length === 0) found.push(words.join(" "));
+    for (const name of names) if (name !== "help") await follow([...words, name]);
+  };
+  await follow([]);
+  expect(found.sort()).toEqual(verbs.map(([name]) => name).sort());
+});
+
+test("what is mistyped is answered with what was meant, and how to go on", async () => {
+  expect(await runCommand("stauts")).toMatchObject({ code: 2, err: expect.stringMatching(/Did you mean status\?[\s\S]*collector --help/) });
+  expect(await runCommand("status", "--jsn")).toMatchObject({ code: 2, err: expect.stringContaining("--json") });
+  expect(await runCommand("status", "more")).toMatchObject({ code: 2, err: expect.stringContaining("too many arguments") });
+});
