@@ -7,7 +7,5 @@ broker.hold(true);
 process.on("message", (told) => {
   if (told === TAKE) broker.hold(false);
 });
-// Without its demo it has no purpose. Ctrl-C of the terminal reaches both, and the demo ends it when all is delivered.
 process.once("disconnect", () => process.exit(0));
-process.on("SIGINT", () => {});
 process.send?.({ port: broker.port } satisfies Listening);

@@ -26,7 +26,8 @@ export interface BrokerProcess {
 
 /** On this port of 127.0.0.1 (0: a free one). Throws an Error where it does not come up. */
 export async function startBrokerProcess(port: number): Promise<BrokerProcess> {
-  const child = fork(path.join(import.meta.dirname, "broker-child.ts"), [String(port)]);
+  // Ctrl-C of the terminal is not for it; it ends with its demo, which it sees by the channel between them.
+  const child = fork(path.join(import.meta.dirname, "broker-child.ts"), [String(port)], { detached: true });
   const [listening] = (await Promise.race([
     once(child, "message", { signal: AbortSignal.timeout(LISTENS_WITHIN_MS) }),
     once(child, "exit").then(([code]) => {

@@ -50,8 +50,15 @@ export async function killInTurn({ kill, newest, elapsedS, over, stopped, tell }
     const began = performance.now();
     const sinceMs = Date.now();
     tell(`${at_s} s: kill -9 of the ${what}`);
-    await kill(what);
+    try {
+      await kill(what);
+    } catch (error) {
+      // Ctrl-C of a terminal ends the collector as well, also one that is just being started.
+      if (stopped()) break;
+      throw error;
+    }
     isBack = (await flowsSince(sinceMs)) !== null;
+    if (!isBack && stopped()) break;
     const back_ms = isBack ? Math.round(performance.now() - began) : null;
     kills.push({ what, at_s, back_ms });
     tell(`${elapsedS().toFixed(1)} s: ${isBack ? "values read after it arrive" : "no values after it"}`);
