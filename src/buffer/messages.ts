@@ -54,4 +54,6 @@ export type DeliveryToStore =
   /** One message with batches was taken from the port: `committed` or `unstored`. */
   | { readonly type: "received" }
   | { readonly type: "delivered_unstored"; readonly sink: string; readonly values: number }
-  | { readonly type: "gaps_published"; readonly gaps: readonly GapAcknowledgement[] };
+  | { readonly type: "gaps_published"; readonly gaps: readonly GapAcknowledgement[] }
+  /** Reading the file has failed: the store may never come to the page that is at fault. */
+  | { readonly type: "unreadable" };

@@ -3,6 +3,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Acknowledgement, BufferSink, CommitWork, GapAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
 import type { FileBuffer } from "./buffer-file.ts";
+import { checkFile } from "./file-state.ts";
 import type { DeliveryOf, FromStore, ToStore } from "./messages.ts";
 import { openBuffer } from "./open.ts";
 import { createOutbox, type Outbox, type OutboxOptions } from "./outbox.ts";
@@ -38,6 +39,9 @@ const UNSTORED_AFTER_MS = 5000;
 const RETRY_MS = 1000;
 /** Steps of maintenance at once, so that appends wait for none for long. */
 const MAINTENANCE_STEPS = 8;
+
+/** The whole file is looked at this often at most, however often it cannot be read. */
+const CHECK_EVERY_MS = 60_000;
 
 /** What waits for the next commit. */
 interface Waiting {
@@ -84,6 +88,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   let damage: string | undefined;
   let retryAtMs = 0;
   let flushTimer: NodeJS.Timeout | undefined;
+  let nextCheckMs = 0;
   let gapsChanged = false;
   let ended = false;
 
@@ -104,6 +109,9 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
         case "gaps_published":
           waiting.gaps.push(...message.gaps);
           break;
+        case "unreadable":
+          check();
+          return;
       }
       flushSoon();
     },
@@ -160,9 +168,16 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
       onAlarm: (message) => tell({ type: "alarm", message }),
     });
     damage = undefined;
+    nextCheckMs = 0;
     if (sinks) wantedSinks ??= sinks;
     gapsChanged = true;
     ready();
+  };
+
+  const check = (): void => {
+    if (!buffer || performance.now() < nextCheckMs) return;
+    nextCheckMs = performance.now() + CHECK_EVERY_MS;
+    attempt(() => checkFile(file));
   };
 
   const commit = (): boolean => {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { MessagePort } from "node:worker_threads";
-import type { Acknowledgement } from "../buffer/buffer.ts";
+import type { Acknowledgement, StoredBatch } from "../buffer/buffer.ts";
 import type { DeliveryToStore, StoreToDelivery } from "../buffer/messages.ts";
 import { type BufferFileReader, openReader } from "../buffer/reader.ts";
 import type { Log } from "../model/context.ts";
@@ -64,6 +64,8 @@ export function runDelivery(
   let layouts = new Map<number, Layout>();
   let store: { readonly port: MessagePort; readonly file: string } | undefined;
   let reader: BufferFileReader | undefined;
+  /** It was said that rows cannot be read. */
+  let isUnreadable = false;
   let epoch = "";
   const life = randomUUID();
   /** Ids from here on come as they are committed. */
@@ -121,15 +123,27 @@ export function runDelivery(
     return layout;
   };
 
+  const read = (from: number, to: number, maxBytes: number): readonly StoredBatch[] => {
+    if (!reader) throw new Error("the buffer is not open");
+    try {
+      const rows = reader.read(from, to, maxBytes);
+      if (isUnreadable) log.info({}, "the buffer can be read again");
+      isUnreadable = false;
+      return rows;
+    } catch (error) {
+      if (!isUnreadable) log.warn({ err: error }, "the buffer cannot be read: what waits in it is not delivered; it is tried again");
+      isUnreadable = true;
+      toStore({ type: "unreadable" });
+      throw error;
+    }
+  };
+
   const portOf = (uuid: string): PumpPort => ({
     log,
     surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
     ...(leftBehindDir !== undefined && { leftBehindDir }),
     layout: layoutOf,
-    read(from, to, maxBytes) {
-      if (!reader) throw new Error("the buffer is not open");
-      return reader.read(from, to, maxBytes);
-    },
+    read,
     epoch: () => epoch,
     life,
     acknowledge: (settled) => acknowledge(uuid, settled),
@@ -183,6 +197,7 @@ export function runDelivery(
       reopenLater();
       return;
     }
+    isUnreadable = false;
     reading((file) => {
       epoch = file.epoch();
       edge = file.nextId();

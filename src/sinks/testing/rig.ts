@@ -50,6 +50,16 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
   const store = workerOf<FromStore>((port) =>
     runStore(port, { file, run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 10, ledgerIntervalMs: 20, ...storeOptions }),
   );
+  const link = () => {
+    const { port1, port2 } = new MessageChannel();
+    store.port.postMessage({ type: "delivery", port: port1, of: "every" }, [port1]);
+    ask({ type: "store", port: port2, file }, [port2]);
+  };
+  store.port.on("message", (message: FromStore) => {
+    if (message.type !== "ready" || message.life === 1) return;
+    store.port.postMessage({ type: "begin", life: message.life });
+    link();
+  });
   const delivery = workerOf<FromDelivery>((port) => runDelivery(port, deliveryOptions));
   await expect.poll(() => store.told.some((m) => m.type === "ready")).toBe(true);
   let seq = 0;
@@ -64,9 +74,7 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
     start(...sinks) {
       store.port.postMessage({ type: "sinks", sinks: sinks.map(({ uuid }) => ({ id: uuid, takesExploration: false })) });
       for (const sink of sinks) ask({ type: "start", sink });
-      const { port1, port2 } = new MessageChannel();
-      store.port.postMessage({ type: "delivery", port: port1, of: "every" }, [port1]);
-      ask({ type: "store", port: port2, file }, [port2]);
+      link();
     },
     append(count, { source = "press-1", variables = 4, timeOf = (number: number) => RIG_START_MS + number * 1000 } = {}) {
       const layout = plainLayout(variables, { scalar: "uint32" }, source);
