@@ -3,6 +3,7 @@ import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
 import type { FaultError } from "../src/model/fault.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
+import { sleep } from "../src/model/timer.ts";
 import type { DataType, Reading } from "../src/model/value.ts";
 
 /** One variable to read, its address already parsed. `index` is its place in the source's layout. */
@@ -151,10 +152,13 @@ export interface DriverEntry {
   driver(): Promise<{ readonly default: AnyDriver }>;
 }
 
+/** What closing may take at most, whatever the far side and the driver do. */
+const CLOSE_WITHIN_MS = 10_000;
+
 /**
  * Checks the driver's types against each other, then forgets them.
- * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError,
- * everything thrown by read a ReasonError or a FaultError, and close never throws.
+ * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError, everything thrown by read a
+ * ReasonError or a FaultError; alive and warnings never throw, and close neither throws nor takes more than ten seconds.
  */
 export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(driver: Driver<D, S, A, R, L>): AnyDriver {
   const named = (error: unknown): unknown => {
@@ -178,13 +182,33 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           }
         },
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), named) }),
-        ...(session.warnings && { warnings: () => session.warnings?.() ?? [] }),
-        alive: () => session.alive(),
-        close: () => session.close().catch((error: unknown) => ctx.log.debug({ err: error }, "closing the session failed")),
+        ...(session.warnings && { warnings: () => orElse<readonly string[]>(() => session.warnings?.() ?? [], []) }),
+        alive: () => orElse(() => session.alive(), false),
+        async close() {
+          const closed = new AbortController();
+          try {
+            const closing = session.close();
+            const late = sleep(CLOSE_WITHIN_MS, closed.signal);
+            if ((await Promise.race([closing, late])) === true)
+              ctx.log.debug({}, "closing the session takes too long; it is left to itself");
+          } catch (error) {
+            ctx.log.debug({ err: error }, "closing the session failed");
+          } finally {
+            closed.abort();
+          }
+        },
       };
     },
   };
   return guarded as unknown as AnyDriver;
+}
+
+function orElse<T>(look: () => T, otherwise: T): T {
+  try {
+    return look();
+  } catch {
+    return otherwise;
+  }
 }
 
 async function* guardEach(found: AsyncIterable<Discovered> | undefined, named: (error: unknown) => unknown): AsyncGenerator<Discovered> {

@@ -155,7 +155,7 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         const request = given ?? requests?.get(requestNumber);
         if (!request) throw new ReasonError("UNKNOWN", `request ${requestNumber} is not known`, { condition: "internal_error" });
         const readings = packReadings(await open.session.read(request, ctx));
-        tell({ type: "readings", call, readings, alive: isAlive(open) }, [readings.buffer]);
+        tell({ type: "readings", call, readings, alive: open.session.alive() }, [readings.buffer]);
       },
       toFailure,
     );
@@ -184,7 +184,7 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         open.warnings = warnings;
         tell({ type: "warnings", session: id, warnings });
       }
-      if (open.alive && !isAlive(open)) {
+      if (open.alive && !open.session.alive()) {
         open.alive = false;
         tell({ type: "lost", session: id });
       }
@@ -244,18 +244,4 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
 }
 
 /** A copy: the session goes on with its own. */
-function warningsOf(session: AnySession): readonly string[] {
-  try {
-    return (session.warnings?.() ?? []).slice(0, MAX_WARNINGS);
-  } catch {
-    return [];
-  }
-}
-
-function isAlive({ session }: OpenSession): boolean {
-  try {
-    return session.alive();
-  } catch {
-    return false;
-  }
-}
+const warningsOf = (session: AnySession): readonly string[] => (session.warnings?.() ?? []).slice(0, MAX_WARNINGS);

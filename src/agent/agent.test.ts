@@ -351,6 +351,39 @@ describe("the agent", () => {
     expect(report(2)?.counters.failed_readouts).toBe(0);
   });
 
+  it("goes on without a driver that does not let go, and closes what it still opens", async () => {
+    const device = await plant({ maxConnections: 1 });
+    let closes = 0;
+    let comeLate = () => {};
+    const deaf: AnyDriver = {
+      ...modbus,
+      connect: async () => ({
+        limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+        read: () =>
+          new Promise((done) => {
+            comeLate = () => done([{ quality: "good", value: 1 }]);
+          }),
+        alive: () => true,
+        close: async () => void closes++,
+      }),
+      plan: (points) => [{ points }],
+    };
+    const { agent, of } = running({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) }, deaf: { driver: async () => ({ default: deaf }) } },
+    });
+    const bad = source(1, device.port);
+    const asking = { ...bad, record: { ...bad.record, type: "deaf" } };
+    await agent.apply([asking]);
+    await expect.poll(() => agent.reports()[0]?.counters.connects).toBe(1);
+    const began = performance.now();
+    await agent.apply([source(2, device.port)]);
+    expect(performance.now() - began).toBeLessThan(15_000);
+    await expect.poll(() => of("machine-2").length, { timeout: 5000 }).toBeGreaterThan(1);
+    expect(closes).toBe(0);
+    comeLate();
+    await expect.poll(() => closes).toBe(1);
+  }, 30_000);
+
   it("makes a source that cannot be started its own trouble, also for the configurations that follow", async () => {
     const device = await plant();
     const wrong: AnyDriver = {

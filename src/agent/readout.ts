@@ -14,6 +14,8 @@ import { permittedResolve, type Resolver } from "./resolve.ts";
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
+/** A driver that has not let go of its work so long after the signal never will: its source goes on without it. */
+const LET_GO_MS = 5000;
 /** Parts (units) that may be silent one after the other before the device itself is held to be. */
 const SILENT_IN_A_ROW = 2;
 
@@ -160,6 +162,14 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
     }
   };
 
+  /** As readOn; a kept connection that the device has dropped since is normal life: one new one within the readout. */
+  const readFresh = async (kept: AnySession | undefined, ctx: DriverContext, beganMs: number): Promise<Result> => {
+    const result = await readOn(kept, ctx, beganMs);
+    if (!kept || !result.outcome.failure?.sessionLost || ctx.signal.aborted) return result;
+    await result.closing;
+    return readOn(undefined, ctx, beganMs);
+  };
+
   return {
     async read(demoted, stop) {
       const deadline = new AbortController();
@@ -191,12 +201,14 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
           open = undefined;
           renewing = false;
         }
-        const ctx = context(deadline.signal);
-        let result = await readOn(open, ctx, beganMs);
-        // A kept connection that the device has dropped since is normal life: one new one within the readout.
-        if (open && result.outcome.failure?.sessionLost && !deadline.signal.aborted) {
-          await result.closing;
-          result = await readOn(undefined, ctx, beganMs);
+        const reading = readFresh(open, context(deadline.signal), beganMs);
+        const result = await settledWithin(LET_GO_MS, reading, deadline.signal);
+        if (!result) {
+          // Whatever it may still open is closed again.
+          void reading.then(({ session }) => session?.close());
+          turn.release(undefined);
+          const words = `the driver has not let go of the readout within ${LET_GO_MS / 1000} s after its end`;
+          return failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }));
         }
         const { session, refused } = result;
         if (session) warnings = session.warnings?.() ?? [];
@@ -220,4 +232,21 @@ export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: Read
       await membership.leave();
     },
   };
+}
+
+/** What the work settles with; undefined where it has not settled `ms` after the signal's abort. */
+function settledWithin<T>(ms: number, work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    let grace: NodeJS.Timeout | undefined;
+    const onAbort = () => {
+      grace = setTimeout(() => resolve(undefined), ms);
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    const release = () => {
+      clearTimeout(grace);
+      signal.removeEventListener("abort", onAbort);
+    };
+    work.finally(release).then(resolve, reject);
+  });
 }
