@@ -3,6 +3,7 @@ import { UserTokenType } from "node-opcua-client";
 import type { OpcuaDetails } from "../../src/model/details.ts";
 import { endpointParts } from "../../src/model/endpoint-url.ts";
 import { messageOf } from "../../src/model/failure.ts";
+import { knownStatus } from "../../src/model/opcua-statuses.ts";
 import type { Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { ConnectInput, DriverContext, Endpoint } from "../driver.ts";
@@ -25,7 +26,6 @@ import { certificateRefused } from "./failure.ts";
 import type { User } from "./identity.ts";
 import { keyPair, makeRequest, splitChain } from "./services.ts";
 import type { OpcuaSettings } from "./settings.ts";
-import { STATUS } from "./status-codes.ts";
 
 export type OpcuaInput = ConnectInput<OpcuaDetails, OpcuaSettings>;
 
@@ -189,9 +189,9 @@ async function trust(
     : [`the server's certificate names neither ${host} nor ${details.host}; it is trusted by its thumbprint ${verdict.thumbprint}`];
 }
 
-/** Our certificate, for the words of a refusal that is about it. */
-export async function ownWords(pki: Pki | undefined, code: number): Promise<string> {
-  if (!pki || !ABOUT_OUR_CERTIFICATE.has(code)) return "";
+/** Our certificate, for the words of a refusal that is about it; empty for any other. */
+export async function ownWords(pki: Pki | undefined, status: string | null): Promise<string> {
+  if (!pki || !knownStatus(status)?.isAboutOwnCertificate) return "";
   try {
     const { thumbprint, applicationUri } = await pki.own();
     return `the collector's certificate has the thumbprint ${thumbprint} and names ${applicationUri}`;
@@ -199,16 +199,3 @@ export async function ownWords(pki: Pki | undefined, code: number): Promise<stri
     return "";
   }
 }
-
-const ABOUT_OUR_CERTIFICATE = new Set<number>([
-  STATUS.BadCertificateUntrusted,
-  STATUS.BadSecurityChecksFailed,
-  STATUS.BadCertificateChainIncomplete,
-  STATUS.BadCertificateInvalid,
-  STATUS.BadCertificateTimeInvalid,
-  STATUS.BadCertificateHostNameInvalid,
-  STATUS.BadCertificateUriInvalid,
-  STATUS.BadCertificateUseNotAllowed,
-  STATUS.BadCertificateRevoked,
-  STATUS.BadCertificateRevocationUnknown,
-]);

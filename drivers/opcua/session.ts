@@ -73,14 +73,14 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
 /** Adds to a failure what only this side knows: our certificate, our own lost session. */
 async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs: number, ctx: DriverContext): Promise<unknown> {
   if (!(error instanceof ReasonError) || error.reason.type !== "OPC_UA_ERROR_RESPONSE") return error;
-  const { code } = error.reason;
+  const { code, name } = error.reason;
   if (codeOf(code) === STATUS.BadTooManySessions) {
     const lostMs = server.lostUntilMs - performance.now();
     const retryAfterMs = lostMs > 0 ? lostMs : sessionTimeoutMs;
     const ends = `a session that the collector has lost may be among them, and ends within ${Math.ceil(retryAfterMs / 1000)} s`;
     return new ReasonError(error.reason, `${error.message}; ${ends}`, { cause: error, retryAfterMs });
   }
-  const words = await ownWords(ctx.pki, codeOf(code));
+  const words = await ownWords(ctx.pki, name);
   return words === "" ? error : new ReasonError(error.reason, `${error.message}; ${words}`, { cause: error });
 }
 

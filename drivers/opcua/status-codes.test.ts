@@ -1,10 +1,15 @@
 import { StatusCodes } from "node-opcua-client";
 import { expect, it } from "vitest";
+import { KNOWN_STATUSES } from "../../src/model/opcua-statuses.ts";
 import { faultOf, isBusy, isTooMuch, qualityOf, STATUS } from "./status-codes.ts";
 
 it("has the specification's numbers", () => {
   for (const [name, code] of Object.entries(STATUS))
     expect((StatusCodes as unknown as Record<string, { value: number }>)[name]?.value, name).toBe(code);
+});
+
+it("has words only for statuses that there are", () => {
+  expect(KNOWN_STATUSES.filter((name) => !(name in StatusCodes))).toEqual([]);
 });
 
 it("judges by severity, whatever the flags", () => {
@@ -19,7 +24,7 @@ it("names faults with flags set, and falls back to device_error", () => {
   expect(faultOf(STATUS.BadNodeIdUnknown | 0x480)).toBe("not_found");
   expect(faultOf(STATUS.BadUserAccessDenied)).toBe("access_denied");
   expect(faultOf(STATUS.BadNoCommunication)).toBe("no_answer");
-  expect(faultOf(STATUS.BadOutOfService)).toBe("device_error");
+  expect(faultOf(StatusCodes.BadOutOfService.value)).toBe("device_error");
   expect(faultOf(0x8123_0000)).toBe("device_error");
   expect(isTooMuch(STATUS.BadEncodingLimitsExceeded)).toBe(true);
   expect(isTooMuch(STATUS.BadSessionClosed)).toBe(false);

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Explanation, explainFault, explainReason } from "./catalogue.ts";
 import { CONDITIONS } from "./condition.ts";
 import { FAULTS } from "./fault.ts";
+import { KNOWN_STATUSES, knownStatus } from "./opcua-statuses.ts";
 import { REASON_TYPES, type Reason, type ReasonType } from "./reason.ts";
 
 const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
@@ -41,7 +42,8 @@ const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
   UNKNOWN: { type: "UNKNOWN" },
 };
 
-const COMMANDS = /^(collector (status|read|run|secret set)|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -)/;
+const COMMANDS =
+  /^((sudo )?collector (status|read|run|browse|secret set|pki (list|renew|user))|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -|timedatectl)/;
 const commandsIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
 
 function expectComplete({ sentence, cause, nextStep }: Explanation): void {
@@ -117,6 +119,19 @@ test.each([
 ])("the payload of $type stands in the sentence", (reason, parts) => {
   const { sentence } = explainReason(reason);
   for (const part of parts) expect(sentence).toContain(part);
+});
+
+test.each(KNOWN_STATUSES)("the OPC UA status %s is explained", (name) => {
+  const reason: Reason = { type: "OPC_UA_ERROR_RESPONSE", code: 0x80000000, name, description: null, reason: null };
+  const explanation = explainReason(reason);
+  expectComplete(explanation);
+  expect(explanation.cause.slice(1)).toBe(`${knownStatus(name)?.cause.slice(1)}.`);
+  expect(explanation.cause).toMatch(/^[A-Z]/);
+});
+
+test("a name of no status has no explanation of its own, whatever it is", () => {
+  for (const name of ["BadNodeIdUnknown", "constructor", "__proto__", ""]) expect(knownStatus(name)).toBeUndefined();
+  expect(knownStatus(null)).toBeUndefined();
 });
 
 test("the causes that are known better are told", () => {

@@ -1,5 +1,6 @@
 import type { Condition } from "./condition.ts";
 import type { Fault } from "./fault.ts";
+import { knownStatus } from "./opcua-statuses.ts";
 import type { Reason, ReasonType } from "./reason.ts";
 
 /** What went wrong in one sentence, why it usually does, and what to do about it, with the command to type between backticks. */
@@ -41,60 +42,6 @@ const FINS_MAIN_CODES: Readonly<Record<number, string>> = {
   37: "a unit on the way has an error",
   38: "the destination has too many commands at once or is protected",
 };
-
-/** Names of OPC UA status codes whose cause is known better (OPC 10000-4, 7.39). */
-const OPC_UA_CAUSES: readonly { readonly names: RegExp; readonly cause: string; readonly nextStep: string }[] = [
-  {
-    names: /^BadCertificate(Issuer)?TimeInvalid$/,
-    cause:
-      "The server holds the collector's certificate for expired or not valid yet: one of the two clocks is wrong, or it was not renewed.",
-    nextStep:
-      "Compare the clocks of both; `collector pki list` shows from when to when the certificate is valid, `collector pki renew` makes a new one.",
-  },
-  {
-    names: /^BadCertificate(HostName|Uri)Invalid$/,
-    cause: "The collector's certificate does not name the host or the application that the server expects.",
-    nextStep: "Type `collector pki renew`, and trust the new certificate on the server.",
-  },
-  {
-    names: /^Bad(Certificate|SecurityChecksFailed|NoValidCertificates|ApplicationSignatureInvalid)/,
-    cause: "The server does not trust the collector's certificate.",
-    nextStep:
-      "Trust the collector's certificate on the server, where it mostly lies among the rejected ones; `collector pki list` shows its thumbprint.",
-  },
-  {
-    names: /^BadInvalidTimestamp$/,
-    cause: "The clocks of the server and of this machine are too far apart.",
-    nextStep: "Set both by the same time server; `timedatectl` shows the state of this machine's clock.",
-  },
-  {
-    names: /^Bad(IdentityToken|UserAccessDenied|UserSignatureInvalid)/,
-    cause: "The user name, the password or the user's certificate is wrong, or this user lacks the rights.",
-    nextStep:
-      "Correct the user name, set the password with `sudo collector secret set SOURCE`, or correct the user's rights on the server.",
-  },
-  {
-    names: /^BadTooManySessions$|^BadTcp(ServerTooBusy|NotEnoughResources)$/,
-    cause: "The server has as many sessions or connections open as it takes.",
-    nextStep:
-      "Close other OPC UA clients of this server; `ss -tn` lists the connections of this machine. A session that the collector has lost ends by itself.",
-  },
-  {
-    names: /^Bad(TooMany|EncodingLimitsExceeded|ResponseTooLarge|RequestTooLarge|TcpMessageTooLarge|OutOfMemory)/,
-    cause: "The server takes less at once than it is asked for.",
-    nextStep: "Nothing: the collector asks for less. `max_nodes` in the settings of the data source sets the most.",
-  },
-  {
-    names: /^Bad(Session(IdInvalid|Closed|NotActivated)|TcpSecureChannelUnknown|SecureChannel(IdInvalid|Closed)|Shutdown|ServerHalted)$/,
-    cause: "The server has ended the session, is shutting down or has started anew.",
-    nextStep: `Nothing: a new session is opened. If it comes again and again, look into the log of the server; ${LOG} shows when it began.`,
-  },
-  {
-    names: /^BadTcpEndpointUrlInvalid$/,
-    cause: "The path in endpoint_url is not one of the server's.",
-    nextStep: "Correct endpoint_url; the server's own tools show its address.",
-  },
-];
 
 const REASONS: { readonly [T in ReasonType]: (at: Place, reason: Extract<Reason, { type: T }>) => Explanation } = {
   LOOKUP_ERROR: ({ name, host }) => ({
@@ -143,13 +90,13 @@ const REASONS: { readonly [T in ReasonType]: (at: Place, reason: Extract<Reason,
     nextStep: `Type ${LOG} for the gateway's own words, and check the gateway's connection to the machine.`,
   }),
   OPC_UA_ERROR_RESPONSE: ({ device }, { code, name, description, reason }) => {
-    const known = OPC_UA_CAUSES.find(({ names }) => name !== null && names.test(name));
+    const known = knownStatus(name);
     const words = [description, reason].filter((text) => text !== null && text !== "").map((text) => clean(text ?? ""));
     return {
       sentence: stop(
         `The OPC UA server at ${device} answered with error ${[hex(code, 8), ...(name ? [clean(name)] : []), ...words].join(", ")}`,
       ),
-      cause: known?.cause ?? "The server is reached and refuses what it is asked; the code says why.",
+      cause: known ? stop(capital(known.cause)) : "The server is reached and refuses what it is asked; the code says why.",
       nextStep: known?.nextStep ?? `Look the code up in the server's log and manual; ${LOG} shows when it began.`,
     };
   },
@@ -337,5 +284,7 @@ function clean(text: string): string {
   const points = [...text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]+/gu, " ").trim()];
   return points.length <= MAX_FOREIGN ? points.join("") : `${points.slice(0, MAX_FOREIGN).join("")}…`;
 }
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 const stop = (text: string, before = ""): string => `${before}${text.replace(/[.\s]+$/, "")}.`;
