@@ -1,5 +1,5 @@
 import { ReasonError } from "../../src/model/reason.ts";
-import { sleep, timerMs } from "../../src/model/timer.ts";
+import { timerMs } from "../../src/model/timer.ts";
 
 /** How long to wait for something on the outside. */
 export interface Bound {
@@ -48,8 +48,3 @@ export function bounded<T>(work: Promise<T>, bound: Bound): Promise<T> {
 export function stoppedWhile(doing: string, signal: AbortSignal): ReasonError {
   return new ReasonError("TIMEOUT", `the readout's deadline came while ${doing}`, { cause: signal.reason });
 }
-
-/** Waits; less where the signal aborts, which whoever goes on notices. */
-export const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
-  await sleep(ms, signal);
-};

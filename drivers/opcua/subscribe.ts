@@ -1,7 +1,7 @@
 import type { ReadValueId } from "node-opcua-client";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import { pause } from "../lib/abort.ts";
+import { sleep } from "../../src/model/timer.ts";
 import { notificationOf } from "./answers.ts";
 import type { ExtensionBody, RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
@@ -100,7 +100,7 @@ export function createSubscription({ channel, call, settings, maxItems, warn }: 
         acknowledged = [];
         // The channel is lost for everything else, and the reads say why.
         if (!(error instanceof FaultError)) return;
-        await pause(RETRY_MS, stopped.signal);
+        await sleep(RETRY_MS, stopped.signal);
       }
     }
   };
@@ -187,7 +187,7 @@ export function createSubscription({ channel, call, settings, maxItems, warn }: 
         // The first value of each comes with the next message.
         const until = performance.now() + ctx.timeouts.answerMs;
         while (wanted.some(({ item }) => item.last === undefined) && performance.now() < until && channel.alive() && !ctx.signal.aborted)
-          await Promise.race([news.promise, pause(Math.max(1, Math.min(500, until - performance.now())), ctx.signal)]);
+          await Promise.race([news.promise, sleep(Math.max(1, Math.min(500, until - performance.now())), ctx.signal)]);
       }
       const lost = channel.failure();
       if (lost) throw lost;
