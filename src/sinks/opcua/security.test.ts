@@ -143,6 +143,29 @@ describe("only where it is configured", () => {
   });
 });
 
+describe("policies that are withdrawn", () => {
+  const WITHDRAWN = [
+    ["Basic128Rsa15", SecurityPolicy.Basic128Rsa15],
+    ["Basic256", SecurityPolicy.Basic256],
+  ] as const;
+
+  test.each(WITHDRAWN)("%s is not offered unless it is configured", async (_name, securityPolicy) => {
+    const { url } = await serve();
+    expect(await attempt(url, user("op", PASSWORD), { securityPolicy })).not.toBe(21.5);
+  });
+
+  test.each(MODES.flatMap((mode) => WITHDRAWN.map(([name, policy]) => [mode, name, policy] as const)))(
+    "%s with %s where it is configured: the user gets in, a wrong password does not, and the warnings name it",
+    async (mode, name, securityPolicy) => {
+      const { url, warnings } = await serve({ security_modes: [mode], security_policies: [name] });
+      const options = { securityMode: MessageSecurityMode[mode], securityPolicy };
+      expect(await attempt(url, user("op", PASSWORD), options)).toBe(21.5);
+      expect(await attempt(url, user("op", "wrong"), options)).toContain("BadUserAccessDenied");
+      expect(warnings).toEqual([expect.stringContaining(name)]);
+    },
+  );
+});
+
 describe("certificates of clients", () => {
   test("one that is not trusted is refused, named with the command, and let in once it is trusted", async () => {
     const stranger = await rig.machine("stranger");
