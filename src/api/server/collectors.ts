@@ -19,7 +19,9 @@ export function openCollectors(db: Database): Collectors {
   const epoch = databaseEpoch(db);
   const insert = db.prepare<[string]>("INSERT INTO collectors (uuid) VALUES (?) ON CONFLICT DO NOTHING");
   const update = db.prepare<[string]>("UPDATE collectors SET revision = revision + 1 WHERE uuid = ?");
-  const select = db.prepare<[string], { revision: number; site: string | null }>("SELECT revision, site FROM collectors WHERE uuid = ?");
+  const select = db.prepare<[string], { id: number; revision: number; site: string | null }>(
+    "SELECT id, revision, site FROM collectors WHERE uuid = ?",
+  );
   const siblings = db.prepare<[string], { uuid: string }>("SELECT uuid FROM collectors WHERE site = ? ORDER BY id");
   const siteOf = (uuid: string): string | null => select.get(uuid)?.site ?? null;
   return {
@@ -33,7 +35,8 @@ export function openCollectors(db: Database): Collectors {
     touch: (uuid) => void update.run(uuid),
     revision: (uuid) => {
       const row = select.get(uuid);
-      return row && `${epoch}-${row.revision}`;
+      // One that was deleted and created again has another id: no revision of it stands for one of before.
+      return row && `${epoch}-${row.id}-${row.revision}`;
     },
   };
 }

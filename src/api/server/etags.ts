@@ -14,9 +14,12 @@ export interface Etags {
 export function openEtags(db: Database): Etags {
   const epoch = databaseEpoch(db);
   const statements = new Map(
-    TABLES.map((table) => [table, db.prepare<[string], { version: number }>(`SELECT version FROM ${table} WHERE uuid = ?`)] as const),
+    // The id: a record that is deleted and created again under its uuid is another one.
+    TABLES.map(
+      (table) => [table, db.prepare<[string], string>(`SELECT id || '-' || version FROM ${table} WHERE uuid = ?`).pluck()] as const,
+    ),
   );
-  return { of: (table, uuid) => `"${epoch}-${statements.get(table)?.get(uuid)?.version ?? 0}"` };
+  return { of: (table, uuid) => `"${epoch}-${statements.get(table)?.get(uuid) ?? 0}"` };
 }
 
 /** RFC 9110, 13.1.2: a list of tags compared weakly, or `*`. */

@@ -224,6 +224,27 @@ test("the revision changes with sources, variables and sinks, never with a statu
   expect((await api.send("GET", `/ext/v1/revision?collector=${randomUUID()}`)).status).toBe(404);
 });
 
+test("a collector that is deleted and created again begins no revision and no ETag that was before", async () => {
+  const api = await startTestServer();
+  const uuid = randomUUID();
+  const revision = `/ext/v1/revision?collector=${uuid}`;
+  const tags: string[] = [];
+  for (const name of ["one sink", "another sink"]) {
+    expect((await api.send("POST", "/ext/v1/collectors", { uuid })).status).toBe(201);
+    const sink = await api.send("POST", "/v2/data-sinks", mqttSink(name, uuid));
+    expect(sink.status).toBe(201);
+    const [before] = tags;
+    if (before !== undefined) expect((await api.send("GET", revision, undefined, { "if-none-match": before })).status).toBe(200);
+    tags.push(
+      (await api.send("GET", revision)).headers.get("etag") ?? "",
+      (await api.send("GET", `/ext/v1/collectors/${uuid}`)).headers.get("etag") ?? "",
+    );
+    await api.send("DELETE", `/v2/data-sinks/${sink.body["uuid"]}`);
+    expect((await api.send("DELETE", `/ext/v1/collectors/${uuid}`)).status).toBe(204);
+  }
+  expect(new Set(tags).size).toBe(4);
+});
+
 test("keys: none and wrong ones are refused everywhere, both forms are taken, a collector's key reaches its own", async () => {
   const api = await startTestServer();
   const source = await createSource(api);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import SQLite from "better-sqlite3";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { ValueBatch } from "../routes/values.ts";
@@ -129,6 +130,27 @@ test("values go by bytes, the oldest first, and the file stays within its bound"
   expect(store.read({ variables: [variable], ...ALL, end: new Date(start + 1).toISOString() }, undefined).data).toEqual([]);
   store.close();
   expect(statSync(join(folder, "values.db")).size).toBeLessThan(2 * maxBytes);
+});
+
+test("batches that are remembered do not push the values out: those whose values are gone go first", () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "values.db");
+  open(folder).store.take(batch("first", randomUUID(), [Date.now()]), ORIGIN);
+  const db = new SQLite(file);
+  const insert = db.prepare("INSERT INTO batches (collector, id, received_at) VALUES (?, ?, ?)");
+  // A readout each second of six sources, an hour long, two days ago.
+  db.transaction(() => {
+    for (let n = 0; n < 21_600; n++) insert.run(COLLECTOR, `${randomUUID()}-${n}`, Date.now() - 2 * DAY_MS + n);
+  })();
+  const { store } = open(folder, { maxBytes: 2 ** 20 });
+  const variable = randomUUID();
+  const now = Date.now();
+  store.take(batch("now", variable, [now, now + 1]), ORIGIN);
+  store.sweep();
+  expect(store.read({ ...ALL, variables: [variable] }, undefined).data).toHaveLength(2);
+  expect(store.take(batch("now", variable, [now, now + 1]), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
+  expect(db.prepare("SELECT count(*) FROM batches").pluck().get()).toBeLessThan(21_600);
+  db.close();
 });
 
 test("a damaged file of values is set aside and begun anew, and nothing else waits for it", async () => {

@@ -166,7 +166,11 @@ function prepareStore(db: Database, { maxBytes, maxAgeMs }: ValueStoreOptions) {
   const dropOldest = db.prepare(
     `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples ORDER BY time LIMIT ${SWEEP_ROWS})`,
   );
-  const dropBatches = db.prepare<[number]>("DELETE FROM batches WHERE received_at < ?");
+  const dropBatches = db.prepare<[number]>(
+    `DELETE FROM batches WHERE (collector, id) IN
+      (SELECT collector, id FROM batches WHERE received_at < ? ORDER BY received_at LIMIT ${SWEEP_ROWS})`,
+  );
+  const oldestSample = db.prepare<[], number | null>("SELECT min(time) FROM samples").pluck();
   const usedBytes = (): number => {
     const pages = Number(db.pragma("page_count", { simple: true })) - Number(db.pragma("freelist_count", { simple: true }));
     return pages * Number(db.pragma("page_size", { simple: true }));
@@ -176,9 +180,12 @@ function prepareStore(db: Database, { maxBytes, maxAgeMs }: ValueStoreOptions) {
   const sweep = (): void => {
     sweptAt = performance.now();
     const now = Date.now();
-    dropBatches.run(now - Math.min(maxAgeMs, REMEMBER_BATCHES_MS));
+    const forgetBefore = now - Math.min(maxAgeMs, REMEMBER_BATCHES_MS);
+    for (let step = 0; step < SWEEP_STEPS; step++) if (dropBatches.run(forgetBefore).changes < SWEEP_ROWS) break;
     for (let step = 0; step < SWEEP_STEPS; step++) if (dropBefore.run(now - maxAgeMs).changes < SWEEP_ROWS) break;
-    for (let step = 0; step < SWEEP_STEPS && usedBytes() > maxBytes; step++) if (dropOldest.run().changes === 0) break;
+    // A batch that came before the oldest value that is left has none left: those go first, or they would push the values out.
+    for (let step = 0; step < SWEEP_STEPS && usedBytes() > maxBytes; step++)
+      if (dropBatches.run(oldestSample.get() ?? now).changes === 0 && dropOldest.run().changes === 0) break;
   };
   const insertAll = db.transaction((batch: ValueBatch, { collector, machine }: ValueOrigin) => {
     if (insertBatch.run(collector, batch.id, Date.now()).changes === 0) return { accepted: 0, duplicate: true };
