@@ -26,7 +26,12 @@ export interface Names {
 const scratches = createScratches();
 
 /** A job's rows as the sink gets them. What cannot be read is left out and counted as damaged. */
-export function decodeJob({ group, backlog }: Job, layout: Layout | undefined, takesExploration: boolean, names: Names): Decoded {
+export function decodeJob(
+  { group, backlog, inOrder = false }: Job,
+  layout: Layout | undefined,
+  takesExploration: boolean,
+  names: Names,
+): Decoded {
   const { rows } = group;
   const outcomes = rows.map((row) => outcomeOf(row, takesExploration, layout === undefined));
   if (!layout) return { batch: undefined, outcomes };
@@ -52,7 +57,7 @@ export function decodeJob({ group, backlog }: Job, layout: Layout | undefined, t
   const first = rows[0]?.id ?? 0;
   const last = rows.at(-1)?.id ?? 0;
   const life = first < 0 ? `${names.life.slice(0, 8)}u` : names.epoch.slice(0, 8);
-  return { batch: { id: `${life}-${Math.abs(first)}-${Math.abs(last)}`, layout, readouts, backlog }, outcomes };
+  return { batch: { id: `${life}-${Math.abs(first)}-${Math.abs(last)}`, layout, readouts, backlog, inOrder }, outcomes };
 }
 
 function outcomeOf({ count, explorationCount }: StoredBatch, takesExploration: boolean, damaged: boolean): Outcome {

@@ -7,6 +7,8 @@ import { createLane, type Outcome, type Settled } from "./lane.ts";
 export interface Job {
   readonly group: Group;
   readonly backlog: boolean;
+  /** It may not overtake what was taken before it, be that of the backlog or not. */
+  readonly inOrder?: boolean;
   readonly generation: number;
 }
 
@@ -214,14 +216,14 @@ export function createFlow(options: FlowOptions): Flow {
         if (group) {
           liveInARow = 0;
           olderUnderWay++;
-          return { group, backlog: true, generation };
+          return { group, backlog: true, inOrder, generation };
         }
       }
       const group = ready.shift();
       if (!group) return undefined;
       liveInARow++;
       liveBytes -= group.bytes;
-      return { group, backlog: false, generation };
+      return { group, backlog: false, inOrder, generation };
     },
     settle(job, outcomes) {
       if (again.has(job.group)) return;

@@ -49,3 +49,22 @@ test("the option stands beside those of the kind, and a wrong one is refused by 
     /sinks\.broker\.backlog: .*live_first.*in_order/,
   );
 });
+
+test("backlog: in_order: a live batch waits for an older one of its source that is many messages", async () => {
+  const rig = await startRig();
+  undo.push(() => rig.stop());
+  const port = await freePort();
+  rig.start(mqttSpec(port, { settings: { backlog: "in_order" } }, { topic: "plant/{source}/{variable}" }));
+  rig.append(90, { variables: 100, timeOf: (number) => 1_800_000_000_000 + number });
+  await expect.poll(() => rig.sink()?.pending, { timeout: 10_000 }).toBe(9000);
+  const broker = await startBroker({ port });
+  undo.push(() => broker.stop());
+  const values = () => broker.received.filter(({ topic }) => topic.startsWith("plant/press-1/v"));
+  await expect.poll(() => values().length, { timeout: 10_000, interval: 1 }).toBeGreaterThan(100);
+  // The older batch is under way, and nothing else waits in the file.
+  expect(values().length).toBeLessThan(2000);
+  rig.append(1, { variables: 100, timeOf: () => 1_800_000_000_100 });
+  await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ delivered: 9100, pending: 0, dropped: {} });
+  const times = values().map(({ payload }): string => JSON.parse(payload).readouts[0].ts);
+  expect(times.slice(-100).every((time) => time === new Date(1_800_000_000_100).toISOString())).toBe(true);
+}, 30_000);

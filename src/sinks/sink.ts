@@ -16,6 +16,8 @@ export interface SinkBatch {
   readonly readouts: Iterable<Readout>;
   /** Older data, drained beside the live edge. */
   readonly backlog: boolean;
+  /** True: older and newer readouts of a source arrive in the order of their writes. Else those of the backlog do, and the others do. */
+  readonly inOrder?: boolean;
   /** The far side has closed on larger messages of it: they are made no larger than this in bytes, but for single values. */
   readonly maxMessageBytes?: number;
 }

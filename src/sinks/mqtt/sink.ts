@@ -162,7 +162,7 @@ async function openSink(
   const turns = new Map<string, Promise<void>>();
 
   async function write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
-    const key = `${batch.backlog} ${batch.layout.source.uuid}`;
+    const key = `${batch.backlog && !batch.inOrder} ${batch.layout.source.uuid}`;
     const before = turns.get(key);
     let pass: () => void = () => {};
     const turn = new Promise<void>((done) => {
