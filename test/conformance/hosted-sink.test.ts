@@ -7,14 +7,12 @@ import { AttributeIds, MessageSecurityMode, OPCUAClient, SecurityPolicy } from "
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
 import { type Context, silentLog } from "../../src/model/context.ts";
-import type { ReasonError } from "../../src/model/reason.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import { createPki, type OpenPki } from "../../src/os/pki/pki.ts";
-import { SINKS } from "../../src/sinks/index.ts";
 import type { SinkSpec } from "../../src/sinks/messages.ts";
-import { prepareSink } from "../../src/sinks/prepare.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
 import { freePort } from "../support/free-port.ts";
+import { checkEveryKind, failure, HOSTED, openSink, type Refusals } from "./sink-checks.ts";
 
 const LAYOUT = plainLayout(3);
 const REPORT = {
@@ -28,8 +26,13 @@ const REPORT = {
 } as unknown as SourceReport;
 const batch = (number: number): SinkBatch => ({ id: `e-${number}`, layout: LAYOUT, readouts: [plainReadout(3, number)], backlog: false });
 
-/** Kinds of sinks that listen, and what a client of theirs reads. */
-const KINDS = {
+interface Harness extends Refusals {
+  readonly details: object;
+  /** What a client of it reads of the variables of LAYOUT. */
+  read(port: number): Promise<readonly unknown[]>;
+}
+
+const HARNESSES: Readonly<Record<(typeof HOSTED)[number], Harness>> = {
   opcua: {
     details: { security_modes: ["None"], anonymous: true },
     settings: { listen: "127.0.0.1" },
@@ -65,10 +68,9 @@ const KINDS = {
       }
     },
   },
-} as const;
+};
 
-describe.each(Object.entries(KINDS))("the hosted sink %s", (type, harness) => {
-  const entry = SINKS[type];
+describe.each(HOSTED.map((type) => [type, HARNESSES[type]] as const))("the hosted sink %s", (type, harness) => {
   let folder: string;
   let pki: OpenPki;
   let port: number;
@@ -85,23 +87,10 @@ describe.each(Object.entries(KINDS))("the hosted sink %s", (type, harness) => {
   });
   const ctx = (change: Partial<Context> = {}): Context => ({ signal: new AbortController().signal, log: silentLog, pki, ...change });
   const open = async (change: Partial<Context> = {}, settings: object = harness.settings): Promise<Sink> => {
-    const { kind, details, settings: parsed, spec: prepared } = await prepareSink(spec({}, settings), SINKS);
-    const sink = await kind.open(
-      { uuid: prepared.uuid, name: prepared.name, details, settings: parsed, secrets: {}, leftBehind: new Set() },
-      ctx(change),
-    );
+    const sink = await openSink(spec({}, settings), ctx(change));
     opened.push(sink);
     return sink;
   };
-  const failure = async (work: Promise<unknown>): Promise<ReasonError> => {
-    const thrown = await work.then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    expect(thrown).toHaveProperty("reason.type");
-    return thrown as ReasonError;
-  };
-
   beforeAll(async () => {
     folder = mkdtempSync(path.join(tmpdir(), "hosted-sink-"));
     pki = createPki({ dir: folder, installation: randomUUID() });
@@ -112,11 +101,7 @@ describe.each(Object.entries(KINDS))("the hosted sink %s", (type, harness) => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test("stands in the registry as it is", async () => {
-    const kind = (await entry?.kind())?.default;
-    expect(kind?.type).toBe(type);
-    expect(entry).toMatchObject({ delivery: kind?.delivery, takesExploration: kind?.takesExploration });
-  });
+  checkEveryKind(type, harness, { spec, ctx, open, batch });
 
   test("serves a batch once write has resolved, and the newest of several", async () => {
     const sink = await open();
@@ -167,33 +152,12 @@ describe.each(Object.entries(KINDS))("the hosted sink %s", (type, harness) => {
     expect(await harness.read(port)).toHaveLength(3);
   });
 
-  test("lets go of opening when the signal aborts", async () => {
-    await failure(open({ signal: AbortSignal.abort() }));
+  test("closed it frees the port and takes no descriptions", async () => {
     const sink = await open();
-    expect(sink.inFlight).toBeGreaterThan(0);
-  });
-
-  test("close is idempotent, frees the port, settles lost, and nothing can be written after it", async () => {
-    const sink = await open();
-    await Promise.all([sink.close(), sink.close()]);
     await sink.close();
-    expect(await sink.lost).toHaveProperty("reason.type");
-    await failure(sink.write(batch(1), ctx()));
     await failure(sink.describe?.([], ctx()) ?? Promise.resolve());
     const other = net.createServer();
     await new Promise<void>((done, reject) => other.once("error", reject).listen(port, "127.0.0.1", done));
     await new Promise((done) => other.close(done));
-  });
-
-  test.each(harness.wrong)("refuses details with a wrong %s by name", async (field, change) => {
-    const error = await failure(prepareSink(spec(change), SINKS));
-    expect(error.message).toContain(field);
-    expect(error.condition).toBe("configuration_invalid");
-  });
-
-  test.each(harness.wrongSettings)("refuses settings with a wrong %s by name: %j", async (field, value) => {
-    const error = await failure(prepareSink(spec({}, { ...harness.settings, [field]: value }), SINKS));
-    expect(error.message).toContain(field);
-    expect(error.condition).toBe("configuration_invalid");
   });
 });

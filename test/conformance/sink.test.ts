@@ -2,13 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { Layout } from "../../src/model/layout.ts";
-import type { ReasonError } from "../../src/model/reason.ts";
 import { SINKS } from "../../src/sinks/index.ts";
 import type { SinkSpec } from "../../src/sinks/messages.ts";
-import { prepareSink } from "../../src/sinks/prepare.ts";
-import type { AnySinkKind, OpenInput, Sink, SinkBatch, SinkGap } from "../../src/sinks/sink.ts";
+import type { Sink, SinkBatch, SinkGap } from "../../src/sinks/sink.ts";
 import { startBroker } from "../support/broker.ts";
 import { startPlatform } from "../support/platform.ts";
+import { checkEveryKind, failure, HOSTED, OUTGOING, openSink, type Refusals } from "./sink-checks.ts";
 
 /** The real far side of a kind of sink, as this suite needs it. */
 interface FarSide {
@@ -30,23 +29,21 @@ interface FarSide {
   readonly stop: () => Promise<void>;
 }
 
-interface Harness {
+interface Harness extends Refusals {
   /**
    * Its connection lasts and carries the batches one after the other: it is lost without a write, and the order is kept. Else each write is a
    * request of its own: they may overtake each other, and the far side sorts by time.
    */
   readonly lasts: boolean;
+  /** Its far side takes gaps: FarSide.gaps is there. */
+  readonly takesGaps: boolean;
   readonly start: () => Promise<FarSide>;
-  /** Details that must be refused, with the field that the error names. */
-  readonly wrong: readonly (readonly [field: string, change: object])[];
-  readonly settings: object;
-  readonly wrongSettings: readonly (readonly [field: string, value: unknown])[];
 }
 
-/** By type; a kind without an entry here fails. */
-const HARNESSES: Readonly<Record<string, Harness>> = {
+const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
   mqtt: {
     lasts: true,
+    takesGaps: true,
     async start() {
       const broker = await startBroker();
       const topic = "plant/values";
@@ -82,6 +79,7 @@ const HARNESSES: Readonly<Record<string, Harness>> = {
   },
   platform: {
     lasts: false,
+    takesGaps: false,
     async start() {
       const platform = await startPlatform();
       return {
@@ -116,17 +114,13 @@ const valuesOf = ({ readouts }: { readonly readouts: readonly { readonly values:
 
 const LAYOUT = plainLayout(3);
 
-/** Kinds that others connect to: nothing acknowledges, holds or drops what they take. */
-const HOSTED = new Set(["opcua"]);
+test("there is no kind of sink that neither this suite nor the one of hosted sinks tests", () => {
+  expect([...OUTGOING, ...HOSTED].sort()).toEqual(Object.keys(SINKS).sort());
+});
 
-describe.each(Object.entries(SINKS).filter(([type]) => !HOSTED.has(type)))("the sink %s", (type, entry) => {
-  const harness = HARNESSES[type];
-  if (!harness)
-    return test("has a far side in HARNESSES", () => expect.fail(`this suite has no far side for ${type}; add one to HARNESSES`));
+describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sink %s", (type, harness) => {
   let far: FarSide;
-  let kind: AnySinkKind;
   let opened: Sink[];
-  let stop: AbortController;
 
   const batch = (number: number): SinkBatch => ({
     id: `e-${number}`,
@@ -143,39 +137,23 @@ describe.each(Object.entries(SINKS).filter(([type]) => !HOSTED.has(type)))("the 
     secrets: {},
     publishIntervalUnit: "seconds",
   });
-  const ctx = (): Context => ({ signal: stop.signal, log: silentLog });
-  const open = async (): Promise<Sink> => {
-    const { details, settings } = await prepareSink(spec(), SINKS);
-    const { uuid, name, secrets } = spec();
-    const input: OpenInput<unknown, unknown> = { uuid, name, details, settings, secrets, leftBehind: new Set() };
-    const sink = await kind.open(input, ctx());
+  const ctx = (change: Partial<Context> = {}): Context => ({ signal: new AbortController().signal, log: silentLog, ...change });
+  const open = async (change: Partial<Context> = {}, settings: object = harness.settings): Promise<Sink> => {
+    const sink = await openSink(spec({}, settings), ctx(change));
     opened.push(sink);
     return sink;
-  };
-  const failure = async (work: Promise<unknown>): Promise<ReasonError> => {
-    const thrown = await work.then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    expect(thrown).toHaveProperty("reason.type");
-    return thrown as ReasonError;
   };
 
   beforeEach(async () => {
     far = await harness.start();
-    stop = new AbortController();
     opened = [];
-    kind = (await entry.kind()).default;
   });
   afterEach(async () => {
     for (const sink of opened) await sink.close();
     await far.stop();
   });
 
-  test("stands in the registry as it is", () => {
-    expect(kind.type).toBe(type);
-    expect(entry).toMatchObject({ delivery: kind.delivery, takesExploration: kind.takesExploration });
-  });
+  checkEveryKind(type, harness, { spec, ctx, open, batch });
 
   test("holds a batch once write has resolved, and never before", async () => {
     const sink = await open();
@@ -228,12 +206,16 @@ describe.each(Object.entries(SINKS).filter(([type]) => !HOSTED.has(type)))("the 
     expect(new Set(far.ids()).size).toBe(far.messages().length);
   });
 
-  test("tells of a gap, where the far side takes any: held once it has resolved, and never before", async () => {
+  test.runIf(!harness.takesGaps)("tells of no gap, which its far side does not take", async () => {
+    expect(far.gaps).toBeUndefined();
+    expect((await open()).tellGap).toBeUndefined();
+  });
+
+  test.runIf(harness.takesGaps)("tells of a gap: held once it has resolved, and never before", async () => {
     const sink = await open();
     const { gaps } = far;
     const tell = sink.tellGap?.bind(sink);
-    expect(tell !== undefined).toBe(gaps !== undefined);
-    if (!tell || !gaps) return;
+    if (!tell || !gaps) throw new Error("it tells of no gaps, or its far side takes none");
     const gap = (values: number | null): SinkGap => ({ id: "e-too_old-1", reason: "too_old", from: 1, to: 2, values });
     expect(await tell(gap(5), ctx())).toBe(true);
     await expect.poll(gaps).toMatchObject([{ id: "e-too_old-1", count: 5 }]);
@@ -272,30 +254,5 @@ describe.each(Object.entries(SINKS).filter(([type]) => !HOSTED.has(type)))("the 
     expect(error.reason).toEqual({ type: "CONNECTION_REFUSED" });
     if (far.leave) await far.stop();
     far = await harness.start();
-  });
-
-  test("lets go of opening when the signal aborts", async () => {
-    stop.abort();
-    await failure(open());
-  });
-
-  test("close is idempotent, settles lost, and nothing can be written after it", async () => {
-    const sink = await open();
-    await Promise.all([sink.close(), sink.close()]);
-    await sink.close();
-    expect(await sink.lost).toHaveProperty("reason.type");
-    await failure(sink.write(batch(1), ctx()));
-  });
-
-  test.each(harness.wrong)("refuses details with a wrong %s by name", async (field, change) => {
-    const error = await failure(prepareSink(spec(change), SINKS));
-    expect(error.message).toContain(field);
-    expect(["configuration_invalid", "interval_invalid"]).toContain(error.condition);
-  });
-
-  test.each(harness.wrongSettings)("refuses settings with a wrong %s by name: %j", async (field, value) => {
-    const error = await failure(prepareSink(spec({}, { [field]: value }), SINKS));
-    expect(error.message).toContain(field);
-    expect(error.condition).toBe("configuration_invalid");
   });
 });

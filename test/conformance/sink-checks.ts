@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { Context } from "../../src/model/context.ts";
+import type { ReasonError } from "../../src/model/reason.ts";
+import { SINKS } from "../../src/sinks/index.ts";
+import type { SinkSpec } from "../../src/sinks/messages.ts";
+import { prepareSink } from "../../src/sinks/prepare.ts";
+import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
+
+/** Kinds that go out to a far side, which acknowledges what it takes: sink.test.ts. */
+export const OUTGOING = ["mqtt", "platform"] as const;
+/** Kinds that others connect to: nothing acknowledges, holds or drops what they take: hosted-sink.test.ts. */
+export const HOSTED = ["opcua"] as const;
+
+/** What a kind of sink must refuse, and by which field. */
+export interface Refusals {
+  readonly settings: object;
+  /** Details that must be refused, with the field that the error names. */
+  readonly wrong: readonly (readonly [field: string, change: object])[];
+  readonly wrongSettings: readonly (readonly [field: string, value: unknown])[];
+}
+
+/** One sink of a kind under test, as its suite makes it. */
+export interface Rig {
+  readonly spec: (change?: object, settings?: object) => SinkSpec;
+  readonly ctx: (change?: Partial<Context>) => Context;
+  /** Opens one that the suite closes. */
+  readonly open: (change?: Partial<Context>, settings?: object) => Promise<Sink>;
+  readonly batch: (number: number) => SinkBatch;
+}
+
+/** The ReasonError with which it fails; it must. */
+export async function failure(work: Promise<unknown>): Promise<ReasonError> {
+  const thrown = await work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  expect(thrown).toHaveProperty("reason.type");
+  return thrown as ReasonError;
+}
+
+/** Opens a sink by its specification, as the delivery does. */
+export async function openSink(spec: SinkSpec, ctx: Context): Promise<Sink> {
+  const { kind, details, settings } = await prepareSink(spec, SINKS);
+  const { uuid, name, secrets } = spec;
+  return kind.open({ uuid, name, details, settings, secrets, leftBehind: new Set() }, ctx);
+}
+
+/** Adds the tests that hold for every kind, whoever connects to whom. */
+export function checkEveryKind(type: string, { settings, wrong, wrongSettings }: Refusals, { spec, ctx, open, batch }: Rig): void {
+  test("stands in the registry as it is", async () => {
+    const kind = (await SINKS[type]?.kind())?.default;
+    expect(kind?.type).toBe(type);
+    expect(SINKS[type]).toMatchObject({ delivery: kind?.delivery, takesExploration: kind?.takesExploration });
+  });
+
+  test("lets go of opening when the signal aborts, and opens afterwards", async () => {
+    await failure(open({ signal: AbortSignal.abort() }));
+    expect((await open()).inFlight).toBeGreaterThan(0);
+  });
+
+  test("close is idempotent, settles lost, and nothing can be written after it", async () => {
+    const sink = await open();
+    await Promise.all([sink.close(), sink.close()]);
+    await sink.close();
+    expect(await sink.lost).toHaveProperty("reason.type");
+    await failure(sink.write(batch(1), ctx()));
+  });
+
+  test.each(wrong)("refuses details with a wrong %s by name", async (field, change) => {
+    const error = await failure(prepareSink(spec(change), SINKS));
+    expect(error.message).toContain(field);
+    expect(error.condition).toBe(field === "publish_interval" ? "interval_invalid" : "configuration_invalid");
+  });
+
+  test.each(wrongSettings)("refuses settings with a wrong %s by name: %j", async (field, value) => {
+    const error = await failure(prepareSink(spec({}, { ...settings, [field]: value }), SINKS));
+    expect(error.message).toContain(field);
+    expect(error.condition).toBe("configuration_invalid");
+  });
+}
