@@ -195,7 +195,8 @@ test("what is typed wrong is said with what would be right", async () => {
   const { run } = await commandLine();
   for (const [words, said] of [
     [["add", "x", "modbus"], "modbus is no type of data source; did you mean modbus_tcp?"],
-    [["add", "x", "modbus_tcp"], "host: "],
+    [["add", "x", "modbus_tcp"], "host: is required"],
+    [["add", "x", "s7plus", "host=h", "port=1", "password.value=x"], "give it with --password-file FILE or --ask-password"],
     [["add", "x", "modbus_tcp", "host=h", "prot=1"], "prot: there is no such key; did you mean port?"],
     [["add", "x", "modbus_tcp", "host=h", "port=high"], 'port: "high" must be a number'],
     [["add", "x", "modbus_tcp", "10.0.0.5"], '"10.0.0.5": must be key=value'],
@@ -213,6 +214,10 @@ test("what is typed wrong is said with what would be right", async () => {
 
 test("data sinks of every type; a list of users is taken whole", async () => {
   const { api, well, run, write } = await commandLine();
+  expect(await run("sink", "add", "plant", "mqtt", "host=h", "topic=t", "password=canary")).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/password: a password does not belong on a command line.*collector secret set NAME/),
+  });
   const [one, two] = [write("a", "canary-a\n"), write("b", "canary-b")];
   await well("sink", "add", "plant", "mqtt", "host=10.0.0.2", "topic=plant/{source}");
   await well(

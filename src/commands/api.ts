@@ -6,11 +6,11 @@ import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { localSocketPath } from "../web/local-socket.ts";
 import { installed } from "./api-connection.ts";
+import { readIn, writeOut } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
-import { readIn, writeOut } from "./source.ts";
 import { formatTable } from "./table.ts";
 
 /** The verbs of the embedded API's own machine: they work on its database, whether the service runs or not. */

@@ -68,7 +68,7 @@ export function sortWords(words: readonly string[], keys: ReadonlyMap<string, Js
     const key = written === undefined ? undefined : fullKey(written, keys);
     const schema = key === undefined ? undefined : keys.get(key);
     if (key === undefined || !schema) return { rest: word };
-    if (isSecret(key)) return { mistake: `${key}: a password does not belong on a command line, where others see it; ${passwordsBy}` };
+    if (isSecret(key)) return { mistake: notOnCommandLine(key, passwordsBy) };
     if (seen.has(key)) return { mistake: `${key}: is given twice` };
     seen.add(key);
     const value = coerce(text, schema);
@@ -76,18 +76,16 @@ export function sortWords(words: readonly string[], keys: ReadonlyMap<string, Js
   });
 }
 
-const BY_FILE = "give it in a file";
-
 /**
  * What `key=value…` sets, as an object with its inner objects. Pure. Throws UsageError, which names every mistake and the keys there are: a
  * word that is no pair, an unknown key, a value of the wrong kind, a password.
  */
-export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>): Record<string, unknown> {
+export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>, passwordsBy: string): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   const mistakes: string[] = [];
-  for (const word of sortWords(words, keys, BY_FILE)) {
+  for (const word of sortWords(words, keys, passwordsBy)) {
     if ("mistake" in word) mistakes.push(word.mistake);
-    else if ("rest" in word) mistakes.push(noField(word.rest, keys));
+    else if ("rest" in word) mistakes.push(noField(word.rest, keys, passwordsBy));
     else put(fields, word.key, word.value);
   }
   if (mistakes.length > 0) throw new UsageError([...mistakes, knownWords(keys)].join("\n"));
@@ -95,13 +93,16 @@ export function parseFields(words: readonly string[], keys: ReadonlyMap<string, 
 }
 
 /** What is wrong with a word that no known key begins. Pure. */
-export function noField(word: string, keys: ReadonlyMap<string, unknown>): string {
+export function noField(word: string, keys: ReadonlyMap<string, unknown>, passwordsBy: string): string {
   const key = keyIn(word);
   if (key === undefined) return `${JSON.stringify(word)}: must be key=value`;
-  if (isSecret(key)) return `${key}: a password does not belong on a command line, where others see it; ${BY_FILE}`;
+  if (isSecret(key)) return notOnCommandLine(key, passwordsBy);
   const meant = nearest(key, publicKeys(keys));
   return `${key}: there is no such key${meant === undefined ? "" : `; did you mean ${meant}?`}`;
 }
+
+const notOnCommandLine = (key: string, passwordsBy: string): string =>
+  `${key}: a password does not belong on a command line, where others see it; ${passwordsBy}`;
 
 /** What stands before a word's `=`, where it could be a key. */
 export const keyIn = (word: string): string | undefined => /^([A-Za-z_][\w.]*)=/.exec(word)?.[1];
@@ -129,4 +130,7 @@ export function checked<T extends z.ZodType>(schema: T, value: unknown, keys: Re
 
 /** One sentence for each issue, which begins with its field. */
 export const issueWords = ({ issues }: z.ZodError): string[] =>
-  issues.map(({ path, message }) => `${path.join(".")}: ${message.replace(/^Invalid (input|option): /, "")}`);
+  issues.map(({ code, path, message }) => {
+    const isMissing = code === "invalid_type" && / received undefined$/.test(message);
+    return `${path.join(".")}: ${isMissing ? "is required" : message.replace(/^Invalid (input|option): /, "")}`;
+  });

@@ -140,6 +140,7 @@ describe("collector pki", () => {
     expect(code).toBe(2);
     expect(err).toContain(`2 thumbprints begin with ${start}`);
     expect(await pki("trust", "ABCDEF01")).toMatchObject({ code: 2, err: expect.stringContaining("collector pki list") });
+    expect(await pki("trust", "53")).toMatchObject({ code: 2, err: expect.stringContaining("that takes 4 to 40 hex digits") });
     expect(await pki("trust", "no-such-file.der")).toMatchObject({ code: 2, err: expect.stringContaining("does not exist") });
     expect(await pki("trust", write("text.der", "hello"))).toMatchObject({ code: 2, err: expect.stringContaining("DER or PEM") });
   }, 60_000);

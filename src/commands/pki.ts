@@ -1,7 +1,6 @@
-import { statSync, writeFileSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import path from "node:path";
 import { messageOf } from "../model/failure.ts";
-import { readBoundedFile } from "../os/bounded-file.ts";
 import { hasCode } from "../os/files.ts";
 import { asOwnerOf } from "../os/owner.ts";
 import { type Certificate, parseCertificateFile, toPem } from "../os/pki/certificate.ts";
@@ -9,6 +8,7 @@ import { certificateWords, overviewOf } from "../os/pki/overview.ts";
 import { createPki, type GivenFile, type OpenPki } from "../os/pki/pki.ts";
 import { type CertificatePlace, certificatePlace, withoutSudo } from "./certificates.ts";
 import { personLog } from "./device.ts";
+import { readIn, writeTo } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { certificateLines, overviewLines, TELL_SERVER } from "./pki-words.ts";
@@ -22,6 +22,8 @@ export interface PkiCommandOptions {
 const MAX_FILE_BYTES = 64 * 1024;
 /** Fewer hex digits of a thumbprint than these are taken for the name of a file. */
 const MIN_DIGITS = 4;
+/** SHA-1. */
+const MAX_DIGITS = 40;
 
 /** `collector pki list`: who the collector is, and whom it trusts. Throws UsageError. */
 export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
@@ -116,7 +118,7 @@ export function pkiExport(
         else io.stdout.write(toPem(certificate.der));
         return;
       }
-      writeFileSync(file, /\.pem$/i.test(file) ? toPem(certificate.der) : certificate.der);
+      writeTo(file, /\.pem$/i.test(file) ? toPem(certificate.der) : certificate.der);
       print({ ...words, file: path.resolve(file) }, [`Written to ${file}:`, ...certificateLines(words), ...TELL_SERVER]);
     },
   );
@@ -200,21 +202,18 @@ async function placeOf({ config }: PkiCommandOptions, io: CommandIo): Promise<Ce
 
 /** The file that is meant; undefined: the beginning of a thumbprint is. Read as who typed the command. Throws UsageError. */
 function fileOf(reference: string): GivenFile | undefined {
-  return digitsOf(reference) === undefined ? readGiven(reference) : undefined;
+  if (digitsOf(reference) !== undefined) return undefined;
+  if (!existsSync(reference) && /^[0-9a-f:\s]+$/i.test(reference))
+    throw new UsageError(`${reference} is no file, and no beginning of a thumbprint: that takes ${MIN_DIGITS} to ${MAX_DIGITS} hex digits`);
+  return readGiven(reference);
 }
 
-function readGiven(file: string): GivenFile {
-  try {
-    return { file, bytes: readBoundedFile(file, MAX_FILE_BYTES) };
-  } catch (error) {
-    throw new UsageError(messageOf(error));
-  }
-}
+const readGiven = (file: string): GivenFile => ({ file, bytes: readIn(file, MAX_FILE_BYTES) });
 
 /** Upper-case hex without the colons and blanks with which other tools show it; undefined: this is no thumbprint. */
 function digitsOf(reference: string): string | undefined {
   const digits = reference.replaceAll(/[:\s]/g, "").toUpperCase();
-  return /^[0-9A-F]+$/.test(digits) && digits.length >= MIN_DIGITS && digits.length <= 40 ? digits : undefined;
+  return /^[0-9A-F]+$/.test(digits) && digits.length >= MIN_DIGITS && digits.length <= MAX_DIGITS ? digits : undefined;
 }
 
 function byThumbprint(reference: string, known: readonly Certificate[], { isService }: CertificatePlace): Certificate {

@@ -45,6 +45,9 @@ export interface TypedPoint {
   readonly type: DataType;
 }
 
+/** How a password is given instead of among the words. */
+const BY_FILE = "use --password-file";
+
 const TIMEOUT_KEYS = ["name_timeout", "connect_timeout", "answer_timeout"] as const;
 
 /**
@@ -63,7 +66,7 @@ export function parseReadInput(driver: AnyDriver, words: readonly string[], defa
 /** Takes `key=value…` and nothing else. Pure. Throws UsageError, which names every mistake. */
 export function parseSourceInput(driver: AnyDriver, words: readonly string[]): TypedSource {
   const { source, rest, keys } = parseSource(driver, words);
-  if (rest.length > 0) throw new UsageError([...rest.map((word) => noField(word, keys)), knownWords(keys)].join("\n"));
+  if (rest.length > 0) throw new UsageError([...rest.map((word) => noField(word, keys, BY_FILE)), knownWords(keys)].join("\n"));
   return source;
 }
 
@@ -81,7 +84,7 @@ function parseSource(driver: AnyDriver, words: readonly string[]): Sorted {
   const given = { details: {}, settings: {}, timeouts: {} } as Record<Part, Record<string, unknown>>;
   const mistakes: string[] = [];
   const rest: string[] = [];
-  for (const word of sortWords(words, keys, "use --password-file")) {
+  for (const word of sortWords(words, keys, BY_FILE)) {
     if ("mistake" in word) mistakes.push(word.mistake);
     else if ("rest" in word) rest.push(word.rest);
     else put(given[parts.get(word.key)?.part ?? "details"], word.key, word.value);

@@ -22,6 +22,10 @@ function oneOf<T extends string>(text: string, known: readonly T[], what: string
   );
 }
 
+/** How a password is given instead of among the words. */
+export const SOURCE_PASSWORD = "give it with --password-file FILE or --ask-password";
+const SINK_PASSWORD = "keep it with sudo collector secret set NAME, or give an OPC UA sink its users with --user";
+
 /** Keys for people besides those of the API. */
 const USERNAME: JsonSchema = { type: "string" };
 
@@ -47,7 +51,7 @@ function passwordPlace(type: DetailsType): "user" | "device" | undefined {
  */
 export function sourceDetails(type: DetailsType, words: readonly string[], password: string | undefined): Fields {
   const keys = keysOfSource(type);
-  return checked(detailsCreateSchema, completeDetails(type, parseFields(words, keys), password), keys);
+  return checked(detailsCreateSchema, completeDetails(type, parseFields(words, keys, SOURCE_PASSWORD), password), keys);
 }
 
 /** What was given, with what goes without saying. Pure. Throws UsageError: a type that has no password is given one. */
@@ -59,7 +63,7 @@ export function completeDetails(type: DetailsType, parsed: Fields, password: str
 
 /** What `sourceDetails` filled in where the API has no default, as it would be typed. Pure. */
 export function unsaidWords(type: DetailsType, words: readonly string[], details: Fields): readonly string[] {
-  const said = parseFields(words, keysOfSource(type));
+  const said = parseFields(words, keysOfSource(type), SOURCE_PASSWORD);
   const unsaid = (all: Fields, given: Fields, prefix: string): readonly string[] =>
     Object.entries(all).flatMap(([name, value]) => {
       const inner = given[name];
@@ -73,7 +77,7 @@ export function unsaidWords(type: DetailsType, words: readonly string[], details
 
 /** `details` of a PATCH from `key=value…`: what is given, with the inner objects that it belongs to as they are now. Pure. Throws UsageError. */
 export function sourceDetailsPatch(type: DetailsType, words: readonly string[], password: string | undefined, now: Fields): Fields {
-  const given = sugared(type, parseFields(words, keysOfSource(type)), password);
+  const given = sugared(type, parseFields(words, keysOfSource(type), SOURCE_PASSWORD), password);
   return withInner(given, now);
 }
 
@@ -137,12 +141,12 @@ export type SinkUser = { readonly username: string; readonly password: string };
 /** `details` of a sink's creation request from `key=value…`. Pure. Throws UsageError. */
 export function sinkDetails(type: SinkType, words: readonly string[], users: readonly SinkUser[]): Fields {
   const keys = keysOfType(SINK_DETAILS[type].create);
-  return checked(sinkDetailsCreateSchema, { ...parseFields(words, keys), ...usersOf(type, users), type }, keys);
+  return checked(sinkDetailsCreateSchema, { ...parseFields(words, keys, SINK_PASSWORD), ...usersOf(type, users), type }, keys);
 }
 
 /** As sinkDetails, for a PATCH: only what is given. */
 export function sinkDetailsPatch(type: SinkType, words: readonly string[], users: readonly SinkUser[]): Fields {
-  return { ...parseFields(words, keysOfType(SINK_DETAILS[type].create)), ...usersOf(type, users) };
+  return { ...parseFields(words, keysOfType(SINK_DETAILS[type].create), SINK_PASSWORD), ...usersOf(type, users) };
 }
 
 function usersOf(type: SinkType, users: readonly SinkUser[]): Fields {

@@ -3,9 +3,10 @@ import { parse, stringify } from "yaml";
 import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
 import { ApiError, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { readIn, writeOut } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { sinksOf } from "./sink.ts";
-import { machineOf, machinesOf, readIn, sourcesOf, writeOut } from "./source.ts";
+import { machineOf, machinesOf, sourcesOf } from "./source.ts";
 
 const MAX_BYTES = 10 * 2 ** 20;
 

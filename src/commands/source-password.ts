@@ -3,7 +3,7 @@ import { passwordFrom } from "./api-connection.ts";
 import { parseFields } from "./fields.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
-import { keysOfSource } from "./source-details.ts";
+import { keysOfSource, SOURCE_PASSWORD } from "./source-details.ts";
 
 export interface PasswordOptions {
   /** File whose first line it is. */
@@ -26,7 +26,7 @@ export async function sourcePassword(
 ): Promise<string | undefined> {
   if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
   if (passwordFile !== undefined) return passwordFrom(passwordFile);
-  const user = userIn(parseFields(words, keysOfSource(type)));
+  const user = userIn(parseFields(words, keysOfSource(type), SOURCE_PASSWORD));
   if (!askPassword && user === undefined) return undefined;
   return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io);
 }

@@ -1,11 +1,7 @@
-import { writeFileSync } from "node:fs";
-import path from "node:path";
 import * as z from "zod";
 import { formatDuration, parseDuration } from "../model/duration.ts";
-import { messageOf } from "../model/failure.ts";
 import { dataSourceSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
-import { readBoundedFile } from "../os/bounded-file.ts";
 import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
@@ -182,26 +178,5 @@ export async function machineOf(api: ApiConnection, name: string): Promise<strin
   } catch (error) {
     if (!isNotOffered(error)) throw error;
     throw new UsageError(`${api.base} makes no machines with this key: name the machine by its uuid, --machine UUID`);
-  }
-}
-
-/** Where a verb writes or reads a file; `-` or absent: the terminal's own way. Throws UsageError. */
-export function writeOut(io: CommandIo, file: string | undefined, text: string): void {
-  if (file === undefined || file === "-") {
-    io.stdout.write(text);
-    return;
-  }
-  try {
-    writeFileSync(file, text);
-  } catch (error) {
-    throw new UsageError(`${file} cannot be written: ${messageOf(error)}`);
-  }
-}
-
-export function readIn(file: string, maxBytes: number): Buffer {
-  try {
-    return readBoundedFile(path.resolve(file), maxBytes);
-  } catch (error) {
-    throw new UsageError(messageOf(error));
   }
 }

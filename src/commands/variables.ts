@@ -4,10 +4,11 @@ import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../a
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../model/variable.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
+import { readIn, writeOut } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { splitType } from "./read-input.ts";
-import { readIn, sourcesOf, writeOut } from "./source.ts";
+import { sourcesOf } from "./source.ts";
 import { readStdin } from "./stdin.ts";
 import { formatTable } from "./table.ts";
 import { variablesCsv } from "./variables-csv.ts";

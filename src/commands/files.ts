@@ -1,0 +1,39 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { messageOf } from "../model/failure.ts";
+import { readBoundedFile } from "../os/bounded-file.ts";
+import { hasCode } from "../os/files.ts";
+import { type CommandIo, UsageError } from "./io.ts";
+
+/** Files that a person names on the command line. */
+
+/** Throws UsageError, which names the file. */
+export function readIn(file: string, maxBytes: number): Buffer {
+  try {
+    return readBoundedFile(path.resolve(file), maxBytes);
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
+}
+
+/** Throws UsageError, which names the file. */
+export function writeTo(file: string, content: string | Uint8Array): void {
+  try {
+    writeFileSync(file, content);
+  } catch (error) {
+    throw new UsageError(`${file} cannot be written: ${whyNot(file, error)}`);
+  }
+}
+
+/** To the file, or to stdout where none is named or it is `-`. Throws UsageError. */
+export function writeOut(io: CommandIo, file: string | undefined, text: string): void {
+  if (file === undefined || file === "-") io.stdout.write(text);
+  else writeTo(file, text);
+}
+
+function whyNot(file: string, error: unknown): string {
+  if (hasCode(error, "ENOENT")) return `there is no folder ${path.dirname(path.resolve(file))}`;
+  if (hasCode(error, "EACCES") || hasCode(error, "EPERM")) return "this user may not write there; name another place";
+  if (hasCode(error, "EISDIR")) return "it is a folder; name a file in it";
+  return messageOf(error);
+}
