@@ -184,6 +184,21 @@ test("a sink of current values gets the last row of each source at each opening,
   expect(settleAll(flow)).toEqual([]);
 });
 
+test("a sink of current values that does not keep up gets the last row of each source all the same", () => {
+  const { flow, commit } = setUp({ keepsAll: false, maxLiveBytes: 50 });
+  flow.open();
+  const [first, ...rows] = commit(30);
+  if (first) flow.take([first], 0);
+  flow.take(
+    rows.filter(({ layout }) => layout !== first?.layout),
+    0,
+  );
+  const written = settleAll(flow);
+  expect(written).toEqual(expect.arrayContaining([1, 29, 30]));
+  expect(written.length).toBeLessThanOrEqual(5);
+  expect(settleAll(flow)).toEqual([]);
+});
+
 test("what is kept for an opening is bounded in bytes", () => {
   const { flow, commit } = setUp({ keepsAll: false, maxLiveBytes: 20 });
   flow.take(commit(9), 0);

@@ -81,7 +81,7 @@ export function createFlow(options: FlowOptions): Flow {
   /** Of a sink of current values: the last row of each source, for when it opens later than that came. Oldest first. */
   const newest = new Map<string, StoredBatch>();
   let newestBytes = 0;
-  /** Rows that are written once more, or for the first time, at an opening: no lane knows of them. */
+  /** Rows that are written once more, or for the first time, without a lane that knows of them. */
   const again = new WeakSet<Group>();
 
   const remember = (rows: readonly StoredBatch[]): void => {
@@ -114,13 +114,25 @@ export function createFlow(options: FlowOptions): Flow {
     olderUnderWay = 0;
   };
 
-  /** What is live and waits is left to the file, so that the newest stay live. Unstored rows are in no file. */
+  const writeAgain = (row: StoredBatch): void => {
+    const group: Group = { layout: row.layout, rows: [row], bytes: row.payload.byteLength };
+    again.add(group);
+    liveBytes += group.bytes;
+    ready.push(group);
+  };
+
+  /**
+   * What is live and waits is left to the file, so that the newest stay live. Unstored rows are in no file. A sink of current values has no
+   * file to ask: the last row of each source stays.
+   */
   const leaveToFile = (): void => {
     const waiting = [...ready, ...grouper.flush()];
     ready = waiting.filter(isUnstored);
     liveBytes = ready.reduce((sum, { bytes }) => sum + bytes, 0);
     const ids = waiting.filter((group) => !isUnstored(group)).flatMap(({ rows }) => rows.map(({ id }) => id));
     for (const id of ids) live.remove(id);
+    const left = new Set(ids);
+    for (const row of newest.values()) if (left.has(row.id)) writeAgain(row);
     addOlder(rangesOf(ids));
     acknowledge(live.takeSettled());
   };
@@ -190,12 +202,7 @@ export function createFlow(options: FlowOptions): Flow {
     },
     open() {
       isOpen = true;
-      for (const row of newest.values()) {
-        const group: Group = { layout: row.layout, rows: [row], bytes: row.payload.byteLength };
-        again.add(group);
-        liveBytes += group.bytes;
-        ready.push(group);
-      }
+      for (const row of newest.values()) writeAgain(row);
     },
     close() {
       isOpen = false;
@@ -204,9 +211,9 @@ export function createFlow(options: FlowOptions): Flow {
       const rest = union([...older, ...lanes.flatMap(({ unsettled }) => rangesOf(unsettled))]);
       // The file keeps so many ranges; with more of them some rows would be pending there that are done here.
       if (rest.length <= MAX_OLDER_RANGES) for (const { settled } of lanes) acknowledge(settled);
-      const again = rest.length <= MAX_OLDER_RANGES ? [] : lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? []));
+      const unsaid = rest.length <= MAX_OLDER_RANGES ? [] : lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? []));
       older = [];
-      addOlder([...rest, ...again]);
+      addOlder([...rest, ...unsaid]);
     },
     next(nowMs, inFlight) {
       ready.push(...(isDraining ? grouper.flush() : grouper.due(nowMs)));
