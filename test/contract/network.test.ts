@@ -1,5 +1,6 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -53,6 +54,13 @@ async function start(embedded_api: object): Promise<CollectorProcess> {
   return collector;
 }
 
+/** What a request for the secrets with the collector's own key is answered. */
+async function secretsOver(url: string, collector: CollectorProcess, ...words: string[]): Promise<string> {
+  const own = (await readFile(join(collector.stateDir, "keys/collector.key"), "utf8")).trim();
+  const { collector: uuid } = await collector.status();
+  return (await curl(collector, ...words, "-H", `Authorization: ${own}`, `${url}/api/ext/v1/secrets?collector=${uuid}`)).out;
+}
+
 /** curl beside the collector: its exit code, and what it printed. */
 async function curl({ pid }: CollectorProcess, ...words: string[]): Promise<{ readonly code: number; readonly out: string }> {
   const asked = ["-t", String(pid), "-n", "curl", "-sS", "--max-time", "10", ...words];
@@ -100,6 +108,8 @@ describe.skipIf(missing !== undefined)("beyond loopback", () => {
       code: 0,
       out: '{"data":[],"metadata":{"next_cursor":null}}',
     });
+    // The keys are the person's decision; the passwords of machines stay where nobody reads along.
+    expect(await secretsOver(`http://${LISTEN}`, collector)).toMatch(/^\{"detail":"secrets are given .*TLS/);
     expect(await alarmsOf(collector)).toMatch(
       /10\.99\.8\.1:8420 in plain http \(embedded_api\.insecure: true\): keys and passwords can be read/,
     );
@@ -119,6 +129,7 @@ describe.skipIf(missing !== undefined)("beyond loopback", () => {
       code: 0,
       out: '{"data":[],"metadata":{"next_cursor":null}}',
     });
+    expect(await secretsOver(`https://${LISTEN}`, collector, "--cacert", authority.ca)).toBe('{"secrets":{}}');
     // 60: the certificate is not trusted.
     expect(await curl(collector, "-H", `Authorization: ${key}`, sites)).toMatchObject({ code: 60 });
     expect(await curl(collector, "-w", "%{http_code}", `http://${LISTEN}/api/v2/sites`)).toEqual({

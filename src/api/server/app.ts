@@ -5,6 +5,7 @@ import { createJsonSchemaTransform } from "fastify-type-provider-zod";
 import * as z from "zod";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { isLoopback } from "../loopback.ts";
 import { ROUTES } from "../routes/index.ts";
 import { type Method, problemSchema, type Route } from "../routes/route.ts";
 import { HttpProblem, invalidJson, type Part, validationEntries } from "./errors.ts";
@@ -146,6 +147,7 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
           body: request.body as never,
           caller,
           address: addressOf(request),
+          isPrivate: tls !== undefined || isLoopback(addressOf(request).replace(/^::ffff:/, "")) || addressOf(request) === LOCAL,
           ifNoneMatch: request.headers["if-none-match"],
           ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
         });
@@ -186,7 +188,8 @@ interface RouteConfig {
 const configOf = (request: FastifyRequest): RouteConfig => request.routeOptions.config as RouteConfig;
 
 /** The peer; over the local socket it has none. */
-const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? "local";
+const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? LOCAL;
+const LOCAL = "local";
 
 const ifMatchHeader = z.looseObject({
   "if-match": z.string().optional().describe("ETag of the record as it was read; 412 where it has changed since"),

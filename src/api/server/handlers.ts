@@ -25,6 +25,8 @@ export interface Incoming<R extends Route> {
   readonly caller: Caller;
   /** Where it came from, for the audit trail. */
   readonly address: string;
+  /** Nobody on the network reads along: TLS, loopback or the local socket. */
+  readonly isPrivate: boolean;
   readonly ifNoneMatch: string | undefined;
   readonly ifMatch: string | undefined;
 }
@@ -179,9 +181,10 @@ export function createHandlers(resources: Resources): Handlers {
       const headers = { etag: `"${revision}"` };
       return matchesNone(ifNoneMatch, headers.etag) ? { status: 304, headers } : { status: 200, headers, body: { revision } };
     },
-    getSecrets: ({ query, caller }) => {
+    getSecrets: ({ query, caller, isPrivate }) => {
       if (caller.role !== "collector" || caller.collector !== query.collector)
         throw new HttpProblem(403, "secrets are given to the key of that collector alone");
+      if (!isPrivate) throw new HttpProblem(403, "secrets are given over TLS or loopback alone");
       const owners = [...dataSources.uuidsOf(query.collector), ...dataSinks.uuidsOf(query.collector)];
       const found = secrets.read(owners);
       log.info({ collector: query.collector, records: Object.keys(found) }, "secrets were read");
