@@ -5,8 +5,8 @@ import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { silentLog } from "../model/context.ts";
 import { LocalRequestError, localSocketPath, startLocalSocket } from "../web/local-socket.ts";
-import type { CommandIo } from "./io.ts";
 import { createProgram, parseCommandLine } from "./program.ts";
+import { commandIo } from "./testing.ts";
 
 const SOURCE = "0ebb773e-4e24-4aa6-ab3c-b17e68a3d9dc";
 const SINK = "7a0e4a52-2f0b-4c59-9c7e-3a1f5b7c9d10";
@@ -49,28 +49,18 @@ async function service(sources: readonly { uuid: string; name: string }[], sinks
 async function collector(words: string[], stdin = "", terminal = false) {
   let out = "";
   let err = "";
-  const input = Object.assign(new PassThrough(), { isTTY: terminal });
-  if (terminal) setTimeout(() => input.write(stdin), 50);
-  else input.end(stdin);
-  const io: CommandIo = {
-    stdout: {
-      write(text) {
-        out += text;
-      },
+  const keyboard = Object.assign(new PassThrough(), { isTTY: terminal });
+  if (terminal) setTimeout(() => keyboard.write(stdin), 50);
+  else keyboard.end(stdin);
+  const io = commandIo({
+    keyboard,
+    onOut(text) {
+      out += text;
     },
-    stderr: {
-      write(text) {
-        err += text;
-      },
+    onErr(text) {
+      err += text;
     },
-    stdin: input,
-    env: {},
-    pid: 0,
-    signal: new AbortController().signal,
-    version: "0",
-    crashesTo: () => undefined,
-    workerUrl: () => new URL("file:///"),
-  };
+  });
   const code = await parseCommandLine(createProgram(io), ["secret", ...words, "--config", settings], io);
   return { code, out, err };
 }

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { silentLog } from "../model/context.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../model/service-status.ts";
 import { localSocketPath, startLocalSocket } from "../web/local-socket.ts";
-import type { CommandIo } from "./io.ts";
 import { renderStatus, status } from "./status.ts";
+import { commandIo } from "./testing.ts";
 
 const NOW = Date.parse("2026-11-20T09:05:00.000Z");
 
@@ -123,17 +123,7 @@ describe("the verb", () => {
 
   const call = async (json: boolean) => {
     const output = { out: "", err: "" };
-    const io: CommandIo = {
-      stdout: { write: (text) => (output.out += text) },
-      stderr: { write: (text) => (output.err += text) },
-      env: {},
-      signal: new AbortController().signal,
-      version: "0",
-      stdin: process.stdin,
-      pid: process.pid,
-      crashesTo: () => undefined,
-      workerUrl: (name) => new URL(`file:///${name}`),
-    };
+    const io = commandIo({ onOut: (text) => (output.out += text), onErr: (text) => (output.err += text) });
     const exit = await status({ config: join(folder, "collector.yaml"), json }, io);
     return { exit, ...output };
   };

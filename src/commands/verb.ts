@@ -3,7 +3,7 @@ import type { ExitCode } from "./io.ts";
 
 /** What the definitions of all verbs share. Nothing here loads a driver, a database or a schema. */
 
-export const CONFIG = ["-c, --config <file>", "settings file (default: /etc/collector/collector.yaml)"] as const;
+const CONFIG = ["-c, --config <file>", "settings file (default: /etc/collector/collector.yaml)"] as const;
 export const KEY_FILE = ["--key-file <file>", "file with the API key (default: the settings' one)"] as const;
 export const PASSWORD_FILE = ["--password-file <file>", "file whose first line is the password; a password is never an argument"] as const;
 export const JSON_OBJECT = ["--json", "print one JSON object"] as const;

@@ -1,5 +1,5 @@
 import { lookup, Resolver } from "node:dns/promises";
-import { readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import net from "node:net";
 
 interface Address {
@@ -113,10 +113,17 @@ export function candidates(name: string, resolvConf: string): readonly string[] 
   return name.split(".").length - 1 >= ndots ? [name, ...completed] : [...completed, name];
 }
 
+/** What a file of the system holds, at most its first MAX_FILE_BYTES; empty where it cannot be read. */
 async function textOf(file: string): Promise<string> {
   try {
-    const bytes = await readFile(file);
-    return bytes.subarray(0, MAX_FILE_BYTES).toString("utf8");
+    const handle = await open(file);
+    try {
+      const { size } = await handle.stat();
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size, MAX_FILE_BYTES)), { position: 0 });
+      return buffer.toString("utf8", 0, bytesRead);
+    } finally {
+      await handle.close();
+    }
   } catch {
     return "";
   }
