@@ -25,6 +25,7 @@ export interface AgentDeps {
   readonly resolver?: Resolver;
   /** Which addresses may be connected to; absent: all. */
   readonly permit?: Permit;
+  /** Takes a readout at once: drivers fill the same readings anew, from the source's readout after the next on. */
   emit(layout: Layout, readout: Readout): void;
   /** A readout began so many ms after its tick; absent: nobody measures. */
   late?(ms: number): void;

@@ -9,7 +9,10 @@ export interface CsvRow {
   readonly problem?: string;
 }
 
-/** Text of a file as a spreadsheet may have written it: UTF-8 or UTF-16 with a byte order mark, UTF-8 without one, else Windows-1252. Never throws. */
+/**
+ * Text of a file as a spreadsheet may have written it: UTF-8 or UTF-16 with a byte order mark, UTF-8 without one, else Windows-1252. Never
+ * throws.
+ */
 export function decodeText(bytes: Uint8Array): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes);
@@ -28,8 +31,8 @@ export function delimiterOf(header: string): Delimiter {
 }
 
 /**
- * The rows of a CSV text (RFC 4180, any line end, blanks around a field dropped), empty ones left out. At most `maxRows`; `more` says that there were others.
- * A row with broken quotes ends with its line, so that it costs none of the rows after it. Pure, never throws.
+ * The rows of a CSV text (RFC 4180, any line end, blanks around a field dropped), empty ones left out. At most `maxRows`; `more` says that
+ * there were others. A row with broken quotes ends with its line, so that it costs none of the rows after it. Pure, never throws.
  */
 export function parseCsv(
   text: string,

@@ -74,7 +74,9 @@ const PAUSE_MS = 60_000;
 /** Lone points asked in one readout: a source with hundreds of missing variables still reads the others on time. */
 export const MAX_LONE_ASKED = 20;
 
-/** The refused points to ask in this readout, the longest waiting first. After three refusals every tenth readout or once a minute. Pure. */
+/**
+ * The refused points to ask in this readout, the longest waiting first. After three refusals every tenth readout or once a minute. Pure.
+ */
 export function loneDue({ lone, readouts }: GroupMemory, nowMs: number): readonly Point[] {
   const due = [...lone].filter(
     ([, { refusals, askedAtMs, askedIn }]) =>

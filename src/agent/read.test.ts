@@ -7,7 +7,9 @@ import { ReasonError } from "../model/reason.ts";
 import { demote, forget, MAX_LONE_ASKED } from "./memory.ts";
 import { createGroupMemory, readAll } from "./read.ts";
 
-/** A device of numbered cells: a read of a span is refused where it touches a missing cell. Points are one cell each, joined over any gap. */
+/**
+ * A device of numbered cells: a read of a span is refused where it touches a missing cell. Points are one cell each, joined over any gap.
+ */
 function device(missing: ReadonlySet<number>, options: { readonly failAfter?: number; readonly inFlight?: number } = {}) {
   let requests = 0;
   let underWay = 0;

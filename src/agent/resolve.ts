@@ -109,8 +109,8 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
 }
 
 /**
- * What a driver's context resolves with: the address that is connected to is the one that was judged. `resolver` absent: the system's look-up;
- * `permit` absent: every address is allowed. Rejects with ReasonError (condition forbidden_by_policy), or as the look-up does.
+ * What a driver's context resolves with: the address that is connected to is the one that was judged. `resolver` absent: the system's
+ * look-up; `permit` absent: every address is allowed. Rejects with ReasonError (condition forbidden_by_policy), or as the look-up does.
  */
 export const permittedResolve =
   (resolver: Pick<Resolver, "resolve"> | undefined, permit: Permit | undefined, port: number) =>

@@ -200,7 +200,10 @@ const isIndefinite = (reading: Reading | undefined): boolean =>
 
 const nothingAsked = (clock: Clock): Outcome => ({ time: clock.epochMs(), spanMs: 0, readings: [], failure: undefined, definite: true });
 
-/** One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the rest. */
+/**
+ * One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the
+ * rest.
+ */
 function complete(
   spec: SourceSpec,
   readings: readonly (Reading | undefined)[],

@@ -26,8 +26,9 @@ export interface ParsedVariables {
 }
 
 /**
- * Variables of a CSV file: delimiter `;`, `,` or tab, UTF-8 or Windows-1252, decimal point or comma, the first line names the columns.
- * A bad line is a problem and the rest is read; with a column that is not known nothing is read, since the values could be wrong without it. Never throws.
+ * Variables of a CSV file: delimiter `;`, `,` or tab, UTF-8 or Windows-1252, decimal point or comma, the first line names the columns. A
+ * bad line is a problem and the rest is read; with a column that is not known nothing is read, since the values could be wrong without it.
+ * Never throws.
  */
 export function parseVariableCsv(bytes: Uint8Array): ParsedVariables {
   const text = decodeText(bytes);

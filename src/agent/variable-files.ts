@@ -50,8 +50,8 @@ interface SourceName {
 }
 
 /**
- * The local variables of each data source: the files `<data source uuid or name>.csv`, `.yaml` or `.yml` of `folder` (DESIGN 6).
- * They are found by comparing with the folder's listing, never by building a path from a name. An absent folder is an empty one. Never throws.
+ * The local variables of each data source: the files `<data source uuid or name>.csv`, `.yaml` or `.yml` of `folder` (DESIGN 6). They are
+ * found by comparing with the folder's listing, never by building a path from a name. An absent folder is an empty one. Never throws.
  */
 export function loadVariableFiles(folder: string, sources: readonly SourceName[], previous?: VariableFiles): VariableFiles {
   const { files, problems } = list(folder);

@@ -22,8 +22,8 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
-  // OPC 10000-6, 6.7 and 7.1, without security: the encoding of each request, from the NodeIds file of the specification. Nothing that writes,
-  // calls, adds, deletes (but the session's own subscription) or changes history.
+  // OPC 10000-6, 6.7 and 7.1, without security: the encoding of each request, from the NodeIds file of the specification. Nothing that
+  // writes, calls, adds, deletes (but the session's own subscription) or changes history.
   opcua(sent) {
     const wrong: string[] = [];
     for (let at = 0; at < sent.length; ) {

@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import type { AnyDriver } from "../../drivers/driver.ts";
+import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { plant, running, source, variable } from "../../test/support/agent.ts";
+import { ReasonError } from "../model/reason.ts";
+
+describe("the agent, with drivers of other kinds,", () => {
+  it("gives the turn back where a driver's own mistake ends a readout, and costs the others on the device nothing", async () => {
+    const device = await plant({ maxConnections: 1 });
+    const wrong: AnyDriver = {
+      ...modbus,
+      plan() {
+        throw new TypeError("a mistake in the driver");
+      },
+    };
+    const { agent, of, report } = running({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) }, wrong: { driver: async () => ({ default: wrong }) } },
+    });
+    const bad = source(1, device.port);
+    await agent.apply([{ ...bad, record: { ...bad.record, type: "wrong" } }, source(2, device.port)]);
+    await expect.poll(() => report(1)?.counters.failed_readouts, { timeout: 8000 }).toBeGreaterThan(1);
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: "a mistake in the driver" });
+    const before = of("machine-2").length;
+    await expect.poll(() => of("machine-2").length, { timeout: 5000 }).toBeGreaterThan(before + 5);
+    expect(report(2)?.counters.failed_readouts).toBe(0);
+  });
+
+  it("goes on without a driver that does not let go, and closes what it still opens", async () => {
+    const device = await plant({ maxConnections: 1 });
+    let closes = 0;
+    let comeLate = () => {};
+    const deaf: AnyDriver = {
+      ...modbus,
+      connect: async () => ({
+        limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+        read: () =>
+          new Promise((done) => {
+            comeLate = () => done([{ quality: "good", value: 1 }]);
+          }),
+        alive: () => true,
+        close: async () => void closes++,
+      }),
+      plan: (points) => [{ points }],
+    };
+    const { agent, of } = running({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) }, deaf: { driver: async () => ({ default: deaf }) } },
+    });
+    const bad = source(1, device.port);
+    const asking = { ...bad, record: { ...bad.record, type: "deaf" } };
+    await agent.apply([asking]);
+    await expect.poll(() => agent.reports()[0]?.counters.connects).toBe(1);
+    const began = performance.now();
+    await agent.apply([source(2, device.port)]);
+    expect(performance.now() - began).toBeLessThan(15_000);
+    await expect.poll(() => of("machine-2").length, { timeout: 5000 }).toBeGreaterThan(1);
+    expect(closes).toBe(0);
+    comeLate();
+    await expect.poll(() => closes).toBe(1);
+  }, 30_000);
+
+  it("makes a source that cannot be started its own trouble, also for the configurations that follow", async () => {
+    const device = await plant();
+    const wrong: AnyDriver = {
+      ...modbus,
+      connectionKey() {
+        throw new TypeError("a mistake in the driver");
+      },
+    };
+    const { agent, of, report } = running({
+      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) }, wrong: { driver: async () => ({ default: wrong }) } },
+    });
+    const bad = source(1, device.port);
+    await agent.apply([{ ...bad, record: { ...bad.record, type: "wrong" } }, source(2, device.port)]);
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: "a mistake in the driver" });
+    await expect.poll(() => of("machine-2").length).toBeGreaterThan(1);
+    await agent.apply([source(3, device.port)]);
+    await expect.poll(() => of("machine-3").length).toBeGreaterThan(1);
+  });
+
+  it("leaves a device alone for as long as it asks for, but not a new configuration of it", async () => {
+    const device = await plant();
+    let connects = 0;
+    const full: AnyDriver = {
+      ...modbus,
+      canDiscover: true,
+      async connect() {
+        connects++;
+        throw new ReasonError("UNKNOWN", "too many sessions", { retryAfterMs: 20_000 });
+      },
+    };
+    const { agent, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: full }) } } });
+    const began = Date.now();
+    await agent.apply([source(1, device.port)]);
+    await expect.poll(() => report(1)?.counters.failed_readouts).toBe(1);
+    expect(report(1)).toMatchObject({ status: { state: { type: "ERROR" } }, error: { detail: "too many sessions" }, discovers: true });
+    const askedForMs = Date.parse(report(1)?.next_retry_at ?? "") - began;
+    expect(askedForMs).toBeGreaterThanOrEqual(19_000);
+    expect(askedForMs).toBeLessThan(30_000);
+    // The agent by itself would have tried again after a second.
+    await new Promise((done) => setTimeout(done, 2000));
+    expect(connects).toBe(1);
+    await agent.apply([source(1, device.port, { variables: [variable(1, 1, "holding:1")] })]);
+    await expect.poll(() => connects).toBe(2);
+  });
+
+  it("takes from a device that answered in part the pause that it asks for", async () => {
+    let reads = 0;
+    const busy: AnyDriver = {
+      ...modbus,
+      plan: (points) => points.map((point) => ({ points: [point] })),
+      connect: async () => ({
+        limits: { maxPoints: 1, maxBytes: 1, inFlight: 1 },
+        async read() {
+          if (reads++ % 2 === 0) return [{ quality: "good", value: 1 }];
+          throw new ReasonError("TIMEOUT", "busy", { retryAfterMs: 1200 });
+        },
+        alive: () => true,
+        close: async () => {},
+      }),
+    };
+    const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: busy }) } } });
+    await agent.apply([source(1, 1)]);
+    await expect.poll(() => report(1)?.next_retry_at).toEqual(expect.any(String));
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+    await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBe(2);
+    const [first, second] = of("machine-1").map(({ readout }) => readout.time);
+    expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(1190);
+  });
+});
