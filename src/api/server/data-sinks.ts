@@ -4,7 +4,7 @@ import { defaultClientId, defaultPublishInterval, type SinkDetails, toReadSinkDe
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeSinkDetails } from "./details.ts";
-import { HttpProblem, notFound } from "./errors.ts";
+import { finder, nameCheck, uuidsByCollector } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
@@ -45,20 +45,9 @@ export function openDataSinks(
   const insert = db.prepare("INSERT INTO data_sinks (uuid, collector, name, details) VALUES (@uuid, @collector, @name, @details)");
   const update = db.prepare("UPDATE data_sinks SET name = @name, details = @details, version = version + 1 WHERE uuid = @uuid");
   const remove = db.prepare<[string]>("DELETE FROM data_sinks WHERE uuid = ?");
-  const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sinks WHERE collector = ? ORDER BY id");
-  const named = db.prepare<[string, string], { uuid: string }>("SELECT uuid FROM data_sinks WHERE collector = ? AND name = ?");
 
-  const find = (uuid: string, reach: Reach): Row => {
-    const row = byUuid.get(uuid);
-    if (!row || (reach && !reach.includes(row.collector))) throw notFound("data sink");
-    return row;
-  };
-  const requireFreeName = (uuid: string, collector: string, name: string | null | undefined): void => {
-    if (name === null || name === undefined) return;
-    const taken = named.get(collector, name);
-    if (taken && taken.uuid !== uuid)
-      throw new HttpProblem(409, `the name is taken by data sink ${taken.uuid} of this collector: choose another one`);
-  };
+  const find = finder("data sink", byUuid, ({ collector }) => collector);
+  const requireFreeName = nameCheck(db, "data_sinks", "collector", { what: "data sink", within: "collector" });
   /** With what the server fills in (DESIGN, 6). */
   const complete = (uuid: string, details: SinkDetails): SinkDetails => {
     if (details.type === "opcua") return details;
@@ -100,7 +89,7 @@ export function openDataSinks(
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
     }).immediate,
-    uuidsOf: (collector) => uuids.all(collector).map(({ uuid }) => uuid),
+    uuidsOf: uuidsByCollector(db, "data_sinks"),
   };
 }
 

@@ -6,8 +6,8 @@ import { createTextCache } from "./changes.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeDetails } from "./details.ts";
-import { notFound } from "./errors.ts";
 import { keptPageReader, type PageText } from "./kept-pages.ts";
+import { finder, uuidsByCollector } from "./lookup.ts";
 import type { PageRequest, Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
@@ -93,13 +93,7 @@ export function openDataSources(
     UPDATE data_sources SET state = @state, reported_variables = @configured_variables, last_readout_at = @last_readout_at,
       variable_discovery = @variable_discovery
     WHERE id = @id`);
-  const uuids = db.prepare<[string], { uuid: string }>("SELECT uuid FROM data_sources WHERE collector = ? ORDER BY id");
-
-  const find = (uuid: string, reach: Reach): Row => {
-    const row = byUuid.get(uuid);
-    if (!row || (reach && !reach.includes(row.collector))) throw notFound("data source");
-    return row;
-  };
+  const find = finder("data source", byUuid, ({ collector }) => collector);
 
   const takeReports = db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
     const unknown: string[] = [];
@@ -171,7 +165,7 @@ export function openDataSources(
       if (!db.inTransaction) for (const row of rows) texts.put(row.id, toText(row));
       return answer;
     },
-    uuidsOf: (collector) => uuids.all(collector).map(({ uuid }) => uuid),
+    uuidsOf: uuidsByCollector(db, "data_sources"),
   };
 }
 

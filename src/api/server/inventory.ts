@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { InventoryCreate, InventoryPatch, InventoryRecord, Page } from "../../model/resources.ts";
 import type { Database } from "./database.ts";
-import { HttpProblem, invalid, notFound } from "./errors.ts";
+import { HttpProblem, invalid } from "./errors.ts";
+import { finder } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 import type { Sites } from "./sites.ts";
 
@@ -74,11 +75,7 @@ export function openInventory(db: Database, table: "collectors" | "machines", si
     statement: db.prepare<[string], { n: number }>(`SELECT count(*) AS n FROM ${user.table} WHERE ${what} = ?`),
   }));
 
-  const find = (uuid: string, reach: Reach): Row => {
-    const row = byUuid.get(uuid);
-    if (!row || (reach && !reach.includes(row.reach))) throw notFound(what);
-    return row;
-  };
+  const find = finder(what, byUuid, ({ reach }) => reach);
   const requireSite = (site: string | null | undefined): void => {
     if (site !== null && site !== undefined && !sites.exists(site))
       throw invalid({ loc: ["body", "site"], msg: "there is no such site", type: "site_unknown", input: site });

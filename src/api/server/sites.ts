@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Page, Site, SiteCreate, SitePatch } from "../../model/resources.ts";
 import type { Database } from "./database.ts";
-import { HttpProblem, notFound } from "./errors.ts";
+import { HttpProblem } from "./errors.ts";
+import { finder } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 
 /** `reach`: uuids of sites. Access by uuid throws HttpProblem 404. */
@@ -32,11 +33,7 @@ export function openSites(db: Database): Sites {
     count: db.prepare<[string], { n: number }>(`SELECT count(*) AS n FROM ${what} WHERE site = ?`),
   }));
 
-  const find = (uuid: string, reach: Reach): Row => {
-    const row = byUuid.get(uuid);
-    if (!row || (reach && !reach.includes(uuid))) throw notFound("site");
-    return row;
-  };
+  const find = finder("site", byUuid, ({ uuid }) => uuid);
   return {
     list: page,
     get: (uuid, reach) => toRecord(find(uuid, reach)),

@@ -5,7 +5,7 @@ import type { Variable, variableCreateSchema } from "../../model/variable.ts";
 import type { VariablePatch } from "../routes/extensions.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
-import { HttpProblem, notFound } from "./errors.ts";
+import { finder, nameCheck } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 
 type VariableCreate = z.output<typeof variableCreateSchema>;
@@ -45,20 +45,11 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
     UPDATE variables SET name = @name, address = @address, type = @type, unit = @unit, scaling = @scaling, comment = @comment,
       status = @status, version = version + 1 WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM variables WHERE uuid = ?");
-  const named = db.prepare<[string, string], { uuid: string }>("SELECT uuid FROM variables WHERE data_source = ? AND name = ?");
   // What the collector counted before the change no longer holds; it reports the new count itself.
   const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?");
 
-  const find = (uuid: string, reach: Reach): Row => {
-    const row = byUuid.get(uuid);
-    if (!row || (reach && !reach.includes(row.collector))) throw notFound("variable");
-    return row;
-  };
-  const requireFreeName = (uuid: string, dataSource: string, name: string | undefined): void => {
-    const taken = name === undefined ? undefined : named.get(dataSource, name);
-    if (taken && taken.uuid !== uuid)
-      throw new HttpProblem(409, `the name is taken by variable ${taken.uuid} of this data source: choose another one`);
-  };
+  const find = finder("variable", byUuid, ({ collector }) => collector);
+  const requireFreeName = nameCheck(db, "variables", "data_source", { what: "variable", within: "data source" });
   const changed = (row: Pick<Row, "data_source" | "collector">): void => {
     forgetCount.run(row.data_source);
     collectors.touch(row.collector);
