@@ -26,7 +26,7 @@ export const CLIENT_TIMEOUTS: ClientTimeouts = {
 export const CLIENT_MAX_BYTES = 64 * 2 ** 20;
 
 /** Bound of one answer, in bytes: parsing a larger one would hold up the readouts. */
-const MAX_ANSWER_BYTES = 16 * 2 ** 20;
+export const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 /** What a page counts at least, so that a list of empty pages ends at the bound too. */
 const PAGE_COST_BYTES = 1024;
 /** How often an API without the extensions is asked for them again. */
@@ -36,7 +36,7 @@ const MAX_REPORT_BYTES = 512 * 1024;
 /** Status codes by which an API says that it does not have something (DESIGN, 6). */
 const NOT_OFFERED = new Set([404, 405, 501]);
 /** As above, for the extensions: a platform may also forbid what it does not know. */
-const EXTENSION_NOT_OFFERED = new Set([403, 404, 405, 501]);
+export const EXTENSION_NOT_OFFERED: ReadonlySet<number> = new Set([403, 404, 405, 501]);
 /** How an API may refuse a cursor. */
 const CURSOR_REFUSED = new Set([400, 404, 410, 422]);
 
@@ -90,7 +90,8 @@ const ANSWERED: ReadonlySet<FailureKind> = new Set([
 
 type Send = (request: Omit<ApiRequest, "maxBytes" | "signal">) => Promise<ApiAnswer>;
 
-const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().min(1).nullable() }) });
+/** A page of a list (API-V2, 2.7). */
+export const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().min(1).nullable() }) });
 
 /** A client of one collector. Throws TypeError when `url` is none. */
 export function createApiClient(options: ApiClientOptions): ApiClient {

@@ -1,7 +1,7 @@
 import path from "node:path";
 import * as z from "zod";
 import { personalAccess, requesterAccess } from "../api/access.ts";
-import { CLIENT_TIMEOUTS } from "../api/client.ts";
+import { CLIENT_TIMEOUTS, EXTENSION_NOT_OFFERED, MAX_ANSWER_BYTES, pageSchema } from "../api/client.ts";
 import { type ApiFailure, createRequester, type Requester } from "../api/requester.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import { messageOf } from "../model/failure.ts";
@@ -11,9 +11,10 @@ import { readBoundedFile } from "../os/bounded-file.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { settingsOrUsage } from "./run.ts";
 
-const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 /** Pages of one list: a bound against a server whose lists have no end. */
 const MAX_PAGES = 10_000;
+/** Records of one list that are named because they cannot be used; the others are counted. */
+const MAX_LEFT_OUT_SHOWN = 20;
 
 /** The API refused or did not answer; the message is for people. */
 export class ApiError extends Error {
@@ -49,7 +50,7 @@ export async function withApi(options: ApiOptions, io: CommandIo, work: (api: Ap
   const { settings } = settingsOrUsage(options.config);
   const requester = requesterOf(settings, options.keyFile);
   try {
-    return await work(connectionOf(requester, settings, io.signal));
+    return await work(connectionOf(requester, settings, io));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (io.signal.aborted) return EXIT.interrupted;
@@ -65,7 +66,7 @@ export async function withApi(options: ApiOptions, io: CommandIo, work: (api: Ap
 export async function askWithKey(settings: Settings, keyFile: string, target: string, signal: AbortSignal): Promise<unknown> {
   const requester = requesterOf(settings, keyFile);
   try {
-    return await connectionOf(requester, settings, signal).send("GET", target);
+    return await senderOf(requester, signal)("GET", target);
   } finally {
     requester.close();
   }
@@ -85,12 +86,11 @@ export function optionsOf(access: ApiAccess): ReturnType<typeof requesterAccess>
   }
 }
 
-const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().nullable() }) });
 const uuidRecord = z.object({ uuid: uuidSchema });
 const ownedRecord = z.object({ collector: uuidSchema });
 
-export function connectionOf(requester: Requester, settings: Settings, signal: AbortSignal): ApiConnection {
-  const send: ApiConnection["send"] = async (method, target, body) => {
+function senderOf(requester: Requester, signal: AbortSignal): ApiConnection["send"] {
+  return async (method, target, body) => {
     const answer = await requester.send({
       method,
       path: target,
@@ -101,8 +101,14 @@ export function connectionOf(requester: Requester, settings: Settings, signal: A
     if (answer.type === "failed") throw new ApiError(answer);
     return answer.type === "json" ? answer.value : undefined;
   };
+}
+
+/** What a list leaves out, because it is not as the API describes it, is told to the person. */
+export function connectionOf(requester: Requester, settings: Settings, io: CommandIo): ApiConnection {
+  const send = senderOf(requester, io.signal);
   const list: ApiConnection["list"] = async (target, record, query = {}) => {
     const records = [];
+    let leftOut = 0;
     let cursor: string | null = null;
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const words = new URLSearchParams({ ...query, ...(cursor !== null && { cursor }) }).toString();
@@ -111,9 +117,12 @@ export function connectionOf(requester: Requester, settings: Settings, signal: A
       for (const item of page.data.data) {
         const parsed = record.safeParse(item);
         if (parsed.success) records.push(parsed.data);
+        else if (++leftOut <= MAX_LEFT_OUT_SHOWN) complain(io, `${target}: ${recordWords(item, parsed.error)}`);
       }
       cursor = page.data.metadata.next_cursor;
-      if (cursor === null) return records;
+      if (cursor !== null) continue;
+      if (leftOut > MAX_LEFT_OUT_SHOWN) complain(io, `${target}: ${leftOut - MAX_LEFT_OUT_SHOWN} more records are left out`);
+      return records;
     }
     throw new ApiError({ message: `${requester.base}: ${target} has more than ${MAX_PAGES} pages` });
   };
@@ -137,6 +146,15 @@ export function connectionOf(requester: Requester, settings: Settings, signal: A
   };
 }
 
+/** Which record is not as the API describes it, and what is wrong first; nothing of a value. */
+function recordWords(item: unknown, { issues: [issue] }: z.ZodError): string {
+  const { name, uuid } = z
+    .object({ name: z.string().optional().catch(undefined), uuid: z.string().optional().catch(undefined) })
+    .catch({})
+    .parse(item);
+  return `${name ?? uuid ?? "a record without a name"} is left out, for it is not as the API describes it: ${issue?.path.join(".") || "the record"}: ${issue?.message ?? "not valid"}`;
+}
+
 /** Collectors that the key reaches: by our extension, else by the data sources there are. */
 export async function collectorsOf(list: ApiConnection["list"]): Promise<readonly string[]> {
   try {
@@ -149,7 +167,7 @@ export async function collectorsOf(list: ApiConnection["list"]): Promise<readonl
 
 /** Whether the API says that it does not have something (DESIGN, 6). */
 export const isNotOffered = (error: unknown): boolean =>
-  error instanceof ApiError && error.status !== undefined && [403, 404, 405, 501].includes(error.status);
+  error instanceof ApiError && error.status !== undefined && EXTENSION_NOT_OFFERED.has(error.status);
 
 /** The uuid that the service here made for itself, if it has run. */
 export function installed(stateDir: string): string | undefined {

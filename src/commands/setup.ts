@@ -43,7 +43,7 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const requester = createRequester({ ...access, readKey: () => key, timeouts: CLIENT_TIMEOUTS });
   let known: readonly string[];
   try {
-    known = await collectorsOf(connectionOf(requester, checked.data, io.signal).list);
+    known = await collectorsOf(connectionOf(requester, checked.data, io).list);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     complain(io, `${error.message}\nNothing was written.`);
