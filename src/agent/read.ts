@@ -136,22 +136,31 @@ export async function readAll(
   const isDone = ({ points }: Request): boolean => points.every(({ index }) => readings[index] !== undefined);
 
   const flat = requests.length === 1 ? (requests[0] ?? []) : requests.flat();
-  const quiet = new Set(memory.silent.size === 0 ? [] : flat.filter((request) => silentReading(request) !== undefined));
-  await askAll(quiet.size === 0 ? flat : flat.filter((request) => !quiet.has(request)));
-
-  // One silent part at a time, with one small request; the rest of it only if that is answered.
-  const due = [...memory.silent].filter(([, { dueMs }]) => dueMs <= now()).sort(([, a], [, b]) => a.dueMs - b.dueMs);
-  const [probed] = due;
-  if (probed && !stopped()) {
+  /** Asks one silent part at most, the one that is due for longest, with one small request. Gives whether one was due. */
+  const probeSilent = async (quiet: readonly Request[]): Promise<boolean> => {
+    const due = [...memory.silent].filter(([, { dueMs }]) => dueMs <= now()).sort(([, a], [, b]) => a.dueMs - b.dueMs);
+    const [probed] = due;
+    if (!probed) return false;
+    if (stopped()) return true;
     const [part, before] = probed;
-    const first = [...quiet].find((request) => request.part === part && !isDone(request));
+    const first = quiet.find((request) => request.part === part && !isDone(request));
     const [probe] = first ? driver.plan(first.points.slice(0, 1), limits) : [];
     const refusal = probe && (await ask(probe));
     // Refused is answered too, and so is busy; one that is still silent has been demoted further by now.
     if (!stopped() && memory.silent.get(part) === before) memory.silent.delete(part);
     if (probe && refusal) for (const { index } of probe.points) readings[index] = undefined;
+    return true;
+  };
+
+  let probing = false;
+  if (memory.silent.size === 0) await askAll(flat);
+  else {
+    const quiet = flat.filter((request) => silentReading(request) !== undefined);
+    await askAll(flat.filter((request) => silentReading(request) === undefined));
+    probing = await probeSilent(quiet);
+    // The rest of a part only if its probe was answered: what is still silent is given its reading.
+    await askAll(quiet);
   }
-  await askAll([...quiet]);
 
   /** Halves a refused request. The parts keep the order of the points; the last part of each half may touch the first of the next. */
   const search = async (points: readonly Point[]): Promise<Part[]> => {
@@ -238,7 +247,7 @@ export async function readAll(
   for (const point of back) welcome(driver, limits, memory, point);
 
   // At most one request more than needed, and only in a readout that had nothing else to find out.
-  if (refused.length === 0 && due.length === 0 && !stopped() && now() < searchUntilMs) {
+  if (refused.length === 0 && !probing && !stopped() && now() < searchUntilMs) {
     const probe = joinProbe(driver, limits, memory, now());
     if (probe) {
       const kept = probe.request.points.map(({ index }) => readings[index]);
