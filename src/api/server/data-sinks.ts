@@ -13,8 +13,8 @@ export interface DataSinks {
   list(request: PageRequest): Page<DataSinkResponse>;
   get(uuid: string, reach: Reach): DataSinkResponse;
   create(request: DataSinkCreate): DataSinkResponse;
-  patch(uuid: string, reach: Reach, patch: DataSinkPatch): void;
-  delete(uuid: string, reach: Reach): void;
+  patch(uuid: string, patch: DataSinkPatch): void;
+  delete(uuid: string): void;
   /** Uuids of a collector's data sinks. */
   uuidsOf(collector: string): string[];
 }
@@ -74,8 +74,8 @@ export function openDataSinks(
       collectors.touch(request.collector);
       return toResponse(find(uuid, undefined));
     }).immediate,
-    patch: db.transaction((uuid: string, reach: Reach, patch: DataSinkPatch) => {
-      const row = find(uuid, reach);
+    patch: db.transaction((uuid: string, patch: DataSinkPatch) => {
+      const row = find(uuid, undefined);
       requireFreeName(uuid, row.collector, patch.name);
       const stored = parseDetails(row.details);
       const merged = patch.details && mergeSinkDetails(stored.type, stored, patch.details);
@@ -83,8 +83,8 @@ export function openDataSinks(
       if (merged?.secrets) secrets.replace(uuid, merged.secrets);
       collectors.touch(row.collector);
     }).immediate,
-    delete: db.transaction((uuid: string, reach: Reach) => {
-      const row = find(uuid, reach);
+    delete: db.transaction((uuid: string) => {
+      const row = find(uuid, undefined);
       remove.run(uuid);
       secrets.replace(uuid, {});
       collectors.touch(row.collector);

@@ -20,8 +20,8 @@ export interface DataSources {
   get(uuid: string, reach: Reach): DataSourceResponse;
   create(request: DataSourceCreate): DataSourceResponse;
   /** Returns what is to be called once the change is committed. */
-  patch(uuid: string, reach: Reach, patch: DataSourcePatch): () => void;
-  delete(uuid: string, reach: Reach): void;
+  patch(uuid: string, patch: DataSourcePatch): () => void;
+  delete(uuid: string): void;
   /** Takes statuses over; unknown data sources are named, the others are not held up by them. */
   report(reports: ReadoutStatusReport, reach: Reach): { updated: number; unknown: string[] };
   /** Uuids of a collector's data sources. */
@@ -142,8 +142,8 @@ export function openDataSources(
       collectors.touch(request.collector);
       return toResponse(find(uuid, undefined));
     }).immediate,
-    patch: db.transaction((uuid: string, reach: Reach, patch: DataSourcePatch) => {
-      const row = find(uuid, reach);
+    patch: db.transaction((uuid: string, patch: DataSourcePatch) => {
+      const row = find(uuid, undefined);
       const { details, ...fields } = patch;
       const merged = details && mergeDetails(row.type, parseDetails(row.details), details);
       if (patch.machine !== undefined) ensureMachine.run(patch.machine, collectors.siteOf(row.collector));
@@ -153,8 +153,8 @@ export function openDataSources(
       collectors.touch(row.collector);
       return () => void texts.put(now.id, toText(now));
     }).immediate,
-    delete: db.transaction((uuid: string, reach: Reach) => {
-      const row = find(uuid, reach);
+    delete: db.transaction((uuid: string) => {
+      const row = find(uuid, undefined);
       remove.run(uuid);
       secrets.replace(uuid, {});
       collectors.touch(row.collector);

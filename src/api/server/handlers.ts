@@ -59,6 +59,18 @@ export interface Resources {
   readonly log: Log;
 }
 
+/** Of a request for one record. */
+type OfOne = Pick<Incoming<Route>, "caller" | "ifMatch"> & { readonly params: { readonly uuid: string } };
+
+/** Records of one table, by their uuid. */
+interface Records<P> {
+  get(uuid: string, reach: Reach): { readonly uuid: string };
+  /** May return what is to be called once the change is committed. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most return nothing, and need not say so
+  patch(uuid: string, patch: P): (() => void) | void;
+  delete(uuid: string): void;
+}
+
 const ok = (body: unknown): Outgoing => ({ status: 200, body });
 
 /** Keys, collectors, machines and sites change by admin (DESIGN, 6). */
@@ -89,17 +101,40 @@ export function createHandlers(resources: Resources): Handlers {
     body,
     headers: { etag: etags.of(table, body.uuid) },
   });
-  /** Changes a record that the key reaches (`found` throws otherwise), and that is as If-Match says. */
-  const change = (table: VersionedTable, uuid: string, ifMatch: string | undefined, found: unknown, apply: () => void): Outgoing => {
-    if (found === undefined) throw notFound("record");
-    requireMatch(ifMatch, etags.of(table, uuid));
-    apply();
-    return { status: 204, headers: { etag: etags.of(table, uuid) } };
+  /** What is done with one record of a table, within reach. `mayChange` throws HttpProblem where the key may not. */
+  const handlersOf = <P>(
+    table: VersionedTable,
+    records: Records<P>,
+    reach: (caller: Caller) => Reach,
+    mayChange: (caller: Caller) => void = () => {},
+  ) => {
+    const found = (uuid: string, caller: Caller): void => {
+      // What lies outside is absent, also for who may not change it.
+      records.get(uuid, reach(caller));
+      mayChange(caller);
+    };
+    return {
+      get: ({ params: { uuid }, caller }: OfOne): Outgoing => record(table, 200, records.get(uuid, reach(caller))),
+      patch: ({ params: { uuid }, body, caller, ifMatch }: OfOne & { readonly body: P }): Outgoing => {
+        found(uuid, caller);
+        requireMatch(ifMatch, etags.of(table, uuid));
+        const committed = records.patch(uuid, body);
+        return { status: 204, headers: { etag: etags.of(table, uuid) }, ...(committed && { committed }) };
+      },
+      delete: ({ params: { uuid }, caller, ifMatch }: OfOne): Outgoing => {
+        found(uuid, caller);
+        requireMatch(ifMatch, etags.of(table, uuid));
+        records.delete(uuid);
+        return { status: 204 };
+      },
+    };
   };
-  const remove = (...args: Parameters<typeof change>): Outgoing => {
-    const { status } = change(...args);
-    return { status };
-  };
+  const ofSources = handlersOf("data_sources", dataSources, reachOf);
+  const ofSinks = handlersOf("data_sinks", dataSinks, reachOf);
+  const ofVariables = handlersOf("variables", variables, reachOf);
+  const ofSites = handlersOf("sites", sites, sitesOf, requireAdmin);
+  const ofCollectors = handlersOf("collectors", collectorRecords, reachOf, requireAdmin);
+  const ofMachines = handlersOf("machines", machines, sitesOf, requireAdmin);
 
   return {
     listDataSources: ({ query: { cursor, ...filters }, caller }) => ({
@@ -110,51 +145,27 @@ export function createHandlers(resources: Resources): Handlers {
       requireCollector(body.collector, caller);
       return record("data_sources", 201, dataSources.create(body));
     },
-    getDataSource: ({ params, caller }) => record("data_sources", 200, dataSources.get(params.uuid, reachOf(caller))),
-    patchDataSource: ({ params: { uuid }, body, caller, ifMatch }) => {
-      const reach = reachOf(caller);
-      let committed: (() => void) | undefined;
-      const answer = change("data_sources", uuid, ifMatch, dataSources.get(uuid, reach), () => {
-        committed = dataSources.patch(uuid, reach, body);
-      });
-      return { ...answer, ...(committed && { committed }) };
-    },
-    deleteDataSource: ({ params: { uuid }, caller, ifMatch }) => {
-      const reach = reachOf(caller);
-      return remove("data_sources", uuid, ifMatch, dataSources.get(uuid, reach), () => dataSources.delete(uuid, reach));
-    },
+    getDataSource: ofSources.get,
+    patchDataSource: ofSources.patch,
+    deleteDataSource: ofSources.delete,
 
     listDataSinks: ({ query: { cursor, ...filters }, caller }) => ok(dataSinks.list({ cursor, filters, reach: reachOf(caller) })),
     createDataSink: ({ body, caller }) => {
       requireCollector(body.collector, caller);
       return record("data_sinks", 201, dataSinks.create(body));
     },
-    getDataSink: ({ params, caller }) => record("data_sinks", 200, dataSinks.get(params.uuid, reachOf(caller))),
-    patchDataSink: ({ params: { uuid }, body, caller, ifMatch }) => {
-      const reach = reachOf(caller);
-      return change("data_sinks", uuid, ifMatch, dataSinks.get(uuid, reach), () => dataSinks.patch(uuid, reach, body));
-    },
-    deleteDataSink: ({ params: { uuid }, caller, ifMatch }) => {
-      const reach = reachOf(caller);
-      return remove("data_sinks", uuid, ifMatch, dataSinks.get(uuid, reach), () => dataSinks.delete(uuid, reach));
-    },
+    getDataSink: ofSinks.get,
+    patchDataSink: ofSinks.patch,
+    deleteDataSink: ofSinks.delete,
 
     listSites: ({ query: { cursor }, caller }) => ok(sites.list({ cursor, filters: {}, reach: sitesOf(caller) })),
     createSite: ({ body, caller }) => {
       requireAdmin(caller);
       return record("sites", 201, sites.create(body));
     },
-    getSite: ({ params, caller }) => record("sites", 200, sites.get(params.uuid, sitesOf(caller))),
-    patchSite: ({ params: { uuid }, body, caller, ifMatch }) => {
-      const found = sites.get(uuid, sitesOf(caller));
-      requireAdmin(caller);
-      return change("sites", uuid, ifMatch, found, () => sites.patch(uuid, body));
-    },
-    deleteSite: ({ params: { uuid }, caller, ifMatch }) => {
-      const found = sites.get(uuid, sitesOf(caller));
-      requireAdmin(caller);
-      return remove("sites", uuid, ifMatch, found, () => sites.delete(uuid));
-    },
+    getSite: ofSites.get,
+    patchSite: ofSites.patch,
+    deleteSite: ofSites.delete,
 
     postValues: ({ body, caller }) => ok(values.take(body, findSource(dataSources, body.data_source, ownOf(caller)))),
     postTimeseries: ({ body, caller }) => ok(values.read(body, caller.role === "admin" ? undefined : caller.collector)),
@@ -165,14 +176,8 @@ export function createHandlers(resources: Resources): Handlers {
       const source = findSource(dataSources, body.data_source, reachOf(caller));
       return record("variables", 201, variables.create(body, source.collector));
     },
-    patchVariable: ({ params: { uuid }, body, caller, ifMatch }) => {
-      const reach = reachOf(caller);
-      return change("variables", uuid, ifMatch, variables.get(uuid, reach), () => variables.patch(uuid, reach, body));
-    },
-    deleteVariable: ({ params: { uuid }, caller, ifMatch }) => {
-      const reach = reachOf(caller);
-      return remove("variables", uuid, ifMatch, variables.get(uuid, reach), () => variables.delete(uuid, reach));
-    },
+    patchVariable: ofVariables.patch,
+    deleteVariable: ofVariables.delete,
     putReadoutStatuses: ({ body, caller }) => ok(dataSources.report(body, ownOf(caller))),
     getRevision: ({ query, caller, ifNoneMatch }) => {
       const reach = reachOf(caller);
@@ -196,33 +201,17 @@ export function createHandlers(resources: Resources): Handlers {
       requireAdmin(caller);
       return record("collectors", 201, collectorRecords.create(body));
     },
-    getCollector: ({ params, caller }) => record("collectors", 200, collectorRecords.get(params.uuid, reachOf(caller))),
-    patchCollector: ({ params: { uuid }, body, caller, ifMatch }) => {
-      const found = collectorRecords.get(uuid, reachOf(caller));
-      requireAdmin(caller);
-      return change("collectors", uuid, ifMatch, found, () => collectorRecords.patch(uuid, body));
-    },
-    deleteCollector: ({ params: { uuid }, caller, ifMatch }) => {
-      const found = collectorRecords.get(uuid, reachOf(caller));
-      requireAdmin(caller);
-      return remove("collectors", uuid, ifMatch, found, () => collectorRecords.delete(uuid));
-    },
+    getCollector: ofCollectors.get,
+    patchCollector: ofCollectors.patch,
+    deleteCollector: ofCollectors.delete,
     listMachines: ({ query: { cursor, ...filters }, caller }) => ok(machines.list({ cursor, filters, reach: sitesOf(caller) })),
     createMachine: ({ body, caller }) => {
       requireAdmin(caller);
       return record("machines", 201, machines.create(body));
     },
-    getMachine: ({ params, caller }) => record("machines", 200, machines.get(params.uuid, sitesOf(caller))),
-    patchMachine: ({ params: { uuid }, body, caller, ifMatch }) => {
-      const found = machines.get(uuid, sitesOf(caller));
-      requireAdmin(caller);
-      return change("machines", uuid, ifMatch, found, () => machines.patch(uuid, body));
-    },
-    deleteMachine: ({ params: { uuid }, caller, ifMatch }) => {
-      const found = machines.get(uuid, sitesOf(caller));
-      requireAdmin(caller);
-      return remove("machines", uuid, ifMatch, found, () => machines.delete(uuid));
-    },
+    getMachine: ofMachines.get,
+    patchMachine: ofMachines.patch,
+    deleteMachine: ofMachines.delete,
   };
 }
 

@@ -17,8 +17,8 @@ export interface Variables {
   get(uuid: string, reach: Reach): Variable;
   /** The data source must be there. */
   create(request: VariableCreate, collector: string): Variable;
-  patch(uuid: string, reach: Reach, patch: VariablePatch): void;
-  delete(uuid: string, reach: Reach): void;
+  patch(uuid: string, patch: VariablePatch): void;
+  delete(uuid: string): void;
 }
 
 interface Row extends Omit<Variable, "scaling"> {
@@ -65,14 +65,14 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
       changed({ data_source: request.data_source, collector });
       return toResponse(find(uuid, undefined));
     }).immediate,
-    patch: db.transaction((uuid: string, reach: Reach, patch: VariablePatch) => {
-      const row = find(uuid, reach);
+    patch: db.transaction((uuid: string, patch: VariablePatch) => {
+      const row = find(uuid, undefined);
       requireFreeName(uuid, row.data_source, patch.name);
       update.run({ ...row, ...patch, scaling: patch.scaling === undefined ? row.scaling : toText(patch.scaling) });
       changed(row);
     }).immediate,
-    delete: db.transaction((uuid: string, reach: Reach) => {
-      const row = find(uuid, reach);
+    delete: db.transaction((uuid: string) => {
+      const row = find(uuid, undefined);
       remove.run(uuid);
       changed(row);
     }).immediate,
