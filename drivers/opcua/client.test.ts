@@ -1,6 +1,7 @@
 import net, { type AddressInfo } from "node:net";
 import { StatusCodes } from "node-opcua-client";
 import { afterEach, describe, expect, it } from "vitest";
+import { ALLOWED } from "../../test/conformance/allowed.ts";
 import { connect, context, detailsOf, readTexts } from "../../test/support/opcua.ts";
 import type { AnySession } from "../driver.ts";
 import { requestBody } from "./plain.ts";
@@ -208,6 +209,7 @@ it("asks in several chunks for what is too much for one", async () => {
   expect((await readTexts(session, texts, ctx)).map(({ quality }) => quality)).toEqual(Array(5000).fill("good"));
   expect(simulator.requests("Read")).toBe(reads + 1);
   expect(frames.filter((frame) => frame[3] === 0x43).length).toBeGreaterThan(0);
+  expect(ALLOWED["opcua"]?.(Buffer.concat(frames))).toEqual([]);
 });
 
 /** A message of one chunk without security as so many (OPC 10000-6, 6.7.2). */

@@ -26,6 +26,7 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
   // writes, calls, adds, deletes (but the session's own subscription) or changes history.
   opcua(sent) {
     const wrong: string[] = [];
+    let goesOn = false;
     for (let at = 0; at < sent.length; ) {
       if (sent.length - at < 8) return [...wrong, `${sent.length - at} bytes at ${at} are no whole chunk`];
       const [type, length] = [sent.toString("latin1", at, at + 3), sent.readUInt32LE(at + 4)];
@@ -33,6 +34,10 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
       const chunk = sent.subarray(at, at + length);
       at += length;
       if (type === "HEL") continue;
+      // Only a message's first chunk has the encoding; those of one message follow each other on a connection of one channel.
+      const begins = !goesOn;
+      goesOn = chunk[3] === 0x43;
+      if (!begins) continue;
       // Behind the sizes of three strings: policy, certificate, thumbprint.
       let body = 24;
       if (type === "OPN") {
