@@ -1,79 +1,31 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
-import path from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { createAgent } from "../../src/agent/agent.ts";
-import type { SourceInput } from "../../src/agent/prepare.ts";
 import { createResolver } from "../../src/agent/resolve.ts";
 import { nextTick, stableFraction } from "../../src/agent/time.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
 import { createNameLookup } from "../../src/os/name-lookup.ts";
+import { sourceOf, startDevices } from "../isolation/rig.ts";
 
-const NODE = path.resolve(import.meta.dirname, "../../node_modules/.bin/node");
 const WARM_UP_MS = 12_000;
 const MEASURE_MS = 20_000;
 
-type Ports = { readonly good: readonly number[] } & Readonly<Record<string, number | readonly number[]>>;
 const BAD = ["blackHole", "silent", "slow", "garbage", "reset", "resetsAtOnce"];
-
-const source = (name: string, host: string, port: number, intervalMs: number): SourceInput => {
-  const uuid = randomUUID();
-  return {
-    record: {
-      uuid,
-      type: "modbus_tcp",
-      name,
-      collector: uuid,
-      machine: uuid,
-      manufacturer: null,
-      device_model: null,
-      note: null,
-      readout_interval: intervalMs,
-      readout_limit: null,
-      details: { type: "modbus_tcp", host, port, ephemeral_connections: false },
-    },
-    variables: Array.from({ length: 20 }, (_, i) => ({
-      uuid: randomUUID(),
-      data_source: uuid,
-      name: `v${i}`,
-      address: `holding:${i}`,
-      type: null,
-      unit: null,
-      scaling: null,
-      comment: null,
-      status: "ACTIVE" as const,
-    })),
-    warnings: [],
-    local: {},
-    secrets: {},
-    missingSecret: undefined,
-    readoutIntervalUnit: "milliseconds",
-  };
-};
-
-async function devices(good: number): Promise<readonly [ChildProcess, Ports]> {
-  const child = spawn(NODE, [path.resolve(import.meta.dirname, "../isolation/devices.ts"), String(good)], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const line = await new Promise<Buffer>((ready) => child.stdout.once("data", ready));
-  return [child, JSON.parse(line.toString()) as Ports] as const;
-}
 
 /** One load: so many sources at so many ms, beside bad ones. */
 async function measure(title: string, sets: readonly (readonly [count: number, intervalMs: number])[], bad: number): Promise<void> {
   const stop = new AbortController();
   const clock = startClock(stop.signal);
-  const [child, ports] = await devices(sets.reduce((sum, [count]) => sum + count, 0));
+  const { ports, stop: stopDevices } = await startDevices(sets.reduce((sum, [count]) => sum + count, 0));
   const free = [...ports.good];
   const good = sets.flatMap(([count, intervalMs]) =>
-    Array.from({ length: count }, (_, i) => source(`good-${intervalMs}-${i}`, "127.0.0.1", free.pop() ?? 0, intervalMs)),
+    Array.from({ length: count }, (_, i) => sourceOf(`good-${intervalMs}-${i}`, "127.0.0.1", free.pop() ?? 0, intervalMs)),
   );
   const badOnes = Array.from({ length: bad }, (_, i) =>
     i % 7 === 0
-      ? source(`bad-${i}`, "nowhere.invalid", 502, 1000)
-      : source(`bad-${i}`, "127.0.0.1", Number(ports[BAD[i % BAD.length] ?? ""]), 1000),
+      ? sourceOf(`bad-${i}`, "nowhere.invalid", 502, 1000)
+      : sourceOf(`bad-${i}`, "127.0.0.1", Number(ports[BAD[i % BAD.length] ?? ""]), 1000),
   );
   const intervals = new Map(
     good.map(({ record: { uuid, readout_interval } }) => [
@@ -115,7 +67,7 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
   const missed = overrunsOf() - before;
   await agent.stop();
   stop.abort();
-  child.kill();
+  stopDevices();
   late.sort((a, b) => a - b);
   const at = (q: number) => (late[Math.floor(late.length * q)] ?? Number.NaN).toFixed(1);
   console.log(

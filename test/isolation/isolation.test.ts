@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
@@ -12,6 +10,7 @@ import { startClock } from "../../src/os/clock.ts";
 import { createNameLookup } from "../../src/os/name-lookup.ts";
 import { freePort } from "../support/free-port.ts";
 import { type NameServer, startNameServer } from "../support/name-server.ts";
+import { type Devices, sourceOf, startDevices } from "./rig.ts";
 
 const GOOD = 50;
 const BAD = 50;
@@ -30,69 +29,27 @@ const aboutIsolation = (missed: number): readonly string[] => [
   "| --- | --- | --- |",
 ];
 
-type Ports = { readonly good: readonly number[] } & Readonly<Record<Exclude<string, "good">, number | readonly number[]>>;
-
-const source = (name: string, host: string, port: number | string, change: Partial<SourceInput["record"]> = {}): SourceInput => {
-  const uuid = randomUUID();
-  return {
-    record: {
-      uuid,
-      type: "modbus_tcp",
-      name,
-      collector: uuid,
-      machine: uuid,
-      manufacturer: null,
-      device_model: null,
-      note: null,
-      readout_interval: 1,
-      readout_limit: null,
-      details: { type: "modbus_tcp", host, port, ephemeral_connections: false } as SourceInput["record"]["details"],
-      ...change,
-    },
-    variables: Array.from({ length: 20 }, (_, i) => ({
-      uuid: randomUUID(),
-      data_source: uuid,
-      name: `v${i}`,
-      address: `holding:${i}`,
-      type: null,
-      unit: null,
-      scaling: null,
-      comment: null,
-      status: "ACTIVE" as const,
-    })),
-    warnings: [],
-    local: {},
-    secrets: {},
-    missingSecret: undefined,
-    readoutIntervalUnit: "seconds",
-  };
-};
+const source = (name: string, host: string, port: number | string, change: Partial<SourceInput["record"]> = {}): SourceInput =>
+  sourceOf(name, host, port, INTERVAL_MS, change);
 
 describe("100 sources, 50 of them bad in every way", () => {
   const stop = new AbortController();
   const clock = startClock(stop.signal);
-  let devices: ChildProcess;
+  let devices: Devices;
   let names: NameServer;
-  let ports: Ports;
   beforeAll(async () => {
-    devices = spawn(
-      path.resolve(import.meta.dirname, "../../node_modules/.bin/node"),
-      [path.join(import.meta.dirname, "devices.ts"), String(GOOD)],
-      {
-        stdio: ["ignore", "pipe", "inherit"],
-      },
-    );
-    ports = JSON.parse(String(await new Promise((ready) => devices.stdout?.once("data", ready)))) as Ports;
+    devices = await startDevices(GOOD);
     names = await startNameServer();
     names.names.set("never.lab", "silent").set("broken.lab", 2);
   }, 30_000);
   afterAll(async () => {
     stop.abort();
-    devices.kill();
+    devices.stop();
     await names.close();
   });
 
   it("the healthy 50 miss no poll, and are late by at most a tenth of the interval", async () => {
+    const { ports } = devices;
     const at = (name: string) => ports[name] as number;
     const closed = await freePort();
     const device = (kind: string) => (name: string) => source(name, "127.0.0.1", at(kind));
