@@ -70,18 +70,7 @@ export function createAgent(deps: AgentDeps): Agent {
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
     for (const warning of spec.warnings) log.warn({}, warning);
     try {
-      return startSource(spec, configured, lastReadoutAt, {
-        lanes,
-        clock: deps.clock,
-        startSpreadMs,
-        log,
-        reasonLines,
-        emit: deps.emit,
-        changed: deps.changed,
-        ...(deps.resolver && { resolver: deps.resolver }),
-        ...(deps.permit && { permit: deps.permit }),
-        ...(deps.late && { late: deps.late }),
-      });
+      return startSource(spec, configured, lastReadoutAt, { ...deps, lanes, startSpreadMs, log, reasonLines });
     } catch (error) {
       return parked(input, configured, lastReadoutAt, internalError(error), deps);
     }

@@ -72,14 +72,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   let faults: SourceReport["faults"] = [];
   let nextRetryAt: number | undefined;
   const speaker = createSpeaker(log, { source: spec.name, endpoint: where }, state, deps.reasonLines, clock.monotonicMs);
-  const readouts = createReadouts(spec, memory, {
-    lanes: deps.lanes,
-    clock,
-    log,
-    ...(deps.resolver && { resolver: deps.resolver }),
-    ...(deps.permit && { permit: deps.permit }),
-    connecting: () => counters.connects++,
-  });
+  const readouts = createReadouts(spec, memory, { ...deps, connecting: () => counters.connects++ });
 
   const settle = ({ time, spanMs, readings, failure }: Outcome): Problem | undefined => {
     counters.readouts++;
