@@ -1,13 +1,6 @@
-import {
-  type ModbusPlant,
-  type PlantUnit,
-  put,
-  putChanging,
-  registersOf,
-  startModbusPlant,
-  type Table,
-} from "../../drivers/modbus_tcp/simulator.ts";
+import { type PlantUnit, put, putChanging, registersOf, startModbusPlant, type Table } from "../../drivers/modbus_tcp/simulator.ts";
 import { startRobot } from "./robot.ts";
+import { type Power, switchable } from "./switchable.ts";
 
 /** A variable as a person would configure it. */
 export interface DemoVariable {
@@ -18,16 +11,11 @@ export interface DemoVariable {
 }
 
 /** A machine of the demo's plant: a simulated device on a real socket, and how it is configured. */
-export interface DemoMachine {
+export interface DemoMachine extends Power {
   readonly name: string;
   readonly details: Readonly<Record<string, unknown>>;
   readonly readoutIntervalS: number;
   readonly variables: readonly DemoVariable[];
-  port(): number;
-  /** The device goes off the network: its port refuses. */
-  switchOff(): Promise<void>;
-  /** It is back on the same port. */
-  switchOn(): Promise<void>;
 }
 
 const wave = (periodS: number, low: number, high: number) => (ms: number) =>
@@ -69,23 +57,13 @@ async function machine(
   readoutIntervalS: number,
   variables: readonly (readonly [name: string, address: string, type: string, unit: string | null])[],
 ): Promise<DemoMachine> {
-  const start = (port: number) => startModbusPlant({ port, units: new Map([[1, unit]]) });
-  let device: ModbusPlant | undefined = await start(at);
-  const { port } = device;
+  const { first, ...power } = await switchable(at, (port) => startModbusPlant({ port, units: new Map([[1, unit]]) }));
   return {
     name,
     readoutIntervalS,
-    details: { type: "modbus_tcp", host: "127.0.0.1", port, ephemeral_connections: ephemeral },
+    details: { type: "modbus_tcp", host: "127.0.0.1", port: first.port, ephemeral_connections: ephemeral },
     variables: variables.map(([variable, address, type, measured]) => ({ name: variable, address, type, unit: measured })),
-    port: () => port,
-    async switchOff() {
-      const was = device;
-      device = undefined;
-      await was?.close();
-    },
-    async switchOn() {
-      device ??= await start(port);
-    },
+    ...power,
   };
 }
 

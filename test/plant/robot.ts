@@ -1,5 +1,6 @@
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import type { DemoMachine } from "./machines.ts";
+import { switchable } from "./switchable.ts";
 
 const ID = (id: string): string => `nsu=${PLANT_NAMESPACE};s=${id}`;
 const MOVING = [
@@ -11,21 +12,19 @@ const MOVING = [
 /** A robot that speaks OPC UA, on this port of 127.0.0.1 (0: a free one). Its server offers every mode, and a user `reader`. */
 export async function startRobot(at: number): Promise<DemoMachine> {
   let certificate: OpcuaSimulator["certificate"] | undefined;
-  const start = async (port: number): Promise<OpcuaSimulator> => {
+  const { first, ...power } = await switchable(at, async (port) => {
     const simulator = await startOpcuaSimulator({ port, moving: MOVING, ...(certificate && { certificate }) });
     certificate = simulator.certificate;
     return simulator;
-  };
-  let device: OpcuaSimulator | undefined = await start(at);
-  const { port } = device;
+  });
   return {
     name: "robot-4",
     readoutIntervalS: 1,
     details: {
       type: "opcua",
       host: "127.0.0.1",
-      port,
-      endpoint_url: device.endpointUrl,
+      port: first.port,
+      endpoint_url: first.endpointUrl,
       security_settings: { security_mode: "None", endpoint_security_policy: "None", token_security_policy: "None" },
       user_identity: { type: "Anonymous" },
     },
@@ -35,14 +34,6 @@ export async function startRobot(at: number): Promise<DemoMachine> {
       { name: "cycles", address: ID("Cycles"), type: "float64", unit: null },
       { name: "mode", address: ID("Enumeration"), type: "int32", unit: null },
     ],
-    port: () => port,
-    async switchOff() {
-      const was = device;
-      device = undefined;
-      await was?.close();
-    },
-    async switchOn() {
-      device ??= await start(port);
-    },
+    ...power,
   };
 }
