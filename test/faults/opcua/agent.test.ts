@@ -6,7 +6,7 @@ import { silentLog } from "../../../src/model/context.ts";
 import type { Layout } from "../../../src/model/layout.ts";
 import type { Readout } from "../../../src/model/value.ts";
 import { startClock } from "../../../src/os/clock.ts";
-import { detailsOf } from "../../support/opcua.ts";
+import { connect, context, detailsOf } from "../../support/opcua.ts";
 
 const UUID = "00000000-0000-4000-8000-000000000001";
 const INTERVAL_MS = 100;
@@ -21,8 +21,15 @@ const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulato
   return simulator;
 };
 
-/** One source on an agent, and every state that it was in. */
+/** One source on an agent, and every state that it was in, once it reads. */
 async function watch(port: number, local: Record<string, unknown> = {}) {
+  const watched = await run(port, local);
+  await expect.poll(watched.good, { timeout: 10_000 }).toBeGreaterThan(2);
+  return watched;
+}
+
+/** The same as soon as the source is there. */
+async function run(port: number, local: Record<string, unknown> = {}) {
   const stop = new AbortController();
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const states: string[] = [];
@@ -73,7 +80,6 @@ async function watch(port: number, local: Record<string, unknown> = {}) {
     },
   ]);
   const good = () => readouts.filter(({ readout }) => readout.readings[0]?.quality === "good").length;
-  await expect.poll(good, { timeout: 10_000 }).toBeGreaterThan(2);
   return { report, good, states, readouts };
 }
 
@@ -115,4 +121,21 @@ it("names a black hole in mid-session, and reads again when it is over", { timeo
   const before = good();
   await expect.poll(good, { timeout: 20_000 }).toBeGreaterThan(before + 1);
   await expect.poll(() => simulator.sessions(), { timeout: 10_000 }).toBe(1);
+});
+
+it("leaves a server without a free session alone until a lost one has ended, and reads then", { timeout: 60_000 }, async () => {
+  const simulator = await start({ maxSessions: 1 });
+  const other = await connect(detailsOf(simulator.port), context());
+  endings.push(() => other.close());
+  const began = Date.now();
+  const { good, report } = await run(simulator.port, { session_timeout: 10_000 });
+  await expect.poll(() => report()?.error?.reason, { timeout: 5000 }).toMatchObject({ name: "BadTooManySessions" });
+  expect(report()?.error?.detail).toContain("ends within 10 s");
+  const asked = simulator.requests("CreateSession");
+  await other.close();
+  await new Promise((done) => setTimeout(done, 3000));
+  expect(simulator.requests("CreateSession")).toBe(asked);
+  await expect.poll(good, { timeout: 20_000 }).toBeGreaterThan(0);
+  expect(Date.now() - began).toBeGreaterThanOrEqual(10_000);
+  expect(report()?.status.state.type).toBe("OK");
 });
