@@ -1,10 +1,14 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import { silentLog } from "../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../web/local-socket.ts";
-import { runCommand, settingsFile } from "./testing.ts";
+import { isReachable, runCommand, settingsFile } from "./testing.ts";
+
+const BIN = join(import.meta.dirname, "../../bin/collector");
+const NOBODY = 65_534;
 
 async function installation() {
   const folder = temporaryFolder();
@@ -85,6 +89,51 @@ test("a backup is written and brought back while no service runs; while one does
   const none = await run("restore", join(folder, "absent.db"));
   expect([none.code, none.err]).toEqual([4, expect.stringContaining("there is no backup")]);
 });
+
+test.skipIf(process.geteuid?.() !== 0 || !isReachable)(
+  "what root types leaves every file to the service",
+  { timeout: 60_000 },
+  async () => {
+    const { api, folder } = await installation();
+    await api.send("POST", "/v2/data-sources", modbusSource("kept"));
+    await api.server.close();
+    const own = (at: string): void => {
+      chownSync(at, NOBODY, NOBODY);
+      if (statSync(at).isDirectory()) for (const name of readdirSync(at)) own(join(at, name));
+    };
+    own(folder);
+    chmodSync(folder, 0o755);
+    const rooms = temporaryFolder();
+    const stick = join(rooms, "stick.db");
+    const type = (...words: string[]): Promise<string> =>
+      new Promise((done, fail) =>
+        execFile(BIN, ["api", ...words, "--config", join(folder, "collector.yaml")], (error, out, err) =>
+          error ? fail(new Error(err)) : done(out),
+        ),
+      );
+    expect(await type("key", "create", "--role", "admin", "--name", "laptop")).toMatch(/^\S+\n$/);
+    expect(await type("backup")).toContain(join(folder, "api", "backups"));
+    expect(await type("backup", stick)).toContain(`Written to ${stick}.`);
+    expect([statSync(stick).uid, statSync(stick).mode & 0o777]).toEqual([0, 0o600]);
+    expect(await type("restore", stick)).toContain(`Restored from ${stick}.`);
+    expect(await type("restore")).toContain(join(folder, "api", "backups", "configuration-"));
+    expect(await type("key", "list")).toContain("laptop");
+    const foreign = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+      (name) => statSync(join(folder, name)).uid !== NOBODY,
+    );
+    expect(foreign).toEqual([]);
+    expect(readdirSync(rooms)).toEqual(["stick.db"]);
+
+    chmodSync(folder, 0o700);
+    chmodSync(rooms, 0o755);
+    const elsewhere = join(rooms, "collector.yaml");
+    writeFileSync(elsewhere, `state_dir: ${folder}\n`);
+    const refused = await new Promise<string>((done) =>
+      execFile(BIN, ["api", "key", "list", "--config", elsewhere], { uid: NOBODY - 1, gid: NOBODY - 1 }, (_error, _out, err) => done(err)),
+    );
+    expect(refused).toContain("sudo collector api");
+  },
+);
 
 test("without an embedded API of its own it says whose keys they are", async () => {
   const folder = temporaryFolder();

@@ -1,11 +1,11 @@
 import path from "node:path";
-import { Worker } from "node:worker_threads";
 import * as z from "zod";
-import { type ApiTask, type ApiTaskAnswer, embeddedDatabase } from "../api/messages.ts";
+import type { ApiTask } from "../api/messages.ts";
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { localSocketPath } from "../web/local-socket.ts";
 import { installed } from "./api-connection.ts";
+import { runTask } from "./api-task.ts";
 import { readIn, writeOut } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
@@ -19,7 +19,6 @@ export interface ApiTaskOptions {
   readonly json?: boolean;
 }
 
-const TASK_TIMEOUT_MS = 120_000;
 const keySchema = z.object({
   id: z.number(),
   role: z.string(),
@@ -206,32 +205,16 @@ async function runs(stateDir: string, io: CommandIo): Promise<boolean> {
   }
 }
 
-/** Carries the task out in the API's own worker, the only one that opens its database. */
+/** Carries the task out, and tells of its result. Throws UsageError: the API is another machine's. */
 async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, tell: (result: unknown) => void): Promise<ExitCode> {
   const { settings } = settingsOrUsage(options.config);
   if (settings.api)
     throw new UsageError(`the settings name another configuration API, ${settings.api.url}: keys, trail and backups are that one's`);
-  const answer = await inWorker(io.workerUrl("api"), embeddedDatabase(path.resolve(settings.state_dir)), task);
+  const answer = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"));
   if (answer.type === "failed") {
     complain(io, answer.message);
     return EXIT.ownFailure;
   }
   tell(answer.result);
   return EXIT.good;
-}
-
-function inWorker(entry: URL, databaseFile: string, task: ApiTask): Promise<ApiTaskAnswer> {
-  return new Promise((done) => {
-    const worker = new Worker(entry, { workerData: { databaseFile, task } });
-    const settle = (answer: ApiTaskAnswer): void => {
-      clearTimeout(timer);
-      done(answer);
-      void worker.terminate();
-    };
-    const fail = (message: string): void => settle({ type: "failed", message });
-    const timer = setTimeout(() => fail(`it was not done within ${TASK_TIMEOUT_MS / 1000} s`), TASK_TIMEOUT_MS);
-    worker.once("message", (answer: ApiTaskAnswer) => settle(answer));
-    worker.once("error", (error) => fail(messageOf(error)));
-    worker.once("exit", () => fail("it ended without an answer"));
-  });
 }

@@ -20,16 +20,10 @@ import { thumbprintOf, toPem } from "../os/pki/certificate.ts";
 import { DAY_MS } from "../os/pki/make.ts";
 import { createPki, type OpenPki } from "../os/pki/pki.ts";
 import { type TestCertificate, testCertificate, testRevocations } from "../os/pki/testing.ts";
-import { runCommand, settingsFile } from "./testing.ts";
+import { isReachable, runCommand, settingsFile } from "./testing.ts";
 
 const COLLECTOR = "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33";
 const isRoot = process.geteuid?.() === 0;
-/** Whether another user can run the collector from this checkout. */
-const isReachable = ((): boolean => {
-  for (let folder = import.meta.dirname; folder !== path.dirname(folder); folder = path.dirname(folder))
-    if ((statSync(folder).mode & 0o001) === 0) return false;
-  return true;
-})();
 if (process.env["COLLECTOR_REQUIRE_PARTS"] === "1") it("runs in a checkout that other users reach", () => expect(isReachable).toBe(true));
 let dir: string;
 let config: string;

@@ -1,5 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
 import { stringify } from "yaml";
 import type { CommandIo } from "./io.ts";
@@ -69,3 +69,10 @@ export function settingsFile(folder: string, settings: Readonly<Record<string, u
   writeFileSync(file, stringify({ state_dir: folder, ...settings }));
   return file;
 }
+
+/** Whether another user can run the collector from this checkout. */
+export const isReachable = ((): boolean => {
+  for (let folder = import.meta.dirname; folder !== dirname(folder); folder = dirname(folder))
+    if ((statSync(folder).mode & 0o001) === 0) return false;
+  return true;
+})();

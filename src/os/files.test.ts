@@ -1,8 +1,20 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createFile, isAbsent, move, namesIn, readIfThere, remove, replaceFile, sweep } from "./files.ts";
+import { createFile, isAbsent, move, namesIn, readIfThere, remove, replaceFile, replaceFileFrom, sweep } from "./files.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -37,6 +49,18 @@ test("a file that cannot be put there leaves nothing behind and throws the file 
   expect(() => replaceFile(at("folder"), "x")).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
   expect(() => replaceFile(path.join(dir, "no", "file"), "x")).toThrow(/ENOENT/);
   expect(readdirSync(dir)).toEqual(["folder"]);
+});
+
+test("a file is replaced by the rest of an open one", () => {
+  const bytes = Buffer.alloc(2 ** 21 + 5, "abc");
+  writeFileSync(at("source"), bytes);
+  const handle = openSync(at("source"), "r");
+  try {
+    replaceFileFrom(at("copy"), handle);
+  } finally {
+    closeSync(handle);
+  }
+  expect([readFileSync(at("copy")).equals(bytes), mode("copy"), readdirSync(dir).sort()]).toEqual([true, 0o600, ["copy", "source"]]);
 });
 
 test("of two that make the same file the first one stays", () => {

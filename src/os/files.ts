@@ -7,6 +7,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readSync,
   renameSync,
   statSync,
   unlinkSync,
@@ -26,6 +27,7 @@ export function makePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
 
+const COPY_BYTES = 2 ** 20;
 /** Files that a process left half when it was ended; so old that nobody writes them any more. */
 const LEFT_MS = 3_600_000;
 
@@ -52,7 +54,7 @@ export interface FileOptions {
  */
 function withNewFile<T>(
   target: string,
-  bytes: Uint8Array | string,
+  bytes: Uint8Array | string | ((handle: number) => void),
   { mode = 0o600, lasting = true }: FileOptions,
   place: (temporary: string) => T,
 ): T {
@@ -61,8 +63,8 @@ function withNewFile<T>(
   try {
     try {
       fchmodSync(handle, mode);
-      const data = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
-      for (let at = 0; at < data.length; ) at += writeSync(handle, data, at);
+      if (typeof bytes === "function") bytes(handle);
+      else writeWhole(handle, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
       if (lasting) fsyncSync(handle);
     } finally {
       closeSync(handle);
@@ -75,9 +77,22 @@ function withNewFile<T>(
   }
 }
 
+function writeWhole(handle: number, data: Uint8Array): void {
+  for (let at = 0; at < data.length; ) at += writeSync(handle, data, at);
+}
+
 /** Puts the file there, in place of what is there. Throws the file system's error. */
 export function replaceFile(target: string, bytes: Uint8Array | string, options: FileOptions = {}): void {
   withNewFile(target, bytes, options, (temporary) => renameSync(temporary, target));
+}
+
+/** As `replaceFile`, with the bytes of an open file from where it stands to its end. Throws the file system's error. */
+export function replaceFileFrom(target: string, source: number, options: FileOptions = {}): void {
+  const chunk = Buffer.alloc(COPY_BYTES);
+  const write = (handle: number): void => {
+    for (let length = readSync(source, chunk); length > 0; length = readSync(source, chunk)) writeWhole(handle, chunk.subarray(0, length));
+  };
+  withNewFile(target, write, options, (temporary) => renameSync(temporary, target));
 }
 
 /** Puts the file there; false: there is one already, and it stays. Throws the file system's error. */
