@@ -58,6 +58,23 @@ describe("what is under way when the far side closes", () => {
     expect(guard.verdictOf(job(1))).toEqual({});
   });
 
+  test("beside what is told is in doubt once: the next has to wait until the connection lasts, and is then to blame", () => {
+    const guard = createGuard();
+    for (let round = 0; round < 2; round++) {
+      guard.begin(job(1));
+      expect(guard.lost(closed, true)).toBe(1);
+      expect([guard.isSuspicious(), guard.isAlone()]).toEqual([true, round === 1]);
+      expect(guard.lost(closed, true)).toBe(0);
+      expect(guard.isSuspicious()).toBe(true);
+    }
+    const other = createGuard();
+    other.begin(job(1));
+    other.begin(job(2));
+    other.lost(closed, true);
+    other.lost(closed, false);
+    expect(other.isSuspicious()).toBe(false);
+  });
+
   test("is not to blame for a broker that is silent, and is forgotten after many writes", () => {
     const guard = createGuard();
     guard.begin(job(1));

@@ -11,15 +11,15 @@ import type { Job } from "./flow.ts";
 export interface Guard {
   /** Writes have to go one at a time. */
   isAlone(): boolean;
-  /** A close was seen with one write under way: before the next the connection has to prove that it lasts. */
+  /** A close was seen with one write under way, or beside what was told: before the next the connection has to prove that it lasts. */
   isSuspicious(): boolean;
   /** The job itself, or its rows by themselves. */
   partsOf(job: Job): readonly Job[];
   verdictOf(part: Job): Verdict;
   begin(part: Job): void;
   held(part: Job): void;
-  /** The way out was lost with what has begun: how many writes that were. */
-  lost(reason: ReasonError): number;
+  /** The way out was lost with what has begun: how many writes that were. `isTelling`: something else was under way beside them. */
+  lost(reason: ReasonError, isTelling?: boolean): number;
 }
 
 export interface Verdict {
@@ -45,11 +45,13 @@ export function createGuard(): Guard {
   const suspects = new Map<string, Closes>();
   const underWay = new Set<string>();
   let heldInARow = 0;
+  /** The last close may have been for what was told: the writes are not suspected for it, once. */
+  let isInDoubt = false;
   const alone = (part: Job): number => suspects.get(keyOf(part))?.alone ?? 0;
   const some = (is: (closes: Closes) => boolean): boolean => suspects.size > 0 && [...suspects.values()].some(is);
   return {
     isAlone: () => some((closes) => closes.alone > 0 || closes.together >= TOGETHER),
-    isSuspicious: () => some((closes) => closes.alone > 0),
+    isSuspicious: () => isInDoubt || some((closes) => closes.alone > 0),
     partsOf(job) {
       const { rows } = job.group;
       if (rows.length <= 1 || alone(job) === 0) return [job];
@@ -69,11 +71,17 @@ export function createGuard(): Guard {
       suspects.delete(key);
       if (suspects.size > 0 && ++heldInARow >= FORGET_AFTER) suspects.clear();
     },
-    lost({ reason: { type } }) {
+    lost({ reason: { type } }, isTelling = false) {
       const keys = [...underWay];
       underWay.clear();
       heldInARow = 0;
       if (!isClose(type)) return keys.length;
+      if (keys.length === 0) {
+        isInDoubt &&= isTelling;
+        return 0;
+      }
+      isInDoubt = isTelling && !isInDoubt;
+      if (isInDoubt) return keys.length;
       for (const key of keys) {
         const closes = suspects.get(key) ?? { together: 0, alone: 0 };
         if (keys.length === 1) closes.alone++;

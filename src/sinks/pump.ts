@@ -174,7 +174,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         const lost = await serve(opened);
         if (!lost) return;
         const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
-        const writes = writer.lost(lost);
+        const writes = writer.lost(lost, tidings.isTelling());
         if (wasHealthy || !isClose(lost.reason.type)) closedSoon = 0;
         else if (writes === 0) closedSoon++;
         await letGo(opened);

@@ -62,6 +62,8 @@ export interface OpenInput<D, S> {
 export interface Unwelcome {
   readonly detail: string;
   readonly untilMs: number;
+  /** The far side did not say so. */
+  readonly isGuess?: boolean;
 }
 
 /** Promises of the delivery: open is repeated with backoff; write follows a successful open and never exceeds `inFlight`. */

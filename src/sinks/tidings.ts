@@ -12,6 +12,8 @@ export interface Tidings {
   describe(sources: readonly SourceReport[]): void;
   /** There are gaps to tell. */
   tellGaps(): void;
+  /** Something of this opening is being told, or was when it failed. */
+  isTelling(): boolean;
 }
 
 /** `gaps` undefined: this sink is told of none. */
@@ -20,6 +22,13 @@ export function createTidings(gaps: GapTellerOptions | undefined, log: Log): Tid
   let current: Opening | undefined;
   let sources: readonly SourceReport[] | undefined;
   let isDescribing = false;
+  /** Of the opening of now: what was begun and has not succeeded. */
+  let unfinished = 0;
+  const telling = async (opening: Opening, tell: () => Promise<void>): Promise<void> => {
+    unfinished++;
+    await tell();
+    if (opening === current) unfinished--;
+  };
 
   const describe = async (): Promise<void> => {
     const opening = current;
@@ -27,7 +36,7 @@ export function createTidings(gaps: GapTellerOptions | undefined, log: Log): Tid
     isDescribing = true;
     try {
       for (let now = sources; now && opening === current; now = sources === now ? undefined : sources)
-        await opening.sink.describe(now, opening.ctx);
+        await telling(opening, async () => opening.sink.describe?.(now, opening.ctx));
     } catch (error) {
       opening.lose(error);
     } finally {
@@ -40,7 +49,7 @@ export function createTidings(gaps: GapTellerOptions | undefined, log: Log): Tid
     const opening = current;
     if (!opening || !gapTeller) return;
     try {
-      await gapTeller.tell(opening.sink, opening.ctx);
+      await telling(opening, () => gapTeller.tell(opening.sink, opening.ctx));
     } catch (error) {
       if (error instanceof ReasonError) opening.lose(error);
       else log.debug({ err: error }, "the gaps cannot be read; they are told later");
@@ -50,6 +59,7 @@ export function createTidings(gaps: GapTellerOptions | undefined, log: Log): Tid
   return {
     open(opening) {
       current = opening;
+      unfinished = 0;
       void describe();
       void tellGaps();
     },
@@ -61,5 +71,6 @@ export function createTidings(gaps: GapTellerOptions | undefined, log: Log): Tid
       void describe();
     },
     tellGaps: () => void tellGaps(),
+    isTelling: () => unfinished > 0,
   };
 }

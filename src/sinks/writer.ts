@@ -27,8 +27,8 @@ export interface Writer {
   /** There may be more to write. */
   wake(): void;
   isIdle(): boolean;
-  /** Why the sink was lost: how many writes were under way. */
-  lost(reason: ReasonError): number;
+  /** Why the sink was lost: how many writes were under way. `isTelling`: something else was, too. */
+  lost(reason: ReasonError, isTelling: boolean): number;
   /** No timer is left. */
   end(): void;
 }
@@ -151,7 +151,7 @@ export function createWriter({ flow, takesExploration, log, layout, names, wrote
     },
     wake,
     isIdle: () => underWay === 0,
-    lost: (reason) => guard.lost(reason),
+    lost: (reason, isTelling) => guard.lost(reason, isTelling),
     end: () => clearImmediate(soon),
   };
 }

@@ -39,6 +39,8 @@ export interface Connection {
   readonly canRetain: boolean;
   /** Settles once, also by close(). */
   readonly lost: Promise<ReasonError>;
+  /** Of the broker's DISCONNECT (MQTT 5.0, 3.14.2.1); undefined: it sent none. */
+  endCode(): number | undefined;
   /** QoS 1. Resolves on PUBACK: with nothing when the broker has it, with the broker's words when it refuses it for ever. Throws ReasonError when the connection is lost. */
   publish(topic: string, payload: string | Buffer, retain: boolean): Promise<string | undefined>;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
@@ -181,6 +183,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
     throw refused;
   }
 
+  let endCode: number | undefined;
   let incomingBytes = 0;
   socket.on("data", (chunk: Buffer) => {
     incomingBytes += chunk.length;
@@ -192,6 +195,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
   });
   client.on("disconnect", ({ reasonCode }) => {
     const code = reasonCode ?? 0;
+    endCode = code;
     fail(
       new ReasonError(
         "CONNECTION_CLOSED",
@@ -234,6 +238,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
     maxPacketBytes: granted?.maximumPacketSize ?? MAX_PACKET_BYTES,
     canRetain: granted?.retainAvailable !== false,
     lost: way.lost,
+    endCode: () => endCode,
     publish: (topic, payload, retain) => way.inTurn(() => send(topic, payload, retain)),
     close() {
       closing ??= disconnect();

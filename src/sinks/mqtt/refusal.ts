@@ -23,6 +23,12 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
 /** Refusals that pass: the message is kept and tried again over a new connection. 145 packet identifier in use, 151 quota exceeded. */
 const PASSING = new Set([145, 151]);
 
+/** DISCONNECT may be for what was published (MQTT 5.0, 3.14.2.1): too large, no right, a topic or options that it does not take. */
+const OF_A_PUBLISH = new Set([131, 135, 144, 149, 154, 155]);
+
+/** Whether a broker that ended the session with this code, or without one, may have done so for a publish. */
+export const isOfPublish = (code: number | undefined): boolean => code === undefined || OF_A_PUBLISH.has(code);
+
 export const isPassing = (code: number): boolean => PASSING.has(code);
 
 /** The broker's words, its code and the next step. */

@@ -4,9 +4,9 @@ import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
-import { isClose } from "../guard.ts";
 import { publishIntervalMs } from "../publish-interval.ts";
 import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { createBeside } from "./beside.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
 import { type Retained, retainedOf } from "./retained.ts";
@@ -72,13 +72,6 @@ const PUBLISH_OVERHEAD_BYTES = 32;
 /** What moves by itself in a status (last readout, next try) is published at most this often. */
 const REFRESH_MS = 10_000;
 const OFFLINE_TIMEOUT_MS = 500;
-/**
- * What is told beside the values, where the broker ends the session so soon after it has refused some of that (as mosquitto 2.0 with
- * max_queued_messages 0 does): for so long only values are published, which would else never come through.
- */
-const BESIDE = "beside";
-const CLOSED_ON_REFUSAL_MS = 2000;
-const VALUES_ALONE_MS = 600_000;
 const MAX_WARNINGS = 10;
 
 const ONLINE = '{"state":"online"}';
@@ -127,13 +120,14 @@ async function openSink(
   plan: TopicPlan,
   { settings: local, leftBehind, unwelcome = new Map() }: OpenInput<MqttDetails, MqttSettings>,
 ): Promise<Sink> {
-  const barred = unwelcome.get(BESIDE);
-  const isBarred = barred !== undefined && performance.now() < barred.untilMs;
+  /** Publishes of values that are not acknowledged. */
+  let valuesUnderWay = 0;
+  const beside = createBeside(connection, unwelcome, () => valuesUnderWay);
   /** Status and metadata are published. */
-  const tellsStatus = connection.canRetain && !isBarred;
+  const tellsStatus = connection.canRetain && beside.barred === undefined;
   /** By topic: what was published, as digests, because metadata are as large as the configuration. */
   const published = new Map<string, Retained & { readonly atMs: number }>();
-  const warnings = [...warningsOf(connection), ...(isBarred ? [barredWarning(barred.detail)] : [])];
+  const warnings = [...warningsOf(connection), ...(beside.barred === undefined ? [] : [beside.barred])];
   const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
   const payloadBytes = (topic: string): number => maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
   const messageOptions = (topic: string, wantedBytes = SPLIT_BYTES): MessageOptions => {
@@ -178,6 +172,15 @@ async function openSink(
     }
   }
 
+  const publishValues = async (topic: string, payload: Buffer): Promise<string | undefined> => {
+    valuesUnderWay++;
+    try {
+      return await connection.publish(topic, payload, false);
+    } finally {
+      valuesUnderWay--;
+    }
+  };
+
   /** `handedOver` is called when nothing of the batch waits for its turn any more. */
   async function publishAll(batch: SinkBatch, ctx: Context, handedOver: () => void): Promise<WriteResult> {
     let refused = 0;
@@ -190,7 +193,7 @@ async function openSink(
     const lane = async (): Promise<void> => {
       for await (const { topic, payload, values } of messages) {
         if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
-        const refusal = await connection.publish(topic, payload, false);
+        const refusal = await publishValues(topic, payload);
         if (refusal === undefined) continue;
         refused += values;
         detail ??= refusal;
@@ -205,18 +208,11 @@ async function openSink(
   const warn = (warning: string): void => {
     if (warnings.length < MAX_WARNINGS && !warnings.includes(warning)) warnings.push(warning);
   };
-  let refused: { readonly detail: string; readonly atMs: number } | undefined;
-  void connection.lost.then(({ reason: { type } }) => {
-    if (!refused || !isClose(type) || performance.now() - refused.atMs > CLOSED_ON_REFUSAL_MS) return;
-    unwelcome.set(BESIDE, { detail: refused.detail, untilMs: performance.now() + VALUES_ALONE_MS });
-  });
   /** False: the broker refuses it. */
   const publishBeside = async (topic: string, payload: string, isRetained: boolean): Promise<boolean> => {
-    const refusal = await connection.publish(topic, payload, isRetained);
-    if (refusal === undefined) return true;
-    refused = { detail: refusal, atMs: performance.now() };
-    warn(refusal);
-    return false;
+    const refusal = await beside.publish(topic, payload, isRetained);
+    if (refusal !== undefined) warn(refusal);
+    return refusal === undefined;
   };
   const retain = async (topic: string, payload: string): Promise<void> => {
     if (Buffer.byteLength(payload) > payloadBytes(topic)) {
@@ -227,7 +223,7 @@ async function openSink(
     await publishBeside(topic, payload, true);
   };
   const clear = async (topic: string): Promise<void> => {
-    await connection.publish(topic, "", true);
+    await beside.publish(topic, "", true);
     published.delete(topic);
     leftBehind.delete(topic);
   };
@@ -236,7 +232,7 @@ async function openSink(
   return {
     inFlight: connection.window,
     warnings,
-    lost: connection.lost,
+    lost: beside.lost,
     write,
     async describe(sources) {
       if (!tellsStatus) return;
@@ -251,9 +247,10 @@ async function openSink(
         await retain(topic, retained.payload);
         published.set(topic, { key, payload, atMs });
       }
+      beside.told();
     },
     async tellGap(gap) {
-      return isBarred ? false : await publishBeside(gapTopic(plan), writeGap(gap), false);
+      return beside.barred === undefined && (await publishBeside(gapTopic(plan), writeGap(gap), false));
     },
     async forget() {
       for (const topic of leftBehind) await clear(topic);
@@ -267,9 +264,6 @@ async function openSink(
     },
   };
 }
-
-const barredWarning = (detail: string): string =>
-  `the broker ended the session after this: ${detail}; connected anew within ${VALUES_ALONE_MS / 60_000} min of that, only values are published, and no status, metadata and gaps`;
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("base64");
 
