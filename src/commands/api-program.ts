@@ -231,7 +231,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   })
     .requiredOption("--key-file <file>", "file whose first line is the API key; a key is never an argument")
     .option("--collector <uuid>", "this collector's uuid, where the key does not tell")
-    .option("--ca <file>", "certificate authorities of the API (PEM)")
+    .option("--ca <file>", "certificate authorities of the API (PEM); copied beside the settings, as the key is")
     .option("--insecure", "allow plain http to another machine")
     .action(run(async (url: string, options: SetupOptions) => (await import("./setup.ts")).setup(url, options, io)));
 

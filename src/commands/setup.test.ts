@@ -1,10 +1,13 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import { json, page, scripted, source } from "../api/server/testing-scripted.ts";
 import { loadSettings } from "../os/settings-file.ts";
 import { runCommand } from "./testing.ts";
+
+const NOBODY = 65_534;
+const isRoot = process.geteuid?.() === 0;
 
 function files(key: string) {
   const folder = temporaryFolder();
@@ -30,6 +33,34 @@ test("address and key are tried, the collector is found out, and both are kept; 
   const text = readFileSync(config, "utf8");
   expect(text).toMatch(/^# ours\nlog:\s+# the log\n {2}level: warn\n/);
   expect(loadSettings(config).settings).toMatchObject({ log: { level: "warn" }, api: { url: api.server.url } });
+});
+
+test("what the service needs lies beside the settings, readable by the service and its own user alone", async () => {
+  const api = await startTestServer();
+  const { folder, config, kept, run } = files(api.collectorKey);
+  const ca = join(folder, "plant-ca.pem");
+  writeFileSync(ca, "-----BEGIN CERTIFICATE-----\n");
+  const stateDir = join(folder, "state");
+  mkdirSync(stateDir);
+  if (isRoot) chownSync(stateDir, NOBODY, NOBODY);
+  mkdirSync(join(folder, "etc"));
+  writeFileSync(config, "state_dir: ../state\n");
+  expect(await run(api.server.url, "--ca", ca)).toMatchObject({ code: 0, err: "" });
+  const { gid, mode } = statSync(kept);
+  expect([mode & 0o777, gid]).toEqual(isRoot ? [0o640, NOBODY] : [0o600, process.getgid?.()]);
+  const copy = join(folder, "etc", "api-ca.pem");
+  expect(loadSettings(config).settings.api).toMatchObject({ ca: copy, key_file: kept });
+  expect(readFileSync(copy, "utf8")).toBe(readFileSync(ca, "utf8"));
+  expect((await run(api.server.url, "--ca", copy)).code).toBe(0);
+});
+
+test("settings that cannot be used stay as they are, and no key is kept beside them", async () => {
+  const api = await startTestServer();
+  const { config, folder, kept, run } = files(api.collectorKey);
+  mkdirSync(join(folder, "etc"));
+  writeFileSync(config, "- no settings\n");
+  expect(await run(api.server.url)).toMatchObject({ code: 2, err: expect.stringContaining("is not a settings file") });
+  expect([existsSync(kept), readFileSync(config, "utf8")]).toEqual([false, "- no settings\n"]);
 });
 
 test("a platform without the extensions tells the collector by its data sources, or is told it", async () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { isMap, parseDocument } from "yaml";
 import { apiAccess } from "../api/access.ts";
@@ -7,7 +7,7 @@ import { createRequester } from "../api/requester.ts";
 import { messageOf } from "../model/failure.ts";
 import { settingsSchema } from "../model/settings.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
-import { replaceFile } from "../os/files.ts";
+import { type FileOptions, replaceFile } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
 import { ApiError, collectorsOf, connectionOf, optionsOf, passwordFrom } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
@@ -18,7 +18,7 @@ export interface SetupOptions {
   /** File whose first line is the key. */
   readonly keyFile: string;
   readonly collector?: string;
-  /** File with the certificate authorities of the API. */
+  /** File with the certificate authorities of the API; copied beside the settings. */
   readonly ca?: string;
   readonly insecure?: boolean;
 }
@@ -35,6 +35,7 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const keyFile = path.join(path.dirname(file), "api.key");
   const ca = options.ca === undefined ? undefined : path.resolve(options.ca);
   const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(options.insecure && { insecure: true }) };
+  const keptCa = path.join(path.dirname(file), "api-ca.pem");
   const checked = settingsSchema.safeParse({ api: asked, collector: options.collector ?? "00000000-0000-0000-0000-000000000000" });
   if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
 
@@ -54,9 +55,11 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const collector = collectorOf(options.collector?.toLowerCase(), known);
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
-    // The key first: settings that name a key which is not there would not start.
-    replaceFile(keyFile, `${key}\n`);
-    replaceFile(file, edited(file, asked, collector), { mode: 0o644 });
+    const { text, stateDir } = edited(file, { ...asked, ...(ca !== undefined && { ca: keptCa }) }, collector);
+    // What they name comes first: settings whose key is not there would not start. The service sees nobody's home: hence copies.
+    replaceFile(keyFile, `${key}\n`, readableBy(stateDir));
+    if (access.ca !== undefined) replaceFile(keptCa, access.ca, { mode: 0o644 });
+    replaceFile(file, text, { mode: 0o644 });
   } catch (error) {
     if (error instanceof UsageError) throw error;
     complain(io, `the settings cannot be written: ${messageOf(error)}.\nThey belong to root: type sudo collector setup …`);
@@ -84,8 +87,18 @@ function collectorOf(named: string | undefined, known: readonly string[]): strin
   );
 }
 
+/** For root alone, and where the service is another user, whose the state folder is, for its group to read. */
+function readableBy(stateDir: string): FileOptions {
+  const owner = statSync(stateDir, { throwIfNoEntry: false });
+  return owner && owner.uid !== 0 && process.geteuid?.() === 0 ? { mode: 0o640, gid: owner.gid } : {};
+}
+
 /** The settings with api and collector set; comments and all other keys stay. Throws UsageError where the file is not usable. */
-function edited(file: string, api: Readonly<Record<string, unknown>>, collector: string): string {
+function edited(
+  file: string,
+  api: Readonly<Record<string, unknown>>,
+  collector: string,
+): { readonly text: string; readonly stateDir: string } {
   const text = existsSync(file) ? readBoundedFile(file, MAX_SETTINGS_BYTES).toString("utf8") : "";
   const document = parseDocument(text);
   if (document.errors.length > 0 || (document.contents !== null && !isMap(document.contents)))
@@ -96,5 +109,5 @@ function edited(file: string, api: Readonly<Record<string, unknown>>, collector:
   const parsed = parseSettings(Buffer.from(next));
   if ("problems" in parsed)
     throw new UsageError(parsed.problems.map(({ line, path: at, message }) => `${file}:${line ?? 1}: ${at}: ${message}`).join("\n"));
-  return next;
+  return { text: next, stateDir: path.resolve(path.dirname(file), parsed.settings.state_dir) };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import {
   closeSync,
   fchmodSync,
+  fchownSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -44,6 +45,8 @@ export function sweep(folder: string): void {
 export interface FileOptions {
   /** Whatever the umask is. Default: for its owner alone (0600). */
   readonly mode?: number;
+  /** Group that it is to belong to; who is not root may name one of their own only. */
+  readonly gid?: number;
   /** False: what a power cut may take away again, and not worth the wait for the disk. */
   readonly lasting?: boolean;
 }
@@ -55,13 +58,14 @@ export interface FileOptions {
 function withNewFile<T>(
   target: string,
   bytes: Uint8Array | string | ((handle: number) => void),
-  { mode = 0o600, lasting = true }: FileOptions,
+  { mode = 0o600, gid, lasting = true }: FileOptions,
   place: (temporary: string) => T,
 ): T {
   const temporary = path.join(path.dirname(target), `.${randomUUID()}.new`);
   const handle = openSync(temporary, "wx", mode);
   try {
     try {
+      if (gid !== undefined) fchownSync(handle, -1, gid);
       fchmodSync(handle, mode);
       if (typeof bytes === "function") bytes(handle);
       else writeWhole(handle, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
