@@ -68,7 +68,10 @@ async function writeUntilKilled(child: ChildProcess, url: string, key: string, f
       await api.patch(`/v2/data-sources/${uuid}`, { readout_limit: written.attempted });
       written.changed = written.attempted;
     }
-  })().catch(() => undefined);
+  })().catch((error: unknown) => {
+    // The kill ends it, and nothing else may.
+    if (!child.killed) throw error;
+  });
   setTimeout(() => child.kill("SIGKILL"), life);
   await ended;
   await writing;

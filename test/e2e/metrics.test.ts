@@ -42,10 +42,7 @@ describe("metrics of the running program", () => {
     const api = apiOf(collector.apiUrl, key);
     const { collector: uuid } = await collector.status();
     const machine = "00000000-0000-4000-8000-000000000001";
-    const closed = net.createServer();
-    await new Promise<void>((done) => closed.listen(0, "127.0.0.1", done));
-    const { port: refused } = closed.address() as net.AddressInfo;
-    await new Promise((done) => closed.close(done));
+    const refused = await freePort();
     for (const [name, port] of [
       ["press", plant.port],
       ["dead", refused],

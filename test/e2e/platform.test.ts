@@ -1,5 +1,4 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -38,11 +37,6 @@ async function start(options: Parameters<typeof startCollector>[0]): Promise<Col
   const started = await startCollector({ env: INSPECTABLE, policy: CLOSED_TO_SINKS, ...options });
   open.push(() => started.child.kill("SIGKILL"));
   return started;
-}
-
-async function kill({ child }: CollectorProcess): Promise<void> {
-  child.kill("SIGKILL");
-  await once(child, "exit");
 }
 
 /** The registers of 2^64 - 1. */
@@ -165,7 +159,7 @@ describe("values that are sent to the platform are read back", () => {
       await flows(`${worker} worker killed`);
     }
     const beforeKill = plant.readouts();
-    await kill(collector);
+    await collector.kill();
     const readBeforeKill = plant.readouts();
     collector = await start({ dir, settings });
     await collector.adminKey();
@@ -255,7 +249,7 @@ describe("values that are sent to the platform are read back", () => {
     const counted = () => history(url, key, variables.count);
     await expect.poll(async () => (await counted()).length, { timeout: WITHIN_MS, interval: 200 }).toBeGreaterThan(10);
     for (let round = 1; round <= 3; round++) {
-      await kill(platform);
+      await platform.kill();
       await expect.poll(async () => ledgerOf(await collector.status()).pending, { timeout: WITHIN_MS }).toBeGreaterThan(30);
       await expect
         .poll(async () => (await collector.status()).sinks[0], { timeout: 20_000 })

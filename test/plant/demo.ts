@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -116,7 +115,7 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
       if (what === "store worker") return killWorker(collector, "store");
       if (what === "delivery worker") return killWorker(collector, "delivery");
       if (what === "collector") {
-        await killed(collector);
+        await collector.kill();
         collector = await start();
         return;
       }
@@ -169,7 +168,7 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
     const done = await kills;
     // Ctrl-C in a terminal ends the collector too: what it has not delivered waits in its file.
     if (kill && stopped) {
-      await killed(collector);
+      await collector.kill();
       collector = await start();
     }
     last = (await settled(collector)) ?? last;
@@ -202,13 +201,6 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
     for (const machine of machines) await machine.switchOff();
     rmSync(dir, { recursive: true, force: true });
   }
-}
-
-async function killed({ child }: CollectorProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "exit");
-  child.kill("SIGKILL");
-  await gone;
 }
 
 /** Undefined: it cannot be asked, because it was ended. */

@@ -26,6 +26,8 @@ export interface CollectorProcess {
   adminKey(): Promise<string>;
   /** Asks it to end, waits, and returns its exit code (a signal counts as 128 and more). */
   stop(signal?: NodeJS.Signals): Promise<number>;
+  /** kill -9; settles when it is gone, at once where it is. Its folder stays. */
+  kill(): Promise<void>;
 }
 
 /** As far as demo and tests look into it; checked by the program's own schema elsewhere. */
@@ -144,6 +146,10 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
       const code = await ended;
       if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
       return code;
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
     },
   };
   if (options.waitForReady !== false) await untilLogged(collector, /\bready\b/, ended);
