@@ -198,18 +198,3 @@ export function namedOf<T extends Named>(records: readonly T[], name: string, wh
   const shown = names.slice(0, 20).join(", ");
   throw new UsageError(`there is no ${what} ${name}${names.length === 0 ? "" : `; there are: ${shown}${names.length > 20 ? ", …" : ""}`}`);
 }
-
-const MAX_PASSWORD_BYTES = 64 * 1024;
-
-/** The first line of a file, for a password or key. Throws UsageError, which names the file and how it was `given`, and never what it holds. */
-export function passwordFrom(file: string, given = "--password-file"): string {
-  let text: string;
-  try {
-    text = readBoundedFile(path.resolve(file), MAX_PASSWORD_BYTES).toString("utf8");
-  } catch (error) {
-    throw new UsageError(`${given}: ${messageOf(error)}`);
-  }
-  const password = text.replace(/\r?\n[\s\S]*$/, "");
-  if (password === "") throw new UsageError(`${given}: ${file} is empty; put it there, on the first line`);
-  return password;
-}

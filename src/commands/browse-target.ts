@@ -12,8 +12,9 @@ import { createCredentials, credentialsFolder, loadCredentials, missingPassword,
 import { permitOf } from "../os/policy.ts";
 import type { LoadedPolicy } from "../os/policy-file.ts";
 import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
-import { type ApiConnection, ApiError, askWithKey, namedOf, passwordFrom } from "./api-connection.ts";
+import { type ApiConnection, ApiError, askWithKey, namedOf } from "./api-connection.ts";
 import { driverOf, permitOfPerson } from "./device.ts";
+import { passwordFrom } from "./files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
 import { parseSourceInput, withPassword } from "./read-input.ts";

@@ -7,6 +7,8 @@ import { type CommandIo, UsageError } from "./io.ts";
 
 /** Files that a person names on the command line. */
 
+const MAX_PASSWORD_BYTES = 64 * 1024;
+
 /** Throws UsageError, which names the file. */
 export function readIn(file: string, maxBytes: number): Buffer {
   try {
@@ -14,6 +16,19 @@ export function readIn(file: string, maxBytes: number): Buffer {
   } catch (error) {
     throw new UsageError(messageOf(error));
   }
+}
+
+/** The first line of a file, for a password or key. Throws UsageError, which names the file and how it was `given`, and never what it holds. */
+export function passwordFrom(file: string, given = "--password-file"): string {
+  let text: string;
+  try {
+    text = readBoundedFile(path.resolve(file), MAX_PASSWORD_BYTES).toString("utf8");
+  } catch (error) {
+    throw new UsageError(`${given}: ${messageOf(error)}`);
+  }
+  const password = text.replace(/\r?\n[\s\S]*$/, "");
+  if (password === "") throw new UsageError(`${given}: ${file} is empty; put it there, on the first line`);
+  return password;
 }
 
 /** Throws UsageError, which names the file. */

@@ -5,7 +5,6 @@ import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, parseDataType } from "../model/value.ts";
-import { passwordFrom } from "./api-connection.ts";
 import {
   issueWords,
   type JsonSchema,
@@ -18,6 +17,7 @@ import {
   sortWords,
   toJsonSchema,
 } from "./fields.ts";
+import { passwordFrom } from "./files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
 import { completeDetails, detailsTypeOf, keysOfSource } from "./source-details.ts";

@@ -9,8 +9,9 @@ import { settingsSchema } from "../model/settings.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { type FileOptions, replaceFile } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
-import { ApiError, collectorsOf, connectionOf, optionsOf, passwordFrom } from "./api-connection.ts";
+import { ApiError, collectorsOf, connectionOf, optionsOf } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
+import { passwordFrom } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 
 export interface SetupOptions {

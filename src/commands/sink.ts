@@ -1,7 +1,8 @@
 import * as z from "zod";
 import { dataSinkSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
-import { type ApiConnection, type ApiOptions, namedOf, passwordFrom, withApi } from "./api-connection.ts";
+import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { passwordFrom } from "./files.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { askHidden } from "./prompt.ts";

@@ -1,6 +1,6 @@
 import type { DetailsType } from "../model/details.ts";
-import { passwordFrom } from "./api-connection.ts";
 import { parseFields } from "./fields.ts";
+import { passwordFrom } from "./files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
 import { keysOfSource, SOURCE_PASSWORD } from "./source-details.ts";
