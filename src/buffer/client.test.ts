@@ -41,6 +41,18 @@ describe("store client", () => {
     expect(first && decodeReadout(layout, first.payload)).toEqual(plainReadout(10, 1));
   });
 
+  it("sends a layout again that the store has forgotten over two newer ones of its source", () => {
+    const { client, posted, post } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    for (const variables of [10, 5, 10, 6, 5, 10]) {
+      client.append(plainLayout(variables), plainReadout(variables, 1));
+      client.setSinks([]);
+    }
+    const sent = posted.flatMap((message) => (message.type === "layout" ? [message.layout.variables.length] : []));
+    expect(sent).toEqual([10, 5, 6, 10]);
+  });
+
   it("posts to a restarted store what no store has answered, without what was committed all the same", () => {
     const { client, posted, post, seqs, kinds } = setUp();
     client.attach(post);

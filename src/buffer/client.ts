@@ -3,6 +3,7 @@ import type { Readout } from "../model/value.ts";
 import type { BufferSink, Ledger, NewBatch } from "./buffer.ts";
 import { encodeReadout, layoutKey } from "./codec.ts";
 import type { FromStore, ToStore } from "./messages.ts";
+import { createRecentLayouts } from "./recent-layouts.ts";
 
 export interface StoreClientOptions {
   /** One life of the process; the same as the store's. */
@@ -52,7 +53,8 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
   let nextToPost = 1;
   let post: ((message: ToStore) => void) | undefined;
   let isReady = false;
-  let sentLayouts = new Set<string>();
+  /** What the store at hand knows. */
+  let sentLayouts = createRecentLayouts<string, true>();
   let sinks: readonly BufferSink[] | undefined;
   let flushing: NodeJS.Immediate | undefined;
   let rejectedReadouts = 0;
@@ -74,9 +76,9 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
       const entry = unanswered.get(nextToPost++);
       if (!entry) continue;
       const key = entry.batch.layoutKey;
-      if (!sentLayouts.has(key)) {
+      if (!sentLayouts.get(key)) {
         post({ type: "layout", key, layout: entry.layout });
-        sentLayouts.add(key);
+        sentLayouts.add(key, entry.layout.source.uuid, true);
       }
       batches.push(entry.batch);
       bytes += entry.batch.payload.byteLength;
@@ -112,7 +114,7 @@ export function createStoreClient(options: StoreClientOptions): StoreClient {
       switch (message.type) {
         case "ready":
           isReady = true;
-          sentLayouts = new Set();
+          sentLayouts = createRecentLayouts();
           toldRejectedValues = 0;
           tellOverflow();
           answered(message.lastSeq);

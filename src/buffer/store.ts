@@ -7,6 +7,7 @@ import { checkFile } from "./file-state.ts";
 import type { DeliveryOf, FromStore, ToStore } from "./messages.ts";
 import { openBuffer } from "./open.ts";
 import { createOutbox, type Outbox, type OutboxOptions } from "./outbox.ts";
+import { createRecentLayouts } from "./recent-layouts.ts";
 import { isDamage } from "./set-aside.ts";
 import { createTrouble } from "./trouble.ts";
 
@@ -74,8 +75,8 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   const { unstoredAfterMs = UNSTORED_AFTER_MS, retryMs = RETRY_MS, maxUnderWayBytes } = options;
   let buffer: FileBuffer | undefined;
   let waiting = nothingWaits();
-  /** By key, for batches that go out unstored: no file has their layout. */
-  const layouts = new Map<string, { readonly number: number; readonly layout: Layout }>();
+  /** By key, as the acquisition takes them to be known; numbered for batches that go out unstored: no file has their layout. */
+  const layouts = createRecentLayouts<string, { readonly number: number; readonly layout: Layout }>();
   let nextLayout = 1;
   /** As the acquisition wants them; undefined: as the file has them. */
   let wantedSinks: readonly BufferSink[] | undefined;
@@ -95,7 +96,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
   const tell = (message: FromStore): void => port.postMessage(message);
   const trouble = createTrouble(file, (message) => tell({ type: "alarm", message }));
   const outboxOptions: OutboxOptions = {
-    layout: (id) => (id < 0 ? [...layouts.values()].find(({ number }) => number === -id)?.layout : buffer?.layout(id)),
+    layout: (id) => (id < 0 ? layouts.entries().find(([, { number }]) => number === -id)?.[1].layout : buffer?.layout(id)),
     maxUnderWayBytes,
     onMessage(message) {
       if (ended) return;
@@ -123,14 +124,6 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     const [last, ...others] = attached();
     for (const outbox of others) give(outbox, batches.map(withOwnPayload));
     if (last) give(last, batches);
-  };
-
-  /** The last two of each source: what waits names no other. */
-  const rememberLayout = (key: string, layout: Layout): void => {
-    if (layouts.has(key)) return;
-    const same = [...layouts].filter(([, known]) => known.layout.source.uuid === layout.source.uuid);
-    for (const [old] of same.slice(0, -1)) layouts.delete(old);
-    layouts.set(key, { number: nextLayout++, layout });
   };
 
   const ready = (): void => {
@@ -280,7 +273,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
         begunLife = message.life;
         return;
       case "layout":
-        rememberLayout(message.key, message.layout);
+        layouts.add(message.key, message.layout.source.uuid, { number: nextLayout++, layout: message.layout });
         waiting.layouts.push({ key: message.key, layout: message.layout });
         return;
       case "append":

@@ -3,6 +3,7 @@ import type { MessagePort } from "node:worker_threads";
 import type { Acknowledgement, StoredBatch } from "../buffer/buffer.ts";
 import type { DeliveryToStore, StoreToDelivery } from "../buffer/messages.ts";
 import { type BufferFileReader, openReader } from "../buffer/reader.ts";
+import { createRecentLayouts } from "../buffer/recent-layouts.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -41,6 +42,8 @@ const ACKNOWLEDGE_MS = 50;
 /** Reports of so long make one message. */
 const REPORT_MS = 50;
 const REOPEN_MS = 1000;
+/** Kept in memory; what waits in the file may have more, which are read again. */
+const LAYOUTS_OF_A_SOURCE = 8;
 
 interface Slot {
   readonly pump: Pump | undefined;
@@ -61,7 +64,7 @@ export function runDelivery(
   /** By uuid: what was asked for last has happened when it settles. */
   const turns = new Map<string, Promise<void>>();
   const acknowledged = new Map<string, Settled>();
-  let layouts = new Map<number, Layout>();
+  let layouts = createRecentLayouts<number, Layout>(LAYOUTS_OF_A_SOURCE);
   let store: { readonly port: MessagePort; readonly file: string } | undefined;
   let reader: BufferFileReader | undefined;
   /** It was said that rows cannot be read. */
@@ -113,13 +116,25 @@ export function runDelivery(
     return described && described !== layout && JSON.stringify(described) === JSON.stringify(layout) ? described : layout;
   };
 
+  /** Those of unstored rows are in no file, and come once. */
+  const remember = (id: number, layout: Layout): void => layouts.add(id, `${id < 0} ${layout.source.uuid}`, layout);
+  /** Begins anew with what `what` makes of each. */
+  const rememberAgain = (what: (id: number, layout: Layout) => Layout | undefined): void => {
+    const before = layouts.entries();
+    layouts = createRecentLayouts(LAYOUTS_OF_A_SOURCE);
+    for (const [id, layout] of before) {
+      const now = what(id, layout);
+      if (now) remember(id, now);
+    }
+  };
+
   const layoutOf = (id: number): Layout | undefined => {
     const known = layouts.get(id);
     if (known) return known;
     const read = reader?.layout(id);
     if (!read) return undefined;
     const layout = shared(read);
-    layouts.set(id, layout);
+    remember(id, layout);
     return layout;
   };
 
@@ -187,8 +202,7 @@ export function runDelivery(
   const openFile = (): void => {
     closeReader();
     acknowledged.clear();
-    // Those of unstored rows are in no file, and come once.
-    layouts = new Map([...layouts].filter(([id]) => id < 0));
+    rememberAgain((id, layout) => (id < 0 ? layout : undefined));
     if (!store) return;
     try {
       reader = openReader(store.file);
@@ -224,7 +238,7 @@ export function runDelivery(
         });
         return;
       case "layout":
-        layouts.set(message.id, shared(message.layout));
+        remember(message.id, shared(message.layout));
         return;
       case "skipped":
         advance(message.nextId);
@@ -307,7 +321,7 @@ export function runDelivery(
     acknowledgeNow();
     store?.port.close();
     store = { port: next, file };
-    layouts = new Map();
+    layouts = createRecentLayouts(LAYOUTS_OF_A_SOURCE);
     next.on("message", (message: StoreToDelivery) => {
       if (store?.port === next) onStore(message);
     });
@@ -326,7 +340,7 @@ export function runDelivery(
         return;
       case "sources":
         sources = withLayouts(message.sources, sources);
-        if (message.sources.some(({ layout }) => layout)) layouts = new Map([...layouts].map(([id, layout]) => [id, shared(layout)]));
+        if (message.sources.some(({ layout }) => layout)) rememberAgain((_id, layout) => shared(layout));
         for (const pump of pumps()) pump.describe(sources);
         return;
       case "store":
