@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { DETAILS_TYPES } from "../../src/model/details.ts";
 import { SINK_TYPES } from "../../src/model/sink-details.ts";
 import { shellBlocks } from "./shell-blocks.ts";
@@ -116,6 +116,26 @@ test("there is an example of each type of data source and data sink, which creat
 test("no example names an address beyond this computer", () => {
   for (const { text, heading } of [...EXAMPLES, ...README.filter((block) => FOR_THE_DEMO.includes(block.heading))])
     for (const [address] of text.matchAll(/\b\d{1,3}(?:\.\d{1,3}){3}\b/g)) expect(address, heading).toMatch(/^127\./);
+});
+
+test.skipIf(missing !== undefined)("the README's own settings run as printed, and the service is asked", { timeout: 60_000 }, async () => {
+  const [start, ask] = README.filter(({ heading }) => heading === "Run it").map(({ text }) => text);
+  const service = spawn("unshare", ["-n", "bash", "-c", `ip link set lo up\n${start}`], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const ended = new Promise((done) => service.once("exit", done));
+  onTestFinished(async () => {
+    process.kill(-(service.pid ?? 0), "SIGTERM");
+    await ended;
+  });
+  const said: string[] = [];
+  for (const stream of [service.stdout, service.stderr]) stream.on("data", (text) => said.push(String(text)));
+  await vi.waitFor(() => expect(said.join("")).toMatch(/configuration API listens/), { timeout: 30_000, interval: 100 });
+  const asked = execFileSync("nsenter", ["-t", String(service.pid), "-n", "bash"], { cwd: folder, input: ask ?? "", encoding: "utf8" });
+  expect(asked).toMatch(/Configuration: as the API says.*No data sources are configured/s);
+  expect(readFileSync(join(folder, "plant/state/keys/admin.key"), "utf8").trim()).not.toBe("");
 });
 
 describe.skipIf(missing !== undefined)("beside npm run demo", () => {
