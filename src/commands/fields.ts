@@ -121,16 +121,24 @@ export function fullKey(key: string, keys: ReadonlyMap<string, unknown>): string
 
 const isSecret = (key: string): boolean => key.split(".").some(isSecretName);
 
-/** The value in the form that the schema makes of it. Throws UsageError with every problem. */
-export function checked<T extends z.ZodType>(schema: T, value: unknown, keys: ReadonlyMap<string, JsonSchema>): z.output<T> {
+/** The value in the form that the schema makes of it. Throws UsageError with every problem, in the words of `wordsOf`. */
+export function checked<T extends z.ZodType>(
+  schema: T,
+  value: unknown,
+  keys: ReadonlyMap<string, JsonSchema>,
+  wordsOf: typeof issueWords = issueWords,
+): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw new UsageError([...issueWords(result.error), knownWords(keys)].join("\n"));
+  throw new UsageError([...wordsOf(result.error), knownWords(keys)].join("\n"));
 }
 
 /** One sentence for each issue, which begins with its field. */
-export const issueWords = ({ issues }: z.ZodError): string[] =>
+export const issueWords = ({ issues }: Pick<z.ZodError, "issues">): string[] =>
   issues.map(({ code, path, message }) => {
-    const isMissing = code === "invalid_type" && / received undefined$/.test(message);
-    return `${path.join(".")}: ${isMissing ? "is required" : message.replace(/^Invalid (input|option): /, "")}`;
+    return `${path.join(".")}: ${isMissing({ code, message }) ? "is required" : message.replace(/^Invalid (input|option): /, "")}`;
   });
+
+/** Whether nothing is given where something is required. */
+export const isMissing = ({ code, message }: Pick<z.core.$ZodIssue, "code" | "message">): boolean =>
+  code === "invalid_type" && / received undefined$/.test(message);

@@ -39,5 +39,10 @@ test("help at every level leads to every verb", async () => {
 test("what is mistyped is answered with what was meant, and how to go on", async () => {
   expect(await runCommand("stauts")).toMatchObject({ code: 2, err: expect.stringMatching(/Did you mean status\?[\s\S]*collector --help/) });
   expect(await runCommand("status", "--jsn")).toMatchObject({ code: 2, err: expect.stringContaining("--json") });
+  const half = await runCommand("variables", "add", "press-1");
+  expect(half).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/argument 'name'[\s\S]*\(collector variables add --help explains it\)/),
+  });
   expect(await runCommand("status", "more")).toMatchObject({ code: 2, err: expect.stringContaining("too many arguments") });
 });

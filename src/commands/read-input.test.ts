@@ -128,7 +128,9 @@ describe("opcua", () => {
     expect(() => typed(URL, "security_settings.security_mode=Sign", "i=85")).toThrow(
       /requires an endpoint_security_policy other than None/,
     );
-    expect(() => typed("i=85")).toThrow(/endpoint_url/);
+    // Host and port come from the URL: nobody is to type them instead.
+    expect(() => typed("i=85")).toThrow(/^endpoint_url: is required\nknown keys/);
+    expect(() => typed("endpoint_url=http://h", "port=x", "i=85")).toThrow(/^port: "x" must be a number\nendpoint_url: expected a URL/);
   });
 });
 

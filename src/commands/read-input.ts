@@ -20,7 +20,7 @@ import {
 import { passwordFrom } from "./files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 import { askHidden } from "./prompt.ts";
-import { completeDetails, detailsTypeOf, keysOfSource } from "./source-details.ts";
+import { completeDetails, detailsTypeOf, detailsWords, keysOfSource } from "./source-details.ts";
 
 /** A source as typed on the command line. */
 export interface TypedSource {
@@ -107,7 +107,7 @@ function checkDetails(
   const identity = complete["user_identity"];
   const user = typeof identity === "object" && identity !== null ? (identity as Readonly<Record<string, unknown>>) : {};
   if (user["type"] === "X509Certificate") {
-    const details = check<unknown>(DETAILS[type].read, complete, mistakes);
+    const details = check<unknown>(DETAILS[type].read, complete, mistakes, detailsWords);
     return details === undefined ? undefined : { details, secrets: {}, passwordOf: undefined };
   }
   const needsPassword = user["type"] === "UserNamePassword";
@@ -115,6 +115,7 @@ function checkDetails(
     detailsCreateSchema,
     needsPassword ? { ...complete, user_identity: { ...user, password: "" } } : complete,
     mistakes,
+    detailsWords,
   );
   if (!created) return undefined;
   const { details, secrets } = toReadDetails(created);
@@ -145,10 +146,10 @@ function keysOf(type: DetailsType, driver: AnyDriver): ReadonlyMap<string, { rea
   return keys;
 }
 
-function check<T>(schema: z.ZodType<T>, value: unknown, mistakes: string[]): T | undefined {
+function check<T>(schema: z.ZodType<T>, value: unknown, mistakes: string[], wordsOf: typeof issueWords = issueWords): T | undefined {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  mistakes.push(...issueWords(result.error));
+  mistakes.push(...wordsOf(result.error));
   return undefined;
 }
 

@@ -4,7 +4,7 @@ import { endpointParts } from "../model/endpoint-url.ts";
 import { nearest } from "../model/nearest.ts";
 import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../model/sink-details.ts";
 import { isSecretName } from "../os/loggable.ts";
-import { checked, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
+import { checked, isMissing, issueWords, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
 import { UsageError } from "./io.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -51,7 +51,14 @@ function passwordPlace(type: DetailsType): "user" | "device" | undefined {
  */
 export function sourceDetails(type: DetailsType, words: readonly string[], password: string | undefined): Fields {
   const keys = keysOfSource(type);
-  return checked(detailsCreateSchema, completeDetails(type, parseFields(words, keys, SOURCE_PASSWORD), password), keys);
+  return checked(detailsCreateSchema, completeDetails(type, parseFields(words, keys, SOURCE_PASSWORD), password), keys, detailsWords);
+}
+
+/** One sentence for each issue of details; host and port are not asked for where the URL is wrong that they come from. */
+export function detailsWords({ issues }: Pick<z.ZodError, "issues">): string[] {
+  const isUrlWrong = issues.some(({ path: [field] }) => field === "endpoint_url");
+  const fromUrl = ({ path: [field] }: z.core.$ZodIssue): boolean => field === "host" || field === "port";
+  return issueWords({ issues: issues.filter((issue) => !(isUrlWrong && isMissing(issue) && fromUrl(issue))) });
 }
 
 /** What was given, with what goes without saying. Pure. Throws UsageError: a type that has no password is given one. */

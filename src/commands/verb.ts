@@ -29,9 +29,13 @@ export function addVerb(parent: Command, usage: string, { description, args = {}
     .option(...CONFIG)
     .allowExcessArguments(false)
     .addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
+  command.showHelpAfterError(`(${wordsOf(command).join(" ")} --help explains it)`);
   for (const argument of command.registeredArguments) argument.description = args[argument.name()] ?? "";
   return command;
 }
+
+/** The words that call it, the program's own first. */
+const wordsOf = (command: Command): readonly string[] => [...(command.parent ? wordsOf(command.parent) : []), command.name()];
 
 /** Makes actions of verbs out of functions that give an exit code; `done` takes the code. */
 export const actionsTo =
