@@ -1,21 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Position } from "./buffer.ts";
-import {
-  acknowledge,
-  countOlder,
-  countPending,
-  firstPending,
-  isPending,
-  joinClosest,
-  MAX_OLDER_RANGES,
-  rangesOf,
-  splitAtRestart,
-  startAtLiveEdge,
-  subtract,
-  union,
-  without,
-} from "./position.ts";
+import { isPending, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge, subtract, union, without } from "./position.ts";
+import { acknowledge } from "./testing/acknowledge.ts";
 
 const TOP = 200;
 const pendingIds = (position: Position, top = TOP): number[] =>
@@ -48,19 +35,6 @@ describe("position", () => {
     });
   });
 
-  it("begins with the newest after a restart and keeps the rest as older", () => {
-    const after = splitAtRestart({ older: [{ from: 1, to: 3 }], live: 5 }, 9);
-    expect(after).toEqual({
-      older: [
-        { from: 1, to: 3 },
-        { from: 5, to: 9 },
-      ],
-      live: 9,
-    });
-    expect(splitAtRestart(after, 9)).toEqual(after);
-    expect(splitAtRestart(after, 12).older.at(-1)).toEqual({ from: 5, to: 12 });
-  });
-
   it("is the set without the acknowledged ids, as long as the ranges suffice", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: TOP }), fc.array(ids, { maxLength: 5 }), (start, rounds) => {
@@ -71,31 +45,20 @@ describe("position", () => {
           position = subtract(position, rangesOf(round));
         }
         expect(pendingIds(position)).toEqual([...model]);
-        expect(countPending(position, TOP)).toBe(model.size);
-        expect(firstPending(position)).toBe([...model][0] ?? position.live);
       }),
     );
   });
 
-  it("never loses a pending id, at acknowledging and restarts in any order, and stays within its bound", () => {
-    const step = fc.oneof(fc.record({ acknowledged: ids }), fc.record({ nextId: fc.integer({ min: 0, max: TOP }) }));
+  it("never loses a pending id, whatever is acknowledged in which order, and stays within its bound", () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      fc.property(fc.array(ids, { maxLength: 12 }), (rounds) => {
         const model = new Set(Array.from({ length: TOP }, (_, id) => id));
         let position = startAtLiveEdge(0);
-        for (const s of steps) {
-          const before = new Set(pendingIds(position));
-          if ("acknowledged" in s) {
-            for (const id of s.acknowledged) model.delete(id);
-            position = acknowledge(position, s.acknowledged);
-          } else {
-            position = splitAtRestart(position, s.nextId);
-            expect(position.live).toBeGreaterThanOrEqual(s.nextId);
-            for (const id of before) expect(isPending(position, id)).toBe(true);
-          }
+        for (const round of rounds) {
+          for (const id of round) model.delete(id);
+          position = acknowledge(position, round);
           expectWellFormed(position);
           for (const id of model) expect(isPending(position, id)).toBe(true);
-          expect(countOlder(position) + Math.max(0, TOP - position.live)).toBe(pendingIds(position).length);
         }
       }),
     );

@@ -14,41 +14,8 @@ export function startAtLiveEdge(nextId: number): Position {
   return { older: [], live: nextId };
 }
 
-/**
- * The position without `ids` (in any order, also twice, also such as are not pending).
- * Beyond MAX_OLDER_RANGES the closest ranges are joined: what lies between them is pending again, so it may be delivered twice and is never lost.
- */
-export function acknowledge(position: Position, ids: readonly number[]): Position {
-  return joinClosest(subtract(position, rangesOf(ids))).position;
-}
-
-/** Live first: what was pending below `nextId` becomes an older range, the live edge begins at `nextId`. */
-export function splitAtRestart(position: Position, nextId: number): Position {
-  if (position.live >= nextId) return position;
-  const older = [...position.older];
-  const last = older.at(-1);
-  if (last?.to === position.live) older[older.length - 1] = { from: last.from, to: nextId };
-  else older.push({ from: position.live, to: nextId });
-  return joinClosest({ older, live: nextId }).position;
-}
-
 export function isPending(position: Position, id: number): boolean {
   return id >= position.live || position.older.some((range) => id >= range.from && id < range.to);
-}
-
-/** Pending ids below `nextId`, the first id that is not given yet. */
-export function countPending(position: Position, nextId: number): number {
-  return position.older.reduce((sum, range) => sum + range.to - range.from, 0) + Math.max(0, nextId - position.live);
-}
-
-/** Ids that are pending and not yet reached by the live edge. */
-export function countOlder(position: Position): number {
-  return position.older.reduce((sum, range) => sum + range.to - range.from, 0);
-}
-
-/** The lowest pending id; the live edge if nothing older is pending. */
-export function firstPending(position: Position): number {
-  return position.older[0]?.from ?? position.live;
 }
 
 /** The position without the ids of `ranges` (rising, apart). Has as many older ranges as that takes. */
@@ -58,7 +25,10 @@ export function subtract(position: Position, ranges: readonly IdRange[]): Positi
   return { older: union(older), live: live?.from ?? position.live };
 }
 
-/** Joins the closest older ranges until MAX_OLDER_RANGES are left. `regained` is what became pending by it, rising. */
+/**
+ * Joins the closest older ranges until MAX_OLDER_RANGES are left: what lies between them is pending again, so it may be delivered twice and is
+ * never lost. `regained` is that, rising.
+ */
 export function joinClosest(position: Position): { readonly position: Position; readonly regained: readonly IdRange[] } {
   if (position.older.length <= MAX_OLDER_RANGES) return { position, regained: [] };
   const gaps: IdRange[] = [];

@@ -67,7 +67,8 @@ export function tablesOf(db: Database.Database): Tables {
       for (const [id, sink] of after.sinks) {
         if (sink === before.sinks.get(id)) continue;
         const { active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored } = sink;
-        const [older, counts] = [JSON.stringify(position.older), JSON.stringify(dropped)];
+        const older = JSON.stringify(position.older);
+        const counts = JSON.stringify(dropped);
         saveSink.run(id, Number(active), Number(takesExploration), older, position.live, accepted, delivered, counts, deliveredUnstored);
       }
       for (const id of before.sinks.keys()) if (!after.sinks.has(id)) forgetSink.run(id);

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
-import { acknowledge as acknowledgePosition, isPending } from "../buffer/position.ts";
+import { isPending } from "../buffer/position.ts";
+import { acknowledge as acknowledgePosition } from "../buffer/testing/acknowledge.ts";
 import { createFlow, type Flow, type Job } from "./flow.ts";
 
 const SOURCES = 3;

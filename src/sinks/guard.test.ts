@@ -75,6 +75,15 @@ describe("what is under way when the far side closes", () => {
     expect(other.isSuspicious()).toBe(false);
   });
 
+  test("is forgotten over many others that never came again", () => {
+    const guard = createGuard();
+    for (let id = 1; id <= 1001; id++) {
+      guard.begin(job(id));
+      guard.lost(closed);
+    }
+    expect([1, 2, 1001].map((id) => guard.verdictOf(job(id)).maxMessageBytes)).toEqual([undefined, 16_384, 16_384]);
+  });
+
   test("is not to blame for a broker that is silent, and is forgotten after many writes", () => {
     const guard = createGuard();
     guard.begin(job(1));

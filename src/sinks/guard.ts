@@ -34,6 +34,8 @@ const MESSAGE_BYTES = [undefined, 16_384, 1024, 1] as const;
 const TOGETHER = 2;
 /** After so many writes without a loss nothing is suspected: a row may never come again. */
 const FORGET_AFTER = 256;
+/** The oldest beyond so many are forgotten: those that were dropped meanwhile never come again. */
+const MAX_SUSPECTS = 1000;
 
 interface Closes {
   /** With others under way. */
@@ -88,6 +90,7 @@ export function createGuard(): Guard {
         else closes.together++;
         suspects.set(key, closes);
       }
+      for (const key of [...suspects.keys()].slice(0, Math.max(0, suspects.size - MAX_SUSPECTS))) suspects.delete(key);
       return keys.length;
     },
   };
