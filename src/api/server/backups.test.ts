@@ -28,6 +28,25 @@ test("a backup of the day is written by itself, for its owner alone, with no sec
     expect(bytes.includes(secret)).toBe(false);
 });
 
+test("a backup of a day to come, from a clock that was wrong, keeps no backup of this day away", async () => {
+  const folder = temporaryFolder();
+  const first = await startTestServer(folder);
+  const file = databaseOf(first);
+  await expect.poll(() => listBackups(file), { timeout: 5000 }).toHaveLength(1);
+  await first.server.close();
+  rmSync(backupsDir(file), { recursive: true });
+  const db = openDatabase(file);
+  const far = Array.from({ length: 7 }, (_, day) => Date.now() + (365 + day) * 86_400_000);
+  for (const at of far) await makeBackup(db, file, at);
+  db.close();
+  for (let start = 0; start < 2; start++) {
+    await (await startTestServer(folder)).server.close();
+    const [newest, ...others] = listBackups(file);
+    expect(Math.abs(Date.parse(newest?.at ?? "") - Date.now())).toBeLessThan(60_000);
+    expect(others.map(({ at }) => Date.parse(at))).toEqual(far.slice(1).reverse());
+  }
+});
+
 test("seven backups are kept, the newest first in the list, and nothing half-written is among them", async () => {
   const file = join(temporaryFolder(), "api.db");
   const db = openDatabase(file);

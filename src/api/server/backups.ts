@@ -32,15 +32,20 @@ export interface Backup {
   readonly at: string;
 }
 
-/** The backups there are, newest first. An absent folder holds none. */
-export function listBackups(databaseFile: string): Backup[] {
+/**
+ * The backups there are, newest first; last those of a time after `now` (epoch ms), which were made while the clock was wrong. An absent
+ * folder holds none.
+ */
+export function listBackups(databaseFile: string, now: number = Date.now()): Backup[] {
   const folder = backupsDir(databaseFile);
   if (!existsSync(folder)) return [];
-  return readdirSync(folder)
+  const backups = readdirSync(folder)
     .filter((name) => NAME.test(name))
     .sort()
     .reverse()
     .map((name) => ({ file: join(folder, name), at: name.replace(NAME, "$1-$2-$3T$4:$5:$6.$7Z") }));
+  const { before = [], after = [] } = Object.groupBy(backups, ({ at }) => (Date.parse(at) > now ? "after" : "before"));
+  return [...before, ...after];
 }
 
 /**
@@ -52,7 +57,7 @@ export async function makeBackup(db: Database, databaseFile: string, now: number
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, `configuration-${new Date(now).toISOString().replaceAll(/[-:.]/g, "")}.db`);
   await copyDatabase(db, file);
-  for (const { file: old } of listBackups(databaseFile).slice(KEPT)) rmSync(old, { force: true });
+  for (const { file: old } of listBackups(databaseFile, now).slice(KEPT)) rmSync(old, { force: true });
   return file;
 }
 
@@ -82,7 +87,7 @@ export function startDailyBackups(db: Database, databaseFile: string, log: Log):
   let running: Promise<void> = Promise.resolve();
   const look = (): void => {
     const [newest] = listBackups(databaseFile);
-    if (newest && Date.now() - Date.parse(newest.at) < EVERY_MS) return;
+    if (newest && Math.abs(Date.now() - Date.parse(newest.at)) < EVERY_MS) return;
     running = running
       .then(() => makeBackup(db, databaseFile))
       .then((file) => log.info({ file }, "a backup of the configuration was written"))
