@@ -3,7 +3,7 @@ import net from "node:net";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
-import { apiOf } from "../support/api.ts";
+import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
@@ -41,17 +41,9 @@ describe("metrics of the running program", () => {
     const key = await collector.adminKey();
     const api = apiOf(collector.apiUrl, key);
     const { collector: uuid } = await collector.status();
-    const machine = "00000000-0000-4000-8000-000000000001";
     const refused = await freePort();
-    for (const [name, port] of [
-      ["press", plant.port],
-      ["dead", refused],
-    ] as const) {
-      const details = { type: "modbus_tcp", host: "127.0.0.1", port };
-      const { uuid: source } = await api.post("/v2/data-sources", { name, collector: uuid, machine, details });
-      await api.patch(`/v2/data-sources/${source}`, { readout_interval: 1 });
-      await api.post("/ext/v1/variables", { data_source: source, name: "v", address: "holding:0" });
-    }
+    for (const [name, port] of Object.entries({ press: plant.port, dead: refused }))
+      await addModbusSource(api, uuid, { name, port, readout_interval: 1, variables: { v: "holding:0" } });
     const details = { type: "mqtt", host: "127.0.0.1", port: broker.port, topic: "t/{source}" };
     await api.post("/v2/data-sinks", { name: "broker", collector: uuid, details });
 

@@ -3,13 +3,12 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
-import { type Api, apiOf } from "../support/api.ts";
+import { type Api, addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
 
 /** Behavioural deadlines are asserted with this margin; what was measured is printed. */
 const MARGIN = 3;
-const MACHINE = "00000000-0000-4000-8000-000000000001";
 const open: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {
@@ -37,17 +36,13 @@ async function brokerOf(port?: number): Promise<TestBroker> {
   return broker;
 }
 
-async function addSource(api: Api, collector: string, name: string, port: number, intervalS: number): Promise<string> {
-  const { uuid } = await api.post("/v2/data-sources", {
+const addSource = (api: Api, collector: string, name: string, port: number, intervalS: number): Promise<string> =>
+  addModbusSource(api, collector, {
     name,
-    collector,
-    machine: MACHINE,
-    details: { type: "modbus_tcp", host: "127.0.0.1", port },
+    port,
+    readout_interval: intervalS,
+    variables: { v0: "holding:0", v1: "holding:1", v2: "holding:2", v3: "holding:3" },
   });
-  await api.patch(`/v2/data-sources/${uuid}`, { readout_interval: intervalS });
-  for (const n of [0, 1, 2, 3]) await api.post("/ext/v1/variables", { data_source: uuid, name: `v${n}`, address: `holding:${n}` });
-  return uuid;
-}
 
 const addSink = (api: Api, collector: string, port: number) =>
   api.post("/v2/data-sinks", { name: "broker", collector, details: { type: "mqtt", host: "127.0.0.1", port, topic: "plant/{source}" } });

@@ -4,7 +4,7 @@ import path from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { openReader } from "../../src/buffer/reader.ts";
-import { type Api, apiOf } from "../support/api.ts";
+import { type Api, addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
@@ -30,14 +30,7 @@ async function running(port: number) {
   const api: Api = apiOf(collector.apiUrl, await collector.adminKey());
   const { collector: uuid } = await collector.status();
   await api.post("/v2/data-sinks", { name: "broker", collector: uuid, details: { type: "mqtt", host: "127.0.0.1", port, topic: "t" } });
-  const { uuid: source } = await api.post("/v2/data-sources", {
-    name: "press-1",
-    collector: uuid,
-    machine: "00000000-0000-4000-8000-000000000001",
-    details: { type: "modbus_tcp", host: "127.0.0.1", port: plant.port },
-  });
-  await api.patch(`/v2/data-sources/${source}`, { readout_interval: 50 });
-  await api.post("/ext/v1/variables", { data_source: source, name: "v", address: "holding:0" });
+  await addModbusSource(api, uuid, { name: "press-1", port: plant.port, readout_interval: 50, variables: { v: "holding:0" } });
   open.push(async () => {
     if (collector.child.exitCode !== null && collector.child.exitCode !== 0 && collector.child.exitCode !== 143)
       console.log(collector.log.slice(-20).join("\n"));

@@ -25,3 +25,31 @@ export function apiOf(url: string, key: string): Api {
     remove: async (path) => void (await call("DELETE", path)),
   };
 }
+
+export interface ModbusSource {
+  readonly name: string;
+  /** On 127.0.0.1. */
+  readonly port: number;
+  /** Absent: what a new data source has. */
+  readonly readout_interval?: number;
+  /** Addresses by name. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+/** Configures it for this collector; its uuid. */
+export async function addModbusSource(
+  api: Api,
+  collector: string,
+  { name, port, readout_interval, variables }: ModbusSource,
+): Promise<string> {
+  const { uuid } = await api.post("/v2/data-sources", {
+    name,
+    collector,
+    machine: "00000000-0000-4000-8000-000000000001",
+    details: { type: "modbus_tcp", host: "127.0.0.1", port },
+  });
+  if (readout_interval !== undefined) await api.patch(`/v2/data-sources/${uuid}`, { readout_interval });
+  for (const [variable, address] of Object.entries(variables))
+    await api.post("/ext/v1/variables", { data_source: uuid, name: variable, address });
+  return uuid;
+}
