@@ -4,6 +4,7 @@ import type { Layout } from "../model/layout.ts";
 import type { Buffer, CommitWork, DropReason, GapReason, NewBatch, RejectReason, StoredBatch } from "./buffer.ts";
 import { type FileIdentity, type FileState, fileBytes } from "./file-state.ts";
 import { gapTable } from "./gaps.ts";
+import { createLayoutUse } from "./layout-use.ts";
 import { type Mark, writeMark } from "./mark.ts";
 import { type IdRange, rangesOf, union, without } from "./position.ts";
 import { DamagedFileError } from "./set-aside.ts";
@@ -40,6 +41,8 @@ export interface FileBuffer extends Buffer {
 
 /** Rows deleted in one commit at most, beyond those that were dropped. */
 const TRIM_ROWS = 4096;
+/** Layouts that nothing names any more are kept up to so many. */
+const KEPT_LAYOUTS = 8;
 /** Rows looked at, and dropped, at once. */
 const DROP_ROWS = 64;
 /** Steps of dropping in one commit: always more than it adds. */
@@ -79,6 +82,7 @@ export function bufferOn(
   db.pragma(`max_page_count = ${maxPages}`);
   let state: FileState = loaded;
   let { savedNextId } = loaded;
+  const layoutUse = createLayoutUse(loaded.nextId);
   const inode = inodeOf(file);
   let marked: Mark | undefined;
   let markedAtMs = 0;
@@ -219,6 +223,22 @@ export function bufferOn(
     return { ...before, garbage };
   };
 
+  /** Keys of layouts that are to be deleted now. */
+  const unusedLayouts = (firstId: number): readonly string[] => {
+    const kept = isTooLarge() ? 0 : KEPT_LAYOUTS;
+    const unused = state.layouts.size > kept ? layoutUse.unused(state.layouts, firstId) : [];
+    return unused.length > kept ? unused : [];
+  };
+  const withoutLayouts = (before: FileState, keys: readonly string[]): FileState => {
+    if (keys.length === 0) return before;
+    const layouts = new Map(before.layouts);
+    for (const key of keys) {
+      tables.deleteLayout(layouts.get(key) ?? 0);
+      layouts.delete(key);
+    }
+    return { ...before, layouts };
+  };
+
   const number = (before: FileState, work: CommitWork): { readonly state: FileState; readonly batches: readonly StoredBatch[] } => {
     const isSameRun = before.run === work.run;
     let lastSeq = isSameRun ? before.lastSeq : 0;
@@ -286,6 +306,7 @@ export function bufferOn(
       if (writesNothing(work, storing)) {
         const numbered = number(state, work);
         state = numbered.state;
+        layoutUse.committed(work, [], state.layouts);
         return numbered.batches;
       }
       reserve(state.nextId + work.batches.length + (storing ? 0 : RESERVED_IDS));
@@ -297,6 +318,7 @@ export function bufferOn(
         else if (after.nextId > after.reservedId) after = { ...after, reservedId: after.nextId + RESERVED_IDS };
         return trim(acknowledge(after, work));
       });
+      layoutUse.committed(work, storing ? batches : [], state.layouts);
       return batches;
     },
     setSinks(wanted) {
@@ -316,8 +338,12 @@ export function bufferOn(
       if (marked && marked.from < savedNextId && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
       const [first] = tables.oldest(1);
       const tooOld = first !== undefined && first.ts < cutoff();
-      if (!tooOld && state.garbage.length === 0 && !isTooLarge()) return shrink();
-      write(() => trim(keepWithinBytes(tooOld ? keepWithinAge(state) : state)));
+      const unused = unusedLayouts(first?.id ?? state.nextId);
+      if (!tooOld && state.garbage.length === 0 && unused.length === 0 && !(first && isTooLarge())) return shrink();
+      write(() => {
+        const lean = withoutLayouts(state, unused);
+        return trim(keepWithinBytes(tooOld ? keepWithinAge(lean) : lean));
+      });
       return true;
     },
     bytes: () => fileBytes(file) + walBytes(),

@@ -11,6 +11,7 @@ export interface Tables {
   /** Returns its id in this file. */
   addLayout(key: string, layout: Layout): number;
   layout(id: number): Layout | undefined;
+  deleteLayout(id: number): void;
   addBatch(batch: StoredBatch): void;
   /** Returns how many there were. */
   deleteBatches(range: IdRange): number;
@@ -28,6 +29,7 @@ export interface Tables {
 
 export function tablesOf(db: Database.Database): Tables {
   const insertLayout = db.prepare<[string, string]>("INSERT INTO layout (key, body) VALUES (?, ?)");
+  const deleteLayout = db.prepare<[number]>("DELETE FROM layout WHERE id = ?");
   const layoutBody = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
   const insertBatch = db.prepare<[number, number, number, number, number, number, Uint8Array]>(
     "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -58,6 +60,7 @@ export function tablesOf(db: Database.Database): Tables {
       const body = layoutBody.get(id);
       return body === undefined ? undefined : (JSON.parse(body) as Layout);
     },
+    deleteLayout: (id) => void deleteLayout.run(id),
     addBatch({ id, layout, time, count, explorationCount, payload }) {
       const crc = checksumOf({ id, layout, ts: time, n: count, n_exploration: explorationCount, payload });
       insertBatch.run(id, layout, time, count, explorationCount, crc, payload);
