@@ -45,7 +45,7 @@ export const extensionRoutes = {
     path: "/ext/v1",
     section: "ours",
     summary: "Says that the extensions are offered, and in which version",
-    responses: { 200: extensionInfoSchema, 401: problemSchema },
+    responses: { 200: extensionInfoSchema, ...COMMON_ERRORS },
   }),
   listVariables: route({
     method: "GET",
