@@ -1,79 +1,14 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Acknowledgement, NewBatch, SinkLedger } from "./buffer.ts";
-import type { FileBuffer } from "./buffer-file.ts";
-import { decodeReadout, encodeReadout, layoutKey } from "./codec.ts";
-import { type BufferOptions, openBuffer } from "./open.ts";
-import { isPending } from "./position.ts";
+import type { NewBatch } from "./buffer.ts";
+import { decodeReadout } from "./codec.ts";
 import { openReader } from "./reader.ts";
+import { A, acknowledge, append, B, batch, expectExact, layout, layouts, ledgerOf, NOW, open, rowIds, taken } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
-import { plainLayout, plainReadout } from "./testing/readouts.ts";
-
-const NOW = 1_800_000_000_000;
-const layout = plainLayout(10);
-const layouts = [{ key: layoutKey(layout), layout }];
-const A = { id: "a", takesExploration: false };
-const B = { id: "b", takesExploration: true };
-
-function batch(seq: number, count = 8, explorationCount = 2, timeMs = NOW): NewBatch {
-  return {
-    seq,
-    layoutKey: layoutKey(layout),
-    time: timeMs,
-    count,
-    explorationCount,
-    payload: encodeReadout(layout, plainReadout(10, seq)).payload,
-  };
-}
-
-function open(file: string, options: Partial<BufferOptions> = {}): FileBuffer & Disposable {
-  const buffer = openBuffer(file, {
-    maxBytes: 2 ** 30,
-    maxAgeMs: 86_400_000,
-    now: () => NOW,
-    onAlarm: (message) => {
-      throw new Error(message);
-    },
-    ...options,
-  });
-  return { ...buffer, [Symbol.dispose]: () => buffer.close() };
-}
-
-const append = (buffer: FileBuffer, ...batches: NewBatch[]) => buffer.commit({ run: "r1", layouts, batches, acknowledgements: [] });
-const acknowledge = (buffer: FileBuffer, ...acknowledgements: Acknowledgement[]) =>
-  buffer.commit({ run: "r1", layouts: [], batches: [], acknowledgements });
-const taken = (sink: string, ids: number[], delivered: number): Acknowledgement => ({
-  sink,
-  ids,
-  delivered,
-  dropped: {},
-});
-const ledgerOf = (buffer: FileBuffer, sink: string): SinkLedger | undefined => buffer.ledger().sinks.find((entry) => entry.sink === sink);
-const rowIds = (file: string): number[] => {
-  const db = new Database(file, { readonly: true });
-  const ids = db.prepare<[], number>("SELECT id FROM batch ORDER BY id").pluck().all();
-  db.close();
-  return ids;
-};
-
-/** The ledger's equation, its pending counted over the rows of the file. */
-function expectExact(buffer: FileBuffer, file: string): void {
-  const reader = openReader(file);
-  const rows = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
-  for (const { sink, accepted, delivered, pending, dropped } of buffer.ledger().sinks) {
-    const position = reader.position(sink);
-    const counted = rows
-      .filter((row) => position && isPending(position, row.id))
-      .reduce((sum, row) => sum + row.count + (sink === "b" ? row.explorationCount : 0), 0);
-    expect(pending, `pending of ${sink}`).toBe(counted);
-    expect(accepted).toBe(delivered + pending + Object.values(dropped).reduce((sum, n) => sum + n, 0));
-    expect(Math.min(accepted, delivered, ...Object.values(dropped))).toBeGreaterThanOrEqual(0);
-  }
-  reader.close();
-}
+import { plainReadout } from "./testing/readouts.ts";
 
 describe("buffer file", () => {
   it("keeps what was committed, with ids, positions and ledger, over a reopen", () => {
@@ -298,89 +233,6 @@ describe("buffer file", () => {
     expect(() => decodeReadout(layout, first?.payload ?? new Uint8Array(1))).toThrow("damaged payload: 1 bytes expected, 0 left");
     expect(decodeReadout(layout, second?.payload ?? new Uint8Array())).toEqual(plainReadout(10, 2));
     reader.close();
-  });
-});
-
-describe("a damaged file", () => {
-  const fill = (file: string): string => {
-    using buffer = open(file);
-    buffer.setSinks([A]);
-    for (let seq = 1; seq <= 200; seq += 20) append(buffer, ...Array.from({ length: 20 }, (_, i) => batch(seq + i)));
-    return buffer.epoch;
-  };
-  const damages: Record<string, (file: string) => void> = {
-    "not a database": (file) => writeFileSync(file, "this is no database, whatever its name may say".repeat(100)),
-    "cut in the middle": (file) => truncateSync(file, Math.floor(statSync(file).size / 2)),
-    "a zeroed page": (file) => {
-      const bytes = readFileSync(file);
-      bytes.fill(0, 4096, 8192);
-      writeFileSync(file, bytes);
-    },
-    "a table missing": (file) => {
-      const db = new Database(file);
-      db.exec("DROP TABLE sink");
-      db.close();
-    },
-    "written by a later version": (file) => {
-      const db = new Database(file);
-      db.pragma("user_version = 99");
-      db.close();
-    },
-  };
-
-  it.each(Object.entries(damages))("is set aside with an alarm, and a new one begins: %s", (_, damage) => {
-    using folder = temporaryFolder();
-    const file = join(folder.path, "buffer.db");
-    const epoch = fill(file);
-    damage(file);
-    const alarms: string[] = [];
-    {
-      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
-      expect(buffer.epoch).not.toBe(epoch);
-      expect(buffer.ledger().sinks).toEqual([]);
-      buffer.setSinks([A]);
-      expect(append(buffer, batch(1))).toHaveLength(1);
-    }
-    expect(alarms).toEqual([
-      expect.stringMatching(/^the buffer .+buffer\.db is damaged \(.+\): it is kept as .+\.damaged-20270115T080000Z/),
-    ]);
-    expect(readdirSync(folder.path)).toContain("buffer.db.damaged-20270115T080000Z");
-    using again = open(file);
-    expect(again.lastSeq("r1")).toBe(1);
-  });
-
-  it("is set aside when it is a folder, or another program's database", () => {
-    using folder = temporaryFolder();
-    const file = join(folder.path, "buffer.db");
-    const alarms: string[] = [];
-    mkdirSync(file);
-    open(file, { onAlarm: (message) => alarms.push(message) }).close();
-    const other = join(folder.path, "other.db");
-    const db = new Database(other);
-    db.exec("CREATE TABLE theirs (x)");
-    db.close();
-    open(other, { onAlarm: (message) => alarms.push(message) }).close();
-    expect(alarms).toEqual([expect.stringContaining("is damaged"), expect.stringContaining("it is the database of another program")]);
-  });
-
-  it("is kept for the three latest times only", () => {
-    using folder = temporaryFolder();
-    const file = join(folder.path, "buffer.db");
-    for (let n = 0; n < 5; n++) {
-      writeFileSync(file, `no database ${n}`.repeat(200));
-      open(file, { now: () => NOW + n * 1000, onAlarm: () => {} }).close();
-    }
-    expect(readdirSync(folder.path).filter((name) => name.includes("damaged"))).toEqual([
-      "buffer.db.damaged-20270115T080002Z",
-      "buffer.db.damaged-20270115T080003Z",
-      "buffer.db.damaged-20270115T080004Z",
-    ]);
-  });
-
-  it("is not what a path is where no file can be: that is thrown", () => {
-    using folder = temporaryFolder();
-    writeFileSync(join(folder.path, "file"), "");
-    expect(() => open(join(folder.path, "file", "buffer.db"))).toThrow(/ENOTDIR|EEXIST/);
   });
 });
 

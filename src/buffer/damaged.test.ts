@@ -1,0 +1,89 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { A, append, batch, NOW, open } from "./testing/file.ts";
+import { temporaryFolder } from "./testing/folder.ts";
+
+describe("a damaged file", () => {
+  const fill = (file: string): string => {
+    using buffer = open(file);
+    buffer.setSinks([A]);
+    for (let seq = 1; seq <= 200; seq += 20) append(buffer, ...Array.from({ length: 20 }, (_, i) => batch(seq + i)));
+    return buffer.epoch;
+  };
+  const damages: Record<string, (file: string) => void> = {
+    "not a database": (file) => writeFileSync(file, "this is no database, whatever its name may say".repeat(100)),
+    "cut in the middle": (file) => truncateSync(file, Math.floor(statSync(file).size / 2)),
+    "a zeroed page": (file) => {
+      const bytes = readFileSync(file);
+      bytes.fill(0, 4096, 8192);
+      writeFileSync(file, bytes);
+    },
+    "a table missing": (file) => {
+      const db = new Database(file);
+      db.exec("DROP TABLE sink");
+      db.close();
+    },
+    "written by a later version": (file) => {
+      const db = new Database(file);
+      db.pragma("user_version = 99");
+      db.close();
+    },
+  };
+
+  it.each(Object.entries(damages))("is set aside with an alarm, and a new one begins: %s", (_, damage) => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const epoch = fill(file);
+    damage(file);
+    const alarms: string[] = [];
+    {
+      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      expect(buffer.epoch).not.toBe(epoch);
+      expect(buffer.ledger().sinks).toEqual([]);
+      buffer.setSinks([A]);
+      expect(append(buffer, batch(1))).toHaveLength(1);
+    }
+    expect(alarms).toEqual([
+      expect.stringMatching(/^the buffer .+buffer\.db is damaged \(.+\): it is kept as .+\.damaged-20270115T080000Z/),
+    ]);
+    expect(readdirSync(folder.path)).toContain("buffer.db.damaged-20270115T080000Z");
+    using again = open(file);
+    expect(again.lastSeq("r1")).toBe(1);
+  });
+
+  it("is set aside when it is a folder, or another program's database", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const alarms: string[] = [];
+    mkdirSync(file);
+    open(file, { onAlarm: (message) => alarms.push(message) }).close();
+    const other = join(folder.path, "other.db");
+    const db = new Database(other);
+    db.exec("CREATE TABLE theirs (x)");
+    db.close();
+    open(other, { onAlarm: (message) => alarms.push(message) }).close();
+    expect(alarms).toEqual([expect.stringContaining("is damaged"), expect.stringContaining("it is the database of another program")]);
+  });
+
+  it("is kept for the three latest times only", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    for (let n = 0; n < 5; n++) {
+      writeFileSync(file, `no database ${n}`.repeat(200));
+      open(file, { now: () => NOW + n * 1000, onAlarm: () => {} }).close();
+    }
+    expect(readdirSync(folder.path).filter((name) => name.includes("damaged"))).toEqual([
+      "buffer.db.damaged-20270115T080002Z",
+      "buffer.db.damaged-20270115T080003Z",
+      "buffer.db.damaged-20270115T080004Z",
+    ]);
+  });
+
+  it("is not what a path is where no file can be: that is thrown", () => {
+    using folder = temporaryFolder();
+    writeFileSync(join(folder.path, "file"), "");
+    expect(() => open(join(folder.path, "file", "buffer.db"))).toThrow(/ENOTDIR|EEXIST/);
+  });
+});
