@@ -1,15 +1,21 @@
 /** Digits from which on an integer may be beyond 2^53. */
 const LONG_INTEGER = /\d{16}/;
 
+/** Longer ones are no finite number either: making an integer of a million digits would hold everybody up for seconds. */
+const EXACT_INTEGER = /^-?\d{1,308}$/;
+
 type Reviver = (this: unknown, key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
 /**
- * `value`, which was parsed from `text` and found harmless, with integers beyond 2^53 as bigints in all their digits
+ * `value`, which was parsed from `text` and found harmless, with integers beyond 2^53 as bigints in all their digits, of which
+ * there may be 308; longer ones stay infinite, as JSON.parse has them
  * (ECMAScript, JSON.parse source text access). Pure.
  */
 export function parseExactly(text: string, value: unknown): unknown {
   if (!LONG_INTEGER.test(text)) return value;
   const revive: Reviver = (_, parsed, { source }) =>
-    typeof parsed === "number" && source !== undefined && /^-?\d+$/.test(source) && !Number.isSafeInteger(parsed) ? BigInt(source) : parsed;
+    typeof parsed === "number" && source !== undefined && EXACT_INTEGER.test(source) && !Number.isSafeInteger(parsed)
+      ? BigInt(source)
+      : parsed;
   return (JSON.parse as (text: string, reviver: Reviver) => unknown)(text, revive);
 }

@@ -78,6 +78,14 @@ test("every value comes back as it was sent, a long integer with all its digits"
   }
 });
 
+test("an integer of a million digits is refused, and holds nobody up", async () => {
+  const api = await startTestServer();
+  const data_source = await source(api);
+  const value = `{"time":"2026-11-20T09:00:00Z","variable":"${MACHINE}","value":${"9".repeat(1_000_000)},"quality":"good"}`;
+  const sent = await api.send("POST", "/ext/v1/values", `{"id":"b","data_source":"${data_source}","values":[${value}]}`);
+  expect([sent.status, sent.body["detail"]?.[0]?.["loc"]]).toEqual([422, ["body", "values", 0, "value"]]);
+});
+
 test("a collector's key sends and reads its own alone; an unknown source, no variables and a reversed list are answers", async () => {
   const api = await startTestServer();
   const site = String((await api.send("POST", "/v2/sites", { name: "s" })).body["uuid"]);
@@ -172,6 +180,8 @@ test("integers are exact in any JSON, and everything else is as JSON.parse gives
       expect(parsed.b[0]).toBe(Number.isSafeInteger(Number(big)) ? Number(big) : big);
     }),
   );
+  const digits = "9".repeat(309);
+  expect(parseExactly(`[${digits}, -${digits.slice(1)}]`, [0])).toEqual([Number.POSITIVE_INFINITY, -BigInt(digits.slice(1))]);
   const plain = { a: [1, 2.5, "x", null] };
   expect(parseExactly(JSON.stringify(plain), plain)).toBe(plain);
 });
