@@ -104,3 +104,15 @@ test("nothing that a client sends is a failure of the server", { timeout: 60_000
   // It was looked at what is refused and at what is taken.
   for (const status of [200, 201, 204, 404, 422]) expect(statuses.get(status), `answers with ${status}`).toBeGreaterThan(0);
 });
+
+test("a body nested without end is refused, and the server goes on", async () => {
+  const api = await startTestServer();
+  const deep = `${"[".repeat(500_000)}${"]".repeat(500_000)}`;
+  for (const [path, body] of [
+    ["/ext/v1/values", `{"id":"b","data_source":"${MACHINE}","values":${deep},"x":12345678901234567890}`],
+    ["/ext/v1/values", `{"id":"b","data_source":"${MACHINE}","values":${deep}}`],
+    ["/v2/data-sources", `{"name":"a","details":${deep.slice(200_000, -200_000)}}`],
+  ] as const)
+    expect((await api.send("POST", path, body)).status).toBe(422);
+  expect((await api.send("GET", "/v2/sites")).status).toBe(200);
+});
