@@ -99,8 +99,10 @@ export function bufferOn(
   };
 
   const activeSinks = (): string[] => [...state.sinks.values()].filter(({ active }) => active).map(({ id }) => id);
+  /** The file's next id is at least this, also where it falls back from what was reserved because something is stored again. */
+  const leastNextId = (): number => Math.min(savedNextId, state.nextId);
   const mark = (to: number, closed: boolean, sinks = activeSinks()): void => {
-    const next: Mark = { epoch, from: savedNextId, to, closed, sinks, oldest: tables.oldest(1)[0]?.ts ?? now() };
+    const next: Mark = { epoch, from: closed ? savedNextId : leastNextId(), to, closed, sinks, oldest: tables.oldest(1)[0]?.ts ?? now() };
     writeMark(file, next);
     marked = next;
     markedAtMs = performance.now();
@@ -335,7 +337,7 @@ export function bufferOn(
     ledger: () => ({ epoch, sinks: [...state.sinks.values()].map(ledgerOf), rejected: state.rejected, lost }),
     maintain() {
       if (inodeOf(file) !== inode) throw new DamagedFileError("it was removed or replaced while it was in use");
-      if (marked && marked.from < savedNextId && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
+      if (isStoring() && marked && marked.from < leastNextId() && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
       const [first] = tables.oldest(1);
       const tooOld = first !== undefined && first.ts < cutoff();
       const unused = unusedLayouts(first?.id ?? state.nextId);

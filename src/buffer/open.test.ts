@@ -114,6 +114,24 @@ describe("what a killed process left", () => {
     expect(buffer.ledger().lost).toBeNull();
   });
 
+  it("is no loss either where it began to store shortly before, after ids that were given without storing", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "alive", "buffer.db");
+    const left = join(folder.path, "left", "buffer.db");
+    mkdirSync(dirname(left));
+    {
+      using buffer = open(file).buffer;
+      append(buffer, 1, 10);
+      buffer.setSinks([A]);
+      append(buffer, 11, 12);
+      for (const name of readdirSync(dirname(file))) copyFileSync(join(dirname(file), name), join(dirname(left), name));
+    }
+    const { buffer: opened, alarms } = open(left);
+    using buffer = opened;
+    expect(alarms).toEqual([]);
+    expect(buffer.ledger()).toMatchObject({ lost: null, sinks: [{ accepted: 20, pending: 20 }] });
+  });
+
   it("takes no ranges from what is pending, however often it was killed", () => {
     using folder = temporaryFolder();
     let file = killed(folder.path);
