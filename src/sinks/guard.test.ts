@@ -1,9 +1,11 @@
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import * as z from "zod";
 import { connack4, connack5, puback, type RawPacket, startRawBroker, versionOf } from "../../test/support/raw-broker.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { Job } from "./flow.ts";
 import { createGuard } from "./guard.ts";
+import type { AnySinkKind } from "./sink.ts";
 import { mqttSpec, startRig } from "./testing/rig.ts";
 
 const CONNECT = 1;
@@ -54,7 +56,13 @@ describe("what is under way when the far side closes", () => {
       guard.begin(job(2));
       guard.lost(closed);
     }
-    expect(verdicts).toEqual([{}, { maxMessageBytes: 16_384 }, { maxMessageBytes: 1024 }, { maxMessageBytes: 1 }, { closes: 4 }]);
+    expect(verdicts).toEqual([
+      {},
+      { maxMessageBytes: 16_384 },
+      { maxMessageBytes: 1024 },
+      { maxMessageBytes: 1 },
+      { closes: 4, why: "closed" },
+    ]);
     expect(guard.verdictOf(job(1))).toEqual({});
   });
 
@@ -140,11 +148,48 @@ test("a readout on which a 3.1.1 broker closes each time is dropped, counted and
     });
   expect(rig.report()).toMatchObject({
     state: "ERROR",
-    error: { detail: expect.stringMatching(/closed the connection 4 times right after the readout of press-1 of 2027-01-15/) },
+    error: { detail: expect.stringMatching(/closed the connection, 4 times right after the readout of press-1 of 2027-01-15/) },
   });
   expect(broker.values().some(([name, value]) => name === "v0" && value === 8)).toBe(true);
   rig.append(3);
   await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ delivered: 88, pending: 0 });
+}, 60_000);
+
+test("a readout on which the sink itself fails each time is dropped, counted and named; all others are delivered", async () => {
+  const kind: AnySinkKind = {
+    type: "mqtt",
+    title: "one with a fault",
+    details: z.unknown(),
+    settings: z.unknown(),
+    delivery: "every",
+    takesExploration: false,
+    publishIntervalMs: () => 100,
+    endpoint: () => "nowhere",
+    open: async () => ({
+      inFlight: 4,
+      warnings: [],
+      lost: new Promise<Error>(() => {}),
+      async write({ readouts }) {
+        for (const { readings } of readouts) {
+          const [first] = readings;
+          if (first !== undefined && first.quality !== "bad" && first.value === 7) throw new TypeError("a mistake of ours");
+        }
+        return { refused: 0 };
+      },
+      close: () => Promise.resolve(),
+    }),
+  };
+  const rig = await startRig(
+    {},
+    { sinks: { mqtt: { delivery: "every", takesExploration: false, kind: () => Promise.resolve({ default: kind }) } } },
+  );
+  undo.push(() => rig.stop());
+  rig.start(mqttSpec(1));
+  rig.append(20);
+  await expect
+    .poll(() => rig.sink(), { timeout: 40_000, interval: 100 })
+    .toMatchObject({ accepted: 80, delivered: 76, pending: 0, dropped: { refused: 4 } });
+  expect(rig.report()?.error?.detail).toMatch(/a mistake of ours, 4 times right after the readout of press-1 of 2027-01-15/);
 }, 60_000);
 
 test("a 3.1.1 broker that closes on large publishes gets smaller ones, and every value", async () => {

@@ -6,7 +6,7 @@ import type { Job } from "./flow.ts";
  * Finds the readout on which the far side closes the connection each time (a broker that speaks MQTT 3.1.1 cannot say that a publish
  * is too large), so that it does not come again for ever and hold up all behind it. What was under way at two closes in a row is
  * written with nothing beside it; a job that alone was under way then goes row by row; a row on which it closes again in smaller and
- * smaller messages, and is given up in the end.
+ * smaller messages, and is given up in the end. So is one on which the collector itself fails each time.
  */
 export interface Guard {
   /** Writes have to go one at a time. */
@@ -25,8 +25,10 @@ export interface Guard {
 export interface Verdict {
   /** The sink makes no larger messages, but for single values. */
   readonly maxMessageBytes?: number;
-  /** So often the far side closed right after it: it is not written any more. */
+  /** So often the way out was lost right after it: it is not written any more. */
   readonly closes?: number;
+  /** The last time for this. */
+  readonly why?: string;
 }
 
 /** By closes with this row alone under way; after the last it is given up. 1: each value by itself. */
@@ -41,6 +43,7 @@ interface Closes {
   /** With others under way. */
   together: number;
   alone: number;
+  why: string;
 }
 
 export function createGuard(): Guard {
@@ -60,9 +63,9 @@ export function createGuard(): Guard {
       return rows.map((row) => ({ ...job, group: { ...job.group, rows: [row], bytes: row.payload.byteLength } }));
     },
     verdictOf(part) {
-      const closes = alone(part);
+      const { alone: closes, why } = suspects.get(keyOf(part)) ?? { alone: 0, why: "" };
       if (closes === 0) return {};
-      if (closes >= MESSAGE_BYTES.length) return { closes };
+      if (closes >= MESSAGE_BYTES.length) return { closes, why };
       const maxMessageBytes = MESSAGE_BYTES[closes];
       return maxMessageBytes === undefined ? {} : { maxMessageBytes };
     },
@@ -73,11 +76,11 @@ export function createGuard(): Guard {
       suspects.delete(key);
       if (suspects.size > 0 && ++heldInARow >= FORGET_AFTER) suspects.clear();
     },
-    lost({ reason: { type } }, isTelling = false) {
+    lost({ reason: { type }, condition, message }, isTelling = false) {
       const keys = [...underWay];
       underWay.clear();
       heldInARow = 0;
-      if (!isClose(type)) return keys.length;
+      if (!isClose(type) && condition !== "internal_error") return keys.length;
       if (keys.length === 0) {
         isInDoubt &&= isTelling;
         return 0;
@@ -85,7 +88,8 @@ export function createGuard(): Guard {
       isInDoubt = isTelling && !isInDoubt;
       if (isInDoubt) return keys.length;
       for (const key of keys) {
-        const closes = suspects.get(key) ?? { together: 0, alone: 0 };
+        const closes = suspects.get(key) ?? { together: 0, alone: 0, why: "" };
+        closes.why = message;
         if (keys.length === 1) closes.alone++;
         else closes.together++;
         suspects.set(key, closes);

@@ -33,6 +33,9 @@ export interface Writer {
   end(): void;
 }
 
+/** A row's time may be any number. */
+const timeText = (epochMs: number): string => (Math.abs(epochMs) <= 8.64e15 ? new Date(epochMs).toISOString() : String(epochMs));
+
 /** After the file could not be read. */
 const READ_PAUSE_MS = 1000;
 /** An open connection that lasts so long without a write is not closed for another reason than the next write. */
@@ -119,12 +122,11 @@ export function createWriter({ flow, takesExploration, log, layout, names, wrote
 
   /** Values that the sink refuses for ever. */
   const writePart = async ({ sink, ctx }: Opening, part: Job, batch: SinkBatch): Promise<number> => {
-    const { closes, maxMessageBytes } = guard.verdictOf(part);
+    const { closes, why, maxMessageBytes } = guard.verdictOf(part);
     if (closes !== undefined) {
-      const time = new Date(part.group.rows[0]?.time ?? 0).toISOString();
       wrote(
         1,
-        `the far side closed the connection ${closes} times right after the readout of ${batch.layout.source.name} of ${time}: it is dropped; see the far side's log, it may limit the size of a message`,
+        `${why}, ${closes} times right after the readout of ${batch.layout.source.name} of ${timeText(part.group.rows[0]?.time ?? 0)}: it is dropped; see the far side's log, it may limit the size of a message`,
       );
       guard.held(part);
       return Number.POSITIVE_INFINITY;
