@@ -49,7 +49,10 @@ export interface ApiTaskData {
 }
 
 /** What a task answers; the result of each: see its function. */
-export type ApiTaskAnswer = { readonly type: "done"; readonly result: unknown } | { readonly type: "failed"; readonly message: string };
+export type ApiTaskAnswer =
+  | { readonly type: "done"; readonly result: unknown }
+  /** What was asked for is wrong (`isInput`), or it could not be done. */
+  | { readonly type: "failed"; readonly message: string; readonly isInput: boolean };
 
 /** Where the keys of a new installation were written. */
 export interface KeyFiles {

@@ -30,7 +30,7 @@ export async function runTask(task: ApiTask, stateDir: string, entry: URL): Prom
   }
 }
 
-const failed = (message: string): ApiTaskAnswer => ({ type: "failed", message });
+const failed = (message: string): ApiTaskAnswer => ({ type: "failed", message, isInput: false });
 
 interface Owner {
   readonly uid: number;
@@ -51,7 +51,7 @@ async function restoreFor(named: string | null, owner: Owner, asOwner: (task: Ap
     chownSync(staged, owner.uid, owner.gid);
     chownSync(folder, owner.uid, owner.gid);
     const answer = await asOwner({ type: "restore", file: staged });
-    if (answer.type === "failed") return failed(answer.message.replaceAll(staged, file));
+    if (answer.type === "failed") return { ...answer, message: answer.message.replaceAll(staged, file) };
     return { ...answer, result: { ...z.looseObject({}).parse(answer.result), file } };
   });
 }
@@ -62,7 +62,7 @@ const backUpFor = (file: string, owner: Owner, asOwner: (task: ApiTask) => Promi
     const staged = path.join(folder, "backup.db");
     chownSync(folder, owner.uid, owner.gid);
     const answer = await asOwner({ type: "backup", file: staged });
-    if (answer.type === "failed") return failed(answer.message.replaceAll(staged, file));
+    if (answer.type === "failed") return { ...answer, message: answer.message.replaceAll(staged, file) };
     // Of the owner's folder nothing is followed: a link there would lead root elsewhere.
     const handle = openSync(staged, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {

@@ -40,12 +40,12 @@ test("a key made on the command line opens at once, is listed without itself, an
   expect((await run("key", "revoke", "3")).out).toBe("Key 3 (admin, laptop) opens nothing any more.\n");
   expect((await api.send("GET", "/v2/sites", undefined, { authorization })).status).toBe(401);
   for (const [words, code, said] of [
-    [["revoke", "3"], 4, "there is no key 3"],
-    [["revoke", "1"], 4, "key 1 is the last admin's"],
+    [["revoke", "3"], 2, "there is no key 3"],
+    [["revoke", "1"], 2, "key 1 is the last admin's"],
     [["revoke", "x"], 2, "x is no key's number"],
     [["create", "--role", "king"], 2, "expected admin or collector"],
     [["create", "--role", "collector"], 2, "needs --collector"],
-    [["create", "--role", "collector", "--collector", "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1"], 4, "there is no collector"],
+    [["create", "--role", "collector", "--collector", "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1"], 2, "there is no collector"],
   ] as const) {
     const wrong = await run("key", ...words);
     expect([wrong.code, wrong.err], words.join(" ")).toEqual([code, expect.stringContaining(said)]);
@@ -87,7 +87,13 @@ test("a backup is written and brought back while no service runs; while one does
   const again = await startTestServer(folder, COLLECTOR, { databaseFile: join(folder, "api", "api.db") });
   expect((await again.send("GET", "/v2/data-sources")).body["data"]).toMatchObject([{ name: "kept" }]);
   const none = await run("restore", join(folder, "absent.db"));
-  expect([none.code, none.err]).toEqual([4, expect.stringContaining("there is no backup")]);
+  expect([none.code, none.err]).toEqual([2, expect.stringContaining("there is no backup")]);
+  expect(await run("backup", join(folder, "absent", "x.db"))).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("there is no folder"),
+  });
+  writeFileSync(join(folder, "api", "api.db"), "damaged beyond help".repeat(1000));
+  expect(await run("key", "list")).toMatchObject({ code: 4, err: expect.stringContaining("cannot be opened") });
 });
 
 test.skipIf(process.geteuid?.() !== 0 || !isReachable)(

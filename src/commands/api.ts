@@ -4,9 +4,10 @@ import type { ApiTask } from "../api/messages.ts";
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { localSocketPath } from "../web/local-socket.ts";
+import { answer } from "./answer.ts";
 import { installed } from "./api-connection.ts";
 import { runTask } from "./api-task.ts";
-import { readIn, writeOut } from "./files.ts";
+import { exportOut, readIn, requireFolder, writeOut } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { askService, ServiceError } from "./local-client.ts";
@@ -77,7 +78,8 @@ export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo
   if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is no key's number; collector api key list shows them`);
   return withTask({ type: "key_revoke", id: Number(idText) }, options, io, (result) => {
     const key = keySchema.parse(result);
-    io.stdout.write(`Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) opens nothing any more.\n`);
+    const text = `Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) opens nothing any more.\n`;
+    answer(io, options, { action: "revoked", ...key }, text);
   });
 }
 
@@ -116,18 +118,32 @@ export function backup(file: string | undefined, options: ApiTaskOptions & { rea
             : `${formatTable([["TIME", "FILE"], ...backups.map((one) => [one.at, one.file])]).join("\n")}\n`,
         );
     });
+  if (file !== undefined) requireFolder(file);
   return withTask({ type: "backup", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {
     const made = z.object({ file: z.string() }).parse(result);
-    io.stdout.write(`Written to ${made.file}. Passwords in it are sealed with keys/secrets.key, which is not in it: keep that as well.\n`);
+    answer(
+      io,
+      options,
+      made,
+      `Written to ${made.file}. Passwords in it are sealed with keys/secrets.key, which is not in it: keep that as well.\n`,
+    );
   });
 }
 
+const exportedSchema = z.object({ version: z.number() }).catchall(z.array(z.unknown()));
 const MAX_IMPORT_BYTES = 64 * 2 ** 20;
 
 /** `collector api export [FILE]`: every record, without secrets. */
 export function exportAll(file: string | undefined, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
   return withTask({ type: "export" }, options, io, (result) => {
-    writeOut(io, file, `${JSON.stringify(result, null, 2)}\n`);
+    const content = `${JSON.stringify(result, null, 2)}\n`;
+    if (options.json) {
+      const { version: _, ...records } = exportedSchema.parse(result);
+      if (file === undefined || file === "-") io.stdout.write(`${toJson(result)}\n`);
+      else exportOut(io, file, options, content, records);
+      return;
+    }
+    writeOut(io, file, content);
     if (file !== undefined && file !== "-") io.stdout.write(`Written to ${file}. Passwords are not in it.\n`);
   });
 }
@@ -187,7 +203,10 @@ export async function restore(file: string | undefined, options: ApiTaskOptions,
     throw new UsageError("the collector is running on this database; stop it first: systemctl stop collector");
   return withTask({ type: "restore", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {
     const restored = z.object({ file: z.string(), aside: z.string().nullable() }).parse(result);
-    io.stdout.write(
+    answer(
+      io,
+      options,
+      restored,
       `Restored from ${restored.file}.\n${restored.aside === null ? "" : `What was there is kept as ${restored.aside}.\n`}Start the service again: systemctl start collector\n`,
     );
   });
@@ -210,11 +229,11 @@ async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, t
   const { settings } = settingsOrUsage(options.config);
   if (settings.api)
     throw new UsageError(`the settings name another configuration API, ${settings.api.url}: keys, trail and backups are that one's`);
-  const answer = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"));
-  if (answer.type === "failed") {
-    complain(io, answer.message);
-    return EXIT.ownFailure;
+  const answered = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"));
+  if (answered.type === "failed") {
+    complain(io, answered.message);
+    return answered.isInput ? EXIT.usage : EXIT.ownFailure;
   }
-  tell(answer.result);
+  tell(answered.result);
   return EXIT.good;
 }

@@ -1,9 +1,10 @@
-import { writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { messageOf } from "../model/failure.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { hasCode } from "../os/files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
+import { toJson } from "./json.ts";
 
 /** Files that a person names on the command line. */
 
@@ -44,6 +45,37 @@ export function writeTo(file: string, content: string | Uint8Array): void {
 export function writeOut(io: CommandIo, file: string | undefined, text: string): void {
   if (file === undefined || file === "-") io.stdout.write(text);
   else writeTo(file, text);
+}
+
+/**
+ * What a verb exports: `text` to the file, or to stdout where none is named. With `json`, stdout has one JSON object instead: all the records
+ * by their kind, or the file and how many of each went into it. Throws UsageError.
+ */
+export function exportOut(
+  io: CommandIo,
+  file: string | undefined,
+  { json = false }: { readonly json?: boolean },
+  text: string,
+  records: Readonly<Record<string, readonly unknown[]>>,
+): void {
+  if (!json) {
+    writeOut(io, file, text);
+    return;
+  }
+  if (file === undefined || file === "-") {
+    io.stdout.write(`${toJson(records)}\n`);
+    return;
+  }
+  writeTo(file, text);
+  const counts = Object.fromEntries(Object.entries(records).map(([kind, all]) => [kind, all.length]));
+  io.stdout.write(`${toJson({ file: path.resolve(file), counts })}\n`);
+}
+
+/** Throws UsageError where there is no folder in which the file could be written. */
+export function requireFolder(file: string): void {
+  const folder = path.dirname(path.resolve(file));
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError(`${file} cannot be written: there is no folder ${folder}`);
 }
 
 function whyNot(file: string, error: unknown): string {

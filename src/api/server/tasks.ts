@@ -13,11 +13,16 @@ import { createKey, listKeys, revokeKey } from "./keys.ts";
 
 const ACTOR: Actor = { role: "command_line", address: "local" };
 
+/** What the task asks for is wrong; whoever typed it can put it right. */
+class InputError extends Error {
+  override readonly name = "InputError";
+}
+
 /** Carries out a task of the command line and answers once. Never rejects. */
 export async function runApiTask(port: MessagePort, { databaseFile, task }: ApiTaskData): Promise<void> {
   const answer = await carryOut(databaseFile, task).then(
     (result): ApiTaskAnswer => ({ type: "done", result }),
-    (error: unknown): ApiTaskAnswer => ({ type: "failed", message: messageOf(error) }),
+    (error: unknown): ApiTaskAnswer => ({ type: "failed", message: messageOf(error), isInput: error instanceof InputError }),
   );
   port.postMessage(answer);
   port.close();
@@ -27,8 +32,8 @@ async function carryOut(databaseFile: string, task: ApiTask): Promise<unknown> {
   if (task.type === "backups") return listBackups(databaseFile);
   if (task.type === "restore") {
     const file = task.file ?? listBackups(databaseFile)[0]?.file;
-    if (file === undefined) throw new Error(`there is no backup beside ${databaseFile}; name a file`);
-    if (!existsSync(file)) throw new Error(`there is no backup ${file}`);
+    if (file === undefined) throw new InputError(`there is no backup beside ${databaseFile}; name a file`);
+    if (!existsSync(file)) throw new InputError(`there is no backup ${file}`);
     return { file, ...restoreBackup(databaseFile, file) };
   }
   if (!existsSync(databaseFile))
@@ -46,7 +51,7 @@ async function onDatabase(db: Database, databaseFile: string, task: Exclude<ApiT
     case "key_create":
       return db.transaction(() => {
         if (task.role === "collector" && !openCollectors(db).exists(task.collector))
-          throw new Error(`there is no collector ${task.collector} in this configuration database`);
+          throw new InputError(`there is no collector ${task.collector} in this configuration database`);
         const grant = task.role === "admin" ? ({ role: "admin" } as const) : ({ role: "collector", collector: task.collector } as const);
         const key = createKey(db, grant, task.name);
         openAudit(db).record(ACTOR, "createKey", null, ["role", "name"]);
@@ -58,9 +63,9 @@ async function onDatabase(db: Database, databaseFile: string, task: Exclude<ApiT
       return db.transaction(() => {
         const keys = listKeys(db);
         const key = keys.find(({ id }) => id === task.id);
-        if (!key) throw new Error(`there is no key ${task.id}: \`collector api key list\` shows them`);
+        if (!key) throw new InputError(`there is no key ${task.id}: \`collector api key list\` shows them`);
         if (key.role === "admin" && keys.filter(({ role }) => role === "admin").length === 1)
-          throw new Error(`key ${task.id} is the last admin's: make another one first`);
+          throw new InputError(`key ${task.id} is the last admin's: make another one first`);
         revokeKey(db, task.id);
         openAudit(db).record(ACTOR, "revokeKey", null, []);
         return key;
