@@ -11,36 +11,18 @@ import { runStore } from "../buffer/store.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { runDelivery } from "./delivery.ts";
-import type { FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
+import type { FromDelivery, ToDelivery } from "./messages.ts";
+import { mqttSpec, type TestWorker, workerOf } from "./testing/rig.ts";
 
 const VARIABLES = 4;
 const START_MS = 1_800_000_000_000;
-
-interface Worker<In> {
-  readonly port: MessagePort;
-  readonly told: readonly In[];
-  /** The far side has closed its port: the worker has ended. */
-  readonly isClosed: () => boolean;
-}
-
-function worker<In>(run: (port: MessagePort) => void): Worker<In> {
-  const { port1, port2 } = new MessageChannel();
-  const told: In[] = [];
-  let isClosed = false;
-  port1.on("message", (message: In) => told.push(message));
-  port1.on("close", () => {
-    isClosed = true;
-  });
-  run(port2);
-  return { port: port1, told, isClosed: () => isClosed };
-}
 
 let folder: string;
 let cleanups: (() => Promise<void>)[];
 let readouts: number;
 let seq: number;
-let store: Worker<FromStore>;
-let delivery: Worker<FromDelivery>;
+let store: TestWorker<FromStore>;
+let delivery: TestWorker<FromDelivery>;
 
 const file = () => path.join(folder, "buffer.sqlite");
 const ledger = (sink = "sink-1"): SinkLedger | undefined =>
@@ -57,14 +39,14 @@ const ask = (message: ToDelivery, transfer: readonly MessagePort[] = []) => deli
 
 async function startStore(): Promise<void> {
   seq = 0;
-  store = worker((port) =>
+  store = workerOf((port) =>
     runStore(port, { file: file(), run: `${Math.random()}`, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 10, ledgerIntervalMs: 20 }),
   );
   await expect.poll(() => store.told.some((m) => m.type === "ready")).toBe(true);
 }
 
 function startDelivery(options: Parameters<typeof runDelivery>[1] = {}): void {
-  delivery = worker((port) => runDelivery(port, options));
+  delivery = workerOf((port) => runDelivery(port, options));
 }
 
 function link(): void {
@@ -95,17 +77,6 @@ function append(count: number, source = "press-1"): void {
   });
   store.port.postMessage({ type: "append", batches });
 }
-
-const specOf = (broker: { readonly port: number }, more: Partial<SinkSpec> = {}, details: object = {}): SinkSpec => ({
-  uuid: "sink-1",
-  name: "broker",
-  type: "mqtt",
-  details: { type: "mqtt", host: "127.0.0.1", port: broker.port, topic: "plant/values", publish_interval: 100, ...details },
-  settings: {},
-  secrets: {},
-  publishIntervalUnit: "milliseconds",
-  ...more,
-});
 
 interface Arrived {
   readonly id: string;
@@ -158,7 +129,7 @@ describe("one sink", () => {
   test("values arrive in order, once, and are acknowledged", async () => {
     const far = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     await expect.poll(() => reportOf()?.state).toBe("OK");
     append(5);
@@ -180,7 +151,7 @@ describe("one sink", () => {
   test("readouts of one source within publish_interval make one message", async () => {
     const far = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(far, {}, { publish_interval: 5000 }) });
+    ask({ type: "start", sink: mqttSpec(far.port, {}, { publish_interval: 5000 }) });
     link();
     await expect.poll(() => reportOf()?.state).toBe("OK");
     append(15);
@@ -197,7 +168,7 @@ describe("one sink", () => {
     const down = await startBroker();
     await down.stop();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(down) });
+    ask({ type: "start", sink: mqttSpec(down.port) });
     link();
     append(20);
     await expect.poll(() => reportOf()).toMatchObject({ state: "ERROR", error: { reason: { type: "CONNECTION_REFUSED" } } });
@@ -218,7 +189,7 @@ describe("one sink", () => {
   test("a broker that restarts and cuts connections loses nothing", async () => {
     const first = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(first) });
+    ask({ type: "start", sink: mqttSpec(first.port) });
     link();
     await expect.poll(() => reportOf()?.state).toBe("OK");
     append(10);
@@ -243,7 +214,7 @@ describe("one sink", () => {
     startDelivery({ maxLiveBytes: 2000, maxReadBytes: 1000 });
     const far = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     await expect.poll(() => reportOf()?.state).toBe("OK");
     far.hold(true);
@@ -262,7 +233,7 @@ describe("starting again", () => {
   test("a new delivery goes on where the last one was, and the same rows have the same ids", async () => {
     const far = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     await expect.poll(() => reportOf()?.state).toBe("OK");
     append(10);
@@ -275,7 +246,7 @@ describe("starting again", () => {
     expect(numbersOf(far)).toEqual(upTo(10));
     far.hold(false);
     startDelivery();
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     append(1);
     await expectBooked(15);
@@ -289,7 +260,7 @@ describe("starting again", () => {
   test("a new store on the same file goes on, also with what was read meanwhile", async () => {
     const far = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     await expect.poll(() => reportOf()?.state).toBe("OK");
     append(5);
@@ -307,7 +278,7 @@ describe("starting again", () => {
 
   test("a sink that the store learns of later begins there", async () => {
     const far = await broker();
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     append(5);
     await expect.poll(() => store.told.filter((m) => m.type === "committed").at(-1)).toEqual({ type: "committed", upTo: 5 });
@@ -324,8 +295,8 @@ describe("several sinks", () => {
     await dead.stop();
     const far = await broker();
     setSinks("sink-1", "sink-2");
-    ask({ type: "start", sink: specOf(far) });
-    ask({ type: "start", sink: specOf(dead, { uuid: "sink-2", name: "dead" }) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
+    ask({ type: "start", sink: mqttSpec(dead.port, { uuid: "sink-2", name: "dead" }) });
     link();
     await expect.poll(() => [reportOf()?.state, reportOf("sink-2")?.state]).toEqual(["OK", "ERROR"]);
     append(10);
@@ -337,12 +308,12 @@ describe("several sinks", () => {
   test("one that cannot run as configured says which field, and the others go on", async () => {
     const far = await broker();
     setSinks("sink-1");
-    ask({ type: "start", sink: specOf(far, { uuid: "a", settings: { in_flight: 65 } }) });
-    ask({ type: "start", sink: specOf(far, { uuid: "b", type: "kafka" }) });
-    ask({ type: "start", sink: specOf(far, { uuid: "c" }, { publish_interval: 0 }) });
-    ask({ type: "start", sink: specOf(far, { uuid: "d", missingSecret: "sinks.broker.password_file: no such file" }) });
-    ask({ type: "start", sink: specOf(far, { uuid: "e" }, { host: 5 }) });
-    ask({ type: "start", sink: specOf(far) });
+    ask({ type: "start", sink: mqttSpec(far.port, { uuid: "a", settings: { in_flight: 65 } }) });
+    ask({ type: "start", sink: mqttSpec(far.port, { uuid: "b", type: "kafka" }) });
+    ask({ type: "start", sink: mqttSpec(far.port, { uuid: "c" }, { publish_interval: 0 }) });
+    ask({ type: "start", sink: mqttSpec(far.port, { uuid: "d", missingSecret: "sinks.broker.password_file: no such file" }) });
+    ask({ type: "start", sink: mqttSpec(far.port, { uuid: "e" }, { host: 5 }) });
+    ask({ type: "start", sink: mqttSpec(far.port) });
     link();
     append(3);
     await expectBooked(3);
@@ -374,7 +345,7 @@ describe("several sinks", () => {
     };
     setSinks("sink-1");
     ask({ type: "sources", sources: [source] });
-    ask({ type: "start", sink: specOf(first) });
+    ask({ type: "start", sink: mqttSpec(first.port) });
     link();
     const { layout: _, ...withoutLayout } = source;
     ask({ type: "sources", sources: [{ ...withoutLayout, since: "2026-11-20T09:00:01Z" }] });
@@ -382,7 +353,7 @@ describe("several sinks", () => {
     await expect.poll(() => [...first.retained.keys()].sort()).toEqual(topics);
     expect(first.retained.get("plant/values/status")).toBe('{"state":"online"}');
     ask({ type: "stop", uuid: "sink-1", removed: false });
-    ask({ type: "start", sink: specOf(second) });
+    ask({ type: "start", sink: mqttSpec(second.port) });
     append(2);
     await expectBooked(2);
     expect(first.retained.get("plant/values/status")).toBe('{"state":"offline"}');
@@ -396,7 +367,7 @@ describe("several sinks", () => {
 test("what cannot be read is counted as damaged and holds up nothing", async () => {
   const far = await broker();
   setSinks("sink-1");
-  ask({ type: "start", sink: specOf(far) });
+  ask({ type: "start", sink: mqttSpec(far.port) });
   link();
   await expect.poll(() => reportOf()?.state).toBe("OK");
   append(1);
@@ -414,7 +385,7 @@ test("what cannot be read is counted as damaged and holds up nothing", async () 
 test("shutting down does not wait for a broker that does not answer", async () => {
   const far = await broker();
   setSinks("sink-1");
-  ask({ type: "start", sink: specOf(far) });
+  ask({ type: "start", sink: mqttSpec(far.port) });
   link();
   await expect.poll(() => reportOf()?.state).toBe("OK");
   far.hold(true);

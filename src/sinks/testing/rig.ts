@@ -100,7 +100,15 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
   };
 }
 
-function workerOf<In>(run: (port: MessagePort) => void) {
+/** What runs in a worker, on this thread. */
+export interface TestWorker<In> {
+  readonly port: MessagePort;
+  readonly told: readonly In[];
+  /** The far side has closed its port: the worker has ended. */
+  readonly isClosed: () => boolean;
+}
+
+export function workerOf<In>(run: (port: MessagePort) => void): TestWorker<In> {
   const { port1, port2 } = new MessageChannel();
   const told: In[] = [];
   let isClosed = false;
@@ -109,5 +117,5 @@ function workerOf<In>(run: (port: MessagePort) => void) {
     isClosed = true;
   });
   run(port2);
-  return { port: port1, told: told as readonly In[], isClosed: () => isClosed };
+  return { port: port1, told, isClosed: () => isClosed };
 }
