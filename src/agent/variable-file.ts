@@ -25,12 +25,15 @@ export interface ParsedVariables {
   readonly problems: readonly LineProblem[];
 }
 
+/** What is wrong with a variable beyond its own form; undefined: nothing. */
+export type CheckVariable = (variable: VariableInput) => string | undefined;
+
 /**
  * Variables of a CSV file: delimiter `;`, `,` or tab, UTF-8 or Windows-1252, decimal point or comma, the first line names the columns. A
- * bad line is a problem and the rest is read; with a column that is not known nothing is read, since the values could be wrong without it.
- * Never throws.
+ * bad line, and one that `check` finds bad, is a problem and the rest is read; with a column that is not known nothing is read, since the
+ * values could be wrong without it. Never throws.
  */
-export function parseVariableCsv(bytes: Uint8Array): ParsedVariables {
+export function parseVariableCsv(bytes: Uint8Array, check?: CheckVariable): ParsedVariables {
   const text = decodeText(bytes);
   const separator = /^sep=(.)(?:\r\n|\n|\r)/.exec(text);
   const body = separator ? text.slice(separator[0].length) : text;
@@ -42,7 +45,7 @@ export function parseVariableCsv(bytes: Uint8Array): ParsedVariables {
     return { variables: [], problems: [{ message: `is empty; its first line must name the columns: ${COLUMNS.join(delimiter)}` }] };
   const columns = columnsOf(first);
   if ("problems" in columns) return { variables: [], problems: columns.problems };
-  const collected = collect();
+  const collected = collect(check);
   for (const row of rest) {
     const cells = cellsOf(row, columns.columns);
     if (typeof cells === "string") collected.problem({ line: row.line, message: cells });
@@ -52,8 +55,8 @@ export function parseVariableCsv(bytes: Uint8Array): ParsedVariables {
   return collected.result();
 }
 
-/** Variables of a YAML file: a list of mappings with the keys of COLUMNS. A bad entry is a problem and the rest is read. Never throws. */
-export function parseVariableYaml(bytes: Uint8Array): ParsedVariables {
+/** Variables of a YAML file: a list of mappings with the keys of COLUMNS. As parseVariableCsv otherwise. */
+export function parseVariableYaml(bytes: Uint8Array, check?: CheckVariable): ParsedVariables {
   const failed = (message: string, line?: number): ParsedVariables => ({
     variables: [],
     problems: [{ ...(line !== undefined && { line }), message }],
@@ -70,7 +73,7 @@ export function parseVariableYaml(bytes: Uint8Array): ParsedVariables {
   if (fault) return failed(`is not valid YAML: ${fault.message.split("\n")[0]}`, lines.linePos(fault.pos[0]).line);
   const list = document.contents;
   if (!isSeq(list)) return failed("must be a list of variables, each beginning with `- name: …`");
-  const collected = collect();
+  const collected = collect(check);
   for (const item of list.items.slice(0, MAX_ROWS)) {
     const line = isNode(item) && item.range ? lines.linePos(item.range[0]).line : 1;
     try {
@@ -86,7 +89,7 @@ export function parseVariableYaml(bytes: Uint8Array): ParsedVariables {
 }
 
 /** Gathers variables of which each name stands once, and a bounded number of problems. */
-function collect() {
+function collect(check: CheckVariable = () => undefined) {
   const byName = new Map<string, number>();
   const variables: VariableInput[] = [];
   const problems: LineProblem[] = [];
@@ -108,6 +111,11 @@ function collect() {
           line,
           message: `name: ${quote(parsed.name)} stands already in line ${before}; a name is unique per data source, and this line is left out`,
         });
+        return;
+      }
+      const wrong = check(parsed);
+      if (wrong !== undefined) {
+        problem({ line, message: wrong });
         return;
       }
       byName.set(parsed.name, line);

@@ -31,6 +31,8 @@ export interface ApiOptions {
   readonly config?: string;
   /** File with the key; absent: the settings', or the embedded API's own admin key. */
   readonly keyFile?: string;
+  /** One JSON object on stdout at the end, and no questions. */
+  readonly json?: boolean;
 }
 
 /** The configuration API that the settings name, as a person reaches it. */

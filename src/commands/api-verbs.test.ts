@@ -2,32 +2,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { commandLine } from "../../test/support/command-line.ts";
 import { parseVariableCsv } from "../agent/variable-file.ts";
-import { COLLECTOR, startTestServer, temporaryFolder } from "../api/server/testing.ts";
+import { COLLECTOR, temporaryFolder } from "../api/server/testing.ts";
 import { VARIABLE_STATUSES, type VariableInput } from "../model/variable.ts";
-import { type RunOptions, runCommand, runCommandWith, settingsFile } from "./testing.ts";
+import { runCommand, settingsFile } from "./testing.ts";
 import { importPlan } from "./variables.ts";
 import { variablesCsv } from "./variables-csv.ts";
-
-/** The API on a free port, and the command line with settings that name it. */
-async function commandLine() {
-  const folder = temporaryFolder();
-  const api = await startTestServer(folder, COLLECTOR, { databaseFile: join(folder, "api", "api.db") });
-  const config = settingsFile(folder, { collector: COLLECTOR, embedded_api: { listen: new URL(api.server.url).host } });
-  const run = (...words: string[]) => runCommand(...words, "--config", config);
-  const runWith = (options: RunOptions, ...words: string[]) => runCommandWith(options, ...words, "--config", config);
-  const well = async (...words: string[]) => {
-    const { code, out, err } = await run(...words);
-    expect([code, err], words.join(" ")).toEqual([0, ""]);
-    return out;
-  };
-  const write = (name: string, text: string): string => {
-    const file = join(folder, name);
-    writeFileSync(file, text);
-    return file;
-  };
-  return { api, folder, run, runWith, well, write };
-}
 
 const CSV = `name;address;type;unit;factor;offset;comment;status
 temperature;holding:0;float32;°C;0,1;;Öl;

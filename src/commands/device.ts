@@ -18,7 +18,8 @@ import { toJson } from "./json.ts";
 import { settingsOrUsage } from "./run.ts";
 import { hostPort } from "./values.ts";
 
-const entryOf = (type: string): DriverEntry | undefined => (Object.hasOwn(DRIVERS, type) ? DRIVERS[type] : undefined);
+/** The driver of a type, as the registry has it; undefined: none is here. */
+export const entryOf = (type: string): DriverEntry | undefined => (Object.hasOwn(DRIVERS, type) ? DRIVERS[type] : undefined);
 
 /** Throws UsageError with the types there are. */
 export async function driverOf(type: string): Promise<AnyDriver> {

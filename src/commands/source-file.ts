@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { parse, stringify } from "yaml";
+import { isNode, isSeq, LineCounter, parseDocument, stringify } from "yaml";
 import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
 import { ApiError, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
-import { readIn, writeOut } from "./files.ts";
-import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { exportOut, readIn } from "./files.ts";
+import { type ImportProblem, type ImportReport, importReport } from "./import-report.ts";
+import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { sinksOf } from "./sink.ts";
 import { machineOf, machinesOf, sourcesOf } from "./source.ts";
 
@@ -37,7 +38,7 @@ export function sourceExport(file: string | undefined, options: ApiOptions, io: 
       readout_limit: source.readout_limit,
       details: source.details,
     }));
-    writeOut(io, file, stringify(entries));
+    exportOut(io, file, options, stringify(entries), { data_sources: entries });
     return EXIT.good;
   });
 }
@@ -46,7 +47,7 @@ export function sourceExport(file: string | undefined, options: ApiOptions, io: 
 export function sinkExport(file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const entries = (await sinksOf(api)).map((sink) => ({ name: sink.name ?? sink.uuid, details: sink.details }));
-    writeOut(io, file, stringify(entries));
+    exportOut(io, file, options, stringify(entries), { data_sinks: entries });
     return EXIT.good;
   });
 }
@@ -54,10 +55,12 @@ export function sinkExport(file: string | undefined, options: ApiOptions, io: Co
 /** `collector source import FILE`: creates and changes by name; a bad entry is named and the rest is taken. */
 export function sourceImport(file: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const entries = entriesOf(file, sourceEntry);
+    const report = importReport(file, options, io);
+    const read = entriesOf(file, sourceEntry);
+    if ("problems" in read) return report.refuse(read.problems);
     const present = await sourcesOf(api);
     const collector = await api.collector();
-    return importEach(entries, io, async ({ name, machine, readout_interval, readout_limit, ...entry }) => {
+    return importEach(read.entries, report, async ({ name, machine, readout_interval, readout_limit, ...entry }, line) => {
       const later = {
         ...(readout_interval !== undefined && { readout_interval }),
         ...(readout_limit !== undefined && { readout_limit }),
@@ -69,11 +72,11 @@ export function sourceImport(file: string, options: ApiOptions, io: CommandIo): 
           name,
           collector,
           machine: uuid,
-          details: creatable(entry.details, name, io),
+          details: creatable(entry.details, name, (message) => report.warn({ line, name, message })),
         });
-        const { uuid: made } = z.object({ uuid: z.string() }).parse(created);
+        const made = uuidOf(created);
         if (Object.keys(later).length > 0) await api.send("PATCH", `/v2/data-sources/${made}`, later);
-        return "created";
+        return { action: "created", uuid: made };
       }
       const source = namedOf(present, name, "data source");
       const changed = changedOf(entry.details, source.details);
@@ -81,9 +84,9 @@ export function sourceImport(file: string, options: ApiOptions, io: CommandIo): 
         ...entry,
         ...later,
         machine: uuid,
-        ...(Object.keys(changed).length > 0 ? { details: changed } : { details: {} }),
+        details: changed,
       });
-      return "changed";
+      return { action: "changed", uuid: source.uuid };
     });
   });
 }
@@ -91,63 +94,92 @@ export function sourceImport(file: string, options: ApiOptions, io: CommandIo): 
 /** `collector sink import FILE`. */
 export function sinkImport(file: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const entries = entriesOf(file, sinkEntry);
+    const report = importReport(file, options, io);
+    const read = entriesOf(file, sinkEntry);
+    if ("problems" in read) return report.refuse(read.problems);
     const present = await sinksOf(api);
     const collector = await api.collector();
-    return importEach(entries, io, async ({ name, details: given }) => {
-      if (!present.some((sink) => sink.name === name)) {
-        await api.send("POST", "/v2/data-sinks", { name, collector, details: given });
-        return "created";
-      }
+    return importEach(read.entries, report, async ({ name, details: given }) => {
+      if (!present.some((sink) => sink.name === name))
+        return { action: "created", uuid: uuidOf(await api.send("POST", "/v2/data-sinks", { name, collector, details: given })) };
       const sink = namedOf(present, name, "data sink");
       await api.send("PATCH", `/v2/data-sinks/${sink.uuid}`, { details: changedOf(given, sink.details) });
-      return "changed";
+      return { action: "changed", uuid: sink.uuid };
     });
   });
 }
 
-/** The entries of a YAML (or JSON) file. Throws UsageError, which names each bad entry. */
-function entriesOf<T extends z.ZodType>(file: string, entry: T): z.output<T>[] {
+const uuidOf = (answered: unknown): string => z.object({ uuid: z.string() }).parse(answered).uuid;
+
+interface Entry<T> {
+  /** From 1. */
+  readonly line: number;
+  readonly value: T;
+}
+
+type Entries<T> = { readonly entries: readonly Entry<T>[] } | { readonly problems: readonly ImportProblem[] };
+
+/** The entries of a YAML (or JSON) file: all of them, or what is wrong with each that is bad. Throws UsageError: it cannot be read. */
+function entriesOf<T extends z.ZodType>(file: string, entry: T): Entries<z.output<T>> {
+  const text = readIn(file, MAX_BYTES).toString("utf8");
+  const lines = new LineCounter();
+  const lineAt = (offset: number): number => lines.linePos(offset).line;
+  const document = parseDocument(text, { lineCounter: lines });
+  const [fault] = document.errors;
+  if (fault) return { problems: [{ line: lineAt(fault.pos[0]), message: `is not valid YAML: ${fault.message.split("\n")[0]}` }] };
   let value: unknown;
   try {
-    value = parse(readIn(file, MAX_BYTES).toString("utf8"), { maxAliasCount: 100 });
+    value = document.toJS({ maxAliasCount: 100 });
   } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} is not valid YAML: ${messageOf(error).split("\n")[0]}`);
+    return { problems: [{ message: `is not valid YAML: ${messageOf(error).split("\n")[0]}` }] };
   }
+  const items = isSeq(document.contents) ? document.contents.items : [];
+  const lineOf = (index: number): number => {
+    const item = items[index];
+    return isNode(item) && item.range ? lineAt(item.range[0]) : 1;
+  };
   const parsed = z.array(entry).safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path: [index, ...path], message }) =>
-    index === undefined ? "must be a list, as export writes it" : `entry ${Number(index) + 1}: ${path.join(".")}: ${message}`,
-  );
-  throw new UsageError(problems.map((problem) => `${file}: ${problem}`).join("\n"));
+  if (parsed.success) return { entries: parsed.data.map((one, index) => ({ line: lineOf(index), value: one })) };
+  return {
+    problems: parsed.error.issues.map(({ path: [index, ...path], message }) =>
+      index === undefined
+        ? { message: "must be a list, as export writes it" }
+        : { line: lineOf(Number(index)), message: `entry ${Number(index) + 1}: ${path.join(".")}: ${message}` },
+    ),
+  };
 }
 
 async function importEach<T extends { readonly name: string }>(
-  entries: readonly T[],
-  io: CommandIo,
-  take: (entry: T) => Promise<"created" | "changed">,
+  entries: readonly Entry<T>[],
+  report: ImportReport,
+  take: (entry: T, line: number) => Promise<{ readonly action: "created" | "changed"; readonly uuid: string }>,
 ): Promise<ExitCode> {
   let failed = 0;
-  for (const entry of entries)
-    try {
-      io.stdout.write(`${entry.name}: ${await take(entry)}\n`);
-    } catch (error) {
-      // What one entry has wrong is no reason to leave the others; an API that does not answer is.
-      if (!(error instanceof UsageError) && !(error instanceof ApiError && error.status !== undefined && error.status < 500)) throw error;
-      failed++;
-      complain(io, `${entry.name}: ${error.message}`);
-    }
+  try {
+    for (const { line, value } of entries)
+      try {
+        const { action, uuid } = await take(value, line);
+        report.done({ action, uuid, name: value.name });
+      } catch (error) {
+        // What one entry has wrong is no reason to leave the others; an API that does not answer is.
+        if (!(error instanceof UsageError) && !(error instanceof ApiError && error.status !== undefined && error.status < 500)) throw error;
+        failed++;
+        report.problem({ line, name: value.name, message: error.message });
+      }
+  } finally {
+    // Also of what was done before the API was gone.
+    report.end();
+  }
   return failed > 0 ? EXIT.variableBad : EXIT.good;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What only a read shows is left out of a creation (API-V2, 2.4), and said where something is lost by it. */
-function creatable(given: Fields, name: string, io: CommandIo): Fields {
+function creatable(given: Fields, name: string, warn: (message: string) => void): Fields {
   const { protocol_override: _, password, ...rest } = given;
   if (isConfigured(password)) {
-    complain(io, `${name}: its password is not in the file; set it with collector source set ${name} --password-file FILE`);
+    warn(`its password is not in the file; set it with collector source set ${name} --password-file FILE`);
     return rest;
   }
   return password === undefined ? rest : { ...rest, password };

@@ -1,10 +1,14 @@
 import { extname } from "node:path";
-import type { z } from "zod";
+import * as z from "zod";
 import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../agent/variable-file.ts";
+import { uuidSchema } from "../model/uuid.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../model/variable.ts";
+import { type AddressCheck, addressCheck } from "./addresses.ts";
+import { answer } from "./answer.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
-import { readIn, writeOut } from "./files.ts";
+import { exportOut, readIn } from "./files.ts";
+import { placeIn } from "./import-report.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { splitType } from "./read-input.ts";
@@ -28,13 +32,42 @@ export interface VariableFields extends ApiOptions {
 const PATH = "/ext/v1/variables";
 const MAX_FILE_BYTES = 10 * 2 ** 20;
 
+const createdSchema = z.object({ uuid: uuidSchema });
+
+interface Named {
+  readonly uuid: string;
+  readonly name: string;
+}
+
+const named = ({ uuid, name }: Named): Named => ({ uuid, name });
+
+/** Says what was done to one variable of a source. */
+function one(
+  action: "created" | "changed",
+  variable: Named,
+  source: Named,
+  note: string | undefined,
+  options: ApiOptions,
+  io: CommandIo,
+): void {
+  const warnings = note === undefined ? [] : [note];
+  answer(io, options, { action, ...variable, source: named(source), warnings }, `${source.name}/${variable.name}: ${action}\n`);
+  if (!options.json) for (const warning of warnings) complain(io, warning);
+}
+
+/** Throws UsageError. */
+function refuseBad(variable: Pick<Variable, "address" | "type">, { problemOf }: AddressCheck): void {
+  const problem = problemOf(variable);
+  if (problem !== undefined) throw new UsageError(problem);
+}
+
 async function found(api: ApiConnection, sourceName: string) {
   const source = namedOf(await sourcesOf(api), sourceName, "data source");
   return { source, variables: await api.list(PATH, variableSchema, { data_source: source.uuid }) };
 }
 
 /** `collector variables list SOURCE`. */
-export function variablesList(sourceName: string, options: ApiOptions & { readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+export function variablesList(sourceName: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const { source, variables } = await found(api, sourceName);
     if (options.json) io.stdout.write(`${toJson(variables)}\n`);
@@ -62,8 +95,10 @@ export function variablesAdd(sourceName: string, name: string, word: string, opt
     const source = namedOf(await sourcesOf(api), sourceName, "data source");
     const fields = fieldsOf({ ...options, address: word });
     const input = checkedVariable(variableInputSchema, { ...fields, name });
-    await api.send("POST", PATH, { data_source: source.uuid, ...input });
-    io.stdout.write(`${source.name}/${name}: created\n`);
+    const check = await addressCheck(source, api.settings);
+    refuseBad(input, check);
+    const { uuid } = createdSchema.parse(await api.send("POST", PATH, { data_source: source.uuid, ...input }));
+    one("created", { uuid, name }, source, check.note, options, io);
     return EXIT.good;
   });
 }
@@ -80,8 +115,11 @@ export function variablesSet(sourceName: string, name: string, options: Variable
       ...(options.name !== undefined && { name: options.name }),
     };
     if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; collector variables set --help names the options");
+    const concerned = given.address !== undefined || given.type !== undefined;
+    const check = concerned ? await addressCheck(source, api.settings) : undefined;
+    if (check) refuseBad({ ...variable, ...given }, check);
     await api.send("PATCH", `${PATH}/${variable.uuid}`, patch);
-    io.stdout.write(`${source.name}/${options.name ?? variable.name}: changed\n`);
+    one("changed", { uuid: variable.uuid, name: options.name ?? variable.name }, source, check?.note, options, io);
     return EXIT.good;
   });
 }
@@ -90,9 +128,17 @@ export function variablesSet(sourceName: string, name: string, options: Variable
 export function variablesRemove(sourceName: string, names: readonly string[], options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const { source, variables } = await found(api, sourceName);
-    for (const variable of names.map((name) => namedOf(variables, name, "variable"))) {
-      await api.send("DELETE", `${PATH}/${variable.uuid}`);
-      io.stdout.write(`${source.name}/${variable.name}: deleted\n`);
+    const meant = names.map((name) => namedOf(variables, name, "variable"));
+    const deleted: Named[] = [];
+    try {
+      for (const { uuid, name } of meant) {
+        await api.send("DELETE", `${PATH}/${uuid}`);
+        deleted.push({ uuid, name });
+        if (!options.json) io.stdout.write(`${source.name}/${name}: deleted\n`);
+      }
+    } finally {
+      // Also what was deleted before the API was gone.
+      if (options.json) io.stdout.write(`${toJson({ action: "deleted", source: named(source), variables: deleted })}\n`);
     }
     return EXIT.good;
   });
@@ -102,7 +148,7 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
 export function variablesExport(sourceName: string, file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const { variables } = await found(api, sourceName);
-    writeOut(io, file, variablesCsv(variables));
+    exportOut(io, file, options, variablesCsv(variables), { variables });
     return EXIT.good;
   });
 }
@@ -116,21 +162,30 @@ export interface ImportOptions extends ApiOptions {
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
-    const parsed = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml(bytes) : parseVariableCsv(bytes);
-    for (const { line, message } of parsed.problems) complain(io, `${file}${line === undefined ? "" : `:${line}`}: ${message}`);
-    if (parsed.variables.length === 0 && parsed.problems.length > 0) return EXIT.usage;
     const { source, variables } = await found(api, sourceName);
-    const plan = importPlan(parsed.variables, variables, options.replace === true && parsed.problems.length === 0);
+    const { problemOf, note } = await addressCheck(source, api.settings);
+    const parse = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml : parseVariableCsv;
+    const parsed = parse(bytes, problemOf);
+    const { problems } = parsed;
+    if (!options.json) for (const { line, message } of problems) complain(io, `${placeIn(file, line)}: ${message}`);
+    const nothing = parsed.variables.length === 0 && problems.length > 0;
+    if (nothing && !options.json) return EXIT.usage;
+    const plan = importPlan(parsed.variables, variables, options.replace === true && problems.length === 0);
     for (const { uuid } of plan.remove) await api.send("DELETE", `${PATH}/${uuid}`);
     for (const { uuid, fields } of plan.change) await api.send("PATCH", `${PATH}/${uuid}`, fields);
     for (const fields of plan.create) await api.send("POST", PATH, { data_source: source.uuid, ...fields });
     const { create, change, remove, same } = plan;
-    io.stdout.write(`${source.name}: ${create.length} created, ${change.length} changed, ${remove.length} deleted, ${same} as they were\n`);
-    if (options.replace && parsed.problems.length > 0)
-      complain(io, "nothing was deleted, since lines of the file could not be read; put them right and import again");
-    return parsed.problems.length > 0 ? EXIT.variableBad : EXIT.good;
+    const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
+    const warnings = [...(note === undefined ? [] : [note]), ...(options.replace === true && problems.length > 0 ? [NOTHING_DELETED] : [])];
+    const text = `${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} as they were\n`;
+    answer(io, options, { source: named(source), counts, problems, warnings }, text);
+    if (!options.json) for (const warning of warnings) complain(io, warning);
+    if (nothing) return EXIT.usage;
+    return problems.length > 0 ? EXIT.variableBad : EXIT.good;
   });
 }
+
+const NOTHING_DELETED = "nothing was deleted, since lines of the file could not be read; put them right and import again";
 
 export interface ImportPlan {
   readonly create: readonly VariableInput[];
