@@ -54,6 +54,36 @@ test("what the service needs lies beside the settings, readable by the service a
   expect((await run(api.server.url, "--ca", copy)).code).toBe(0);
 });
 
+test("what is given again replaces what stood there, and what is not given any more is gone; all else stays", async () => {
+  const api = await startTestServer();
+  const { folder, config, run } = files(api.collectorKey);
+  const ca = join(folder, "plant-ca.pem");
+  writeFileSync(ca, "-----BEGIN CERTIFICATE-----\n");
+  expect(await run(api.server.url, "--ca", ca, "--insecure")).toMatchObject({ code: 0, err: "" });
+  const kept = "\nlog: { level: warn } # ours\n";
+  writeFileSync(
+    config,
+    `${readFileSync(config, "utf8").replace("  insecure: true", "  insecure: true\n  poll_interval: 7s # slowly")}${kept}`,
+  );
+  const other = await startTestServer();
+  writeFileSync(join(folder, "given.txt"), `${other.collectorKey}\n`);
+  const again = loadSettings(config).settings.api;
+  expect(again).toMatchObject({ ca: join(folder, "etc", "api-ca.pem"), insecure: true, poll_interval: 7000 });
+
+  expect(await run(other.server.url)).toMatchObject({ code: 0, err: "" });
+  const text = readFileSync(config, "utf8");
+  expect(text).not.toMatch(/\bca:|insecure/);
+  expect(text).toContain("poll_interval: 7s # slowly");
+  expect(text.endsWith(kept)).toBe(true);
+  expect(loadSettings(config).settings.api).toMatchObject({ url: other.server.url, insecure: false, poll_interval: 7000 });
+  expect(readFileSync(join(folder, "etc", "api.key"), "utf8")).toBe(`${other.collectorKey}\n`);
+
+  expect(await run(api.server.url, "--insecure")).toMatchObject({ code: 2, err: expect.stringContaining("401") });
+  expect(readFileSync(config, "utf8")).toBe(text);
+  expect(await run(other.server.url, "--insecure")).toMatchObject({ code: 0, err: "" });
+  expect(loadSettings(config).settings.api).toMatchObject({ insecure: true });
+});
+
 test("settings that cannot be used stay as they are, and no key is kept beside them", async () => {
   const api = await startTestServer();
   const { config, folder, kept, run } = files(api.collectorKey);

@@ -9,6 +9,7 @@ import { settingsSchema } from "../model/settings.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { type FileOptions, replaceFile } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../os/settings-file.ts";
+import { answer } from "./answer.ts";
 import { ApiError, collectorsOf, connectionOf, optionsOf } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
 import { passwordFrom } from "./files.ts";
@@ -22,20 +23,23 @@ export interface SetupOptions {
   /** File with the certificate authorities of the API; copied beside the settings. */
   readonly ca?: string;
   readonly insecure?: boolean;
+  readonly json?: boolean;
 }
 
 const MAX_SETTINGS_BYTES = 2 ** 20;
 
 /**
  * `collector setup URL`: asks the platform's API with the key, finds out which collector the key is for, and writes address, key and collector
- * to the settings, whose other lines stay. Nothing is written before the API has answered. Throws UsageError.
+ * to the settings. What it can be given is replaced as a whole, for that is what was tried: an old `ca` or `insecure` that is not given again
+ * is taken away. All other lines stay. Nothing is written before the API has answered. Throws UsageError.
  */
 export async function setup(url: string, options: SetupOptions, io: CommandIo): Promise<ExitCode> {
   const file = path.resolve(options.config ?? DEFAULT_SETTINGS_FILE);
   const key = passwordFrom(options.keyFile, "--key-file");
   const keyFile = path.join(path.dirname(file), "api.key");
   const ca = options.ca === undefined ? undefined : path.resolve(options.ca);
-  const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(options.insecure && { insecure: true }) };
+  const insecure = options.insecure ? true : undefined;
+  const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(insecure && { insecure }) };
   const keptCa = path.join(path.dirname(file), "api-ca.pem");
   const checked = settingsSchema.safeParse({ api: asked, collector: options.collector ?? "00000000-0000-0000-0000-000000000000" });
   if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
@@ -56,7 +60,7 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const collector = collectorOf(options.collector?.toLowerCase(), known);
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o755 });
-    const { text, stateDir } = edited(file, { ...asked, ...(ca !== undefined && { ca: keptCa }) }, collector);
+    const { text, stateDir } = edited(file, { url, key_file: keyFile, ca: ca && keptCa, insecure }, collector);
     // What they name comes first: settings whose key is not there would not start. The service sees nobody's home: hence copies.
     replaceFile(keyFile, `${key}\n`, readableBy(stateDir));
     if (access.ca !== undefined) replaceFile(keptCa, access.ca, { mode: 0o644 });
@@ -66,7 +70,10 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
     complain(io, `the settings cannot be written: ${messageOf(error)}.\nThey belong to root: type sudo collector setup …`);
     return EXIT.ownFailure;
   }
-  io.stdout.write(
+  answer(
+    io,
+    options,
+    { api: requester.base, collector, settings_file: file, key_file: keyFile, ca_file: ca === undefined ? null : keptCa },
     `${requester.base} answers, and takes the key.\nCollector: ${collector}\nKept in ${file} and ${keyFile}.\nRestart the service: systemctl restart collector\n`,
   );
   return EXIT.good;
@@ -94,10 +101,13 @@ function readableBy(stateDir: string): FileOptions {
   return owner && owner.uid !== 0 && process.geteuid?.() === 0 ? { mode: 0o640, gid: owner.gid } : {};
 }
 
-/** The settings with api and collector set; comments and all other keys stay. Throws UsageError where the file is not usable. */
+/**
+ * The settings with collector and these keys of api set, or taken away where they are undefined; comments and all other keys stay. Throws
+ * UsageError where the file is not usable.
+ */
 function edited(
   file: string,
-  api: Readonly<Record<string, unknown>>,
+  api: { readonly url: string; readonly key_file: string; readonly ca: string | undefined; readonly insecure: true | undefined },
   collector: string,
 ): { readonly text: string; readonly stateDir: string } {
   const text = existsSync(file) ? readBoundedFile(file, MAX_SETTINGS_BYTES).toString("utf8") : "";
@@ -105,7 +115,9 @@ function edited(
   if (document.errors.length > 0 || (document.contents !== null && !isMap(document.contents)))
     throw new UsageError(`${file} is not a settings file; put it right first, collector check says what is wrong`);
   document.set("collector", collector);
-  for (const [name, value] of Object.entries(api)) document.setIn(["api", name], value);
+  for (const [name, value] of Object.entries(api))
+    if (value === undefined) document.deleteIn(["api", name]);
+    else document.setIn(["api", name], value);
   const next = document.toString({ lineWidth: 0 });
   const parsed = parseSettings(Buffer.from(next));
   if ("problems" in parsed)
