@@ -8,8 +8,6 @@ import type { SourceFields } from "./source.ts";
 import type { ImportOptions, VariableFields } from "./variables.ts";
 import { actionsTo, addVerb, JSON_ARRAY, KEY_FILE, PASSWORD_FILE, type VerbHelp } from "./verb.ts";
 
-type Json = { readonly json?: boolean };
-
 const FILE_OUT = "where to write it; without it, or -, to the terminal";
 const FILE_IN = "file to read";
 const SOURCE = "name or uuid of the data source";
@@ -19,7 +17,7 @@ const ADDRESS = "ADDRESS or ADDRESS:TYPE, in the grammar of the data source's ty
 /** The verbs over the configuration API and their help, each loaded when it is called. `done` takes what a verb ended with. */
 export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCode) => void): void {
   const verb = (parent: Command, usage: string, help: VerbHelp): Command => addVerb(parent, usage, help).option(...KEY_FILE);
-  const task = (parent: Command, usage: string, help: VerbHelp): Command => addVerb(parent, usage, help).option("--json", "print JSON");
+  const task = (parent: Command, usage: string, help: VerbHelp): Command => addVerb(parent, usage, help);
   const run = actionsTo(done);
 
   const source = program.command("source").description("Add, change and list data sources, over the configuration API.");
@@ -32,7 +30,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
       .option("--model <text>", "model of the device")
       .option("--note <text>", "remarks")
       .option(...PASSWORD_FILE)
-      .option("--ask-password", "ask for the password; where a user is named it is asked for anyway");
+      .option("--ask-password", "ask for the password; where a user is named it is asked for anyway, though never with --json");
   fields(
     verb(source, "add <name> <type> [fields...]", {
       description: "Add a data source; fields are key=value, as its type has them.",
@@ -66,9 +64,11 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
         (await import("./source.ts")).sourceSet(name, words, options, io),
       ),
     );
-  verb(source, "list", { description: "List the data sources of this collector.", examples: ["collector source list"] })
-    .option(...JSON_ARRAY)
-    .action(run(async (options: ApiOptions & Json) => (await import("./source.ts")).sourceList(options, io)));
+  verb(source, "list", {
+    description: "List the data sources of this collector.",
+    examples: ["collector source list"],
+    json: JSON_ARRAY,
+  }).action(run(async (options: ApiOptions) => (await import("./source.ts")).sourceList(options, io)));
   verb(source, "rm <name>", {
     description: "Delete a data source with its variables.",
     args: { name: SOURCE },
@@ -126,9 +126,11 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     .action(
       run(async (name: string, words: string[], options: SinkFields) => (await import("./sink.ts")).sinkSet(name, words, options, io)),
     );
-  verb(sink, "list", { description: "List the data sinks of this collector.", examples: ["collector sink list"] })
-    .option(...JSON_ARRAY)
-    .action(run(async (options: ApiOptions & Json) => (await import("./sink.ts")).sinkList(options, io)));
+  verb(sink, "list", {
+    description: "List the data sinks of this collector.",
+    examples: ["collector sink list"],
+    json: JSON_ARRAY,
+  }).action(run(async (options: ApiOptions) => (await import("./sink.ts")).sinkList(options, io)));
   verb(sink, "rm <name>", {
     description: "Delete a data sink.",
     args: { name: "name or uuid of the data sink" },
@@ -166,7 +168,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     .option("--replace", "delete the variables that the file does not name")
     .addHelpText(
       "after",
-      "\nThe first line names the columns: name;address;type;unit;factor;offset;comment;status.\nDelimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.",
+      "\nThe first line names the columns: name;address;type;unit;factor;offset;comment;status.\nDelimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.\nA bad line is named and the rest is taken; an address is checked with the driver of the data source, where there is one.",
     )
     .action(
       run(async (name: string, file: string, options: ImportOptions) =>
@@ -186,9 +188,8 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     description: "List the variables of a data source.",
     args: { source: SOURCE },
     examples: ["collector variables list press-1"],
-  })
-    .option(...JSON_ARRAY)
-    .action(run(async (name: string, options: ApiOptions & Json) => (await import("./variables.ts")).variablesList(name, options, io)));
+    json: JSON_ARRAY,
+  }).action(run(async (name: string, options: ApiOptions) => (await import("./variables.ts")).variablesList(name, options, io)));
   variableFields(
     verb(variables, "add <source> <name> <address>", {
       description: "Add a variable; ADDRESS or ADDRESS:TYPE.",
@@ -227,12 +228,19 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   addVerb(program, "setup <url>", {
     description: "Connect this collector to a platform: try the key, find its collector, write the settings.",
     args: { url: "base address of the platform's API" },
-    examples: ["sudo collector setup https://platform.example --key-file key.txt"],
+    examples: [
+      "sudo collector setup https://platform.example --key-file key.txt",
+      "sudo collector setup https://platform.example --key-file key.txt --ca plant-ca.pem",
+    ],
   })
     .requiredOption("--key-file <file>", "file whose first line is the API key; a key is never an argument")
     .option("--collector <uuid>", "this collector's uuid, where the key does not tell")
     .option("--ca <file>", "certificate authorities of the API (PEM); copied beside the settings, as the key is")
     .option("--insecure", "allow plain http to another machine")
+    .addHelpText(
+      "after",
+      "\nTyped again, it replaces all that it can be given: a --ca or --insecure of before that is left out is gone. Other settings stay.",
+    )
     .action(run(async (url: string, options: SetupOptions) => (await import("./setup.ts")).setup(url, options, io)));
 
   const api = program
@@ -254,7 +262,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
         (await import("./api.ts")).keyCreate(options, io),
       ),
     );
-  task(key, "list", { description: "List the keys; never what they are.", examples: ["collector api key list"] }).action(
+  task(key, "list", { description: "List the keys; never what they are.", examples: ["collector api key list"], json: JSON_ARRAY }).action(
     run(async (options: ApiTaskOptions) => (await import("./api.ts")).keyList(options, io)),
   );
   task(key, "revoke <id>", {
@@ -262,13 +270,18 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     args: { id: "number of the key, as api key list shows it" },
     examples: ["collector api key revoke 3"],
   }).action(run(async (id: string, options: ApiTaskOptions) => (await import("./api.ts")).keyRevoke(id, options, io)));
-  task(api, "audit", { description: "Show who changed what, newest first.", examples: ["collector api audit --limit 20"] })
+  task(api, "audit", {
+    description: "Show who changed what, newest first.",
+    examples: ["collector api audit --limit 20"],
+    json: JSON_ARRAY,
+  })
     .option("--limit <n>", "how many", "50")
     .action(run(async (options: ApiTaskOptions & { limit: string }) => (await import("./api.ts")).audit(options, io)));
   task(api, "backup [file]", {
     description: "Write a backup of the configuration; one a day is written by itself.",
     args: { file: "where to write it; without it, among those of the state folder" },
     examples: ["collector api backup", "collector api backup /media/stick/collector.db", "collector api backup --list"],
+    json: "print one JSON object, and one JSON array with --list",
   })
     .option("--list", "list the backups there are")
     .action(

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { CommandIo, ExitCode } from "./io.ts";
 import type { PkiCommandOptions } from "./pki.ts";
-import { actionsTo, addVerb, JSON_OBJECT, type VerbHelp } from "./verb.ts";
+import { actionsTo, addVerb, type VerbHelp } from "./verb.ts";
 
 const ARGS = {
   certificate: "the beginning of a thumbprint that pki list shows, or a file (DER or PEM)",
@@ -10,7 +10,7 @@ const ARGS = {
 /** The verbs over the certificates and their help, each loaded when it is called. `done` takes what a verb ended with. */
 export function addPkiVerbs(program: Command, io: CommandIo, done: (code: ExitCode) => void): void {
   const pki = program.command("pki").description("Show and change the certificates of OPC UA: who the collector is, and whom it trusts.");
-  const verb = (usage: string, help: VerbHelp): Command => addVerb(pki, usage, { args: ARGS, ...help }).option(...JSON_OBJECT);
+  const verb = (usage: string, help: VerbHelp): Command => addVerb(pki, usage, { args: ARGS, ...help });
   const run = actionsTo(done);
 
   verb("list", {

@@ -22,6 +22,22 @@ test.each(verbs)("%s is explained by its own --help, with an example that calls 
   for (const option of command.options) expect(option.description, option.flags).not.toBe("");
 });
 
+/** Verbs without --json, and why. */
+const WITHOUT_JSON: ReadonlyMap<string, string> = new Map([
+  ["run", "what it prints is its log, whose format the settings have (log.format)"],
+]);
+
+test.each(verbs.filter(([name]) => !WITHOUT_JSON.has(name)))("%s has --json", (_, { command }) => {
+  expect(command.options.filter(({ long }) => long === "--json")).toMatchObject([
+    { description: expect.stringMatching(/^print one JSON /) },
+  ]);
+});
+
+test.each([...WITHOUT_JSON])("%s has no --json: %s", async (name) => {
+  expect(verbs.map(([verb]) => verb)).toContain(name);
+  expect(await runCommand(name, "--json")).toMatchObject({ code: 2, out: "", err: expect.stringContaining("unknown option '--json'") });
+});
+
 test("help at every level leads to every verb", async () => {
   const found: string[] = [];
   const follow = async (words: readonly string[]): Promise<void> => {

@@ -5,7 +5,7 @@ import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError
 import { addPkiVerbs } from "./pki-program.ts";
 import type { ReadOptions } from "./read.ts";
 import type { SecretOptions } from "./secret.ts";
-import { actionsTo, addVerb, EXIT_CODES, JSON_ARRAY, JSON_OBJECT, KEY_FILE, PASSWORD_FILE } from "./verb.ts";
+import { actionsTo, addVerb, EXIT_CODES, JSON_ARRAY, KEY_FILE, PASSWORD_FILE } from "./verb.ts";
 
 /** The verbs and their help. Each is loaded when it is called, so that `--version` loads no driver and no database. */
 export interface Program {
@@ -45,6 +45,8 @@ ${EXIT_CODES}`,
       "collector run                              settings from /etc/collector/collector.yaml, or the defaults",
       "collector run --config ./collector.yaml    settings from another file",
     ],
+    // What it prints is its log, whose format the settings have (log.format).
+    json: false,
   })
     .addHelpText("after", "\nSIGINT or SIGTERM ends it in order; a second one ends it at once.")
     .action(run(async (options: { config?: string }) => (await import("./run.ts")).run(options, io)));
@@ -53,7 +55,6 @@ ${EXIT_CODES}`,
     description: "Ask the running service how its sources and sinks are, and what to do where one fails.",
     examples: ["collector status", "collector status --json | jq '.sources[] | {name, state: .status.state.type}'"],
   })
-    .option(...JSON_OBJECT)
     .addHelpText("after", EXIT_CODES)
     .action(run(async (options: { config?: string; json?: boolean }) => (await import("./status.ts")).status(options, io)));
 
@@ -72,9 +73,9 @@ ${EXIT_CODES}`,
       "collector read opcua endpoint_url=opc.tcp://10.0.0.7 security_mode=SignAndEncrypt \\",
       "  endpoint_security_policy=Basic256Sha256 trust=first_use /Objects/2:Press/2:Temperature",
     ],
+    json: "print one JSON object for each pass",
   })
     .option("-t, --type <type>", "type of the addresses that name none: bool, int16, uint32, float32, string(20), float32[10] …")
-    .option("--json", "print one JSON object for each pass")
     .option("--timeout <duration>", "deadline of one pass", "10s")
     .option("--count <n>", "number of passes", "1")
     .option("--interval <duration>", "from the start of one pass to the next", "1s")
@@ -102,8 +103,8 @@ ${EXIT_CODES}`,
       "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
       "collector browse press-1 --filter 'Line1/*' --csv | collector variables import press-1 -",
     ],
+    json: "print one JSON object a line, as they are found",
   })
-    .option("--json", "print one JSON object a line, as they are found")
     .option("--csv", "print the variables as collector variables import takes them")
     .option("--depth <n>", "only so many levels")
     .option("--filter <text>", "only what has this in its name, path or address; * stands for anything")
@@ -133,14 +134,16 @@ ${EXIT_CODES}`,
     ],
   })
     .option("--stdin", "take the first line of stdin instead of asking")
-    .addHelpText("after", "\nEncrypted where systemd has a TPM or a host key of this machine; for root alone in any case.")
+    .addHelpText(
+      "after",
+      "\nEncrypted where systemd has a TPM or a host key of this machine; for root alone in any case. With --json nothing is asked.",
+    )
     .action(run(async (entry: string, options: SecretOptions) => (await import("./secret.ts")).secretSet(entry, options, io)));
   addVerb(secret, "list", {
     description: "Name those whose secrets are kept; never what they are.",
     examples: ["sudo collector secret list"],
-  })
-    .option(...JSON_ARRAY)
-    .action(run(async (options: SecretOptions) => (await import("./secret.ts")).secretList(options, io)));
+    json: JSON_ARRAY,
+  }).action(run(async (options: SecretOptions) => (await import("./secret.ts")).secretList(options, io)));
   addVerb(secret, "rm <entry>", {
     description: "Forget a secret, here and in the running service.",
     args: { entry: "name or uuid, as the list shows it" },

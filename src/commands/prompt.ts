@@ -5,9 +5,11 @@ import { type CommandIo, StoppedError, UsageError } from "./io.ts";
 
 /**
  * Asks the person, without showing what is typed. `otherwise` is said where nobody can type, or nothing was typed: how to give it then.
- * Throws UsageError: there is no terminal, or nothing was typed; and StoppedError.
+ * `json`: a program runs the verb, and nothing is asked. Throws UsageError: nothing may be asked, there is no terminal, or nothing was
+ * typed; and StoppedError.
  */
-export async function askHidden(what: string, otherwise: string, io: CommandIo): Promise<string> {
+export async function askHidden(what: string, otherwise: string, io: CommandIo, { json = false } = {}): Promise<string> {
+  if (json) throw new UsageError(`the ${what} is not given, and nothing is asked with --json; ${otherwise}`);
   if (!io.stdin.isTTY) throw new UsageError(`there is no terminal to type the ${what} on; ${otherwise}`);
   io.stderr.write(`${what.charAt(0).toUpperCase()}${what.slice(1)} (not shown): `);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });

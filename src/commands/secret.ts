@@ -15,6 +15,7 @@ import {
 import { isAbsent, makePrivateFolder, replaceFile, sweep } from "../os/files.ts";
 import { DEFAULT_SETTINGS_FILE } from "../os/settings-file.ts";
 import { localSocketPath } from "../web/local-socket.ts";
+import { answer } from "./answer.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { askService, ServiceError, tellService } from "./local-client.ts";
@@ -37,16 +38,21 @@ export async function secretSet(key: string, options: SecretOptions, io: Command
   const file = fileNameOf(key);
   const known = await askEntries(place.socket, io);
   checkKey(key, known);
-  const secret = options.stdin ? await readSecret(io) : await askHidden(`secret of ${key}`, "give it on stdin with --stdin", io);
-  let kept: string;
+  const secret = options.stdin ? await readSecret(io) : await askHidden(`secret of ${key}`, "give it on stdin with --stdin", io, options);
+  let kept: Kept;
   try {
     kept = await keep(place, file, secret);
   } catch (error) {
     complain(io, `the secret cannot be kept: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret set …`);
     return EXIT.ownFailure;
   }
-  io.stdout.write(`Kept in ${kept}.\n`);
-  await tell(place.socket, { key, secret }, known, io);
+  const told = await tell(place.socket, { key, secret }, known, io);
+  answer(
+    io,
+    options,
+    { action: "kept", ...entryObject(key, known), ...kept, service: told.service },
+    `Kept in ${kept.file}.\n${told.text}`,
+  );
   return EXIT.good;
 }
 
@@ -62,7 +68,9 @@ export async function secretRemove(key: string, options: SecretOptions, io: Comm
     return EXIT.ownFailure;
   }
   const known = await askEntries(place.socket, io);
-  if (known) await tell(place.socket, { key, secret: null }, known, io);
+  const told = await tell(place.socket, { key, secret: null }, known, io);
+  const text = known ? told.text : "";
+  answer(io, options, { action: before ? "removed" : "not_kept", ...entryObject(key, known), service: told.service }, text);
   if (before) return EXIT.good;
   complain(io, `no secret is kept for ${key}; collector secret list names those that are`);
   return EXIT.usage;
@@ -146,27 +154,39 @@ function checkKey(key: string, known: readonly KnownEntry[] | undefined): void {
     );
 }
 
+/** Whose secret it is, as far as the running service knows. */
+function entryObject(key: string, known: readonly KnownEntry[] | undefined): object {
+  const entry = known?.find((candidate) => fits(key, candidate));
+  return { entry: key, uuid: entry?.uuid ?? null, name: entry?.name ?? null, belongs_to: entry?.words ?? null };
+}
+
+interface Told {
+  readonly service: "told" | "not_told" | "not_running";
+  /** For people. */
+  readonly text: string;
+}
+
+/** Hands a change to the running service; that it refuses is said. */
 async function tell(
   socket: string,
   change: { key: string; secret: string | null },
   known: readonly KnownEntry[] | undefined,
   io: CommandIo,
-): Promise<void> {
-  if (!known) {
-    io.stdout.write("No collector is running here; it takes the secret when it starts.\n");
-    return;
-  }
+): Promise<Told> {
+  if (!known) return { service: "not_running", text: "No collector is running here; it takes the secret when it starts.\n" };
   try {
     await tellService(socket, "/secret", change, io.signal);
     const entry = known.find((candidate) => fits(change.key, candidate));
-    io.stdout.write(
-      entry
+    return {
+      service: "told",
+      text: entry
         ? `The running collector has been told, for ${entry.words}.\n`
         : `The running collector has been told. It has no data source and no data sink ${change.key} yet; check the name with collector status.\n`,
-    );
+    };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     complain(io, `the running collector could not be told and goes on as before: ${error.message}`);
+    return { service: "not_told", text: "" };
   }
 }
 
@@ -187,8 +207,14 @@ function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string;
   );
 }
 
-/** Writes the secret where the next start finds it, encrypted where this machine can; gives the file. Throws Error. */
-async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<string> {
+interface Kept {
+  readonly file: string;
+  /** For this machine alone. */
+  readonly encrypted: boolean;
+}
+
+/** Writes the secret where the next start finds it, encrypted where this machine can. Throws Error. */
+async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<Kept> {
   const sealed = decryptedAtStart ? await encrypt(file, secret) : undefined;
   const [folder, other] = sealed ? [encrypted, plain] : [plain, encrypted];
   makePrivateFolder(folder);
@@ -198,7 +224,7 @@ async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string,
   replaceFile(target, sealed ?? `${secret}\n`);
   // Two of them would leave it to the order of reading which one counts.
   rmSync(path.join(other, file), { force: true });
-  return target;
+  return { file: target, encrypted: sealed !== undefined };
 }
 
 /** The secret, encrypted for this machine by its TPM or its host key; undefined where systemd has neither. The secret goes through a pipe. */

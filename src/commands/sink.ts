@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { dataSinkSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { answer } from "./answer.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { passwordFrom } from "./files.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
@@ -29,7 +30,7 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     const type = sinkTypeOf(typeText);
     const details = sinkDetails(type, words, await usersOf(options, io));
     const created = z.object({ uuid: uuidSchema }).parse(await api.send("POST", PATH, { name, collector: await api.collector(), details }));
-    io.stdout.write(`${name}: created (${created.uuid})\n`);
+    answer(io, options, { action: "created", uuid: created.uuid, name }, `${name}: created (${created.uuid})\n`);
     return EXIT.good;
   });
 }
@@ -45,7 +46,8 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     };
     if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
     await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
-    io.stdout.write(`${options.name ?? sink.name ?? sink.uuid}: changed\n`);
+    const known = options.name ?? sink.name;
+    answer(io, options, { action: "changed", uuid: sink.uuid, name: known }, `${known ?? sink.uuid}: changed\n`);
     return EXIT.good;
   });
 }
@@ -55,13 +57,14 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
-    io.stdout.write(`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`);
+    const text = `${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`;
+    answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name }, text);
     return EXIT.good;
   });
 }
 
 /** `collector sink list`. */
-export function sinkList(options: ApiOptions & { readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+export function sinkList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const sinks = await sinksOf(api);
     if (options.json) io.stdout.write(`${toJson(sinks)}\n`);
@@ -90,7 +93,7 @@ function detailWords(details: unknown): string {
 }
 
 /** Users with their passwords: from files, or typed one after another. Throws UsageError. */
-async function usersOf({ user = [] }: SinkFields, io: CommandIo): Promise<readonly SinkUser[]> {
+async function usersOf({ user = [], json = false }: SinkFields, io: CommandIo): Promise<readonly SinkUser[]> {
   const users: SinkUser[] = [];
   for (const word of user) {
     const at = word.indexOf("=");
@@ -98,7 +101,7 @@ async function usersOf({ user = [] }: SinkFields, io: CommandIo): Promise<readon
     if (username === "") throw new UsageError(`--user ${word}: expected NAME, or NAME=FILE with the password on the file's first line`);
     const password =
       at < 0
-        ? await askHidden(`password of ${username}`, `give it with --user ${username}=FILE`, io)
+        ? await askHidden(`password of ${username}`, `give it with --user ${username}=FILE`, io, { json })
         : passwordFrom(word.slice(at + 1), "--user");
     users.push({ username, password });
   }

@@ -10,6 +10,8 @@ export interface PasswordOptions {
   readonly passwordFile?: string;
   /** Ask for it. */
   readonly askPassword?: boolean;
+  /** Nothing is asked. */
+  readonly json?: boolean;
 }
 
 const BY_FILE = "give it with --password-file FILE";
@@ -21,14 +23,14 @@ const BY_FILE = "give it with --password-file FILE";
 export async function sourcePassword(
   type: DetailsType,
   words: readonly string[],
-  { passwordFile, askPassword = false }: PasswordOptions,
+  { passwordFile, askPassword = false, json = false }: PasswordOptions,
   io: CommandIo,
 ): Promise<string | undefined> {
   if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
   if (passwordFile !== undefined) return passwordFrom(passwordFile);
   const user = userIn(parseFields(words, keysOfSource(type), SOURCE_PASSWORD));
   if (!askPassword && user === undefined) return undefined;
-  return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io);
+  return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io, { json });
 }
 
 /** The user that the words name. */

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { formatDuration, parseDuration } from "../model/duration.ts";
 import { dataSourceSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { answer } from "./answer.ts";
 import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
@@ -59,9 +60,14 @@ export function sourceAdd(
     );
     // The creation request has no field for them (API-V2, 2.4).
     if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
-    io.stdout.write(`${name}: created (${created.uuid})\n`);
     const unsaid = unsaidWords(type, words, details);
-    if (unsaid.length > 0) io.stdout.write(`Not given, and taken as: ${unsaid.join(" ")}\n`);
+    const filledIn = unsaid.length > 0 ? `Not given, and taken as: ${unsaid.join(" ")}\n` : "";
+    answer(
+      io,
+      options,
+      { action: "created", uuid: created.uuid, name, taken_as: unsaid },
+      `${name}: created (${created.uuid})\n${filledIn}`,
+    );
     return EXIT.good;
   });
 }
@@ -86,7 +92,8 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
     };
     if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
     await api.send("PATCH", `${PATH}/${source.uuid}`, patch);
-    io.stdout.write(`${options.name ?? source.name}: changed\n`);
+    const known = options.name ?? source.name;
+    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, `${known}: changed\n`);
     return EXIT.good;
   });
 }
@@ -96,13 +103,14 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
   return withApi(options, io, async (api) => {
     const source = namedOf(await sourcesOf(api), name, "data source");
     await api.send("DELETE", `${PATH}/${source.uuid}`);
-    io.stdout.write(`${source.name}: deleted with its variables\n`);
+    const { uuid, name: known } = source;
+    answer(io, options, { action: "deleted", uuid, name: known }, `${known}: deleted with its variables\n`);
     return EXIT.good;
   });
 }
 
 /** `collector source list`. */
-export function sourceList(options: ApiOptions & { readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const [sources, machines] = [await sourcesOf(api), await machinesOf(api)];
     if (options.json) io.stdout.write(`${toJson(sources)}\n`);
