@@ -41,7 +41,8 @@ function subscribe(port: number): Subscriber {
   const times = new Map<string, Set<number>>();
   let all = 0;
   let isSubscribed = false;
-  const client = connect({ host: "127.0.0.1", port, reconnectPeriod: 20 });
+  // With its own resubscribing subscribeAsync would return before the broker has acknowledged it.
+  const client = connect({ host: "127.0.0.1", port, reconnectPeriod: 20, resubscribe: false });
   open.push(() => client.endAsync(true));
   client.on("error", () => {});
   client.on("close", () => {
