@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
-import { readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import path from "node:path";
 import {
   AttributeIds,
   type ClientSession,
@@ -10,7 +11,7 @@ import {
   UserTokenType,
   type Variant,
 } from "node-opcua-client";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   makeCertificate,
   type OpcuaSimulator,
@@ -36,6 +37,7 @@ beforeAll(async () => {
   witness = await createWitness();
 });
 afterEach(async () => {
+  vi.unstubAllEnvs();
   for (const simulator of opened) await simulator.close();
   opened = [];
 });
@@ -52,9 +54,11 @@ const reads = (simulator: OpcuaSimulator, way?: Way) =>
 
 describe("the OPC UA simulator", () => {
   it("serves a value of each type, a thousand more, and leaves nothing behind", async () => {
-    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith("opcua-simulator-")).length;
-    const before = folders();
+    // A folder for this test alone: others have simulators of their own at the same time.
+    const folder = mkdtempSync(path.join(tmpdir(), "simulator-test-"));
+    vi.stubEnv("TMPDIR", folder);
     const simulator = await start({});
+    expect(readdirSync(folder)).toHaveLength(1);
     const ids = ["Boolean", "Int64", "Float", "Matrix", "Structure", "Array.Structure", "Enumeration", "Bulk.999"];
     const states = ["Bad", "Uncertain", "Waiting", "NotReadable", "AccessDenied", "Missing"];
     const values = await withSession(simulator, (session) => session.read([...ids, ...states].map((id) => at(simulator, id))));
@@ -78,7 +82,8 @@ describe("the OPC UA simulator", () => {
     expect(simulator.requests("Read")).toBeGreaterThan(0);
     await simulator.close();
     opened = [];
-    expect(folders()).toBe(before);
+    expect(readdirSync(folder)).toEqual([]);
+    rmSync(folder, { recursive: true });
   });
 
   it.each([
