@@ -8,7 +8,7 @@ import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, req
 import { describeRead, type ModbusRead } from "./plan.ts";
 import { readingsOf } from "./readings.ts";
 
-/** The most that the Messaging Guide (V1.0b, 4.4.1.3) names; far below the 65,536 transaction ids. */
+/** The most that the Messaging Guide names; far below the 65,536 transaction ids. */
 const MAX_IN_FLIGHT = 16;
 
 /** The readings of one request, along its points. */

@@ -22,6 +22,9 @@ describe("packError", () => {
       cause: { message: "a", cause: { message: "b" } },
     });
     expect(cross(new ReasonError("TIMEOUT", "late"))).toMatchObject({ reason: { type: "TIMEOUT" }, condition: undefined });
+    for (const sessionLost of [true, false])
+      expect(cross(new ReasonError(reason, "ended", { sessionLost }))).toMatchObject({ sessionLost });
+    expect(cross(new ReasonError("CONNECTION_RESET", "reset"))).toMatchObject({ sessionLost: true });
   });
 
   it("keeps fault and scope", () => {

@@ -28,6 +28,35 @@ describe("the agent, with drivers of other kinds,", () => {
     expect(report(2)?.counters.failed_readouts).toBe(0);
   });
 
+  it.each([
+    [true, "once more on a new session at once, where the driver says that it was lost"],
+    [false, "not again, where it says nothing of that"],
+  ])("reads (%s) %s", async (sessionLost, _) => {
+    let sessions = 0;
+    const forgetful: AnyDriver = {
+      ...modbus,
+      async connect() {
+        const first = sessions++ === 0;
+        let reads = 0;
+        return {
+          limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+          async read() {
+            if (first && ++reads > 1) throw new ReasonError("UNKNOWN", "the session is not known", { sessionLost });
+            return [{ quality: "good", value: 1 }];
+          },
+          alive: () => true,
+          close: async () => {},
+        };
+      },
+      plan: (points) => [{ points }],
+    };
+    const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: forgetful }) } } });
+    await agent.apply([source(1, 1)]);
+    await expect.poll(() => sessions).toBe(2);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(2);
+    expect(report(1)?.counters.failed_readouts).toBe(sessionLost ? 0 : 1);
+  });
+
   it("goes on without a driver that does not let go, and closes what it still opens", async () => {
     const device = await plant({ maxConnections: 1 });
     let closes = 0;
