@@ -73,9 +73,10 @@ export interface Discovered {
 export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
   readonly limits: L;
   /**
-   * readings[i] belongs to request.points[i]; a driver may fill them anew at the second read after this one of the same request.
-   * Throws FaultError: the device refused this request (the connection is good), and its scope says whether asking for less would
-   * help; anything else: the source failed, and the agent throws the session away.
+   * readings[i] belongs to request.points[i]. The driver may reuse the objects: they stay valid until the read after next of the
+   * same request. Throws FaultError: the device refused this request (the connection is good), and its scope says whether asking
+   * for less would help; PartialRefusal, where it refused some items of the request and answered the others; anything else: the
+   * source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
   /**
@@ -128,8 +129,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
    */
   parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
-  /** Pure. Every point in exactly one request, no request above the limits (one point may exceed maxBytes on its own). */
-  plan(points: readonly Point<A>[], limits: L): R[];
+  /**
+   * Pure. Every point in exactly one request, no request above the limits (one point may exceed maxBytes on its own). What the
+   * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.
+   */
+  plan(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): R[];
   /** `ctx.signal` bounds connecting only; the session lives until close(). */
   connect(input: ConnectInput<D, S>, ctx: DriverContext): Promise<Session<A, R, L>>;
   /** Names the reason or fault of a library's own errors; undefined leaves it to the common rules. */

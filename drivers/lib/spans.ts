@@ -17,14 +17,22 @@ export interface SpanGroup<T> extends Span {
   readonly items: readonly T[];
 }
 
-/** Groups the spans of one address space into few reads. Pure; the same groups whatever the order of the items. No item is split. */
-export function groupSpans<T>(items: readonly T[], spanOf: (item: T) => Span, limits: SpanLimits): SpanGroup<T>[] {
+/**
+ * Groups the spans of one address space into few reads. Pure; the same groups whatever the order of the items. No item is split, and
+ * one of `apart` begins a group.
+ */
+export function groupSpans<T>(
+  items: readonly T[],
+  spanOf: (item: T) => Span,
+  limits: SpanLimits,
+  apart?: ReadonlySet<unknown>,
+): SpanGroup<T>[] {
   const sorted = items
     .map((item) => ({ item, span: spanOf(item) }))
     .sort((a, b) => a.span.start - b.span.start || a.span.length - b.span.length);
   const groups: { start: number; length: number; items: T[] }[] = [];
   for (const { item, span } of sorted) {
-    const last = groups.at(-1);
+    const last = apart?.has(item) ? undefined : groups.at(-1);
     const length = last ? Math.max(last.length, span.start + span.length - last.start) : 0;
     if (last && span.start <= last.start + last.length + limits.gap && length <= limits.length && last.items.length < limits.count) {
       last.length = length;

@@ -42,7 +42,7 @@ export function limitsOf(settings: ModbusSettings): ModbusLimits {
 }
 
 /** Joins neighbours of one unit and function over small gaps, in the order of unit, function and address. A value is never split. Pure. */
-export function plan(points: readonly Point<ModbusAddress>[], limits: ModbusLimits): ModbusRead[] {
+export function plan(points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): ModbusRead[] {
   const areas = new Map<number, Point<ModbusAddress>[]>();
   for (const point of points) {
     const key = point.address.unit * 8 + point.address.functionCode;
@@ -51,10 +51,15 @@ export function plan(points: readonly Point<ModbusAddress>[], limits: ModbusLimi
     else areas.set(key, [point]);
   }
   const decoders: Decoders = new Map();
-  return [...areas].sort(([a], [b]) => a - b).flatMap(([, area]) => readsOf(area, limits, decoders));
+  return [...areas].sort(([a], [b]) => a - b).flatMap(([, area]) => readsOf(area, limits, decoders, apart));
 }
 
-function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits, decoders: Decoders): ModbusRead[] {
+function readsOf(
+  area: readonly Point<ModbusAddress>[],
+  limits: ModbusLimits,
+  decoders: Decoders,
+  apart: ReadonlySet<Point> | undefined,
+): ModbusRead[] {
   const first = area[0]?.address;
   if (!first) return [];
   const { unit, functionCode } = first;
@@ -67,7 +72,7 @@ function readsOf(area: readonly Point<ModbusAddress>[], limits: ModbusLimits, de
   const gap = bits ? limits.maxGapCoils : limits.maxGap;
   // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
   const ordered = [...area].sort((a, b) => a.index - b.index);
-  return groupSpans(ordered, (point) => point.address, { length, gap, count: limits.maxPoints }).map((group) => ({
+  return groupSpans(ordered, (point) => point.address, { length, gap, count: limits.maxPoints }, apart).map((group) => ({
     unit,
     part: `unit ${unit}`,
     functionCode,

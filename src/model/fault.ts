@@ -1,3 +1,5 @@
+import type { Reading } from "./value.ts";
+
 /** What can be wrong with one variable while its source answers. Ours and closed; never part of the API's status. */
 export const FAULTS = [
   "address_invalid",
@@ -15,9 +17,10 @@ export type Fault = (typeof FAULTS)[number];
 
 /**
  * What a refusal is about. `points`: something of what was asked for, so that asking for less finds it. `busy`: the device at this
- * moment, whatever is asked. `silent`: what stands behind the device (a unit) does not answer, whatever it is asked.
+ * moment, whatever is asked. `silent`: a unit behind the device, or what was asked of it, gives the device no answer. `everything`:
+ * whatever this client asks (a missing privilege, an access that is switched off); asking for less never helps.
  */
-export type RefusalScope = "points" | "busy" | "silent";
+export type RefusalScope = "points" | "busy" | "silent" | "everything";
 
 /** The device (or the address parser) refuses one variable or one request. The source itself is well. */
 export class FaultError extends Error {
@@ -29,5 +32,27 @@ export class FaultError extends Error {
     super(detail, options);
     this.fault = fault;
     this.scope = options?.scope ?? "points";
+  }
+}
+
+/** Points of one request that the device refused as one: which of them it is about is not known. */
+export interface RefusedItem {
+  /** Places in `request.points`; one at least. */
+  readonly places: readonly number[];
+  /** Of the scope `points`. */
+  readonly refusal: FaultError;
+}
+
+/** The device refused some items of a request and answered the others: only the refused ones are asked in halves. */
+export class PartialRefusal extends FaultError {
+  /** readings[i] belongs to request.points[i]; undefined: its item was refused. */
+  readonly readings: readonly (Reading | undefined)[];
+  /** One at least. */
+  readonly items: readonly [RefusedItem, ...RefusedItem[]];
+  constructor(readings: readonly (Reading | undefined)[], items: readonly [RefusedItem, ...RefusedItem[]]) {
+    const [{ refusal }] = items;
+    super(refusal.fault, refusal.message, { cause: refusal });
+    this.readings = readings;
+    this.items = items;
   }
 }
