@@ -1,0 +1,27 @@
+/** Never waited for less: a busy controller or a serial line behind a gateway takes that long now and then. */
+const LEAST_TIMEOUT_MS = 500;
+/** So many times the slowest of the last answers. */
+const MARGIN = 4;
+/** What is left of the slowest answer with each further one: half of it after about 70. */
+const FADING = 0.99;
+
+/** How fast a device answers, learned from its good answers: how long a request that may stay without one is waited for. */
+export class AnswerPace {
+  #slowestMs: number | undefined;
+
+  /** An answer came after so many ms. */
+  note(ms: number): void {
+    this.#slowestMs = this.#slowestMs === undefined ? ms : Math.max(ms, this.#slowestMs * FADING);
+  }
+
+  /** Whether anything has been learned. */
+  get isKnown(): boolean {
+    return this.#slowestMs !== undefined;
+  }
+
+  /** Milliseconds to wait for an answer that may not come: 500 at least, `fullMs` at most and as long as nothing is known. */
+  timeoutMs(fullMs: number): number {
+    if (this.#slowestMs === undefined) return fullMs;
+    return Math.min(fullMs, Math.max(LEAST_TIMEOUT_MS, MARGIN * this.#slowestMs));
+  }
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { DeviceTime } from "./device-time.ts";
+
+function device() {
+  let nowMs = 1_000_000;
+  const time = new DeviceTime(() => nowMs);
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { time, pass };
+}
+
+describe("DeviceTime", () => {
+  it("gives what has no answer a fifteenth where a probe holds up a readout, and a quarter where it does not", () => {
+    for (const [intervalMs, costMs, pauseMs] of [
+      [1000, 600, 14 * 600],
+      [10_000, 600, 3 * 600],
+    ] as const) {
+      const { time, pass } = device();
+      const [well, dead] = [time.join(intervalMs), time.join(intervalMs)];
+      well.answered(5);
+      expect(dead.mayProbe(true)).toBe(true);
+      dead.probed(costMs);
+      pass(pauseMs - 1);
+      expect([dead.mayProbe(true), well.mayProbe(false)]).toEqual([false, false]);
+      pass(1);
+      expect(dead.mayProbe(true)).toBe(true);
+    }
+  });
+
+  it("charges what the device was busy after a probe was given up, and learns no pace from it", () => {
+    const { time, pass } = device();
+    const [well, dead] = [time.join(10_000), time.join(10_000)];
+    well.answered(5);
+    expect(well.timeoutMs(3000)).toBe(500);
+    dead.probed(500);
+    well.answered(700);
+    expect(well.timeoutMs(3000)).toBe(500);
+    pass(3 * 500 + 3 * 700 - 1);
+    expect(dead.mayProbe(true)).toBe(false);
+    pass(1);
+    expect(dead.mayProbe(true)).toBe(true);
+  });
+
+  it("bounds nobody where nobody else is answered", () => {
+    const { time, pass } = device();
+    const [one, other] = [time.join(1000), time.join(1000)];
+    one.answered(5);
+    one.probed(3000);
+    expect([one.mayProbe(true), one.mayProbe(false), other.mayProbe(true)]).toEqual([true, false, false]);
+    pass(31_000);
+    expect(other.mayProbe(true)).toBe(true);
+    expect(other.othersAnsweredSince(1_000_000)).toBe(true);
+  });
+
+  it("waits four times as long as the slowest of the last answers, within its bounds", () => {
+    const { time } = device();
+    const share = time.join(1000);
+    expect([share.isPaceKnown(), share.timeoutMs(3000)]).toEqual([false, 3000]);
+    share.answered(200);
+    expect(share.timeoutMs(3000)).toBe(800);
+    share.answered(2000);
+    expect(share.timeoutMs(3000)).toBe(3000);
+    for (let i = 0; i < 500; i++) share.answered(10);
+    expect(share.timeoutMs(3000)).toBe(500);
+  });
+});

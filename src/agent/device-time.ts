@@ -1,0 +1,127 @@
+import { AnswerPace } from "./answer-pace.ts";
+
+/** What one source knows of the time of a device that others may use too. */
+export interface DeviceShare {
+  /**
+   * Whether a request that may stay without an answer may be sent now. `isOwnTime`: it costs nobody but this source, which has
+   * bounded it otherwise.
+   */
+  mayProbe(isOwnTime: boolean): boolean;
+  /** One had no answer for so many ms. */
+  probed(costMs: number): void;
+  /** A request was answered with values, after so many ms. */
+  answered(ms: number): void;
+  /**
+   * How long a request is waited for that may stay without an answer: see AnswerPace. The whole time after one that was given up
+   * earlier, because a gateway may still be busy with that.
+   */
+  timeoutMs(fullMs: number): number;
+  /** What a request without an answer takes of the device's time, as far as is known. */
+  expectedCostMs(fullMs: number): number;
+  isPaceKnown(): boolean;
+}
+
+interface User {
+  readonly intervalMs: number;
+  answeredMs: number;
+}
+
+/** A source that was answered within so many of its intervals, or within this time, is one that others may not hurt. */
+const HEALTHY_INTERVALS = 3;
+const HEALTHY_MS = 30_000;
+/** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
+const SMALL_SHARE = 15;
+/** The same where a probe is short beside the intervals: it delays readouts and costs none. */
+const LARGE_SHARE = 4;
+
+/**
+ * How the time of one device is shared between the sources that are answered and what is not. All that has no answer, be it a
+ * source, a unit or an address, has one budget, so that however many there are they cost the others no more than one.
+ */
+export class DeviceTime {
+  readonly #now: () => number;
+  readonly #pace = new AnswerPace();
+  readonly #users = new Set<User>();
+  #freeAtMs = Number.NEGATIVE_INFINITY;
+  #lastCostMs = 0;
+  /** The device may still be busy with a request that was given up: it answers the next one later. */
+  #isAfterProbe = false;
+  #isNextPatient = false;
+
+  /** `now`: monotonic ms. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** When the budget allows the next probe, monotonic ms. */
+  get freeAtMs(): number {
+    return this.#freeAtMs;
+  }
+
+  /** A source that is read each `intervalMs`; `leave` takes it out again. */
+  join(intervalMs: number): DeviceShare & { othersAnsweredSince(ms: number): boolean; hasHealthyOthers(): boolean; leave(): void } {
+    const user: User = { intervalMs, answeredMs: Number.NEGATIVE_INFINITY };
+    this.#users.add(user);
+    return {
+      mayProbe: (isOwnTime) => this.#healthyIntervalMs(isOwnTime ? user : undefined) === undefined || this.#now() >= this.#freeAtMs,
+      probed: (costMs) => this.#probed(costMs),
+      answered: (ms) => {
+        user.answeredMs = this.#now();
+        this.#answered(ms);
+      },
+      timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
+      expectedCostMs: (fullMs) => Math.max(this.#lastCostMs, this.#pace.timeoutMs(fullMs)),
+      isPaceKnown: () => this.#pace.isKnown,
+      othersAnsweredSince: (ms) => [...this.#users].some((other) => other !== user && other.answeredMs >= ms),
+      hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
+      leave: () => void this.#users.delete(user),
+    };
+  }
+
+  get isEmpty(): boolean {
+    return this.#users.size === 0;
+  }
+
+  /** The shortest interval of those that are answered; undefined: there are none. */
+  #healthyIntervalMs(besides: User | undefined): number | undefined {
+    let least: number | undefined;
+    const nowMs = this.#now();
+    for (const user of this.#users) {
+      if (user === besides || nowMs - user.answeredMs > Math.max(HEALTHY_MS, HEALTHY_INTERVALS * user.intervalMs)) continue;
+      least = Math.min(least ?? user.intervalMs, user.intervalMs);
+    }
+    return least;
+  }
+
+  #timeoutMs(fullMs: number): number {
+    const isPatient = this.#isNextPatient;
+    this.#isNextPatient = false;
+    return isPatient ? fullMs : this.#pace.timeoutMs(fullMs);
+  }
+
+  #probed(costMs: number): void {
+    this.#isAfterProbe = true;
+    this.#isNextPatient = true;
+    this.#lastCostMs = costMs;
+    this.#charge(costMs);
+  }
+
+  #charge(costMs: number): void {
+    const intervalMs = this.#healthyIntervalMs(undefined);
+    if (intervalMs === undefined) return;
+    const share = 2 * this.#lastCostMs <= intervalMs ? LARGE_SHARE : SMALL_SHARE;
+    this.#freeAtMs = Math.max(this.#freeAtMs, this.#now()) + costMs * (share - 1);
+  }
+
+  #answered(ms: number): void {
+    this.#isNextPatient = false;
+    if (!this.#isAfterProbe) {
+      this.#pace.note(ms);
+      return;
+    }
+    // A gateway that serves one request at a time is busy with the probe for longer than it was waited for.
+    this.#isAfterProbe = false;
+    this.#lastCostMs += ms;
+    this.#charge(ms);
+  }
+}

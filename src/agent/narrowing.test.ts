@@ -1,0 +1,73 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Point } from "../../drivers/driver.ts";
+import { Narrowing, spread } from "./narrowing.ts";
+
+const points = (n: number): Point[] => Array.from({ length: n }, (_, index) => ({ index, address: index, type: { scalar: "uint16" } }));
+
+/** Asks until it is found; `fails` judges a run. Gives the number of asks. */
+function search(
+  all: readonly Point[],
+  fails: (run: readonly Point[]) => boolean,
+): { readonly narrowing: Narrowing; readonly asks: number } {
+  const narrowing = new Narrowing(all);
+  let asks = 0;
+  for (; !narrowing.found; asks++) {
+    const run = narrowing.next();
+    expect(run.length).toBeGreaterThan(0);
+    if (fails(run)) narrowing.failed(run);
+    else narrowing.answered();
+  }
+  expect(narrowing.next()).toEqual([]);
+  return { narrowing, asks };
+}
+
+describe("Narrowing", () => {
+  it("finds one bad point of any number, wherever it is, in one ask a level", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 300 }).chain((n) => fc.tuple(fc.constant(n), fc.nat(n - 1))),
+        ([n, bad]) => {
+          const all = points(n);
+          const { narrowing, asks } = search(all, (run) => run.some(({ index }) => index === bad));
+          expect(narrowing.found).toEqual({ culprit: all[bad] });
+          expect(asks).toBeLessThanOrEqual(Math.ceil(Math.log2(n)) + 1);
+        },
+      ),
+    );
+  });
+
+  it("finds a point that is bad, however many are", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 200 }), fc.infiniteStream(fc.boolean()), (n, coins) => {
+        const all = points(n);
+        const bad = new Set(all.filter(() => coins.next().value).map(({ index }) => index)).add(n - 1);
+        const { narrowing } = search(all, (run) => run.some(({ index }) => bad.has(index)));
+        expect(narrowing.found).toEqual({ culprit: expect.objectContaining({ index: expect.toSatisfy((i: number) => bad.has(i)) }) });
+      }),
+    );
+  });
+
+  it("finds the halves between which the device lacks something", () => {
+    // Refused is what holds 3 and 4 together.
+    const all = points(8);
+    const { narrowing } = search(all, (run) => run.some((p) => p.index === 3) && run.some((p) => p.index === 4));
+    expect(narrowing.found).toEqual({ cutBefore: all[4] });
+    expect(narrowing.hasAnswer).toBe(true);
+  });
+
+  it("ends also where the device answers everything by now", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 300 }), (n) => {
+        expect(search(points(n), () => false).narrowing.found).toHaveProperty("cutBefore");
+      }),
+    );
+  });
+});
+
+describe("spread", () => {
+  it("names the ends and what lies evenly between, each once", () => {
+    expect(spread(points(3), 5)).toHaveLength(3);
+    expect(spread(points(125), 5).map(({ index }) => index)).toEqual([0, 31, 62, 93, 124]);
+  });
+});
