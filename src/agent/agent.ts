@@ -59,6 +59,14 @@ export function createAgent(deps: AgentDeps): Agent {
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
 
+  /** By source: what its last start had to say. A restart says it only where it is new. */
+  const warned = new Map<string, readonly string[]>();
+  const newWarnings = (uuid: string, warnings: readonly string[]): readonly string[] => {
+    const before = warned.get(uuid) ?? [];
+    warned.set(uuid, warnings);
+    return warnings.filter((words) => !before.includes(words));
+  };
+
   const start = async (input: SourceInput, last: SourceReport | undefined, startSpreadMs: number): Promise<RunningSource> => {
     const { record, variables } = input;
     const configured = configuredVariables(variables);
@@ -68,7 +76,7 @@ export function createAgent(deps: AgentDeps): Agent {
     if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);
     const { spec } = prepared;
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
-    for (const warning of spec.warnings) log.warn({}, warning);
+    for (const warning of newWarnings(record.uuid, spec.warnings)) log.warn({}, warning);
     try {
       return startSource(spec, configured, lastReadoutAt, { ...deps, lanes, startSpreadMs, log, reasonLines });
     } catch (error) {
@@ -87,6 +95,7 @@ export function createAgent(deps: AgentDeps): Agent {
     const prints = new Map([...running].map(([id, entry]) => [id, entry.fingerprint]));
     const plan = reconcile(inputs, prints, (one) => one.fingerprint);
     order = [...inputs.keys()];
+    for (const uuid of warned.keys()) if (!inputs.has(uuid)) warned.delete(uuid);
     const replaced = new Map<string, SourceReport>();
     await Promise.all(
       plan.stop.map(async (id) => {

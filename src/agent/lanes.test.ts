@@ -17,8 +17,9 @@ function connection(open: Set<AnySession>): AnySession {
 }
 
 const forever = new AbortController().signal;
-const ask = (lanes: Lanes, key: string, maxConnections: number, signal = forever, demoted = false) =>
-  lanes.acquire("d", { key, maxConnections, demoted }, signal);
+const INTERVAL_MS = 1000;
+const ask = (lanes: Lanes, key: string, maxConnections: number, signal = forever, isProbe = false, hasHealthyOthers = () => true) =>
+  lanes.acquire("d", { key, maxConnections, isProbe, hasHealthyOthers }, signal);
 async function turn(...args: Parameters<typeof ask>): Promise<Turn> {
   const got = await ask(...args);
   if (!got || got instanceof ReasonError) throw new Error(`no turn: ${got?.message ?? "aborted"}`);
@@ -65,7 +66,11 @@ describe("lanes", () => {
   it("closes the idle connection when the last source with its key leaves, and not before", async () => {
     const lanes = createLanes();
     const open = new Set<AnySession>();
-    const [first, second, other] = [lanes.join("d", "a"), lanes.join("d", "a"), lanes.join("d", "b")];
+    const [first, second, other] = [
+      lanes.join("d", "a", INTERVAL_MS),
+      lanes.join("d", "a", INTERVAL_MS),
+      lanes.join("d", "b", INTERVAL_MS),
+    ];
     (await turn(lanes, "a", 2)).release(connection(open));
     await first.leave();
     await first.leave();
@@ -78,8 +83,8 @@ describe("lanes", () => {
   it("knows whether other sources are answered, and not oneself", () => {
     let now = 5;
     const lanes = createLanes(() => now);
-    const [one, two] = [lanes.join("d", "a"), lanes.join("d", "b")];
-    one.answered();
+    const [one, two] = [lanes.join("d", "a", INTERVAL_MS), lanes.join("d", "b", INTERVAL_MS)];
+    one.share.answered(1);
     now = 9;
     expect([one.othersAnsweredSince(0), two.othersAnsweredSince(5), two.othersAnsweredSince(6)]).toEqual([false, true, false]);
   });
@@ -94,25 +99,55 @@ describe("lanes", () => {
     expect(await different).toMatchObject({ session: undefined });
   });
 
-  it("serves sources that were answered before those that were not, which still get their turn", async () => {
-    let now = 0;
+  it("gives what had no answer its share of the device's time, one probe at a time, and never all of it", async () => {
+    let now = 100_000;
     const lanes = createLanes(() => now);
+    const healthy = lanes.join("d", "a", INTERVAL_MS);
+    healthy.share.answered(5);
     const served: string[] = [];
-    const wait = (name: string, demoted: boolean) =>
-      turn(lanes, "a", 1, forever, demoted).then((got) => {
+    const wait = (name: string, isProbe: boolean) =>
+      turn(lanes, "a", 1, forever, isProbe).then((got) => {
         served.push(name);
         return got;
       });
     const held = await turn(lanes, "a", 1);
-    const slow = wait("silent", true);
+    const [one, two] = [wait("probe 1", true), wait("probe 2", true)];
     const [first, second] = [wait("first", false), wait("second", false)];
     held.release(undefined);
-    const next = await first;
-    now = 3000;
-    next.release(undefined);
-    (await slow).release(undefined);
+    const probe = await one;
+    now += 500;
+    healthy.share.probed(500);
+    probe.release(undefined);
+    (await first).release(undefined);
     (await second).release(undefined);
-    expect(served).toEqual(["first", "silent", "second"]);
+    expect(served).toEqual(["probe 1", "first", "second"]);
+    // A probe of half an interval delays readouts and costs none: it may take a quarter of the time.
+    now += 1499;
+    (await wait("third", false)).release(undefined);
+    expect(served.at(-1)).toBe("third");
+    now += 1;
+    const fourth = wait("fourth", false);
+    (await two).release(undefined);
+    (await fourth).release(undefined);
+    expect(served.slice(-2)).toEqual(["probe 2", "fourth"]);
+  });
+
+  it("wakes a probe when its time has come, though nobody gives a turn back", async () => {
+    const lanes = createLanes();
+    const healthy = lanes.join("d", "a", 60_000);
+    healthy.share.answered(5);
+    healthy.share.probed(20);
+    const began = performance.now();
+    (await turn(lanes, "a", 1, forever, true)).release(undefined);
+    expect(performance.now() - began).toBeGreaterThanOrEqual(50);
+  });
+
+  it("lets a probe go at once where nobody else is answered", async () => {
+    const lanes = createLanes();
+    const one = lanes.join("d", "a", INTERVAL_MS);
+    one.share.answered(5);
+    one.share.probed(100_000);
+    (await turn(lanes, "a", 1, forever, true, () => false)).release(undefined);
   });
 
   it("serves every asker once, in order, and never has more connections than the maximum", async () => {

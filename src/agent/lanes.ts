@@ -1,5 +1,7 @@
 import type { AnySession } from "../../drivers/driver.ts";
 import type { ReasonError } from "../model/reason.ts";
+import { timerMs } from "../model/timer.ts";
+import { type DeviceShare, DeviceTime } from "./device-time.ts";
 
 /** A turn on a lane: the connection is this readout's alone until it is given back. */
 export interface Turn {
@@ -17,33 +19,37 @@ export interface Wanted {
   /** Sources with one key share open connections. */
   readonly key: string;
   readonly maxConnections: number;
-  /** Its last readout had no answer: those that were answered go first. */
-  readonly demoted: boolean;
+  /** Its last readout had no answer: it waits until the device's time allows a probe (see DeviceTime). */
+  readonly isProbe: boolean;
+  /** Whether other sources on the lane are answered: a probe then takes no more than its share. */
+  hasHealthyOthers(): boolean;
 }
 
 /** One source's place among those that use a lane. */
 export interface Membership {
-  /** Its readout had an answer. */
-  answered(): void;
+  readonly share: DeviceShare;
   /** Whether another source has had an answer since then, on the clock of these lanes. */
   othersAnsweredSince(ms: number): boolean;
+  /** Whether other sources on the lane are answered. */
+  hasHealthyOthers(): boolean;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
   leave(): Promise<void>;
 }
 
-interface User {
-  readonly key: string;
-  answeredMs: number;
+/** Those who use a lane, and how they share its device's time. */
+interface Users {
+  readonly time: DeviceTime;
+  readonly keys: Map<object, string>;
 }
 
 interface Slot {
   readonly key: string;
   session: AnySession | undefined;
   busy: boolean;
+  isProbe: boolean;
 }
 
 interface Waiter extends Wanted {
-  readonly sinceMs: number;
   grant(slot: Slot): void;
   refuse(error: ReasonError): void;
 }
@@ -53,30 +59,41 @@ interface Lane {
   readonly waiting: Waiter[];
   /** Idle connections of others being closed to make room: each will grant when it is done. */
   closing: number;
+  /** Wakes those that wait for a probe. */
+  timer: NodeJS.Timeout | undefined;
 }
 
 /**
- * Who may use a device's connections, in order of asking, sources that were answered before those that were not. Sources on one
- * host and port share a lane; those with one connection key share open connections. A kept connection of another key gives way
+ * Who may use a device's connections, in order of asking; sources that were not answered when the device's time allows a probe, one
+ * at a time. Sources on one host and port share a lane; those with one connection key share open connections. A kept connection of another key gives way
  * when the maximum is reached.
  */
 export interface Lanes {
-  join(lane: string, key: string): Membership;
+  join(lane: string, key: string, intervalMs: number): Membership;
   /** Waits for a turn; undefined when the signal aborts first, a ReasonError when the connection has just been refused to another. */
   acquire(lane: string, wanted: Wanted, signal: AbortSignal): Promise<Turn | ReasonError | undefined>;
 }
 
-/** A demoted source that has waited this long is served in its turn: how else would it be seen to answer again? */
-const LONGEST_DEMOTION_MS = 3000;
-
 export function createLanes(now: () => number = () => performance.now()): Lanes {
   const lanes = new Map<string, Lane>();
-  const users = new Map<string, Set<User>>();
+  const users = new Map<string, Users>();
 
-  const firstOf = ({ waiting }: Lane): Waiter | undefined => {
-    const [head] = waiting;
-    if (!head?.demoted || now() - head.sinceMs >= LONGEST_DEMOTION_MS) return head;
-    return waiting.find((waiter) => !waiter.demoted) ?? head;
+  /** A probe goes first when its time has come, because there may always be somebody else who waits; until then the others go. */
+  const firstOf = (name: string, { waiting, slots }: Lane): Waiter | undefined => {
+    const probe = waiting.find(({ isProbe }) => isProbe);
+    if (!probe) return waiting[0];
+    const freeAtMs = users.get(name)?.time.freeAtMs ?? Number.NEGATIVE_INFINITY;
+    const isUnderWay = [...slots].some(({ busy, isProbe }) => busy && isProbe);
+    const mayProbe = !probe.hasHealthyOthers() || (now() >= freeAtMs && !isUnderWay);
+    return mayProbe ? probe : waiting.find(({ isProbe }) => !isProbe);
+  };
+
+  /** Nobody may give a turn back before the next probe is due. */
+  const wakeLater = (name: string, lane: Lane): void => {
+    clearTimeout(lane.timer);
+    const freeAtMs = users.get(name)?.time.freeAtMs ?? Number.NEGATIVE_INFINITY;
+    const waitMs = freeAtMs - now();
+    lane.timer = lane.waiting.length > 0 && waitMs > 0 ? setTimeout(() => serve(name, lane), timerMs(Math.ceil(waitMs))) : undefined;
   };
 
   const leave = (lane: Lane, waiter: Waiter): void => {
@@ -85,12 +102,14 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
   };
 
   const serve = (name: string, lane: Lane): void => {
-    for (let waiter = firstOf(lane); waiter; waiter = firstOf(lane)) {
+    for (let waiter = firstOf(name, lane); waiter; waiter = firstOf(name, lane)) {
       const slot = take(name, lane, waiter);
-      if (!slot) return;
+      if (!slot) break;
+      slot.isProbe = waiter.isProbe;
       leave(lane, waiter);
       waiter.grant(slot);
     }
+    wakeLater(name, lane);
     if (lane.slots.size === 0 && lane.closing === 0 && lane.waiting.length === 0) lanes.delete(name);
   };
 
@@ -113,7 +132,7 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
       if (idle === undefined || slot.session?.alive() === false) idle = slot;
     }
     if (lane.slots.size + lane.closing < maxConnections) {
-      const slot: Slot = { key, session: undefined, busy: true };
+      const slot: Slot = { key, session: undefined, busy: true, isProbe: false };
       lane.slots.add(slot);
       return slot;
     }
@@ -138,20 +157,21 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
   };
 
   return {
-    join(name, key) {
-      const user: User = { key, answeredMs: Number.NEGATIVE_INFINITY };
-      const all = users.get(name) ?? new Set();
-      users.set(name, all.add(user));
+    join(name, key, intervalMs) {
+      const known = users.get(name) ?? { time: new DeviceTime(now), keys: new Map() };
+      users.set(name, known);
+      const share = known.time.join(intervalMs);
+      known.keys.set(share, key);
       return {
-        answered() {
-          user.answeredMs = now();
-        },
-        othersAnsweredSince: (ms) => [...all].some((other) => other !== user && other.answeredMs >= ms),
+        share,
+        othersAnsweredSince: share.othersAnsweredSince,
+        hasHealthyOthers: share.hasHealthyOthers,
         async leave() {
-          all.delete(user);
-          if (all.size === 0 && users.get(name) === all) users.delete(name);
+          share.leave();
+          known.keys.delete(share);
+          if (known.keys.size === 0 && users.get(name) === known) users.delete(name);
           const lane = lanes.get(name);
-          if (!lane || [...all].some((other) => other.key === key)) return;
+          if (!lane || [...known.keys.values()].includes(key)) return;
           await Promise.all([...lane.slots].filter((slot) => !slot.busy && slot.key === key).map((slot) => closeIdle(name, lane, slot)));
         },
       };
@@ -162,7 +182,7 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
           done(undefined);
           return;
         }
-        const lane = lanes.get(name) ?? { slots: new Set(), waiting: [], closing: 0 };
+        const lane = lanes.get(name) ?? { slots: new Set(), waiting: [], closing: 0, timer: undefined };
         lanes.set(name, lane);
         const onAbort = () => {
           leave(lane, waiter);
@@ -171,7 +191,6 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
         };
         const waiter: Waiter = {
           ...wanted,
-          sinceMs: now(),
           grant(slot) {
             signal.removeEventListener("abort", onAbort);
             done(turnOf(name, lane, slot));

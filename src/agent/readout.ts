@@ -3,21 +3,19 @@ import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
-import { ReasonError } from "../model/reason.ts";
+import { ReasonError, restMsOf } from "../model/reason.ts";
 import { timerMs } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
-import type { Lanes } from "./lanes.ts";
-import { demote, type GroupMemory } from "./memory.ts";
+import type { Lanes, Membership, Turn } from "./lanes.ts";
+import type { LearnedGroups } from "./learned-groups.ts";
 import type { SourceSpec } from "./prepare.ts";
-import { type ReadOutcome, readAll } from "./read.ts";
+import { type Read, readOnce } from "./read.ts";
 import { permittedResolve, type Resolver } from "./resolve.ts";
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 /** A driver that has not let go of its work so long after the signal never will: its source goes on without it. */
 const LET_GO_MS = 5000;
-/** Parts (units) that may be silent one after the other before the device itself is held to be. */
-const SILENT_IN_A_ROW = 2;
 
 export interface Outcome {
   /** Epoch ms of the first request. */
@@ -25,8 +23,15 @@ export interface Outcome {
   readonly spanMs: number;
   readonly readings: readonly (Reading | undefined)[];
   readonly failure: ReasonError | undefined;
-  /** Whether every refusal was about what was asked: see `ReadOutcome.definite`. */
+  /** Whether every refusal was about what was asked: see `ReadResult.definite`. */
   readonly definite: boolean;
+  /** The device asks not to be read again before: ms. */
+  readonly restMs: number;
+  /** Variables that this readout had no time for. */
+  readonly unreached: number;
+  readonly requests: number;
+  /** How long it waited for its turn on the connection. */
+  readonly waitedMs: number;
 }
 
 export interface ReadoutDeps {
@@ -39,199 +44,165 @@ export interface ReadoutDeps {
   connecting(): void;
 }
 
-export interface Readouts {
-  /** One pass over all points, within its deadline or until the signal aborts. Never throws. */
-  read(demoted: boolean, stop: AbortSignal): Promise<Outcome>;
-  /** The next readout opens a new connection. */
-  renew(): void;
-  /** What the last session had to say of itself. */
-  warnings(): readonly string[];
-  /** Whether another source of the same device has had an answer since then (monotonic ms). */
-  othersAnsweredSince(ms: number): boolean;
-  /** Lets go of the connection; resolves when it is closed. */
-  leave(): Promise<void>;
-}
-
-/** How one source is read: its turn on the lane, its connection, and a second try where the first connection was stale. */
-export function createReadouts(spec: SourceSpec, memory: GroupMemory, deps: ReadoutDeps): Readouts {
-  const { clock, lanes, log } = deps;
-  const { driver, endpoint, connect } = spec;
-  const deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
-  const lane = `${endpoint.transport}:${endpoint.host.toLowerCase()}:${endpoint.port}`;
-  // Sources with the same way in share open connections; the text may hold secrets and never leaves this function.
-  const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
-  const key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
-  const membership = lanes.join(lane, key);
-  const limitsOf = new WeakMap<Limits, Limits>();
+/** How one source is read: its turn on the lane, its connection, and its deadline. */
+export class Readouts {
+  readonly #spec: SourceSpec;
+  readonly #learned: LearnedGroups;
+  readonly #deps: ReadoutDeps;
+  readonly #lane: string;
+  /** Sources with the same way in share open connections; the text may hold secrets and never leaves this object. */
+  readonly #key: string;
+  readonly #membership: Membership;
+  readonly #deadlineMs: number;
+  readonly #resolve: DriverContext["resolve"];
+  readonly #limits = new WeakMap<Limits, Limits>();
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
-  let closing: Promise<void> = Promise.resolve();
-  let renewing = false;
-  let warnings: readonly string[] = [];
+  #closing: Promise<void> = Promise.resolve();
+  #isToRenew = false;
+  #warnings: readonly string[] = [];
 
-  const resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
-  const context = (signal: AbortSignal): DriverContext => ({ signal, log, timeouts: spec.timeouts, resolve });
-
-  const ownLimits = (granted: Limits): Limits => {
-    const known = limitsOf.get(granted) ?? driver.limits?.(granted, connect.settings) ?? granted;
-    limitsOf.set(granted, known);
-    return known;
-  };
-
-  interface Result {
-    readonly outcome: Outcome;
-    readonly session: AnySession | undefined;
-    /** The connection could not be opened. */
-    readonly refused?: ReasonError;
-    /** The lost session says goodbye, which may take a second: nobody has to wait for it to know what happened. */
-    readonly closing?: Promise<void>;
+  constructor(spec: SourceSpec, learned: LearnedGroups, deps: ReadoutDeps) {
+    const { driver, endpoint, connect } = spec;
+    this.#spec = spec;
+    this.#learned = learned;
+    this.#deps = deps;
+    this.#lane = `${endpoint.transport}:${endpoint.host.toLowerCase()}:${endpoint.port}`;
+    const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
+    this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
+    this.#membership = deps.lanes.join(this.#lane, this.#key, spec.intervalMs);
+    this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
+    this.#resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
   }
 
-  /** A part that stayed silent is one bad thing of several: the others are read on a new connection, unless it was the last hope. */
-  const isPartSilent = ({ failure, failedPart, parts }: ReadOutcome): boolean =>
-    failure?.reason.type === "TIMEOUT" && failedPart !== undefined && parts > 1;
+  /** What the last session had to say of itself. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
 
-  /** Reads everything once, on the given session or on a new one. Never throws. */
-  const readOn = async (given: AnySession | undefined, ctx: DriverContext, beganMs: number): Promise<Result> => {
-    let session = given;
-    let time = clock.epochMs();
-    let started = clock.monotonicMs();
-    let first = true;
-    const readings: (Reading | undefined)[] = [];
-    let silent = 0;
-    for (;;) {
-      if (!session) {
-        try {
-          deps.connecting();
-          session = await driver.connect(connect, ctx);
-        } catch (error) {
-          const failure = toReasonError(error);
-          deps.resolver?.suspect(endpoint.host);
-          const spanMs = clock.monotonicMs() - started;
-          return { outcome: { time, spanMs, readings, failure, definite: false }, session: undefined, refused: failure };
-        }
-      }
-      if (first) {
-        time = clock.epochMs();
-        started = clock.monotonicMs();
-        first = false;
-      }
-      let result: ReadOutcome;
-      try {
-        result = await readAll(driver, session, memory, ctx, {
-          limits: ownLimits(session.limits),
-          readings,
-          now: clock.monotonicMs,
-          searchUntilMs: beganMs + deadlineMs / 2,
-        });
-      } catch (error) {
-        // The driver's own mistake (its plan threw): the turn is given back all the same, because others wait for it.
-        const spanMs = clock.monotonicMs() - started;
-        const failure = toReasonError(error);
-        return { session: undefined, outcome: { time, spanMs, readings, failure, definite: false }, closing: session.close() };
-      }
-      const { failure, failedPart, ranOut } = result;
-      const spanMs = clock.monotonicMs() - started;
-      if (!failure)
-        return {
-          session,
-          outcome: {
-            time,
-            spanMs,
-            readings,
-            failure: ranOut ? new ReasonError("TIMEOUT", "the readout's deadline came before every variable was asked for") : undefined,
-            definite: result.definite && silent === 0,
-          },
-        };
-      const goodbye = session.close();
-      session = undefined;
-      const ended: Result = { session: undefined, outcome: { time, spanMs, readings, failure, definite: false }, closing: goodbye };
-      if (!isPartSilent(result) || failedPart === undefined || ctx.signal.aborted) return ended;
-      demote(
-        memory,
-        failedPart,
-        { quality: "bad", fault: "no_answer", detail: `${failedPart} does not answer: ${failure.message}` },
-        clock.monotonicMs(),
-      );
-      silent = result.answered > 0 ? 1 : silent + 1;
-      if (memory.silent.size >= result.parts) memory.silent.clear();
-      else if (silent < SILENT_IN_A_ROW) {
-        await goodbye;
-        continue;
-      }
-      return ended;
+  /** Whether other sources of the same device are answered. */
+  hasHealthyOthers(): boolean {
+    return this.#membership.hasHealthyOthers();
+  }
+
+  /** The next readout opens a new connection. */
+  renew(): void {
+    this.#isToRenew = true;
+  }
+
+  /**
+   * One pass over all points, within its deadline or until the signal aborts. Waiting for a turn is no part of it: the deadline
+   * begins with the turn. `isProbe`: the last readout had no answer. Never throws.
+   */
+  async read(isProbe: boolean, stop: AbortSignal): Promise<Outcome> {
+    const { clock, lanes } = this.#deps;
+    const askedMs = clock.monotonicMs();
+    const wanted = {
+      key: this.#key,
+      maxConnections: this.#spec.maxConnections,
+      isProbe,
+      hasHealthyOthers: this.#membership.hasHealthyOthers,
+    };
+    const turn = await lanes.acquire(this.#lane, wanted, stop);
+    const waitedMs = clock.monotonicMs() - askedMs;
+    if (turn instanceof ReasonError) return this.#failed(turn, waitedMs);
+    if (!turn) return this.#failed(new ReasonError("CONNECTION_CLOSED", "the data source is being stopped"), waitedMs);
+    const deadline = new AbortController();
+    const onStop = () => deadline.abort(stop.reason);
+    if (stop.aborted) onStop();
+    else stop.addEventListener("abort", onStop, { once: true });
+    const expired = new ReasonError("TIMEOUT", "the readout's deadline has passed");
+    const timer = setTimeout(() => deadline.abort(expired), timerMs(this.#deadlineMs));
+    try {
+      return { ...(await this.#readIn(turn, deadline.signal, stop)), waitedMs };
+    } finally {
+      clearTimeout(timer);
+      stop.removeEventListener("abort", onStop);
     }
-  };
+  }
 
-  /** As readOn; a kept connection that the device has dropped since is normal life: one new one within the readout. */
-  const readFresh = async (kept: AnySession | undefined, ctx: DriverContext, beganMs: number): Promise<Result> => {
-    const result = await readOn(kept, ctx, beganMs);
-    if (!kept || !result.outcome.failure?.sessionLost || ctx.signal.aborted) return result;
-    await result.closing;
-    return readOn(undefined, ctx, beganMs);
-  };
+  /** Lets go of the connection; resolves when it is closed. */
+  async leave(): Promise<void> {
+    await this.#closing;
+    await this.#membership.leave();
+  }
 
-  return {
-    async read(demoted, stop) {
-      const deadline = new AbortController();
-      const onStop = () => deadline.abort(stop.reason);
-      if (stop.aborted) onStop();
-      else stop.addEventListener("abort", onStop, { once: true });
-      const beganMs = clock.monotonicMs();
-      const timer = setTimeout(() => deadline.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")), timerMs(deadlineMs));
-      const failed = (failure: ReasonError): Outcome => ({
-        time: clock.epochMs(),
-        spanMs: 0,
-        readings: [],
-        failure,
-        definite: false,
-      });
+  async #readIn(turn: Turn, signal: AbortSignal, stop: AbortSignal): Promise<Outcome> {
+    let { session } = turn;
+    if (this.#isToRenew) {
+      await session?.close();
+      session = undefined;
+      this.#isToRenew = false;
+    }
+    const { clock } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    let at = { time: clock.epochMs(), startedMs: beganMs };
+    const began = () => {
+      at = { time: clock.epochMs(), startedMs: clock.monotonicMs() };
+    };
+    const reading = this.#readOver(session, signal, beganMs, began);
+    const result = await settledWithin(LET_GO_MS, reading, signal);
+    if (!result) {
+      // Whatever it may still open is closed again.
+      void reading.then((late) => (late instanceof ReasonError ? undefined : late.session?.close()));
+      turn.release(undefined);
+      const words = `the driver has not let go of the readout within ${LET_GO_MS / 1000} s after its end`;
+      return this.#failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }), 0);
+    }
+    const spanMs = clock.monotonicMs() - at.startedMs;
+    if (result instanceof ReasonError) {
+      turn.release(undefined);
+      return { ...this.#failed(result, 0), time: at.time, spanMs };
+    }
+    this.#giveBack(turn, result, stop);
+    const { readings, definite, restMs, unreached, requests, answered } = result;
+    const late = unreached > 0 && answered === 0;
+    const failure =
+      result.failure ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
+    return { time: at.time, spanMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0 };
+  }
+
+  /** What was read; a ReasonError where the driver made a mistake: the turn is given back all the same, because others wait for it. */
+  async #readOver(kept: AnySession | undefined, signal: AbortSignal, beganMs: number, began: () => void): Promise<Read | ReasonError> {
+    const { clock, log, resolver, connecting } = this.#deps;
+    const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
+    const ctx: DriverContext = { signal, log, timeouts, ...(this.#resolve && { resolve: this.#resolve }) };
+    const open = async (): Promise<AnySession> => {
+      connecting();
       try {
-        const turn = await lanes.acquire(lane, { key, maxConnections: spec.maxConnections, demoted }, deadline.signal);
-        if (turn instanceof ReasonError) return failed(turn);
-        if (!turn)
-          return failed(
-            new ReasonError(
-              "TIMEOUT",
-              `waited for a turn: the ${spec.maxConnections} connection(s) to ${endpoint.host}:${endpoint.port} were in use by other data sources`,
-            ),
-          );
-        let open = turn.session;
-        if (renewing) {
-          await open?.close();
-          open = undefined;
-          renewing = false;
-        }
-        const reading = readFresh(open, context(deadline.signal), beganMs);
-        const result = await settledWithin(LET_GO_MS, reading, deadline.signal);
-        if (!result) {
-          // Whatever it may still open is closed again.
-          void reading.then(({ session }) => session?.close());
-          turn.release(undefined);
-          const words = `the driver has not let go of the readout within ${LET_GO_MS / 1000} s after its end`;
-          return failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }));
-        }
-        const { session, refused } = result;
-        if (session) warnings = session.warnings?.() ?? [];
-        if (!result.outcome.failure) membership.answered();
-        const goodbye = session && (!spec.keepsConnection || stop.aborted) ? session.close() : result.closing;
-        if (goodbye) closing = goodbye.finally(() => turn.release(undefined, refused));
-        else turn.release(session, refused);
-        return result.outcome;
-      } finally {
-        clearTimeout(timer);
-        stop.removeEventListener("abort", onStop);
+        return await driver.connect(connect, ctx);
+      } catch (error) {
+        resolver?.suspect(endpoint.host);
+        throw error;
       }
-    },
-    renew() {
-      renewing = true;
-    },
-    warnings: () => warnings,
-    othersAnsweredSince: membership.othersAnsweredSince,
-    async leave() {
-      await closing;
-      await membership.leave();
-    },
-  };
+    };
+    const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
+    const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, Math.max(intervalMs, timeouts.answerMs));
+    const options = { now: clock.monotonicMs, searchUntilMs, share: this.#membership.share, intervalMs };
+    try {
+      return await readOnce({ driver, connect: open, limitsOf, began }, this.#learned, kept, ctx, options);
+    } catch (error) {
+      return toReasonError(error);
+    }
+  }
+
+  #giveBack(turn: Turn, { session, closing, refused }: Read, stop: AbortSignal): void {
+    if (session) this.#warnings = session.warnings?.() ?? [];
+    const isKept = session && this.#spec.keepsConnection && !stop.aborted;
+    const ending = session && !isKept ? session.close() : closing;
+    if (ending && !isKept) this.#closing = ending.finally(() => turn.release(undefined, refused));
+    else turn.release(session, refused);
+  }
+
+  #ownLimits(granted: Limits): Limits {
+    const known = this.#limits.get(granted) ?? this.#spec.driver.limits?.(granted, this.#spec.connect.settings) ?? granted;
+    this.#limits.set(granted, known);
+    return known;
+  }
+
+  #failed(failure: ReasonError, waitedMs: number): Outcome {
+    const time = this.#deps.clock.epochMs();
+    return { time, spanMs: 0, readings: [], failure, definite: false, restMs: restMsOf(failure), unreached: 0, requests: 0, waitedMs };
+  }
 }
 
 /** What the work settles with; undefined where it has not settled `ms` after the signal's abort. */

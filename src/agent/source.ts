@@ -1,20 +1,23 @@
 import type { Budget } from "../model/budget.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
+import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
-import { type ReasonError, restMsOf } from "../model/reason.ts";
+import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
+import { Freshness } from "./freshness.ts";
 import type { Lanes } from "./lanes.ts";
-import { createGroupMemory, forget } from "./memory.ts";
+import { LearnedGroups } from "./learned-groups.ts";
+import { PlanFit } from "./plan-fit.ts";
 import { type SourceSpec, scale } from "./prepare.ts";
-import { createReadouts, type Outcome } from "./readout.ts";
+import { type Outcome, Readouts } from "./readout.ts";
 import type { Resolver } from "./resolve.ts";
 import { settleTypes } from "./settle-types.ts";
-import { createSpeaker } from "./speak.ts";
+import { createSpeaker, type Speaker } from "./speak.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
 import { createBackoff, nextTick, stableFraction, ticksBetween } from "./time.ts";
@@ -46,152 +49,236 @@ export interface RunningSource {
 }
 
 const NAMED_FAULTS = 100;
-/** Readouts without a good value on a connection that stands, after which it is thrown away. */
-const FRUITLESS_BEFORE_RENEWAL = 5;
-const FIRST_RENEWAL_MS = 10_000;
-const LAST_RENEWAL_MS = 600_000;
 /** After trouble of this length the device may have another program: what was learned about it is forgotten. */
 const LONG_OUTAGE_MS = 600_000;
-/** A source that had no answer takes at most one part in so many of a device's time that others use too. */
-const SHARE_OF_DEMOTED = 5;
+/** Between two tries of a source without an answer, while others of its device are answered. */
+const LONGEST_PAUSE_AMONG_OTHERS_MS = 30_000;
+/** A wait for the connection that is longer than so many intervals is worth a word. */
+const LONG_WAIT_INTERVALS = 2;
 
 type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K] };
 
 /** One source, from its first readout until it is stopped. Everything that fails becomes its status. */
 export function startSource(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps): RunningSource {
-  const { clock, log } = deps;
-  const { intervalMs } = spec;
-  let { layout } = spec;
-  const where = `${spec.endpoint.host}:${spec.endpoint.port}`;
-  const stop = new AbortController();
-  const memory = createGroupMemory(spec.points);
-  const counters: MutableCounters = { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 };
-  let state: SourceState = { type: "UNKNOWN", since: clock.epochMs() };
-  let lastGoodAt = lastReadoutAt;
+  const task = new SourceTask(spec, configured, lastReadoutAt, deps);
+  return { report: () => task.report(), stop: () => task.stop() };
+}
+
+interface Trouble {
+  readonly beganMs: number;
+  readonly backoff: ReturnType<typeof createBackoff>;
+}
+
+class SourceTask {
+  readonly #spec: SourceSpec;
+  readonly #deps: SourceDeps;
+  readonly #configured: number;
+  readonly #where: string;
+  readonly #stop = new AbortController();
+  readonly #learned: LearnedGroups;
+  readonly #readouts: Readouts;
+  readonly #freshness: Freshness;
+  readonly #fit: PlanFit;
+  readonly #speaker: Speaker;
+  readonly #done: Promise<void>;
+  readonly #counters: MutableCounters = {
+    readouts: 0,
+    failed_readouts: 0,
+    overruns: 0,
+    values_read: 0,
+    values_faulted: 0,
+    connects: 0,
+  };
+  #layout: Layout;
+  #state: SourceState;
+  #lastGoodAt: number | null;
   /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
-  let faults: SourceReport["faults"] = [];
-  let nextRetryAt: number | undefined;
-  const speaker = createSpeaker(log, { source: spec.name, endpoint: where }, state, deps.reasonLines, clock.monotonicMs);
-  const readouts = createReadouts(spec, memory, { ...deps, connecting: () => counters.connects++ });
+  #faults: SourceReport["faults"] = [];
+  #nextRetryAt: number | undefined;
+  #trouble: Trouble | undefined;
+  #waitedMs = 0;
 
-  const settle = ({ time, spanMs, readings, failure }: Outcome): Problem | undefined => {
-    counters.readouts++;
-    const answered = spec.points.length === 0 || readings.length > 0;
-    const all = answered ? complete(spec, readings, failure) : readings;
-    const problem = answered ? judge(all, failure) : failure && problemOf(failure);
-    if (problem) counters.failed_readouts++;
-    else lastGoodAt = time;
-    if (answered) {
-      const settled = settleTypes(layout, all);
-      if (settled !== layout) {
-        layout = settled;
-        deps.changed();
-      }
-      faults = faultsOf(layout, all);
-      for (const reading of all)
-        if (reading?.quality === "bad") counters.values_faulted++;
-        else if (reading) counters.values_read++;
-      deps.emit(layout, { time, spanMs, clockSynced: clock.synced(), readings: all });
-    }
-    return problem;
-  };
+  constructor(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps) {
+    const { clock, log } = deps;
+    this.#spec = spec;
+    this.#deps = deps;
+    this.#configured = configured;
+    this.#lastGoodAt = lastReadoutAt;
+    this.#layout = spec.layout;
+    this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
+    this.#state = { type: "UNKNOWN", since: clock.epochMs() };
+    this.#learned = new LearnedGroups(spec.points);
+    this.#readouts = new Readouts(spec, this.#learned, { ...deps, connecting: () => this.#counters.connects++ });
+    this.#freshness = new Freshness(log, () => {
+      this.#readouts.renew();
+      this.#learned.forget();
+    });
+    this.#fit = new PlanFit(spec.intervalMs, log);
+    const where = { source: spec.name, endpoint: this.#where };
+    this.#speaker = createSpeaker(log, where, this.#state, deps.reasonLines, clock.monotonicMs);
+    this.#done = supervise(
+      () => this.#run(),
+      this.#stop.signal,
+      (error) => this.#crashed(error),
+      clock.monotonicMs,
+    ).then(() => this.#readouts.leave());
+  }
 
-  /** Connected, asked and not one good value, and not because the device says so of each: the connection itself may be what is wrong. */
-  let fruitless = { readouts: 0, renewals: 0, renewedAt: Number.NEGATIVE_INFINITY };
-  const watchFreshness = ({ failure, definite, readings }: Outcome, problem: Problem | undefined, nowMs: number): void => {
-    if (!problem) {
-      fruitless = { readouts: 0, renewals: 0, renewedAt: fruitless.renewedAt };
-      return;
-    }
-    if (failure || (definite && !readings.some(isIndefinite))) {
-      fruitless = { ...fruitless, readouts: 0 };
-      return;
-    }
-    const pauseMs = fruitless.renewals === 0 ? 0 : Math.min(LAST_RENEWAL_MS, FIRST_RENEWAL_MS * 2 ** Math.min(fruitless.renewals, 10));
-    fruitless = { ...fruitless, readouts: fruitless.readouts + 1 };
-    if (fruitless.readouts < FRUITLESS_BEFORE_RENEWAL || nowMs - fruitless.renewedAt < pauseMs) return;
-    fruitless = { readouts: 0, renewals: fruitless.renewals + 1, renewedAt: nowMs };
-    log.debug({}, `no good value in ${FRUITLESS_BEFORE_RENEWAL} readouts over a connection that stands: opening a new one`);
-    readouts.renew();
-    forget(memory);
-  };
+  stop(): Promise<void> {
+    this.#stop.abort();
+    return this.#done;
+  }
 
-  const run = async (): Promise<void> => {
-    if (layout.variables.length === 0) return;
-    const phase = Math.floor(stableFraction(spec.uuid) * intervalMs);
-    let trouble: { readonly began: number; readonly backoff: ReturnType<typeof createBackoff> } | undefined;
-    let due = clock.monotonicMs() + stableFraction(spec.uuid) * deps.startSpreadMs;
-    while (await sleep(due - clock.monotonicMs(), stop.signal)) {
-      nextRetryAt = undefined;
-      const demoted = trouble !== undefined;
-      const began = clock.monotonicMs();
-      if (!demoted) deps.late?.(began - due);
-      const outcome = spec.points.length === 0 ? nothingAsked(clock) : await readouts.read(demoted, stop.signal);
-      if (stop.signal.aborted) return;
-      const problem = settle(outcome);
-      const now = clock.monotonicMs();
-      watchFreshness(outcome, problem, now);
-      const restMs = outcome.failure ? restMsOf(outcome.failure) : 0;
-      if (problem && outcome.failure) {
-        trouble ??= { began: due, backoff: createBackoff() };
-        const steady = trouble.backoff(now - trouble.began);
-        const shareMs = readouts.othersAnsweredSince(trouble.began) ? (SHARE_OF_DEMOTED - 1) * (now - began) : 0;
-        const wait = Math.max(steady, shareMs, restMs);
-        if (now - trouble.began >= LONG_OUTAGE_MS) forget(memory);
-        due = now + wait;
-      } else {
-        trouble = undefined;
-        counters.overruns += ticksBetween(due, now, intervalMs, phase);
-        // A readout that ends before its own tick (a timer may fire early) is not read again at it.
-        due = nextTick(Math.max(now + restMs, due), intervalMs, phase);
-      }
-      if (trouble || restMs > 0) nextRetryAt = clock.epochMs() + due - now;
-      const before = state;
-      state = nextState(before, problem, outcome.time);
-      speaker.say(state);
-      if (isChange(before, state)) deps.changed();
-    }
-  };
-
-  const crashed = (error: unknown) => {
-    log.error({ err: error, condition: "internal_error" }, "the collector failed while it read this source; the others go on");
-    state = nextState(state, { reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) }, clock.epochMs());
-    deps.changed();
-  };
-  const done = supervise(run, stop.signal, crashed, clock.monotonicMs).then(() => readouts.leave());
-  return {
-    report: () => ({
-      discovers: spec.driver.canDiscover === true,
-      uuid: spec.uuid,
-      name: spec.name,
-      type: spec.type,
-      endpoint: where,
+  report(): SourceReport {
+    const { uuid, name, type, driver, intervalMs } = this.#spec;
+    const state = this.#state;
+    return {
+      discovers: driver.canDiscover === true,
+      uuid,
+      name,
+      type,
+      endpoint: this.#where,
       status: {
-        last_readout_at: lastGoodAt === null ? null : new Date(lastGoodAt).toISOString(),
-        configured_variables: configured,
+        last_readout_at: this.#lastGoodAt === null ? null : new Date(this.#lastGoodAt).toISOString(),
+        configured_variables: this.#configured,
         state: toReadoutState(state),
       },
       since: new Date(state.since).toISOString(),
       error: state.type === "ERROR" ? state.problem : null,
-      next_retry_at: nextRetryAt === undefined ? null : new Date(nextRetryAt).toISOString(),
+      next_retry_at: this.#nextRetryAt === undefined ? null : new Date(this.#nextRetryAt).toISOString(),
       interval_ms: intervalMs,
-      warnings: [...spec.warnings, ...readouts.warnings()],
-      counters: { ...counters },
-      faults,
-      layout,
-    }),
-    stop() {
-      stop.abort();
-      return done;
-    },
-  };
+      warnings: this.#warnings(),
+      counters: { ...this.#counters },
+      faults: this.#faults,
+      layout: this.#layout,
+    };
+  }
+
+  #warnings(): readonly string[] {
+    const { intervalMs, maxConnections, warnings } = this.#spec;
+    const fit = this.#fit.warning;
+    const hasWaited = this.#waitedMs >= LONG_WAIT_INTERVALS * intervalMs && !this.#trouble;
+    const waited = `waited ${formatDuration(this.#waitedMs)} for its turn: the ${maxConnections} connection(s) to ${this.#where} were in use by other data sources`;
+    return [
+      ...warnings,
+      ...this.#readouts.warnings,
+      ...(fit === undefined ? [] : [fit]),
+      ...(hasWaited ? [waited] : []),
+      ...culprits(this.#learned, this.#layout),
+    ];
+  }
+
+  async #run(): Promise<void> {
+    if (this.#layout.variables.length === 0) return;
+    const { clock, startSpreadMs, late } = this.#deps;
+    let due = clock.monotonicMs() + stableFraction(this.#spec.uuid) * startSpreadMs;
+    while (await sleep(due - clock.monotonicMs(), this.#stop.signal)) {
+      this.#nextRetryAt = undefined;
+      const isProbe = this.#trouble !== undefined;
+      if (!isProbe) late?.(clock.monotonicMs() - due);
+      const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      due = this.#after(outcome, due);
+    }
+  }
+
+  /** Takes what a readout brought; gives when the next one is due, monotonic ms. */
+  #after(outcome: Outcome, due: number): number {
+    const { clock } = this.#deps;
+    const problem = this.#settle(outcome);
+    const now = clock.monotonicMs();
+    this.#waitedMs = outcome.waitedMs;
+    this.#freshness.watch(outcome, problem, now);
+    if (!outcome.failure) this.#fit.watch(outcome, this.#learned.plannedRequests);
+    const { restMs } = outcome;
+    const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
+    if (this.#trouble || restMs > 0) this.#nextRetryAt = clock.epochMs() + next - now;
+    const before = this.#state;
+    this.#state = nextState(before, problem, outcome.time);
+    this.#speaker.say(this.#state);
+    if (isChange(before, this.#state)) this.#deps.changed();
+    return next;
+  }
+
+  #retryAt(due: number, now: number, restMs: number): number {
+    this.#trouble ??= { beganMs: due, backoff: createBackoff() };
+    const troubleMs = now - this.#trouble.beganMs;
+    const steadyMs = this.#trouble.backoff(troubleMs);
+    if (troubleMs >= LONG_OUTAGE_MS) this.#learned.forget();
+    const pauseMs = this.#readouts.hasHealthyOthers() ? Math.min(steadyMs, LONGEST_PAUSE_AMONG_OTHERS_MS) : steadyMs;
+    return now + Math.max(pauseMs, restMs);
+  }
+
+  #nextTick(due: number, now: number, restMs: number): number {
+    const { intervalMs, uuid } = this.#spec;
+    const phase = Math.floor(stableFraction(uuid) * intervalMs);
+    this.#trouble = undefined;
+    this.#counters.overruns += ticksBetween(due, now, intervalMs, phase);
+    // A readout that ends before its own tick (a timer may fire early) is not read again at it.
+    return nextTick(Math.max(now + restMs, due), intervalMs, phase);
+  }
+
+  #settle({ time, spanMs, readings, failure }: Outcome): Problem | undefined {
+    const { clock, changed, emit } = this.#deps;
+    const counters = this.#counters;
+    counters.readouts++;
+    const answered = this.#spec.points.length === 0 || readings.length > 0;
+    const all = answered ? complete(this.#spec, readings, failure) : readings;
+    const problem = answered ? judge(all, failure) : failure && problemOf(failure);
+    if (problem) counters.failed_readouts++;
+    else this.#lastGoodAt = time;
+    if (!answered) return problem;
+    const settled = settleTypes(this.#layout, all);
+    if (settled !== this.#layout) {
+      this.#layout = settled;
+      changed();
+    }
+    this.#faults = faultsOf(this.#layout, all);
+    for (const reading of all)
+      if (reading?.quality === "bad") counters.values_faulted++;
+      else if (reading) counters.values_read++;
+    emit(this.#layout, { time, spanMs, clockSynced: clock.synced(), readings: all });
+    return problem;
+  }
+
+  #crashed(error: unknown): void {
+    const { clock, log, changed } = this.#deps;
+    log.error({ err: error, condition: "internal_error" }, "the collector failed while it read this source; the others go on");
+    const problem: Problem = { reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) };
+    this.#state = nextState(this.#state, problem, clock.epochMs());
+    changed();
+  }
 }
 
-/** Says that there is no value, and not what is wrong with the variable. */
-const isIndefinite = (reading: Reading | undefined): boolean =>
-  reading?.quality === "bad" && (reading.fault === "no_answer" || reading.fault === "stale");
+const NAMED_CULPRITS = 5;
 
-const nothingAsked = (clock: Clock): Outcome => ({ time: clock.epochMs(), spanMs: 0, readings: [], failure: undefined, definite: true });
+/** Addresses on which the connection ends or that stay without an answer: they cost more than their own reading. */
+function culprits(learned: LearnedGroups, layout: Layout): readonly string[] {
+  const words: string[] = [];
+  let more = 0;
+  for (const [point, { kind, reading, isAlone }] of learned.closed) {
+    if (kind !== "lost" || !isAlone) continue;
+    const variable = layout.variables[point.index];
+    if (words.length < NAMED_CULPRITS && variable)
+      words.push(
+        `${variable.name} (${variable.address}) has no answer and is asked by itself now and then: ${reading.detail ?? reading.fault}`,
+      );
+    else more++;
+  }
+  return more > 0 ? [...words, `${more} more variables have no answer and are asked by themselves now and then`] : words;
+}
+
+const nothingAsked = (clock: Clock): Outcome => ({
+  time: clock.epochMs(),
+  spanMs: 0,
+  readings: [],
+  failure: undefined,
+  definite: true,
+  restMs: 0,
+  unreached: 0,
+  requests: 0,
+  waitedMs: 0,
+});
 
 /**
  * One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the

@@ -50,6 +50,21 @@ describe("the log of state changes", () => {
     expect(lines.length).toBeLessThan(100);
   });
 
+  it("never withholds the last word: a state that stands for a minute is logged whatever was said before", () => {
+    const { lines, all, wait } = speakers(1);
+    for (let i = 0; i < 21; i++) {
+      all[0]?.(i % 2 === 0 ? "TIMEOUT" : undefined);
+      wait(1000);
+    }
+    const said = lines.length;
+    all[0]?.("TIMEOUT");
+    expect(lines).toHaveLength(said);
+    wait(60_000);
+    all[0]?.("TIMEOUT");
+    expect(lines).toHaveLength(said + 1);
+    expect(lines.at(-1)).toMatchObject({ reason: "TIMEOUT", changesNotLogged: expect.any(Number) });
+  });
+
   it("counts what it did not say, and ends with how things stand", () => {
     const { lines, all, wait } = speakers(1);
     for (let i = 0; i < 100; i++) {

@@ -9,6 +9,9 @@ const REASON_REFILL_MS = 240_000;
 const STATE_LINES = 4;
 const STATE_REFILL_MS = 1_800_000;
 
+/** A state that has stood for so long is told whatever the budget says: the last word of the log is true. */
+const STABLE_MS = 60_000;
+
 /** Shared by all sources of an agent. */
 export const createReasonBudget = (now: () => number): Budget => createBudget(REASON_LINES, REASON_REFILL_MS, now);
 
@@ -33,6 +36,7 @@ export function createSpeaker(
   let told = initial;
   let before = initial;
   let untold = 0;
+  let changedAtMs = now();
   const counting: Log = {
     debug: (fields, message) => log.debug(fields, message),
     info: (fields, message) => log.info(untold > 0 ? { ...fields, changesNotLogged: untold } : fields, message),
@@ -43,10 +47,11 @@ export function createSpeaker(
     say(state) {
       const changed = isChange(before, state);
       before = state;
+      if (changed) changedAtMs = now();
       if (told.type === state.type && !(told.type === "ERROR" && state.type === "ERROR" && !sameProblem(told.problem, state.problem)))
         return;
       const budget = told.type === state.type ? reasons : states;
-      if (budget.take()) {
+      if (budget.take() || now() - changedAtMs >= STABLE_MS) {
         logChange(counting, told, state, where);
         told = state;
         untold = 0;

@@ -1,5 +1,6 @@
 import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
-import { createGroupMemory, type GroupMemory, readAll } from "../agent/read.ts";
+import { LearnedGroups } from "../agent/learned-groups.ts";
+import { readOnce } from "../agent/read.ts";
 import { explainFault } from "../model/catalogue.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
@@ -55,7 +56,7 @@ export async function read(type: string, words: readonly string[], options: Read
   const count = countOf(options.count);
   const input = await withPassword(parseReadInput(driver, words, typeOf(options.type)), options.passwordFile, io);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
-  const memory = createGroupMemory(points);
+  const learned = new LearnedGroups(points);
   const permit = permitOfPerson(policyOf(options.config));
   const log = personLog(io);
   const pki = await pkiOf(driver.type, options.config, log, io);
@@ -71,7 +72,7 @@ export async function read(type: string, words: readonly string[], options: Read
         input,
         contextOf({ driver, ...input }, { signal: AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), log, permit, pki }),
         session,
-        memory,
+        learned,
         timeoutMs,
       );
       session = done.session;
@@ -110,26 +111,26 @@ async function pass(
   { details, settings, secrets }: ReadInput,
   ctx: DriverContext,
   given: AnySession | undefined,
-  memory: GroupMemory,
+  learned: LearnedGroups,
   timeoutMs: number,
 ): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
-  let session = given?.alive() ? given : undefined;
+  const kept = given?.alive() ? given : undefined;
   let time = Date.now();
   let started = performance.now();
-  try {
-    if (!session) {
-      await given?.close();
-      session = await driver.connect({ details, settings, secrets }, ctx);
-    }
+  const began = () => {
     time = Date.now();
     started = performance.now();
-    const { readings, failure, ranOut } = await readAll(driver, session, memory, ctx);
-    const late = ranOut
-      ? new ReasonError("TIMEOUT", `not everything was read within ${timeoutMs} ms; give more with --timeout`)
-      : undefined;
-    return { pass: { time, spanMs: performance.now() - started, readings, failure: failure ?? late }, session };
+  };
+  try {
+    if (!kept) await given?.close();
+    const connect = () => driver.connect({ details, settings, secrets }, ctx);
+    const { readings, failure, unreached, session, closing } = await readOnce({ driver, connect, began }, learned, kept, ctx);
+    const spanMs = performance.now() - started;
+    await closing;
+    const late = new ReasonError("TIMEOUT", `not everything was read within ${timeoutMs} ms; give more with --timeout`);
+    return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? late : undefined) }, session };
   } catch (error) {
-    return { pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error) }, session };
+    return { pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error) }, session: undefined };
   }
 }
 

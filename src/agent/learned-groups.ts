@@ -1,0 +1,276 @@
+import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts";
+import type { FaultError } from "../model/fault.ts";
+import type { Reading } from "../model/value.ts";
+import type { Narrowing } from "./narrowing.ts";
+
+/** A reading that says why there is none. */
+export type BadReading = Extract<Reading, { quality: "bad" }>;
+
+export const badReading = ({ fault, message }: FaultError): BadReading => ({ quality: "bad", fault, detail: message });
+
+/** How points fail: the device refuses them, or gives them no answer (it is silent, or the connection ends on them). */
+export type FailureKind = "refused" | "lost";
+
+/** A point that is not asked with the others. */
+export interface Closed {
+  readonly reading: BadReading;
+  readonly kind: FailureKind;
+  /** It failed when it was asked alone. False: it stands in a run that failed as a whole. */
+  readonly isAlone: boolean;
+  /** In a row. */
+  readonly failures: number;
+  /** Number of the readout in which it was asked last. */
+  readonly askedIn: number;
+  /** Monotonic ms before which it is not asked again. */
+  readonly dueMs: number;
+}
+
+/** A part (a unit) that does not answer. */
+export interface Silent {
+  readonly reading: BadReading;
+  readonly probes: number;
+  /** Monotonic ms. */
+  readonly dueMs: number;
+}
+
+/** A run of points of a group that failed as one, and how far the search for the one to blame has come. */
+export interface Search {
+  readonly group: Group;
+  readonly kind: FailureKind;
+  /** The run as it failed first. */
+  readonly run: readonly Point[];
+  readonly narrowing: Narrowing;
+  /** Of the last failure. */
+  reading: BadReading;
+  /** Single points that are asked to learn whether every part of the run fails; undefined: not begun. */
+  samples: Point[] | undefined;
+  /** Requests of the present step that have not been asked. */
+  step: Request[];
+  /** Whether the run is asked as a whole once more: each part of it has answered, or it may be well again. */
+  isChecking: boolean;
+  hasBeenChecked: boolean;
+  hasBegun: boolean;
+}
+
+/** One request of the fresh plan, and what is asked instead of it. */
+export interface Group {
+  readonly fresh: Request;
+  /** What is asked in each readout: the fresh request, or what is left of it. */
+  requests: readonly Request[];
+  searches: readonly Search[];
+  /** Number of the readout in which the fresh request was tried last. */
+  triedIn: number;
+}
+
+export interface Planned {
+  readonly request: Request;
+  readonly group: Group;
+}
+
+/**
+ * What a source has learned about its device: which points are closed, before which a request has to begin, which parts are
+ * silent. It outlives readouts and connections, and is forgotten as a whole or a group at a time. No input or
+ * output; times are ms of one monotonic clock.
+ */
+export class LearnedGroups {
+  readonly points: readonly Point[];
+  /** One more than the highest place in the layout. */
+  readonly width: number;
+  readonly closed = new Map<Point, Closed>();
+  /** Points that no request holds together with points before them: the device lacks something in between. */
+  readonly cuts = new Set<Point>();
+  readonly silent = new Map<string, Silent>();
+  /** Cuts beside a closed point, by when it was tried last to do without them. */
+  readonly bridgesTriedMs = new Map<Point, number>();
+  /** The device refuses everything: its words. */
+  shut: BadReading | undefined;
+  /** Readouts in a row without any answer. */
+  unanswered = 0;
+  /** Whether anything was ever answered. */
+  isHeard = false;
+  /** Parts that have answered. */
+  readonly heard = new Set<string>();
+  /** The answers after which the device has closed each connection; undefined: it does not. */
+  answersPerConnection: number | undefined;
+  readouts = 0;
+  /** Probes of closed points without success, in a row. */
+  vainProbes = 0;
+  /** Place in the plan at which the next readout begins: where the last one ran out of time. */
+  resumeAt = 0;
+  groups: readonly Group[] = [];
+  #driver: AnyDriver | undefined;
+  #limits: Limits | undefined;
+  #plan: readonly Planned[] | undefined;
+  #rotation = 0;
+
+  constructor(points: readonly Point[]) {
+    this.points = points;
+    this.width = points.reduce((width, { index }) => Math.max(width, index + 1), 0);
+  }
+
+  /** The device may be another one, or have another program: all is asked as freshly planned. */
+  forget(): void {
+    this.closed.clear();
+    this.cuts.clear();
+    this.silent.clear();
+    this.heard.clear();
+    this.bridgesTriedMs.clear();
+    this.shut = undefined;
+    this.answersPerConnection = undefined;
+    this.vainProbes = 0;
+    this.#limits = undefined;
+    this.groups = [];
+  }
+
+  /**
+   * What a readout asks, in the order of the fresh plan. Planned again where the limits are others by value; closed points and cuts
+   * then stay, searches begin again.
+   */
+  plan(driver: AnyDriver, limits: Limits): readonly Planned[] {
+    if (driver !== this.#driver || limits !== this.#limits) {
+      const isSame = driver === this.#driver && this.#limits !== undefined && equalLimits(limits, this.#limits);
+      if (!isSame) this.groups = driver.plan(this.points, limits).map((fresh) => ({ fresh, requests: [fresh], searches: [], triedIn: 0 }));
+      this.#driver = driver;
+      this.#limits = limits;
+      if (!isSame) {
+        for (const group of this.groups) if (this.#isTouched(group)) this.replan(group);
+        this.#plan = undefined;
+        this.resumeAt = 0;
+      }
+    }
+    this.#plan ??= this.groups.flatMap((group) => group.requests.map((request) => ({ request, group })));
+    return this.#plan;
+  }
+
+  /** Requests of the fresh plan. */
+  get freshRequests(): number {
+    return this.groups.length;
+  }
+
+  /** Requests of each readout as it is planned now. */
+  get plannedRequests(): number {
+    return this.groups.reduce((sum, { requests }) => sum + requests.length, 0);
+  }
+
+  /** Whether anything is asked otherwise than freshly planned. */
+  get isFresh(): boolean {
+    return this.closed.size === 0 && this.cuts.size === 0 && this.groups.every(({ searches }) => searches.length === 0);
+  }
+
+  /** The requests of some points of a group by themselves. */
+  requestsFor(points: readonly Point[]): readonly Request[] {
+    return this.#driver && this.#limits ? this.#driver.plan(points, this.#limits, this.cuts) : [];
+  }
+
+  /** The requests of all open points of the group if `cut` were none. */
+  requestsWithout(cut: Point, group: Group): readonly Request[] {
+    const cuts = new Set(this.cuts);
+    cuts.delete(cut);
+    const open = group.fresh.points.filter((point) => !this.closed.has(point));
+    return this.#driver && this.#limits ? this.#driver.plan(open, this.#limits, cuts) : [];
+  }
+
+  /** Makes the requests of a group from what is open in it. */
+  replan(group: Group): void {
+    this.#plan = undefined;
+    if (!this.#isTouched(group)) {
+      group.requests = [group.fresh];
+      return;
+    }
+    const inSearch = new Set(group.searches.flatMap(({ narrowing }) => narrowing.window));
+    const apart = new Set(this.cuts);
+    const open: Point[] = [];
+    let isAfterSearch = false;
+    for (const point of group.fresh.points) {
+      if (inSearch.has(point)) {
+        isAfterSearch = true;
+        continue;
+      }
+      // What is being looked for must not come in by a gap that a request bridges.
+      if (isAfterSearch) apart.add(point);
+      isAfterSearch = false;
+      if (!this.closed.has(point)) open.push(point);
+    }
+    group.requests = open.length > 0 && this.#driver && this.#limits ? this.#driver.plan(open, this.#limits, apart) : [];
+  }
+
+  #isTouched({ fresh, searches }: Group): boolean {
+    if (searches.length > 0) return true;
+    if (this.closed.size === 0 && this.cuts.size === 0) return false;
+    return fresh.points.some((point) => this.closed.has(point) || this.cuts.has(point));
+  }
+
+  /** Groups of which something is closed or cut. */
+  touchedGroups(): readonly Group[] {
+    if (this.closed.size === 0 && this.cuts.size === 0) return [];
+    return this.groups.filter((group) => group.searches.length === 0 && this.#isTouched(group));
+  }
+
+  /** Closes a point, with a cut behind it so that no request bridges it. The group is to be planned again. */
+  close(group: Group, point: Point, closed: Omit<Closed, "failures">): void {
+    const failures = (this.closed.get(point)?.failures ?? 0) + 1;
+    this.closed.set(point, { ...closed, failures });
+    const next = group.fresh.points[group.fresh.points.indexOf(point) + 1];
+    if (next) this.cuts.add(next);
+  }
+
+  /** Closes a whole run: one of its points is asked now and then. */
+  closeRun(group: Group, run: readonly Point[], closed: Omit<Closed, "failures">): void {
+    const shared: Closed = { ...closed, failures: 1 };
+    for (const point of run) {
+      if (!this.closed.has(point)) this.closed.set(point, shared);
+      this.cuts.delete(point);
+    }
+    const last = run.at(-1);
+    const next = last && group.fresh.points[group.fresh.points.indexOf(last) + 1];
+    if (next) this.cuts.add(next);
+  }
+
+  /** Closes everything: the device refuses whatever it is asked. */
+  closeAll(closed: Omit<Closed, "failures">): void {
+    const shared: Closed = { ...closed, failures: 1 };
+    this.cuts.clear();
+    for (const group of this.groups) {
+      group.searches = [];
+      for (const point of group.fresh.points) if (!this.closed.has(point)) this.closed.set(point, shared);
+      this.replan(group);
+    }
+  }
+
+  /** Opens a point that has answered, and with it the run that it stood for. The group is to be planned again. */
+  reopen(group: Group, point: Point): void {
+    const opened = [point, ...group.fresh.points.filter((other) => this.closed.get(other)?.isAlone === false)];
+    for (const one of opened) {
+      this.closed.delete(one);
+      const next = group.fresh.points[group.fresh.points.indexOf(one) + 1];
+      if (next && !this.closed.has(next)) this.cuts.delete(next);
+    }
+  }
+
+  /** The fresh request was answered: nothing about this group has to be remembered. */
+  reset(group: Group): void {
+    for (const point of group.fresh.points) {
+      this.closed.delete(point);
+      this.cuts.delete(point);
+    }
+    group.searches = [];
+    this.replan(group);
+  }
+
+  /** A point of the part, or of all, another one each time: one of them may be wrong by itself. */
+  pointOf(part: string | undefined): Point | undefined {
+    const groups = part === undefined ? this.groups : this.groups.filter(({ fresh }) => fresh.part === part);
+    const at = this.#rotation++;
+    const points = groups[at % Math.max(1, groups.length)]?.fresh.points ?? [];
+    return points[Math.floor(at / groups.length) % points.length];
+  }
+
+  groupOf(point: Point): Group | undefined {
+    return this.groups.find(({ fresh }) => fresh.points.includes(point));
+  }
+}
+
+function equalLimits(a: Limits, b: Limits): boolean {
+  const keys = Object.keys(a) as (keyof Limits)[];
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}

@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { silentLog } from "../model/context.ts";
+import { PlanFit } from "./plan-fit.ts";
+import type { Outcome } from "./readout.ts";
+
+const outcome = (change: Partial<Outcome>): Outcome => ({
+  time: 0,
+  spanMs: 0,
+  readings: [],
+  failure: undefined,
+  definite: true,
+  restMs: 0,
+  unreached: 0,
+  requests: 76,
+  waitedMs: 0,
+  ...change,
+});
+
+it("warns of a plan that does not fit once, with the interval that would do, and says when it fits again", () => {
+  const lines: string[] = [];
+  const take = (_: object, message: string) => void lines.push(message);
+  const fit = new PlanFit(1000, { ...silentLog, warn: take, info: take });
+  for (let i = 0; i < 2; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
+  expect(fit.warning).toBeUndefined();
+  for (let i = 0; i < 3; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
+  expect(fit.warning).toBe(
+    "the plan does not fit its interval: 76 requests of 200 ms take 15.2 s, the interval is 1 s; 2600 variables were not reached in the last readout, the next one goes on there; an interval of 19 s would do",
+  );
+  fit.watch(outcome({ spanMs: 900 }), 76);
+  expect(fit.warning).toBeDefined();
+  for (let i = 0; i < 2; i++) fit.watch(outcome({ spanMs: 900 }), 76);
+  expect(fit.warning).toBeUndefined();
+  expect(lines).toEqual([expect.stringContaining("an interval of 19 s would do"), "the plan fits the interval again"]);
+});
+
+it("takes one slow readout for what it is", () => {
+  const fit = new PlanFit(1000, silentLog);
+  for (let i = 0; i < 9; i++) fit.watch(outcome({ spanMs: i % 3 === 0 ? 5000 : 10 }), 76);
+  expect(fit.warning).toBeUndefined();
+});

@@ -1,0 +1,48 @@
+import type { Log } from "../model/context.ts";
+import { formatDuration } from "../model/duration.ts";
+import type { Outcome } from "./readout.ts";
+
+/** Readouts in a row that must say the same: one slow readout is no warning. */
+const IN_A_ROW = 3;
+/** The interval that is proposed leaves this much room. */
+const ROOM = 1.25;
+
+/** Whether a source's plan fits its interval. Where it does not, the values come less often than configured, and somebody has to be told. */
+export class PlanFit {
+  readonly #intervalMs: number;
+  readonly #log: Log;
+  #over = 0;
+  #under = 0;
+  #warning: string | undefined;
+
+  constructor(intervalMs: number, log: Log) {
+    this.#intervalMs = intervalMs;
+    this.#log = log;
+  }
+
+  /** One sentence with the interval that would do; undefined: it fits. */
+  get warning(): string | undefined {
+    return this.#warning;
+  }
+
+  /** After a readout that was answered; `planned`: requests of its plan. */
+  watch({ unreached, spanMs, requests }: Outcome, planned: number): void {
+    const isOver = requests > 0 && (unreached > 0 || spanMs > this.#intervalMs);
+    this.#over = isOver ? this.#over + 1 : 0;
+    this.#under = isOver ? 0 : this.#under + 1;
+    if (this.#over >= IN_A_ROW) this.#warn(unreached, spanMs / requests, planned);
+    else if (this.#under >= IN_A_ROW && this.#warning !== undefined) {
+      this.#warning = undefined;
+      this.#log.info({}, "the plan fits the interval again");
+    }
+  }
+
+  #warn(unreached: number, eachMs: number, planned: number): void {
+    const neededMs = planned * eachMs;
+    const fits = Math.ceil((neededMs * ROOM) / 1000);
+    const missed = unreached > 0 ? `; ${unreached} variables were not reached in the last readout, the next one goes on there` : "";
+    const isFirst = this.#warning === undefined;
+    this.#warning = `the plan does not fit its interval: ${planned} requests of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do`;
+    if (isFirst) this.#log.warn({}, this.#warning);
+  }
+}

@@ -1,0 +1,465 @@
+import type { AnyDriver, AnySession, DriverContext, Limits, Point, Request } from "../../drivers/driver.ts";
+import { toFailure } from "../model/failure.ts";
+import { FaultError, PartialRefusal } from "../model/fault.ts";
+import { type ReasonError, restMsOf } from "../model/reason.ts";
+import type { Reading } from "../model/value.ts";
+import { type DeviceShare, DeviceTime } from "./device-time.ts";
+import { type BadReading, badReading, type FailureKind, type Group, type LearnedGroups, type Planned } from "./learned-groups.ts";
+import { type Extra, Searching } from "./searching.ts";
+
+/**
+ * Why a pass wants no more of its connection. `done`: nothing is left to ask. `lost`: go on over a new one. `renew`: the same, and
+ * nothing is wrong: the device closes after so many answers. `failed`: the source gave no answer. `stopped`: the signal aborted.
+ */
+export type PassEnd = "done" | "lost" | "renew" | "failed" | "stopped";
+
+export interface PassOptions {
+  /** Monotonic ms. */
+  readonly now?: () => number;
+  /** After this, at most two requests more look for what failed: the next readout goes on there. Default: never. */
+  readonly searchUntilMs?: number;
+  /** Default: the device is this source's alone. */
+  readonly share?: DeviceShare;
+  /** Between two readouts of this source. Default: 0. */
+  readonly intervalMs?: number;
+}
+
+export interface ReadResult {
+  /** By `point.index`; undefined: not answered. */
+  readonly readings: (Reading | undefined)[];
+  /** The source failed: no answer at all, or the connection could not be opened again. */
+  readonly failure: ReasonError | undefined;
+  /** The device asks not to be read again before: ms. */
+  readonly restMs: number;
+  /** Points that were not asked for lack of time. */
+  readonly unreached: number;
+  readonly requests: number;
+  /** Requests that the device answered, be it with a refusal. */
+  readonly answered: number;
+  /** Every refusal was about what was asked: the device is in order, whatever it says. */
+  readonly definite: boolean;
+}
+
+/** Connections in a row that bring nothing, before a source without any answer is given up until the next readout. */
+const MAX_BARREN = 5;
+/** The same while it is not known how fast the device answers: each may take a whole time-out. */
+const MAX_BARREN_UNKNOWN = 2;
+/** Each of so many tries waits for the whole time. */
+const PATIENT_EVERY = 5;
+/** The same where the device has answered in this readout: what ends the connection is being searched. */
+const MAX_BARREN_ALIVE = 12;
+
+type Outcome =
+  | { readonly type: "answered" }
+  /** `points`: of the request, those that failed as one. */
+  | { readonly type: "failed"; readonly kind: FailureKind; readonly reading: BadReading; readonly points: readonly Point[] }
+  /** Neither tells anything about what was asked. */
+  | { readonly type: "busy" | "everything" };
+
+const ANSWERED: Outcome = { type: "answered" };
+
+/**
+ * One readout's pass over all points of a source, over as many connections as it takes. What is well is asked first, as planned;
+ * what fails is kept for last and halved, so that one wrong address costs one reading and not its request. A request on which the
+ * connection ends is asked last, alone. What was learned stays in `learned`.
+ */
+export class ReadPass {
+  readonly readings: (Reading | undefined)[] = [];
+  readonly #driver: AnyDriver;
+  readonly #learned: LearnedGroups;
+  readonly #now: () => number;
+  readonly #share: DeviceShare;
+  readonly #searching: Searching;
+  #answerMs = 0;
+  #limits: Limits = { maxPoints: 0, maxBytes: 0, inFlight: 1 };
+  #groups: readonly Group[] | undefined;
+  /** What is asked as planned, and how far that has come. */
+  #main: readonly Planned[] = [];
+  #at = 0;
+  /** Lost with a connection that had answered before: first on the next one. */
+  #again: Planned[] = [];
+  readonly #againOnce = new Set<Request>();
+  /** The first connection was kept from an earlier readout and may be stale. */
+  #isStale = false;
+  #lost: ReasonError | undefined;
+  #firstFailure: ReasonError | undefined;
+  #connections = 0;
+  #answersHere = 0;
+  #quickLosses = 0;
+  #lastAnswers = 0;
+  #barren = 0;
+  #sequential = false;
+  #restMs = 0;
+  #sent = 0;
+  #answered = 0;
+  #good = 0;
+  #isDefinite = true;
+  #pending: Extra | undefined;
+
+  constructor(driver: AnyDriver, learned: LearnedGroups, options: PassOptions = {}) {
+    const { now = () => performance.now(), searchUntilMs = Number.POSITIVE_INFINITY, intervalMs = 0 } = options;
+    const share = options.share ?? new DeviceTime(now).join(intervalMs);
+    this.#driver = driver;
+    this.#learned = learned;
+    this.#now = now;
+    this.#share = share;
+    learned.readouts++;
+    const idleUntilMs = now() + intervalMs;
+    this.#searching = new Searching(learned, {
+      now,
+      searchUntilMs,
+      idleUntilMs,
+      answerMs: () => this.#answerMs,
+      share,
+      intervalMs,
+      pass: this,
+    });
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** Whether the connection that it ran on last is lost. */
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** Requests answered with a value at least. */
+  get good(): number {
+    return this.#good;
+  }
+
+  get answered(): number {
+    return this.#answered;
+  }
+
+  /**
+   * Goes on over this session. `limits` may differ from those of the session before. `isKept`: the connection is from an earlier
+   * readout, and that it has ended since says nothing.
+   */
+  async run(session: AnySession, limits: Limits, ctx: DriverContext, isKept = false): Promise<PassEnd> {
+    this.#answerMs = ctx.timeouts.answerMs;
+    this.#begin(limits, isKept);
+    if (this.#searching.mustProbeFirst(this.#main)) {
+      const end = await this.#probeFirst(session, ctx);
+      if (end) return end;
+    }
+    for (;;) {
+      await this.#askAgain(session, ctx);
+      if (!this.#hasEnded(ctx)) await this.#askMain(session, limits, ctx);
+      if (this.#hasEnded(ctx)) return this.#end(ctx);
+      const extra = this.#takeExtra();
+      if (!extra) {
+        if (this.#at < this.#main.length) continue;
+        return "done";
+      }
+      await this.#askExtra(session, extra, ctx);
+      if (this.#hasEnded(ctx)) return this.#end(ctx);
+    }
+  }
+
+  /** Ends the pass: every point that was answered or is accounted for has its reading. `failure`: no connection could be opened. */
+  finish(failure?: ReasonError): ReadResult {
+    const learned = this.#learned;
+    const isUnanswered = this.#answered === 0 && (failure ?? this.#firstFailure) !== undefined;
+    learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
+    const left = this.#main.slice(this.#at).filter(({ request }) => !this.isRead(request));
+    const unreached = isUnanswered || failure ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
+    learned.resumeAt = unreached > 0 && left[0] ? Math.max(0, learned.plan(this.#driver, this.#limits).indexOf(left[0])) : 0;
+    this.#searching.finish(isUnanswered);
+    if (!isUnanswered && !failure) this.readings.length = learned.width;
+    if (this.readings.length > 0) this.#searching.fill(this.readings);
+    return {
+      readings: this.readings,
+      failure: failure ?? (isUnanswered ? this.#firstFailure : undefined),
+      restMs: Math.max(this.#restMs, failure ? restMsOf(failure) : 0),
+      unreached,
+      requests: this.#sent,
+      answered: this.#answered,
+      definite: this.#isDefinite,
+    };
+  }
+
+  hasReading(index: number): boolean {
+    return this.readings[index] !== undefined;
+  }
+
+  isRead({ points }: Request): boolean {
+    return points.every(({ index }) => this.hasReading(index));
+  }
+
+  give(points: readonly Point[], reading: BadReading): void {
+    for (const { index } of points) this.readings[index] = reading;
+  }
+
+  /** Begins again with the plan as it is now: what was learned is forgotten. */
+  restart(): void {
+    this.#groups = undefined;
+    this.#setMain(this.#limits);
+  }
+
+  /** Asks these as planned before anything else is looked for. */
+  queue(planned: readonly Planned[]): void {
+    this.#main = [...this.#main.slice(this.#at), ...planned];
+    this.#at = 0;
+  }
+
+  #begin(limits: Limits, isKept: boolean): void {
+    this.#limits = limits;
+    this.#lost = undefined;
+    this.#connections++;
+    this.#answersHere = 0;
+    this.#isStale = isKept;
+    this.#setMain(limits);
+  }
+
+  #setMain(limits: Limits): void {
+    const plan = this.#learned.plan(this.#driver, limits);
+    if (this.#groups === this.#learned.groups) return;
+    // Another plan than the connection before had: what is read stays read, the rest is asked by it.
+    this.#groups = this.#learned.groups;
+    const { resumeAt } = this.#learned;
+    this.#main = resumeAt > 0 && resumeAt < plan.length ? [...plan.slice(resumeAt), ...plan.slice(0, resumeAt)] : plan;
+    this.#at = 0;
+    this.#again = [];
+    this.#pending = undefined;
+    this.#searching.begin(this.#main.length);
+  }
+
+  /** A source without an answer in the last readout, or that is refused everything, is asked for one point before all. */
+  async #probeFirst(session: AnySession, ctx: DriverContext): Promise<PassEnd | undefined> {
+    const extra = this.#searching.firstProbe();
+    if (!extra) return undefined;
+    this.#learned.shut = undefined;
+    const outcome = await this.#ask(session, extra.request, ctx, this.#timeoutMs(extra.request, ctx.timeouts.answerMs));
+    if (this.#lost && !this.#isStale) return "failed";
+    if (this.#hasEnded(ctx)) return this.#end(ctx);
+    if (outcome.type === "everything") return "done";
+    this.#searching.wakeUp();
+    return undefined;
+  }
+
+  /** What was lost with the connection before comes first on this one: whether it is to blame shows at once. */
+  async #askAgain(session: AnySession, ctx: DriverContext): Promise<void> {
+    while (this.#again.length > 0 && !this.#hasEnded(ctx)) {
+      const planned = this.#again.shift();
+      if (planned && !this.isRead(planned.request)) await this.#askPlanned(session, planned, ctx);
+    }
+  }
+
+  async #askMain(session: AnySession, limits: Limits, ctx: DriverContext): Promise<void> {
+    const lane = async (): Promise<void> => {
+      while (!this.#hasEnded(ctx)) {
+        const planned = this.#nextMain();
+        if (!planned) return;
+        await this.#askPlanned(session, planned, ctx);
+      }
+    };
+    const width = this.#sequential ? 1 : Math.min(limits.inFlight, this.#main.length - this.#at);
+    if (width <= 1) await lane();
+    else await Promise.all(Array.from({ length: width }, lane));
+  }
+
+  #nextMain(): Planned | undefined {
+    while (this.#at < this.#main.length) {
+      const planned = this.#main[this.#at++];
+      if (!planned || this.isRead(planned.request)) continue;
+      if (!this.#searching.isSilent(planned.request) && !this.#searching.defers(planned)) return planned;
+    }
+    return undefined;
+  }
+
+  async #askPlanned(session: AnySession, planned: Planned, ctx: DriverContext): Promise<void> {
+    const { request } = planned;
+    const timeoutMs = this.#timeoutMs(request, ctx.timeouts.answerMs);
+    const outcome = await this.#ask(session, request, ctx, timeoutMs);
+    if (outcome.type === "answered") this.#searching.partAnswered(request.part);
+    else if (outcome.type === "failed") {
+      if (!this.#lost) this.#searching.failed(planned, outcome.kind, outcome.reading, outcome.points);
+      else this.#keepForLater(planned, outcome.reading);
+    }
+  }
+
+  /**
+   * What has given no answer so far is waited for as long as the device takes as a rule, where that is known; each fifth time for as
+   * long as any request.
+   */
+  #timeoutMs({ part }: Request, fullMs: number): number {
+    const { unanswered, isHeard } = this.#learned;
+    if (unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
+    const isDoubtful = this.#answered === 0 ? unanswered > 0 || !isHeard || this.#firstFailure !== undefined : this.#isInTrouble(part);
+    return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
+  }
+
+  /** Whether something had no answer in this readout, and this part of several has given none either. */
+  #isInTrouble(part: string | undefined): boolean {
+    return this.#firstFailure !== undefined && this.#searching.isUnheard(part);
+  }
+
+  /** Lost with its connection: that may be its own fault, or nobody's. */
+  #keepForLater(planned: Planned, reading: BadReading): void {
+    this.#sequential = true;
+    const isFirstTime = !this.#againOnce.has(planned.request);
+    if (this.#lost?.sessionLost && isFirstTime && (this.#answersHere > 0 || this.#isStale)) {
+      this.#againOnce.add(planned.request);
+      this.#again.push(planned);
+    } else this.#searching.suspect(planned, reading);
+  }
+
+  #takeExtra(): Extra | undefined {
+    const extra = this.#pending ?? this.#searching.next();
+    this.#pending = undefined;
+    return extra;
+  }
+
+  async #askExtra(session: AnySession, extra: Extra, ctx: DriverContext): Promise<void> {
+    const { request, isRisky } = extra;
+    const began = this.#now();
+    const fullMs = ctx.timeouts.answerMs;
+    const timeoutMs = isRisky && !extra.isPatient ? this.#share.timeoutMs(fullMs) : fullMs;
+    const outcome = await this.#ask(session, request, ctx, timeoutMs);
+    if (ctx.signal.aborted && this.#lost) return;
+    if (outcome.type === "answered") {
+      this.#searching.partAnswered(request.part);
+      this.#searching.answered(extra);
+    } else if (outcome.type === "failed") {
+      const costMs = this.#now() - began;
+      this.#searching.extraFailed(extra, outcome.kind, outcome.reading, outcome.points, costMs);
+    }
+  }
+
+  async #ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number): Promise<Outcome> {
+    this.#sent++;
+    const began = this.#now();
+    const { timeouts } = ctx;
+    const bounded = timeoutMs === timeouts.answerMs ? ctx : { ...ctx, timeouts: { ...timeouts, answerMs: timeoutMs } };
+    try {
+      const answer = await session.read(request, bounded);
+      this.#share.answered(this.#now() - began);
+      this.#noteAnswer();
+      this.#good++;
+      this.#take(request, answer);
+      return ANSWERED;
+    } catch (error) {
+      const known = toFailure(error);
+      if (known instanceof FaultError) return this.#refused(request, known, this.#now() - began);
+      if (!ctx.signal.aborted) this.#share.probed(this.#now() - began);
+      return this.#ended(request, known);
+    }
+  }
+
+  #take({ points }: Request, given: readonly (Reading | undefined)[]): void {
+    const { readings } = this;
+    // Room for all at once: an array that grows leaves several times its size behind.
+    if (readings.length === 0) readings.length = this.#learned.width;
+    for (let i = 0; i < points.length; i++) {
+      const point = points[i];
+      if (point && given[i] !== undefined) readings[point.index] = given[i];
+    }
+  }
+
+  #refused(request: Request, refusal: FaultError, tookMs: number): Outcome {
+    this.#noteAnswer();
+    this.#take(request, refusal instanceof PartialRefusal ? refusal.readings : []);
+    if (refusal instanceof PartialRefusal) return this.#partlyRefused(request, refusal);
+    const reading = badReading(refusal);
+    switch (refusal.scope) {
+      case "points":
+        return { type: "failed", kind: "refused", reading, points: request.points };
+      case "silent":
+        this.#share.probed(tookMs);
+        this.#isDefinite = false;
+        return { type: "failed", kind: "lost", reading, points: request.points };
+      case "busy":
+        this.#isDefinite = false;
+        this.give(request.points, reading);
+        return { type: "busy" };
+      case "everything":
+        this.#learned.shut = reading;
+        return { type: "everything" };
+    }
+  }
+
+  #partlyRefused({ points }: Request, { items: [first, ...others] }: PartialRefusal): Outcome {
+    this.#good++;
+    const pointsOf = (places: readonly number[]) => places.flatMap((place) => points[place] ?? []);
+    for (const { places, refusal } of others) this.#searching.failedItem(pointsOf(places), badReading(refusal));
+    return { type: "failed", kind: "refused", reading: badReading(first.refusal), points: pointsOf(first.places) };
+  }
+
+  /** The connection ended, or has to be thrown away. */
+  #ended(request: Request, failure: ReasonError): Outcome {
+    this.#lost ??= failure;
+    this.#restMs = Math.max(this.#restMs, restMsOf(failure));
+    // What a stale connection says of itself is no news.
+    if (!(this.#isStale && this.#answersHere === 0 && failure.sessionLost)) this.#firstFailure ??= failure;
+    const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
+    return { type: "failed", kind: "lost", reading, points: request.points };
+  }
+
+  #noteAnswer(): void {
+    this.#answered++;
+    this.#learned.isHeard = true;
+    this.#answersHere++;
+    this.#barren = 0;
+    this.#isStale = false;
+    const learned = this.#learned;
+    if (learned.answersPerConnection !== undefined && this.#answersHere > learned.answersPerConnection)
+      learned.answersPerConnection = undefined;
+  }
+
+  #hasEnded(ctx: DriverContext): boolean {
+    return this.#lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || this.#isToRenew();
+  }
+
+  #isToRenew(): boolean {
+    const { answersPerConnection } = this.#learned;
+    // The first connection of each readout shows whether it still is so.
+    return answersPerConnection !== undefined && this.#connections > 1 && this.#answersHere >= answersPerConnection;
+  }
+
+  #end(ctx: DriverContext): PassEnd {
+    const lost = this.#lost;
+    if (ctx.signal.aborted) return "stopped";
+    if (!lost && this.#learned.shut) return "done";
+    if (lost) {
+      this.#learnLoss(lost);
+      if (this.#barren >= this.#maxBarren() || this.#restMs > 0) return "failed";
+      if (this.#answered === 0) this.#lastFirst();
+    }
+    return this.#hasWork() ? (lost ? "lost" : "renew") : "done";
+  }
+
+  #maxBarren(): number {
+    if (this.#answered > 0) return MAX_BARREN_ALIVE;
+    return this.#share.isPaceKnown() ? MAX_BARREN : MAX_BARREN_UNKNOWN;
+  }
+
+  /** Nothing was answered so far: what is planned far from it may be. */
+  #lastFirst(): void {
+    const rest = this.#main.slice(this.#at);
+    const last = rest.pop();
+    this.#main = last ? [last, ...rest] : [];
+    this.#at = 0;
+  }
+
+  /** A device that closes after each answer is no failing one: it is read over as many connections. */
+  #learnLoss(lost: ReasonError): void {
+    if (this.#answersHere === 0) {
+      if (!this.#isStale) this.#barren++;
+      this.#quickLosses = 0;
+      return;
+    }
+    const isRepeated = lost.sessionLost && this.#quickLosses > 0 && this.#lastAnswers === this.#answersHere;
+    if (isRepeated) this.#learned.answersPerConnection = this.#answersHere;
+    this.#quickLosses = lost.sessionLost ? this.#quickLosses + 1 : 0;
+    this.#lastAnswers = this.#answersHere;
+  }
+
+  #hasWork(): boolean {
+    if (this.#again.length > 0 || this.#at < this.#main.length) return true;
+    this.#pending ??= this.#searching.next();
+    return this.#pending !== undefined || this.#at < this.#main.length;
+  }
+}
