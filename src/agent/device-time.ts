@@ -30,7 +30,7 @@ interface User {
 const HEALTHY_INTERVALS = 3;
 const HEALTHY_MS = 30_000;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
-const SMALL_SHARE = 15;
+const SMALL_SHARE = 20;
 /** The same where a probe is short beside the intervals: it delays readouts and costs none. */
 const LARGE_SHARE = 4;
 

@@ -124,6 +124,17 @@ class Run {
     return Math.min(...unitsOf(this.scenario.dead, false).map(least));
   }
 
+  /** Healthy units that are not read, and what their sources say. */
+  unread(): readonly string[] {
+    return this.#agent
+      .reports()
+      .filter(({ name }) => name !== "all" && !this.gateway.dead.has(Number(name.slice(5))) && !this.good.has(Number(name.slice(5))))
+      .map(
+        ({ name, status, error, next_retry_at, counters }) =>
+          `${name} ${status.state.type} ${error?.detail} ${next_retry_at} ${JSON.stringify(counters)}`,
+      );
+  }
+
   async stop(): Promise<void> {
     await this.#agent.stop();
     await this.gateway.close();
@@ -152,6 +163,7 @@ describe("units behind one gateway that takes one connection", () => {
         `shared lane: ${nameOf(run.scenario)}: the worst healthy unit got ${Math.round((shares[i] ?? 0) * 100)} % of its readouts`,
       );
 
+    for (const run of runs) for (const words of run.unread()) console.log(`shared lane: ${nameOf(run.scenario)}: not read: ${words}`);
     const began = performance.now();
     for (const run of runs) {
       run.gateway.dead.clear();
