@@ -59,6 +59,7 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   });
   let origin: ConfigStatus["origin"] = "none";
   let state: PollState | undefined;
+  let warnings: readonly string[] = [];
   const polling = startPolling(
     {
       client,
@@ -71,6 +72,9 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
       },
       onState(next) {
         state = next;
+      },
+      onWarnings(next) {
+        warnings = next;
       },
       takeReports: () =>
         options.reports().map(({ uuid, status, discovers }) => ({
@@ -90,7 +94,14 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
               "keys and passwords can be read on the network; name a certificate in embedded_api.tls",
           ]
         : [],
-    status: () => ({ origin, api_url: api.url, ok: state?.ok ?? false, message: state?.message ?? null, since: state?.since ?? null }),
+    status: () => ({
+      origin,
+      api_url: api.url,
+      ok: state?.ok ?? false,
+      message: state?.message ?? null,
+      since: state?.since ?? null,
+      warnings,
+    }),
     async stop(flushed) {
       await polling.done;
       client.close();

@@ -42,6 +42,7 @@ async function polled(misbehave: Misbehaviour) {
       pollIntervalMs: 50,
       onConfiguration: (desired) => void applied.push(desired),
       onState: (state) => void states.push(state),
+      onWarnings: () => {},
       takeReports: () => [],
       times: { retryFirstMs: 100, retryMaxMs: 400 },
     },
@@ -173,7 +174,7 @@ test("a redirect to another host is not followed, from whatever page it comes", 
   expect([other.requests, other.keys]).toEqual([[], []]);
 });
 
-test("lists that change between pages: what stands twice counts once, the later one", async () => {
+test("lists that change between pages: what is listed twice counts once, the first one, and is said", async () => {
   const { url } = await scripted(
     plainPlatform((response, path) =>
       path.includes("cursor")
@@ -183,7 +184,8 @@ test("lists that change between pages: what stands twice counts once, the later 
   );
   const result = await clientOf(url).pull(null, never);
   if (result.type !== "configuration") throw new Error(JSON.stringify(result));
-  expect(result.configuration.sources.map(({ name }) => name)).toEqual(["source 1", "later", "source 3"]);
+  expect(result.configuration.sources.map(({ name }) => name)).toEqual(["source 1", "source 2", "source 3"]);
+  expect(result.warnings).toEqual([`data source ${source(2).uuid} is listed 2 times; its first usable record is used`]);
 });
 
 test("unknown types and fields are no failure: the type is that source's own trouble, the field is dropped", async () => {

@@ -5,9 +5,9 @@ import { dataSinkSchema, dataSourceSchema, type ReadoutStatusReport } from "../m
 import { variableSchema } from "../model/variable.ts";
 import type { Desired, Secrets } from "./desired.ts";
 import type { HttpTimeouts } from "./http.ts";
-import { acceptRecords } from "./records.ts";
+import { type AcceptedRecords, type AcceptedSecrets, acceptRecords, acceptSecrets } from "./records.ts";
 import { type ApiAnswer, type ApiFailure, type ApiRequest, createRequester, type FailureKind, type RequesterOptions } from "./requester.ts";
-import { extensionInfoSchema, revisionSchema, secretsSchema } from "./routes/extensions.ts";
+import { extensionInfoSchema, revisionSchema } from "./routes/extensions.ts";
 
 /** Deadlines, in milliseconds: of one request, and of a whole pull over all its pages. */
 export interface ClientTimeouts extends HttpTimeouts {
@@ -90,6 +90,11 @@ const ANSWERED: ReadonlySet<FailureKind> = new Set([
 
 type Send = (request: Omit<ApiRequest, "maxBytes" | "signal">) => Promise<ApiAnswer>;
 
+type FetchedSecrets = { readonly type: "fetched" } & AcceptedSecrets;
+
+/** Each record is judged by itself (acceptSecrets). */
+const secretsEnvelopeSchema = z.object({ secrets: z.record(z.string(), z.unknown()) });
+
 /** A page of a list (API-V2, 2.7). */
 export const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().min(1).nullable() }) });
 
@@ -139,6 +144,18 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     return offered;
   }
 
+  /** The records of a list that are used; a list of which no record has a usable uuid is a wrong answer. */
+  async function acceptList<T extends { readonly uuid: string }>(
+    send: Send,
+    path: string,
+    how: Omit<Parameters<typeof acceptRecords<T>>[0], "received" | "collector">,
+  ): Promise<AcceptedRecords<T> | ApiFailure> {
+    const received = await list(send, path);
+    if ("type" in received) return received;
+    const accepted = acceptRecords({ ...how, received, collector });
+    return accepted.isUnusable ? wrongShape(path, `none of its ${received.length} records has a usable uuid`) : accepted;
+  }
+
   /** Every record of a list, or why not. A cursor that is refused on the way starts once more from the first page. */
   async function list(send: Send, path: string): Promise<readonly unknown[] | ApiFailure> {
     for (let round = 1; ; round++) {
@@ -167,13 +184,17 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     }
   }
 
-  async function fetchSecrets(send: Send): Promise<Secrets | undefined | ApiFailure> {
+  /** Undefined: not offered, or not over this way. `previous`: what stays where the answer is not usable. */
+  async function fetchSecrets(send: Send, previous: Secrets): Promise<FetchedSecrets | undefined | ApiFailure> {
     if (!requester.confidential) return undefined;
     const path = "/ext/v1/secrets";
     const answer = await send({ method: "GET", path: `${path}?collector=${collector}` });
     if (answer.type === "failed") return EXTENSION_NOT_OFFERED.has(answer.status ?? 0) ? undefined : answer;
-    const parsed = answer.type === "json" ? secretsSchema.safeParse(answer.value) : undefined;
-    return parsed?.success ? parsed.data.secrets : wrongShape(path, "secrets by record and field are expected");
+    const parsed = answer.type === "json" ? secretsEnvelopeSchema.safeParse(answer.value) : undefined;
+    if (!parsed?.success) return wrongShape(path, "secrets by record and field are expected");
+    const accepted = acceptSecrets(parsed.data.secrets, previous);
+    if (accepted.isUnusable) return wrongShape(path, `none of its ${accepted.unidentified} records has a usable uuid`);
+    return { type: "fetched", ...accepted };
   }
 
   async function pullAll(previous: Desired | null, send: Send): Promise<PullResult> {
@@ -188,33 +209,28 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       revision = asked;
     }
 
-    const received = await list(send, "/v2/data-sources");
-    if ("type" in received) return received;
-    const sources = acceptRecords({
+    const sources = await acceptList(send, "/v2/data-sources", {
       what: "data source",
-      received,
       schema: dataSourceSchema,
       previous: previous?.sources ?? [],
-      collector,
       owner: (source) => source.collector,
     });
+    if ("type" in sources) return sources;
     const warnings = [...sources.warnings];
     /** Whether a part is older than the rest. */
-    let outdated = false;
+    let outdated = sources.unidentified > 0;
 
     let sinks = previous?.sinks ?? [];
-    const receivedSinks = await list(send, "/v2/data-sinks");
+    const receivedSinks = await acceptList(send, "/v2/data-sinks", {
+      what: "data sink",
+      schema: dataSinkSchema,
+      previous: sinks,
+      owner: (sink) => sink.collector,
+    });
     if (!("type" in receivedSinks)) {
-      const accepted = acceptRecords({
-        what: "data sink",
-        received: receivedSinks,
-        schema: dataSinkSchema,
-        previous: sinks,
-        collector,
-        owner: (sink) => sink.collector,
-      });
-      sinks = [...accepted.records];
-      warnings.push(...accepted.warnings);
+      sinks = [...receivedSinks.records];
+      warnings.push(...receivedSinks.warnings);
+      outdated ||= receivedSinks.unidentified > 0;
       sinksOffered = true;
     } else if (NOT_OFFERED.has(receivedSinks.status ?? 0)) {
       if (sinksOffered) log.warn({ api: requester.base }, "the API does not offer data sinks: the last good ones stay");
@@ -227,27 +243,29 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     let variables = previous?.variables ?? null;
     let secrets = previous?.secrets ?? {};
     if (offered === true) {
-      const receivedVariables = await list(send, "/ext/v1/variables");
+      const receivedVariables = await acceptList(send, "/ext/v1/variables", {
+        what: "variable",
+        schema: variableSchema,
+        previous: variables ?? [],
+        owner: () => undefined,
+      });
       if (!("type" in receivedVariables)) {
-        const accepted = acceptRecords({
-          what: "variable",
-          received: receivedVariables,
-          schema: variableSchema,
-          previous: variables ?? [],
-          collector,
-          owner: () => undefined,
-        });
-        variables = [...accepted.records];
-        warnings.push(...accepted.warnings);
+        variables = [...receivedVariables.records];
+        warnings.push(...receivedVariables.warnings);
+        outdated ||= receivedVariables.unidentified > 0;
       } else if (variables !== null && ANSWERED.has(receivedVariables.kind)) {
         warnings.push(`${receivedVariables.message}; the last good variables stay`);
         outdated = true;
       } else return receivedVariables;
-      const fetched = await fetchSecrets(send);
-      if (fetched !== undefined && isFailure(fetched)) {
+      const fetched = await fetchSecrets(send, secrets);
+      if (fetched?.type === "failed") {
         warnings.push(`${fetched.message}; the secrets known so far stay`);
         outdated = true;
-      } else if (fetched !== undefined) secrets = fetched;
+      } else if (fetched) {
+        secrets = fetched.secrets;
+        warnings.push(...fetched.warnings);
+        outdated ||= fetched.unidentified > 0;
+      }
     }
     if (outdated) {
       // All of it is asked for again with the next poll, which a known revision would spare; and so are the extensions.
@@ -305,11 +323,12 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       }
       return { type: "reported" };
     },
-    secrets: (signal) => fetchSecrets(budgeted(signal)),
+    async secrets(signal) {
+      const fetched = await fetchSecrets(budgeted(signal), {});
+      return fetched?.type === "fetched" ? fetched.secrets : fetched;
+    },
   };
 }
-
-const isFailure = (value: Secrets | ApiFailure): value is ApiFailure => value["type"] === "failed";
 
 /** Arrays of reports as JSON, each within what a server takes as one body. */
 function* reportBodies(reports: ReadoutStatusReport): Generator<string> {

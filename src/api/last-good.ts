@@ -1,36 +1,55 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { crc32 } from "node:zlib";
+import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
-import { type Desired, type StoredDesired, storedDesiredSchema } from "./desired.ts";
+import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
+import { uuidSchema } from "../model/uuid.ts";
+import { variableSchema } from "../model/variable.ts";
+import type { Desired, StoredDesired } from "./desired.ts";
+import { acceptRecords } from "./records.ts";
 
 /** A file above this is not ours; it would only cost memory. */
 const MAX_FILE_BYTES = 256 * 2 ** 20;
 
-/** Names the form of the file. */
-const FORMAT = 1;
+/** Names the form of the file: a line each for what it is and for every record, with its checksum. */
+const FORMAT = 2;
+/** One JSON document. */
+const DOCUMENT_FORMAT = 1;
 
 export type LoadedConfiguration =
-  | { readonly type: "loaded"; readonly configuration: Desired }
+  | {
+      readonly type: "loaded";
+      readonly configuration: Desired;
+      /** What of it is damaged, and what stands in its place. */
+      readonly warnings: readonly string[];
+    }
   | { readonly type: "missing"; readonly message: string }
   | { readonly type: "damaged"; readonly message: string };
 
+/** Where the configuration is that `file` held before the one of now. */
+export const previousFile = (file: string): string => `${file}.previous`;
+
 /**
  * Writes the configuration, without its secrets, whole or not at all: a temporary file in the same folder (0600), fsync, rename,
- * fsync of the folder. Throws the system's error; the file that was there then stays.
+ * fsync of the folder. The file that was there becomes the previous one, unless it is not worth it (`keepsBefore` false). Throws the
+ * system's error; a file that was there can then be read still.
  */
-export async function saveLastGood(file: string, configuration: Desired): Promise<void> {
+export async function saveLastGood(file: string, configuration: Desired, keepsBefore = true): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const temporary = `${file}.${randomUUID()}.tmp`;
   try {
     const handle = await open(temporary, "wx", 0o600);
     try {
-      await handle.writeFile(JSON.stringify({ format: FORMAT, configuration: withoutSecrets(configuration) }));
+      await handle.writeFile(piecesOf(configuration));
       await handle.sync();
     } finally {
       await handle.close();
     }
+    // A death between the two leaves the previous one, which is read then.
+    if (keepsBefore && (await isFile(file))) await rename(file, previousFile(file));
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -44,50 +63,209 @@ export async function saveLastGood(file: string, configuration: Desired): Promis
   }
 }
 
+const isFile = async (file: string): Promise<boolean> =>
+  stat(file).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+
 /**
- * Reads what saveLastGood wrote. Its secrets are empty and its revision null, so that the next pull fetches everything. Never throws and
- * deletes nothing: a file that is damaged, of another form or of another collector is named in the message.
+ * Reads what saveLastGood wrote, record by record: a damaged one comes from the previous file where that has it, and is left out
+ * otherwise; a file that is damaged as a whole is replaced by the previous one. Secrets are empty and the revision null, so that the next
+ * pull fetches everything. Never throws and deletes nothing; whatever is wrong is named in words.
  */
 export async function loadLastGood(file: string, collector: string): Promise<LoadedConfiguration> {
+  const current = await read(file, collector);
+  if (current.type === "foreign") return { type: "missing", message: current.message };
+  const used = current.type === "read" ? accept(current) : undefined;
+  if (used && used.warnings.length === 0) return loadedFrom(used);
+
+  const before = await read(previousFile(file), collector);
+  const previous = before.type === "read" ? accept(before) : undefined;
+  if (current.type === "read" && used && !used.isUnusable) {
+    const { stored, warnings } = previous && !previous.isUnusable ? accept(current, previous.stored) : used;
+    return loadedFrom({ stored, warnings: warnings.map((warning) => `the kept configuration ${file}: ${warning}`) });
+  }
+  if (current.type === "missing" && !previous) return { type: "missing", message: `${file}: no configuration was kept yet` };
+  const why = current.type === "read" ? "none of its records can be read" : current.message;
+  if (!previous || previous.isUnusable)
+    return { type: "damaged", message: `the kept configuration ${file} cannot be used: ${why}; the next answer of the API replaces it` };
+  const { stored, warnings } = previous;
+  return loadedFrom({
+    stored,
+    warnings: [
+      `the kept configuration ${file} cannot be used: ${why}; the one before it is at work, of ${stored.fetchedAt}`,
+      ...warnings.map((warning) => `${previousFile(file)}: ${warning}`),
+    ],
+  });
+}
+
+const loadedFrom = ({
+  stored,
+  warnings,
+}: {
+  readonly stored: StoredDesired;
+  readonly warnings: readonly string[];
+}): LoadedConfiguration => ({
+  type: "loaded",
+  configuration: { ...stored, secrets: {}, revision: null },
+  warnings,
+});
+
+const KINDS = ["source", "sink", "variable"] as const;
+type Kind = (typeof KINDS)[number];
+
+/** A file as it was read, its records not yet looked at. */
+interface Contents {
+  readonly collector: string;
+  readonly fetchedAt: string;
+  /** As received from a file; what cannot be read is undefined, or the uuid alone where that can. */
+  readonly records: Readonly<Record<Kind, readonly unknown[]>>;
+  readonly hasVariables: boolean;
+}
+type Read = ({ readonly type: "read" } & Contents) | { readonly type: "foreign" | "missing" | "damaged"; readonly message: string };
+
+interface Accepted {
+  readonly stored: StoredDesired;
+  readonly warnings: readonly string[];
+  readonly isUnusable: boolean;
+}
+
+/** `previous`: where the records come from that cannot be read here. */
+function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Accepted {
+  const sources = acceptRecords({
+    what: "data source",
+    received: records.source,
+    schema: dataSourceSchema,
+    previous: previous?.sources ?? [],
+    collector,
+    owner: (source) => source.collector,
+  });
+  const sinks = acceptRecords({
+    what: "data sink",
+    received: records.sink,
+    schema: dataSinkSchema,
+    previous: previous?.sinks ?? [],
+    collector,
+    owner: (sink) => sink.collector,
+  });
+  const variables = acceptRecords({
+    what: "variable",
+    received: records.variable,
+    schema: variableSchema,
+    previous: previous?.variables ?? [],
+    collector,
+    owner: () => undefined,
+  });
+  return {
+    stored: {
+      collector,
+      fetchedAt,
+      sources: [...sources.records],
+      sinks: [...sinks.records],
+      variables: hasVariables ? [...variables.records] : null,
+    },
+    warnings: [...sources.warnings, ...sinks.warnings, ...variables.warnings],
+    isUnusable: sources.isUnusable,
+  };
+}
+
+async function read(file: string, collector: string): Promise<Read> {
   let text: string;
   try {
     const found = await stat(file);
-    if (!found.isFile()) return damaged(file, "it is not a file");
-    if (found.size > MAX_FILE_BYTES) return damaged(file, `it has ${found.size} bytes, more than ${MAX_FILE_BYTES}`);
+    if (!found.isFile()) return damaged("it is not a file");
+    if (found.size > MAX_FILE_BYTES) return damaged(`it has ${found.size} bytes, more than ${MAX_FILE_BYTES}`);
     text = await readFile(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT")
-      return { type: "missing", message: `${file}: no configuration was kept yet` };
-    return damaged(file, messageOf(error));
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { type: "missing", message: "it is missing" };
+    return damaged(messageOf(error));
   }
-  let content: unknown;
+  if (text.trim() === "") return damaged("it is empty");
+  const contents = text.startsWith("{") ? contentsOfDocument(text) : contentsOfLines(text);
+  if (typeof contents === "string") return damaged(contents);
+  if (contents.collector !== collector.toLowerCase())
+    return { type: "foreign", message: `${file} is of collector ${contents.collector}, this is ${collector}: it is not used` };
+  return { type: "read", ...contents };
+}
+
+const damaged = (message: string): Read => ({ type: "damaged", message });
+
+const headerSchema = z.object({
+  format: z.literal(FORMAT),
+  collector: uuidSchema,
+  fetchedAt: z.iso.datetime(),
+  count: z.object({ source: z.int().min(0), sink: z.int().min(0), variable: z.int().min(0).nullable() }),
+});
+
+/** Records in one piece: a large configuration is not turned into text in one go. */
+const RECORDS_AT_ONCE = 100;
+
+function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired): Generator<string> {
+  const count = { source: sources.length, sink: sinks.length, variable: variables?.length ?? null };
+  const header: z.input<typeof headerSchema> = { format: FORMAT, collector, fetchedAt, count };
+  yield `${checked(JSON.stringify(header))}\n`;
+  const lists: Readonly<Record<Kind, readonly { readonly uuid: string }[]>> = { source: sources, sink: sinks, variable: variables ?? [] };
+  for (const kind of KINDS)
+    for (let from = 0; from < lists[kind].length; from += RECORDS_AT_ONCE) {
+      const records = lists[kind].slice(from, from + RECORDS_AT_ONCE);
+      yield records.map((record) => `${checked(`${kind} ${record.uuid} ${JSON.stringify(record)}`)}\n`).join("");
+    }
+}
+
+const checked = (content: string): string => `${crc32(content).toString(16).padStart(8, "0")} ${content}`;
+const isIntact = (line: string): boolean => checked(line.slice(9)) === line;
+
+const LINE = /^.{8} (source|sink|variable) ([0-9a-f-]{36}) /;
+
+/** Or what is wrong with the file as a whole. */
+function contentsOfLines(text: string): Contents | string {
+  const [first = "", ...lines] = text.split("\n");
+  const header = isIntact(first) ? headerSchema.safeParse(parseJson(first.slice(9))) : undefined;
+  if (!header?.success) return `its first line does not say that it is a configuration of form ${FORMAT}`;
+  const { collector, fetchedAt, count } = header.data;
+  const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
+  for (const line of lines) {
+    const [start, kind, uuid] = LINE.exec(line) ?? [];
+    if (start === undefined) continue;
+    const into = records[kind as Kind];
+    into.push(isIntact(line) ? parseJson(line.slice(start.length)) : { uuid });
+  }
+  for (const kind of KINDS) {
+    const missing = (count[kind] ?? 0) - records[kind].length;
+    if (missing > 0) records[kind].push(...new Array<undefined>(missing).fill(undefined));
+  }
+  return { collector, fetchedAt, records, hasVariables: count.variable !== null };
+}
+
+const documentSchema = z.object({
+  format: z.literal(DOCUMENT_FORMAT),
+  configuration: z.object({
+    collector: uuidSchema,
+    fetchedAt: z.iso.datetime(),
+    sources: z.array(z.unknown()),
+    sinks: z.array(z.unknown()),
+    variables: z.array(z.unknown()).nullable(),
+  }),
+});
+
+function contentsOfDocument(text: string): Contents | string {
+  const parsed = documentSchema.safeParse(parseJson(text));
+  if (!parsed.success) return "it is not a configuration that this collector can read";
+  const { collector, fetchedAt, sources, sinks, variables } = parsed.data.configuration;
+  return {
+    collector,
+    fetchedAt,
+    records: { source: sources, sink: sinks, variable: variables ?? [] },
+    hasVariables: variables !== null,
+  };
+}
+
+/** Undefined: it is not JSON. */
+function parseJson(text: string): unknown {
   try {
-    content = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    return damaged(file, text.trim() === "" ? "it is empty" : "it is not JSON");
+    return undefined;
   }
-  if (
-    typeof content !== "object" ||
-    content === null ||
-    !("format" in content) ||
-    content.format !== FORMAT ||
-    !("configuration" in content)
-  )
-    return damaged(file, `it is not a configuration of form ${FORMAT}`);
-  const parsed = storedDesiredSchema.safeParse(content.configuration);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    return damaged(file, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "not valid"}`);
-  }
-  if (parsed.data.collector !== collector.toLowerCase())
-    return { type: "missing", message: `${file} is of collector ${parsed.data.collector}, this is ${collector}: it is not used` };
-  return { type: "loaded", configuration: { ...parsed.data, secrets: {}, revision: null } };
-}
-
-function damaged(file: string, why: string): LoadedConfiguration {
-  return { type: "damaged", message: `the kept configuration ${file} cannot be used: ${why}; the next answer of the API replaces it` };
-}
-
-function withoutSecrets({ collector, sources, sinks, variables, fetchedAt }: Desired): StoredDesired {
-  return { collector, sources, sinks, variables, fetchedAt };
 }

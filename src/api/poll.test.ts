@@ -59,6 +59,7 @@ function start(client: ApiClient, options: Partial<PollingOptions> = {}) {
       pollIntervalMs: 50,
       onConfiguration: (configuration, origin) => applied.push([configuration, origin]),
       onState: (state) => states.push(state),
+      onWarnings: () => {},
       takeReports: () => [],
       ...options,
       times: { retryFirstMs: 20, retryMaxMs: 50, reportMs: 20, ...options.times },
@@ -89,7 +90,7 @@ test("the last good configuration comes before any network, the API's replaces i
   expect(applied.slice(1)).toEqual([[fresh, "api"]]);
   expect(pulls.slice(0, 2)).toEqual([desired({ variables: [] }), fresh]);
   await stop();
-  expect(await loadLastGood(lastGoodFile, COLLECTOR)).toEqual({ type: "loaded", configuration: desired() });
+  expect(await loadLastGood(lastGoodFile, COLLECTOR)).toEqual({ type: "loaded", configuration: desired(), warnings: [] });
   expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
 });
 

@@ -51,6 +51,8 @@ export interface PollingOptions {
   readonly onConfiguration: (desired: Desired, origin: "api" | "last_good") => void;
   /** After each change. */
   readonly onState: (state: PollState) => void;
+  /** What of the configuration in force cannot be used or was replaced, for status: after each change of it. */
+  readonly onWarnings: (warnings: readonly string[]) => void;
   /** All data sources as they stand now; which of them are sent is decided here. */
   readonly takeReports: () => ReadoutStatusReport;
   /** Those that differ from POLL_TIMES. */
@@ -101,18 +103,34 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
     }
   };
 
+  let warned: readonly string[] = [];
+  const warn = (warnings: readonly string[], fields: object): void => {
+    const known = new Set(warned);
+    for (const warning of warnings) if (!known.has(warning)) log.warn(fields, warning);
+    if (warnings.length === warned.length && warnings.every((warning) => known.has(warning))) return;
+    warned = warnings;
+    try {
+      options.onWarnings(warnings);
+    } catch (error) {
+      log.error({ err: error }, "taking over the warnings of the configuration failed");
+    }
+  };
+
   let current: Desired | null = null;
   const loaded = await loadLastGood(lastGoodFile, collector);
   if (loaded.type === "loaded") {
     current = loaded.configuration;
     log.info({ file: lastGoodFile, fetched_at: current.fetchedAt }, "running on the last good configuration until the API answers");
+    warn(loaded.warnings, { file: lastGoodFile });
     apply(current, "last_good");
-  } else if (loaded.type === "damaged") log.error({ file: lastGoodFile }, loaded.message);
+  } else if (loaded.type === "damaged") warn([loaded.message], { file: lastGoodFile });
   else log.info({ file: lastGoodFile }, loaded.message);
 
   const state = createStateKeeper(client.base, options.onState, ctx);
-  let saved = loaded.type === "loaded" ? contentOf(loaded.configuration) : undefined;
-  let warned: ReadonlySet<string> = new Set();
+  const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0;
+  let saved = isWhole ? contentOf(loaded.configuration) : undefined;
+  /** Whether the file at hand may take the place of the one before it. */
+  let isWorthKeeping = isWhole;
   let failures = 0;
   while (!signal.aborted) {
     const result = await client.pull(current, signal);
@@ -126,13 +144,14 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
       failures = 0;
       state.ok();
       if (result.type === "configuration") {
-        for (const warning of result.warnings) if (!warned.has(warning)) log.warn({ api: client.base }, warning);
-        warned = new Set(result.warnings);
+        warn(result.warnings, { api: client.base });
         current = result.configuration;
         apply(current, "api");
         const content = contentOf(current);
         if (content !== saved) {
-          saved = (await save(lastGoodFile, current, ctx)) ? content : undefined;
+          const isSaved = await save(lastGoodFile, current, isWorthKeeping, ctx);
+          isWorthKeeping ||= isSaved;
+          saved = isSaved ? content : undefined;
         }
       }
     }
@@ -141,9 +160,9 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
 }
 
 /** Whether the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
-async function save(file: string, desired: Desired, { log }: Context): Promise<boolean> {
+async function save(file: string, desired: Desired, keepsBefore: boolean, { log }: Context): Promise<boolean> {
   try {
-    await saveLastGood(file, desired);
+    await saveLastGood(file, desired, keepsBefore);
     return true;
   } catch (error) {
     log.error({ file, err: error }, "the configuration cannot be kept on disk: after a restart the API must answer first");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { uuidSchema } from "../model/uuid.ts";
-import { acceptRecords } from "./records.ts";
+import { acceptRecords, acceptSecrets } from "./records.ts";
 
 const schema = z.object({ uuid: uuidSchema, collector: uuidSchema, n: z.int() });
 const [a, b, c, me, other] = [1, 2, 3, 4, 5].map((n) => `${n}0000000-0000-4000-8000-000000000000`) as [
@@ -26,19 +26,58 @@ test("one bad record is kept out and named, its last good one stays, the others 
     expect.stringMatching(/^data source number 4 of the list: the record: /),
     expect.stringMatching(/^data source number 5 of the list: /),
     expect.stringMatching(/^data source number 6 of the list: uuid: /),
+    "3 data sources of the list have no usable uuid; nothing is removed: 0 that the list does not name stay",
   ]);
 });
 
-test("records of another collector are dropped and counted; one that stands twice counts once; an absent one is gone", () => {
+test("records of another collector are dropped and counted; of one listed twice the first counts; an absent one is gone", () => {
   const mine = { uuid: a, collector: me.toUpperCase(), n: 1 };
   const { records, warnings } = accept([{ uuid: b, collector: other, n: 1 }, mine, { ...mine, n: 2 }], [{ uuid: c, collector: me, n: 3 }]);
-  expect(records).toEqual([{ uuid: a, collector: me, n: 2 }]);
-  expect(warnings).toEqual(["1 data source of another collector in the API's answer: left out"]);
+  expect(records).toEqual([{ uuid: a, collector: me, n: 1 }]);
+  expect(warnings).toEqual([
+    `data source ${a} is listed 2 times; its first usable record is used`,
+    "1 data source of another collector in the API's answer: left out",
+  ]);
 });
 
 test("the warnings of a list that is wrong throughout are bounded", () => {
   const { records, warnings } = accept(Array.from({ length: 1000 }, () => ({})));
   expect(records).toEqual([]);
-  expect(warnings).toHaveLength(101);
-  expect(warnings.at(-1)).toBe("900 more data sources do not validate");
+  expect(warnings).toHaveLength(102);
+  expect(warnings[100]).toBe("900 more data sources do not validate");
+});
+
+test("with a record that has no usable uuid nothing is removed; what moved to another collector is", () => {
+  const [first, second] = [a, b].map((uuid) => ({ uuid, collector: me, n: 1 })) as [z.output<typeof schema>, z.output<typeof schema>];
+  const moved = { uuid: b, collector: other, n: "1" };
+  const { records, unidentified, isUnusable } = accept([moved, { n: 1 }, { uuid: c, collector: me, n: 1 }], [first, second]);
+  expect(records.map(({ uuid }) => uuid)).toEqual([c, a]);
+  expect([unidentified, isUnusable]).toEqual([1, false]);
+  expect([accept([{}]).isUnusable, accept([]).isUnusable, accept([moved]).isUnusable]).toEqual([true, false, false]);
+});
+
+test("of a uuid that is listed several times the first record that validates is used, wherever it stands", () => {
+  const bad = { uuid: a, collector: me, n: "1" };
+  const good = { uuid: a, collector: me, n: 2 };
+  expect(accept([bad, good, { ...good, n: 3 }, bad], [{ ...good, n: 9 }]).records).toEqual([good]);
+  expect(accept([{ ...good, collector: other }, good]).records).toEqual([good]);
+});
+
+test("secrets are taken record by record: a bad one keeps what was known, one without a usable uuid removes nothing", () => {
+  const known = { [a]: { password: "old-a" }, [b]: { password: "old-b" } };
+  expect(acceptSecrets({ [c]: { password: "new" } }, known)).toEqual({
+    secrets: { [c]: { password: "new" } },
+    warnings: [],
+    unidentified: 0,
+    isUnusable: false,
+  });
+  const { secrets, warnings } = acceptSecrets({ [a]: { password: 7 }, press: { password: "Canary" }, [c]: { password: "new" } }, known);
+  expect(secrets).toEqual({ ...known, [c]: { password: "new" } });
+  expect(warnings).toHaveLength(2);
+  expect(warnings.join()).not.toContain("Canary");
+  const lettered = "a0000000-0000-4000-8000-000000000000";
+  const twice = { [lettered.toUpperCase()]: { password: "1" }, [lettered]: { password: "2" } };
+  expect(acceptSecrets(twice, {})).toMatchObject({ secrets: { [lettered]: { password: "1" } }, warnings: [expect.any(String)] });
+  expect(acceptSecrets({ press: {} }, known).isUnusable).toBe(true);
+  expect(acceptSecrets({}, known)).toMatchObject({ secrets: {}, isUnusable: false });
 });

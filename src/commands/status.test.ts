@@ -53,7 +53,7 @@ const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   version: "1.2.3",
   collector: "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33",
   started_at: "2026-11-20T07:00:00.000Z",
-  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z" },
+  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
   sources: [press],
   sinks: [broker],
   buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected: {}, lost: null },
@@ -93,7 +93,14 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
         sources: [{ ...press, faults: Array.from({ length: 12 }, (_, i) => ({ variable: `v${i}`, fault: "not_found", detail: null })) }],
         sinks: [],
         alarms: ["the disk is full"],
-        config: { origin: "last_good", api_url: "https://a", ok: false, message: "it answers 401", since: null },
+        config: {
+          origin: "last_good",
+          api_url: "https://a",
+          ok: false,
+          message: "it answers 401",
+          since: null,
+          warnings: ["a record is bad"],
+        },
         buffer: {
           bytes: 100,
           unanswered_bytes: 2048,
@@ -103,7 +110,9 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
       }),
       NOW,
     );
-    expect(text).toContain("Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n");
+    expect(text).toContain(
+      "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Note: a record is bad\n",
+    );
     expect(text).toContain("Buffer: 100 B, 2.0 KiB not confirmed, values not accepted: 7 overflow\n");
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
     expect(text).toContain("ALARM: the disk is full\n");

@@ -34,6 +34,7 @@ function exitOf({ sources, sinks }: ServiceStatus): ExitCode {
 }
 
 const MAX_FAULTS_SHOWN = 10;
+const MAX_WARNINGS_SHOWN = 10;
 
 /** The status for people: what runs at a glance, then each trouble with its cause and next step. `nowMs` is epoch ms. Pure. */
 export function renderStatus(report: ServiceStatus, nowMs: number): string {
@@ -42,6 +43,8 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
     `collector ${version} (${collector}), running for ${ago(started_at, nowMs)}`,
     configWords(report, nowMs),
     ...(config.ok || config.message === null ? [] : [`  ${config.message}`]),
+    ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
+    ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     `Buffer: ${formatBytes(buffer.bytes)}, ${formatBytes(buffer.unanswered_bytes)} not confirmed${rejectedWords(buffer.rejected)}`,
     ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),

@@ -25,6 +25,8 @@ export interface ConfigStatus {
   readonly message: string | null;
   /** Since when `ok` is as it is; null before the first pull. */
   readonly since: string | null;
+  /** What of the configuration at work cannot be used, or stays from an earlier answer, and why. At most some hundred sentences. */
+  readonly warnings: readonly string[];
 }
 
 export type SourceStatus = Omit<SourceReport, "layout" | "discovers">;

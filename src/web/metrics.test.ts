@@ -32,7 +32,7 @@ const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
   version: "1.2.3",
   collector: "c",
   started_at: "2026-11-20T09:00:00.000Z",
-  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: null },
+  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: null, warnings: [] },
   sources: [],
   sinks: [],
   buffer: { bytes: 4096, unanswered_bytes: 10, rejected: { overflow: 7 }, lost: null },
