@@ -7,7 +7,7 @@ import { createAcquisition } from "./acquire/acquisition.ts";
 import { remoteDrivers } from "./acquire/drivers.ts";
 import { createAgent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
-import { loadVariableFiles, type VariableFiles, variableFilesStamp } from "./agent/variable-files.ts";
+import { type VariableFiles, VariableFolder } from "./agent/variable-files.ts";
 import { localOptions, type ReadSecret, wantedSources } from "./agent/wanted.ts";
 import { apiAccess } from "./api/access.ts";
 import type { Desired } from "./api/desired.ts";
@@ -18,6 +18,7 @@ import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
 import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
+import { sleep } from "./model/timer.ts";
 import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
 import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "./os/credentials.ts";
@@ -132,19 +133,22 @@ export async function runService({ settings, settingsFile, log, signal, version,
   });
 
   let desired: Desired | undefined;
-  let files: VariableFiles | undefined;
   const said = new Set<string>();
   let isApplied = false;
-  let applied: { readonly desired: Desired; readonly local: string } | undefined;
-  /** What lies in local files and takes part in the configuration; compared only, because it holds secrets. */
-  const localStamp = () =>
-    [variableFilesStamp(folder), ...passwordFiles(settings).map((file) => JSON.stringify(readSecret(file)))].join("\n");
+  let applied: { readonly desired: Desired; readonly files: VariableFiles; readonly passwords: string } | undefined;
+  const variables = new VariableFolder(folder, clock);
+  variables.watch();
   const apply = async (): Promise<void> => {
     if (!desired) return;
-    const local = localStamp();
-    if (applied?.desired === desired && applied.local === local) return;
-    applied = { desired, local };
-    files = loadVariableFiles(folder, desired.sources, files);
+    for (let waitMs = variables.startWaitMs(); waitMs > 0 && !signal.aborted; waitMs = variables.startWaitMs()) await sleep(waitMs, signal);
+    if (signal.aborted) return;
+    const files = variables.look(desired.sources);
+    // Compared only, because they are secrets.
+    const passwords = passwordFiles(settings)
+      .map((file) => JSON.stringify(readSecret(file)))
+      .join("\n");
+    if (applied?.desired === desired && applied.files === files && applied.passwords === passwords) return;
+    applied = { desired, files, passwords };
     for (const { file, line, source, message } of files.problems) {
       const text = `${file}${line === undefined ? "" : `:${line}`}: ${message}`;
       if (source === undefined && !said.has(text)) log.warn({}, text);

@@ -55,6 +55,8 @@ export function createAgent(deps: AgentDeps): Agent {
   const lanes = createLanes(deps.clock.monotonicMs);
   const reasonLines = createReasonBudget(deps.clock.monotonicMs);
   const running = new Map<string, Entry>();
+  /** By source; they change without the source being started again. */
+  let warnings = new Map<string, readonly string[]>();
   let order: readonly string[] = [];
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -84,6 +86,22 @@ export function createAgent(deps: AgentDeps): Agent {
     }
   };
 
+  /** True: some have changed. Logs those that are new. */
+  const takeWarnings = (wanted: readonly SourceInput[]): boolean => {
+    const before = warnings;
+    warnings = new Map(wanted.filter((input) => input.warnings.length > 0).map((input) => [input.record.uuid, input.warnings]));
+    let haveChanged = before.size !== warnings.size;
+    for (const { record, warnings: now } of wanted) {
+      const known = before.get(record.uuid) ?? [];
+      haveChanged ||= now.length !== known.length || now.some((warning, i) => warning !== known[i]);
+      const fresh = now.filter((warning) => !known.includes(warning));
+      if (fresh.length === 0) continue;
+      const log = deps.logFor({ source: record.name, type: record.type });
+      for (const warning of fresh) log.warn({}, warning);
+    }
+    return haveChanged;
+  };
+
   const change = async (wanted: readonly SourceInput[]): Promise<void> => {
     const breathe = createBreather();
     const inputs = new Map<string, { readonly input: SourceInput; readonly fingerprint: string }>();
@@ -96,6 +114,7 @@ export function createAgent(deps: AgentDeps): Agent {
     const plan = reconcile(inputs, prints, (one) => one.fingerprint);
     order = [...inputs.keys()];
     for (const uuid of warned.keys()) if (!inputs.has(uuid)) warned.delete(uuid);
+    const haveChanged = takeWarnings(wanted);
     const replaced = new Map<string, SourceReport>();
     await Promise.all(
       plan.stop.map(async (id) => {
@@ -114,7 +133,7 @@ export function createAgent(deps: AgentDeps): Agent {
       await breathe();
       if (stopped) break;
     }
-    if (plan.stop.length + plan.start.length > 0) deps.changed();
+    if (haveChanged || plan.stop.length + plan.start.length > 0) deps.changed();
   };
 
   return {
@@ -124,7 +143,13 @@ export function createAgent(deps: AgentDeps): Agent {
       work = done.catch(() => {});
       return done;
     },
-    reports: () => order.flatMap((id) => running.get(id)?.task.report() ?? []),
+    reports: () =>
+      order.flatMap((id) => {
+        const report = running.get(id)?.task.report();
+        const own = warnings.get(id);
+        if (!report) return [];
+        return own ? { ...report, warnings: [...own, ...report.warnings] } : report;
+      }),
     async stop() {
       stopped = true;
       await work;
@@ -178,7 +203,7 @@ function parked(input: SourceInput, configured: number, lastReadoutAt: number | 
       error: problem,
       next_retry_at: null,
       interval_ms: 0,
-      warnings: input.warnings,
+      warnings: [],
       counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
       faults: [],
       layout: null,

@@ -15,7 +15,7 @@ import type { Problem } from "./status.ts";
 export interface SourceInput {
   readonly record: DataSource;
   readonly variables: readonly Variable[];
-  /** What was wrong with its variables' file or its place in the settings; said in its status. */
+  /** What was wrong with its variables' file or its place in the settings; shown in its status, and no part of its fingerprint. */
   readonly warnings: readonly string[];
   /** `sources.<uuid or name>` of the settings file. */
   readonly local: Readonly<Record<string, unknown>>;
@@ -50,9 +50,9 @@ export interface Scaling {
 }
 
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
-export function fingerprintOf({ record, variables, warnings, local, secrets, missingSecret, readoutIntervalUnit }: SourceInput): unknown {
+export function fingerprintOf({ record, variables, local, secrets, missingSecret, readoutIntervalUnit }: SourceInput): unknown {
   const { name, type, details, readout_interval, readout_limit } = record;
-  return { name, type, details, readout_interval, readout_limit, variables, warnings, local, secrets, missingSecret, readoutIntervalUnit };
+  return { name, type, details, readout_interval, readout_limit, variables, local, secrets, missingSecret, readoutIntervalUnit };
 }
 
 export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
@@ -79,7 +79,6 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
     record.readout_limit,
   );
   const warnings = [
-    ...input.warnings,
     ...(driver.warningsOf?.(details.data, driverSettings.data) ?? []),
     ...interval.warnings,
     ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : []),

@@ -1,290 +1,114 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { decodeText, delimiterOf, parseCsv } from "./csv.ts";
 import { uuidV5 } from "./uuid-v5.ts";
-import { MAX_PROBLEMS, parseNumber, parseVariableCsv, parseVariableYaml } from "./variable-file.ts";
-import { loadVariableFiles, matchFiles, variableFilesStamp } from "./variable-files.ts";
-
-const csv = (text: string) => parseVariableCsv(Buffer.from(text));
-const yaml = (text: string) => parseVariableYaml(Buffer.from(text));
+import { matchFiles, VariableFolder } from "./variable-files.ts";
 
 const PLAIN = { type: null, unit: null, scaling: null, comment: null, status: "ACTIVE" } as const;
+const PRESS = { uuid: "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11", name: "press-1" };
+const OVEN = { uuid: "1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22", name: "Ofen ü/2" };
+const TWIN = { uuid: "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33", name: "press-1" };
 
-test("uuid v5 as in RFC 9562, A.4", () => {
-  expect(uuidV5("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com")).toBe("2ed6657d-e927-568b-95e1-2665a8aea6a2");
-  expect(() => uuidV5("press", "x")).toThrow(/not a UUID/);
+let folder: string;
+let nowMs: number;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "collector-variables-"));
+  nowMs = 0;
 });
-
-describe("CSV", () => {
-  const full = {
-    name: "temp",
-    address: "holding:0",
-    type: "int16",
-    unit: "°C",
-    scaling: { factor: 0.1, offset: -40 },
-    comment: "oil; tank",
-    status: "EXPLORATION",
-  };
-  test.each([
-    [
-      "semicolons and decimal comma",
-      'name;address;type;unit;factor;offset;comment;status\r\ntemp;holding:0;int16;°C;0,1;-40;"oil; tank";exploration\r\n',
-    ],
-    ["commas", 'Name,Address,Type,Unit,Factor,Offset,Comment,Status\ntemp,holding:0,int16,°C,"0,1",-40,oil; tank,EXPLORATION'],
-    ["tabs", "status\tcomment\toffset\tfactor\tunit\ttype\taddress\tname\nExploration\toil; tank\t-40\t.1\t°C\tint16\tholding:0\ttemp\n"],
-    [
-      "a byte order mark",
-      '\ufeffname;address;type;unit;factor;offset;comment;status\ntemp;holding:0;int16;°C;1e-1;-40,0;"oil; tank";EXPLORATION',
-    ],
-    [
-      "the separator line of a spreadsheet",
-      'sep=;\r\nname;address;type;unit;factor;offset;comment;status\r\ntemp;holding:0;int16;°C;0.1;-40;"oil; tank";EXPLORATION;;;',
-    ],
-  ])("with %s", (_, text) => {
-    expect(csv(text)).toEqual({ variables: [full], problems: [] });
-  });
-
-  test("in Windows-1252 and UTF-16", () => {
-    const cp1252 = Buffer.concat([Buffer.from("name;address;unit\np;holding:0;"), Buffer.from([0x80, 0x2f, 0xb0, 0x0a])]);
-    expect(parseVariableCsv(cp1252).variables).toEqual([{ ...PLAIN, name: "p", address: "holding:0", unit: "€/°" }]);
-    expect(parseVariableCsv(Buffer.from("\ufeffname\taddress\np\tholding:0\n", "utf16le")).variables).toEqual([
-      { ...PLAIN, name: "p", address: "holding:0" },
-    ]);
-    expect(decodeText(new Uint8Array([0xfe, 0xff, 0, 0x41]))).toBe("A");
-  });
-
-  test("a bad line is named with its field, and the rest is read", () => {
-    const { variables, problems } = csv(
-      [
-        "name;address;type;factor;status",
-        "a;holding:0;uint16;;",
-        "b;holding:1;unit16;;",
-        "",
-        "c;;uint16;;",
-        'd;"holding:3;uint16;;',
-        "e;holding:4;;1.000,5;",
-        "f;holding:5;;;on",
-        "g;holding:6;;1;ACTIVE;surplus",
-        "a;holding:7;;;",
-        'h;holding:8;"bool"x;;',
-        "i;holding:9;float32;0,5;INACTIVE",
-      ].join("\n"),
-    );
-    expect(variables.map(({ name }) => name)).toEqual(["a", "i"]);
-    expect(problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
-      expect.stringMatching(/^3: type: "unit16": expected a type such as/),
-      "5: address: is empty; each variable needs one",
-      expect.stringMatching(/^6: a field opens with " and is never closed/),
-      expect.stringMatching(/^7: factor: "1\.000,5" is not a number; write 0\.1 or 0,1/),
-      '8: status: "on" is none of INACTIVE, EXPLORATION, ACTIVE',
-      expect.stringMatching(/^9: has 6 fields and the first line 5; .*quotes/),
-      expect.stringMatching(/^10: name: "a" stands already in line 2/),
-      expect.stringMatching(/^11: text follows a closing "/),
-    ]);
-  });
-
-  test("columns that are unknown, missing or twice are named, and nothing is read", () => {
-    expect(csv("name;adress\na;holding:0")).toEqual({
-      variables: [],
-      problems: [
-        {
-          line: 1,
-          message:
-            'the column "adress" is not known, did you mean address?; known columns: name, address, type, unit, factor, offset, comment, status',
-        },
-        { line: 1, message: "the column address is missing; known columns: name, address, type, unit, factor, offset, comment, status" },
-      ],
-    });
-    expect(csv("name;address;NAME\na;b;c").problems).toEqual([{ line: 1, message: "the column name stands twice; keep one of them" }]);
-    expect(csv("\n\n").problems).toEqual([{ message: expect.stringMatching(/is empty; its first line must name the columns/) }]);
-  });
-
-  test("problems and rows are bounded, and what is beyond is counted", () => {
-    const bad = csv(`name;address\n${";x\n".repeat(MAX_PROBLEMS + 7)}`);
-    expect(bad.problems).toHaveLength(MAX_PROBLEMS + 1);
-    expect(bad.problems.at(-1)?.message).toBe("has 7 more problems");
-    const many = csv(`name;address\n${Array.from({ length: 100_002 }, (_, i) => `v${i};holding:0`).join("\n")}`);
-    expect(many.variables).toHaveLength(100_000);
-    expect(many.problems).toEqual([{ message: expect.stringMatching(/more than 100000 variables/) }]);
-  });
-
-  test("a quoted field keeps its line breaks, and lines are counted on", () => {
-    expect(csv('name;address;comment\na;holding:0;"two\nlines"\n;x;\n')).toEqual({
-      variables: [{ ...PLAIN, name: "a", address: "holding:0", comment: "two\nlines" }],
-      problems: [{ line: 4, message: expect.stringMatching(/^name: is empty/) }],
-    });
-  });
-
-  test("what is written as CSV is read as it was", () => {
-    const field = fc
-      .string({ unit: fc.constantFrom("a", "ö", '"', ";", ",", "\t", "\n", "0", " "), maxLength: 8 })
-      .map((text) => text.trim());
-    const quoted = (text: string) => (/[";,\t\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    fc.assert(
-      fc.property(
-        fc.constantFrom(";", ",", "\t"),
-        fc.constantFrom("\n", "\r\n"),
-        fc.array(fc.array(field, { minLength: 1, maxLength: 4 }), { maxLength: 6 }),
-        (delimiter, end, table) => {
-          const text = table.map((row) => row.map(quoted).join(delimiter)).join(end);
-          const { rows } = parseCsv(text, delimiter as ";", 100);
-          expect(rows.map(({ fields }) => fields)).toEqual(table.filter((row) => row.some((cell) => cell !== "")));
-        },
-      ),
-    );
-  });
-
-  test("the delimiter is the one the first line holds most of, outside quotes", () => {
-    expect(delimiterOf("a;b;c")).toBe(";");
-    expect(delimiterOf('a,"x;y;z",b')).toBe(",");
-    expect(delimiterOf("a\tb")).toBe("\t");
-  });
-
-  test("numbers with point or comma, and nothing else", () => {
-    expect(["1", "-0.5", "0,25", ",5", "3.", "+1e3"].map(parseNumber)).toEqual([1, -0.5, 0.25, 0.5, 3, 1000]);
-    expect(["", "1.000,5", "0x10", "NaN", "Infinity", "1e999", "1 000", "- 1"].map(parseNumber)).toEqual(Array(8).fill(undefined));
-  });
+afterEach(() => {
+  chmodSync(folder, 0o700);
+  rmSync(folder, { recursive: true });
 });
+const write = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+/** What was written long before the looks began. */
+const writeOld = (name: string, text: string) => {
+  const file = write(name, text);
+  utimesSync(file, 1, 1);
+  return file;
+};
+const open = () => new VariableFolder(folder, { monotonicMs: () => nowMs, epochMs: () => Date.now() });
+/** As the service looks: every two seconds. */
+const lookLater = (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
+  nowMs += 2000;
+  return files.look(sources);
+};
+/** Of what stands still. */
+const lookTwice = (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
+  files.look(sources);
+  return lookLater(files, sources);
+};
+const addresses = (found: ReturnType<VariableFolder["look"]>, { uuid }: { uuid: string }) =>
+  found.bySource.get(uuid)?.variables.map(({ address }) => address);
+const messages = (found: ReturnType<VariableFolder["look"]>, { uuid }: { uuid: string }) =>
+  found.problems.flatMap(({ source, message }) => (source === uuid ? [message] : []));
 
-describe("YAML", () => {
-  test("is a list with the names of the columns", () => {
-    expect(
-      yaml("- name: a\n  address: holding:0\n  type: uint16\n  factor: 0.5\n- { name: 7, address: 40001, status: inactive, comment: ~ }\n"),
-    ).toEqual({
-      variables: [
-        { ...PLAIN, name: "a", address: "holding:0", type: "uint16", scaling: { factor: 0.5, offset: 0 } },
-        { ...PLAIN, name: "7", address: "40001", status: "INACTIVE" },
-      ],
-      problems: [],
-    });
-  });
-
-  test("a bad entry is named with its line, and the rest is read", () => {
-    const { variables, problems } = yaml("- name: a\n  adress: x\n- 3\n- name: b\n  address: holding:0\n- name: b\n  address: [1]\n");
-    expect(variables.map(({ name }) => name)).toEqual(["b"]);
-    expect(problems).toEqual([
-      { line: 1, message: expect.stringMatching(/^the key "adress" is not known, did you mean address\?/) },
-      { line: 3, message: "a variable must be a mapping with name and address" },
-      { line: 6, message: "address: must be text or a number" },
-    ]);
-  });
-
-  test("what is no list or no YAML is a problem of the file", () => {
-    expect(yaml("name: a").problems).toEqual([{ message: "must be a list of variables, each beginning with `- name: …`" }]);
-    expect(yaml("").problems).toHaveLength(1);
-    expect(yaml("- a: 1\n\t- b").problems).toEqual([{ line: 2, message: expect.stringMatching(/^is not valid YAML/) }]);
-    expect(parseVariableYaml(new Uint8Array([0xff])).problems).toEqual([{ message: "is not UTF-8; save the file as UTF-8" }]);
-  });
-});
-
-test("no bytes make a parser throw", () => {
-  const near = fc
-    .string({ unit: fc.constantFrom("name", "address", ";", ",", "\t", '"', "\n", "\r", "- ", ": ", "&a", "*a", "é", "\0"), maxLength: 40 })
-    .map((text) => Buffer.from(text));
-  fc.assert(
-    fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), near), (bytes) => {
-      for (const parse of [parseVariableCsv, parseVariableYaml]) {
-        const { variables, problems } = parse(bytes);
-        expect(variables.length + problems.length).toBeGreaterThanOrEqual(0);
-      }
-    }),
-    { numRuns: 1000 },
-  );
-});
-
-describe("the folder", () => {
-  const PRESS = { uuid: "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11", name: "press-1" };
-  const OVEN = { uuid: "1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22", name: "Ofen ü/2" };
-  let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "collector-variables-"));
-  });
-  afterEach(() => {
-    chmodSync(folder, 0o700);
-    rmSync(folder, { recursive: true });
-  });
-  const write = (name: string, text: string) => {
-    writeFileSync(join(folder, name), text);
-    return join(folder, name);
-  };
-
-  test("the stamp of the folder changes with its files only", () => {
-    const empty = variableFilesStamp(folder);
-    writeFileSync(join(folder, "press-1.csv"), "name;address\na;1\n");
-    const one = variableFilesStamp(folder);
-    expect(one).not.toBe(empty);
-    expect(variableFilesStamp(folder)).toBe(one);
-    writeFileSync(join(folder, "press-1.csv"), "name;address\nb;1\n");
-    expect(variableFilesStamp(folder)).not.toBe(one);
-    expect(variableFilesStamp(join(folder, "absent"))).toBe(empty);
-  });
-
+describe("what stands still", () => {
   test("gives each source its variables, with ids that stay", () => {
     const file = write("press-1.csv", "name;address\ntemp;holding:0\n");
     write(`${OVEN.uuid.toUpperCase()}.YAML`, "- { name: temp, address: holding:0 }");
     write("README.txt", "not a variable file");
     write(".press-1.csv", "an editor's own");
-    const first = loadVariableFiles(folder, [PRESS, OVEN]);
+    const first = lookTwice(open(), [PRESS, OVEN]);
     expect(first.problems).toEqual([]);
     expect(first.bySource.get(PRESS.uuid)).toEqual({
       file,
       variables: [{ ...PLAIN, uuid: uuidV5(PRESS.uuid, "temp"), data_source: PRESS.uuid, name: "temp", address: "holding:0" }],
     });
     expect(first.bySource.get(OVEN.uuid)?.variables[0]?.uuid).toBe(uuidV5(OVEN.uuid, "temp"));
-    expect(loadVariableFiles(folder, [PRESS, OVEN])).toEqual(first);
+    expect(lookTwice(open(), [PRESS, OVEN])).toEqual(first);
   });
 
-  test("is read again where a file has changed, and only there", () => {
+  test("is the same object while nothing changes, and read again where a file has changed only", () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     write(`${OVEN.uuid}.csv`, "name;address\na;holding:0\n");
-    const first = loadVariableFiles(folder, [PRESS, OVEN]);
-    write("press-1.csv", "name;address\nb;holding:0\n");
-    const second = loadVariableFiles(folder, [PRESS, OVEN], first);
-    expect(second.bySource.get(PRESS.uuid)?.variables.map(({ name }) => name)).toEqual(["b"]);
-    const oven = join(folder, `${OVEN.uuid}.csv`);
-    expect(second.seen.get(oven)?.variables).toBe(first.seen.get(oven)?.variables);
+    const files = open();
+    const first = lookTwice(files, [PRESS, OVEN]);
+    expect(lookLater(files, [PRESS, OVEN])).toBe(first);
+    write("press-1.csv", "name;address\nb;holding:1\n");
+    const second = lookTwice(files, [PRESS, OVEN]);
+    expect(addresses(second, PRESS)).toEqual(["holding:1"]);
+    expect(second.bySource.get(OVEN.uuid)?.variables).toBe(first.bySource.get(OVEN.uuid)?.variables);
   });
 
-  test("a file that fits two sources, none, or has a companion is named", () => {
-    const twin = { uuid: "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33", name: PRESS.uuid };
-    const both = write(`${PRESS.uuid}.csv`, "name;address\n");
-    const lost = write("pres-1.csv", "name;address\n");
-    const { bySource, problems } = loadVariableFiles(folder, [PRESS, twin]);
-    expect(bySource.size).toBe(0);
-    expect(problems).toEqual([
-      {
-        file: both,
-        message: `fits several data sources: press-1 (${PRESS.uuid}) and ${PRESS.uuid} (${twin.uuid}); name the file by the uuid of the one that is meant`,
-      },
-      { file: lost, message: "fits no data source; its name must be the uuid or the name of one, exactly" },
-    ]);
-    write("press-1.yaml", "[]");
-    const paired = loadVariableFiles(folder, [PRESS]);
-    expect(paired.bySource.get(PRESS.uuid)?.variables).toEqual([]);
-    expect(paired.problems[1]).toMatchObject({
-      source: PRESS.uuid,
-      message: expect.stringMatching(/press-1\.yaml are for the same data source/),
-    });
+  test("at the start takes a second look soon, and later for what was written just before", () => {
+    writeOld("press-1.csv", "name;address\na;holding:0\n");
+    write(`${OVEN.uuid}.csv`, "name;address\na;holding:1\n");
+    const files = open();
+    files.watch();
+    expect(files.startWaitMs()).toBeGreaterThan(0);
+    nowMs += files.startWaitMs();
+    expect(files.startWaitMs()).toBe(0);
+    expect(nowMs).toBeLessThan(500);
+    const found = files.look([PRESS, OVEN]);
+    expect([addresses(found, PRESS), addresses(found, OVEN)]).toEqual([["holding:0"], []]);
+    expect(messages(found, OVEN)).toEqual([expect.stringContaining("is being written")]);
+    expect(addresses(lookLater(files, [PRESS, OVEN]), OVEN)).toEqual(["holding:1"]);
+    expect(new VariableFolder(join(folder, "absent"), { monotonicMs: () => 0, epochMs: () => 0 }).startWaitMs()).toBe(0);
   });
 
   test("an unusable file is a problem of its source alone, with file and line", () => {
     mkdirSync(join(folder, "press-1.csv"));
     const bad = write(`${OVEN.uuid}.csv`, "name;address\n;x\n");
-    const { bySource, problems } = loadVariableFiles(folder, [PRESS, OVEN]);
+    const { bySource, problems } = lookTwice(open(), [PRESS, OVEN]);
     expect([...bySource.keys()].sort()).toEqual([PRESS.uuid, OVEN.uuid].sort());
-    expect(problems).toEqual([
+    expect(problems.toSorted((a, b) => Number(a.source === PRESS.uuid) - Number(b.source === PRESS.uuid))).toEqual([
       { file: bad, source: OVEN.uuid, line: 2, message: "name: is empty; each variable needs one" },
       { file: join(folder, "press-1.csv"), source: PRESS.uuid, message: "is a folder; a file is needed here" },
     ]);
   });
 
   test("may be absent, and is named where it is no folder", () => {
-    expect(loadVariableFiles(join(folder, "absent"), [PRESS]).problems).toEqual([]);
+    const at = (path: string) => new VariableFolder(path, { monotonicMs: () => 0, epochMs: () => 0 }).look([PRESS]);
+    expect(at(join(folder, "absent")).problems).toEqual([]);
     const file = write("file", "");
-    expect(loadVariableFiles(file, [PRESS]).problems).toEqual([{ file, message: expect.stringMatching(/cannot be read/) }]);
+    expect(at(file).problems).toEqual([{ file, message: expect.stringMatching(/cannot be read/) }]);
   });
 
   test("a name never becomes a path", () => {
@@ -292,4 +116,192 @@ describe("the folder", () => {
     expect(matchFiles(["press-1.csv"], [outside]).matched.size).toBe(0);
     expect(matchFiles(["Ofen u\u0308.csv"], [{ ...OVEN, name: "Ofen ü" }]).matched.size).toBe(1);
   });
+});
+
+describe("what cannot be used any more", () => {
+  test.each([
+    ["emptied", ""],
+    ["without its first line", "a;holding:0\nb;holding:1\n"],
+    ["cut in its first line", "name;addr"],
+    ["cut in its first row", "name;address\na;"],
+  ])("a file that was %s leaves its source the last good variables and says so, until it is whole", (_, text) => {
+    write("press-1.csv", "name;address\na;holding:0\nb;holding:1\n");
+    const files = open();
+    lookTwice(files, [PRESS]);
+    write("press-1.csv", text);
+    const found = lookTwice(files, [PRESS]);
+    expect(addresses(found, PRESS)).toEqual(["holding:0", "holding:1"]);
+    expect(messages(found, PRESS)).toContain("the last good variables stay in use (2)");
+    expect(lookLater(files, [PRESS])).toBe(found);
+    write("press-1.csv", "name;address\nc;holding:2\n");
+    const healed = lookTwice(files, [PRESS]);
+    expect([addresses(healed, PRESS), healed.problems]).toEqual([["holding:2"], []]);
+  });
+
+  test("a file with its first line alone, and an empty list, have no variables: that may be meant", () => {
+    write("press-1.csv", "name;address\na;holding:0\n");
+    write(`${OVEN.uuid}.yaml`, "- { name: a, address: holding:0 }");
+    const files = open();
+    lookTwice(files, [PRESS, OVEN]);
+    write("press-1.csv", "name;address\n");
+    write(`${OVEN.uuid}.yaml`, "[]");
+    const found = lookTwice(files, [PRESS, OVEN]);
+    expect([addresses(found, PRESS), addresses(found, OVEN), found.problems]).toEqual([[], [], []]);
+  });
+
+  test("a file that is removed is gone when it stays away, and the API's variables are at work", () => {
+    const file = write("press-1.csv", "name;address\na;holding:0\n");
+    const files = open();
+    lookTwice(files, [PRESS]);
+    rmSync(file);
+    expect(addresses(files.look([PRESS]), PRESS)).toEqual(["holding:0"]);
+    expect(lookLater(files, [PRESS]).bySource.size).toBe(0);
+  });
+
+  test("a file that comes to a source which runs on the API's variables leaves it these until it stands still", () => {
+    const files = open();
+    lookTwice(files, [PRESS]);
+    write("press-1.csv", "name;address\na;holding:0\n");
+    expect(files.look([PRESS]).bySource.size).toBe(0);
+    expect(addresses(lookLater(files, [PRESS]), PRESS)).toEqual(["holding:0"]);
+  });
+
+  test("a folder that cannot be read for a while costs no source its variables", () => {
+    write("press-1.csv", "name;address\na;holding:0\n");
+    const files = open();
+    lookTwice(files, [PRESS]);
+    const away = `${folder}-away`;
+    renameSync(folder, away);
+    writeFileSync(folder, "");
+    const found = lookTwice(files, [PRESS]);
+    expect(addresses(found, PRESS)).toEqual(["holding:0"]);
+    expect(found.problems).toEqual([
+      { file: folder, message: expect.stringMatching(/cannot be read: .*; what was read of it stays in use/) },
+    ]);
+    rmSync(folder);
+    renameSync(away, folder);
+    expect(lookTwice(files, [PRESS]).problems).toEqual([]);
+  });
+});
+
+describe("files and sources that fit each other several times", () => {
+  test("a second source of the same name takes no variables from the first, and both say it", () => {
+    const file = write("press-1.csv", "name;address\na;holding:0\n");
+    const files = open();
+    lookTwice(files, [PRESS]);
+    const found = lookLater(files, [PRESS, TWIN]);
+    expect([addresses(found, PRESS), addresses(found, TWIN)]).toEqual([["holding:0"], undefined]);
+    const said = expect.stringMatching(new RegExp(`fits several .*${PRESS.uuid}.* and .*${TWIN.uuid}.*; it stays with ${PRESS.uuid}`));
+    expect([messages(found, PRESS), messages(found, TWIN)]).toEqual([[said], [said]]);
+    write("press-1.csv", "name;address\na;holding:1\n");
+    expect(addresses(lookTwice(files, [PRESS, TWIN]), PRESS)).toEqual(["holding:1"]);
+    renameSync(file, join(folder, `${TWIN.uuid}.csv`));
+    const told = lookTwice(files, [PRESS, TWIN]);
+    expect([addresses(told, PRESS), addresses(told, TWIN), told.problems]).toEqual([undefined, ["holding:1"], []]);
+  });
+
+  test("a source that takes the name of another keeps what it had, as the other does", () => {
+    write("press-1.csv", "name;address\na;holding:0\n");
+    write("press-2.csv", "name;address\na;holding:2\n");
+    const files = open();
+    const second = { ...TWIN, name: "press-2" };
+    lookTwice(files, [PRESS, second]);
+    const found = lookLater(files, [PRESS, TWIN]);
+    expect([addresses(found, PRESS), addresses(found, TWIN)]).toEqual([["holding:0"], ["holding:2"]]);
+    expect([messages(found, PRESS).length, messages(found, TWIN).length]).toEqual([1, 1]);
+    const healed = lookLater(files, [PRESS, second]);
+    expect([addresses(healed, PRESS), addresses(healed, second), healed.problems]).toEqual([["holding:0"], ["holding:2"], []]);
+  });
+
+  test("a file that fits two sources from the start is used by none, and both say it; one that fits none is named", () => {
+    write("press-1.csv", "name;address\na;holding:0\n");
+    const lost = write("pres-1.csv", "name;address\n");
+    const { bySource, problems } = lookTwice(open(), [PRESS, TWIN]);
+    expect(bySource.size).toBe(0);
+    expect(problems.map(({ source }) => source)).toEqual([undefined, PRESS.uuid, TWIN.uuid]);
+    expect(problems[0]).toEqual({ file: lost, message: "fits no data source; its name must be the uuid or the name of one, exactly" });
+    expect(problems[1]?.message).toContain("it is not used");
+  });
+
+  test("of two files for one source none is used, but for one that was in use", () => {
+    write("press-1.csv", "name;address\na;holding:0\n");
+    const files = open();
+    lookTwice(files, [PRESS]);
+    write("press-1.yaml", "- { name: a, address: holding:1 }");
+    const found = lookTwice(files, [PRESS]);
+    expect(addresses(found, PRESS)).toEqual(["holding:0"]);
+    expect(messages(found, PRESS)).toEqual([expect.stringMatching(/are for the same data source.*press-1\.csv stays in use/)]);
+    const fresh = lookTwice(open(), [PRESS]);
+    expect([addresses(fresh, PRESS), messages(fresh, PRESS)]).toEqual([[], [expect.stringContaining("None of them is used")]]);
+    rmSync(join(folder, "press-1.csv"));
+    const other = lookTwice(files, [PRESS]);
+    expect([addresses(other, PRESS), other.problems]).toEqual([["holding:1"], []]);
+  });
+});
+
+/** Writes in pieces, from a process of its own, with pauses shorter than a look. */
+const SLOW_WRITER = `
+  const { openSync, writeSync, closeSync, renameSync, unlinkSync } = require("node:fs");
+  const [file, how, text, pieceBytes, pauseMs] = JSON.parse(process.argv[1]);
+  const wait = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  const target = how === "rename" ? file + ".tmp" : file;
+  if (how === "unlink") { try { unlinkSync(file); } catch {} wait(pauseMs); }
+  const fd = openSync(target, "w");
+  for (let at = 0; at < text.length; at += pieceBytes) { writeSync(fd, text.slice(at, at + pieceBytes)); wait(pauseMs); }
+  closeSync(fd);
+  if (how === "rename") renameSync(target, file);
+`;
+
+describe("writers in a process of their own", () => {
+  const SOURCES = [PRESS, OVEN, { ...TWIN, name: "mill" }];
+  const HOW = ["truncate", "rename", "unlink"];
+  const textOf = (first: number): string =>
+    `name;address\n${Array.from({ length: 12 }, (_, i) => `v${i};holding:${first + i}`).join("\n")}`;
+  const expected = (first: number): string[] => Array.from({ length: 12 }, (_, i) => `holding:${first + i}`);
+
+  /** Looks are more frequent than the service has them: what a look may find of a file is found sooner. */
+  async function writing(first: number, files: VariableFolder, seen: Set<string>): Promise<void> {
+    const writers = SOURCES.map(({ uuid }, i) =>
+      spawn(process.execPath, ["-e", SLOW_WRITER, JSON.stringify([join(folder, `${uuid}.csv`), HOW[i], textOf(first), 40, 100])], {
+        stdio: "inherit",
+      }),
+    );
+    let isOver = false;
+    const over = Promise.all(writers.map(async (writer) => once(writer, "exit"))).then((codes) => {
+      isOver = true;
+      expect(codes.flat()).toEqual([0, null, 0, null, 0, null]);
+    });
+    while (!isOver) {
+      note(files, seen);
+      await delay(20);
+    }
+    await over;
+    const end = performance.now() + 20_000;
+    while (performance.now() < end && !SOURCES.every((one) => note(files, seen).get(one.uuid) === expected(first).join())) await delay(20);
+  }
+  const note = (files: VariableFolder, seen: Set<string>): Map<string, string> => {
+    const now = new Map(SOURCES.map((one) => [one.uuid, addresses(files.look(SOURCES), one)?.join() ?? "none"]));
+    for (const text of now.values()) seen.add(text);
+    return now;
+  };
+
+  test("fault 8: a file in the middle of being written is never taken as it stands, on several sources at once", async () => {
+    const files = new VariableFolder(folder, { monotonicMs: () => performance.now(), epochMs: () => Date.now() });
+    const seen = new Set<string>();
+    for (const first of [3400, 5600, 7800]) await writing(first, files, seen);
+    // Before the first file was whole there were none, or nothing but the word that one is being written.
+    seen.delete("none");
+    seen.delete("");
+    expect([...seen].sort()).toEqual([3400, 5600, 7800].map((first) => expected(first).join()));
+    truncateSync(join(folder, `${PRESS.uuid}.csv`));
+    const end = performance.now() + 20_000;
+    while (performance.now() < end && messages(files.look(SOURCES), PRESS).length === 0) await delay(20);
+    expect(messages(files.look(SOURCES), PRESS).at(-1)).toContain("the last good variables stay in use (12)");
+    expect(addresses(files.look(SOURCES), PRESS)).toEqual(expected(7800));
+
+    await writing(100, files, seen);
+    const healed = files.look(SOURCES);
+    expect(healed.problems).toEqual([]);
+    expect(Object.fromEntries(healed.bySource)).toEqual(Object.fromEntries(lookTwice(open(), SOURCES).bySource));
+  }, 120_000);
 });

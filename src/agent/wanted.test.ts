@@ -29,7 +29,7 @@ const variable = (n: number, name: string): Variable => ({
   comment: null,
   status: "ACTIVE",
 });
-const noFiles: VariableFiles = { bySource: new Map(), problems: [], seen: new Map() };
+const noFiles: VariableFiles = { bySource: new Map(), problems: [] };
 const noSecret = () => ({ problem: "not asked for" });
 
 describe("wantedSources", () => {
