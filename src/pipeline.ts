@@ -2,6 +2,7 @@ import { MessageChannel } from "node:worker_threads";
 import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
 import { createStoreClient, type StoreClient } from "./buffer/client.ts";
 import type { FromStore, ToStore } from "./buffer/messages.ts";
+import type { StoreOptions } from "./buffer/store.ts";
 import { type Delivery, type DeliveryOptions, startDelivery } from "./delivery-worker.ts";
 import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
@@ -17,6 +18,7 @@ export interface PipelineOptions {
   readonly bufferFile: string;
   readonly maxBytes: number;
   readonly maxAgeMs: number;
+  readonly keepRemovedMs: number;
   /** Where sinks may connect to. */
   readonly policy: Policy;
   readonly pki: PkiPlace;
@@ -47,6 +49,8 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   let bytes = 0;
   let sources: readonly SourceReport[] = [];
   let storeReady = false;
+  /** Of the sinks of this run of the process, so that a removed one can be told by its name. */
+  const names = new Map<string, string | null>();
 
   const client = createStoreClient({
     run: options.run,
@@ -60,7 +64,13 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   const store = superviseWorker<FromStore>({
     entry: options.workerUrl("store"),
     name: "store",
-    workerData: { file: bufferFile, run: options.run, maxBytes: options.maxBytes, maxAgeMs: options.maxAgeMs },
+    workerData: {
+      file: bufferFile,
+      run: options.run,
+      maxBytes: options.maxBytes,
+      maxAgeMs: options.maxAgeMs,
+      keepRemovedMs: options.keepRemovedMs,
+    } satisfies StoreOptions,
     log,
     onOnline: (worker) => client.attach((message) => worker.postMessage(message)),
     onExit: () => {
@@ -93,6 +103,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   return {
     append: client.append,
     setSinks(wanted) {
+      rememberNames(names, wanted);
       const keeping: SinkSpec[] = [];
       const serving: SinkSpec[] = [];
       for (const spec of wanted) (entryOf(spec)?.delivery === "latest" ? serving : keeping).push(spec);
@@ -120,6 +131,11 @@ export function startPipeline(options: PipelineOptions): Pipeline {
       unanswered_bytes: client.unanswered().bytes,
       // Until the store has told its account, what this run knows.
       rejected: ledger?.rejected ?? (client.rejected().values > 0 ? { overflow: client.rejected().values } : {}),
+      removed_sinks: (ledger?.sinks ?? []).flatMap(({ sink, pending, keptUntil }) =>
+        keptUntil === undefined
+          ? []
+          : [{ uuid: sink, name: names.get(sink) ?? null, pending, until: new Date(Math.min(keptUntil, MAX_DATE_MS)).toISOString() }],
+      ),
       lost: ledger?.lost ? { since: new Date(ledger.lost.since).toISOString(), why: ledger.lost.why } : null,
     }),
     async stop() {
@@ -128,6 +144,18 @@ export function startPipeline(options: PipelineOptions): Pipeline {
       await store.stop(WORKER_STOP_MS);
     },
   };
+}
+
+const MAX_NAMES = 1000;
+/** The latest time that a Date holds. */
+const MAX_DATE_MS = 8.64e15;
+
+function rememberNames(names: Map<string, string | null>, wanted: readonly SinkSpec[]): void {
+  for (const { uuid, name } of wanted) {
+    names.delete(uuid);
+    names.set(uuid, name);
+  }
+  for (const uuid of [...names.keys()].slice(0, Math.max(0, names.size - MAX_NAMES))) names.delete(uuid);
 }
 
 const entryOf = ({ type }: SinkSpec): SinkEntry | undefined => (Object.hasOwn(SINKS, type) ? SINKS[type] : undefined);

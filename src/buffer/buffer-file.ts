@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { Buffer, CommitWork, DropReason, GapReason, NewBatch, RejectReason, StoredBatch } from "./buffer.ts";
+import type { Buffer, CommitWork, DropReason, GapReason, NewBatch, RejectReason, SinkLedger, StoredBatch } from "./buffer.ts";
 import { type FileIdentity, type FileState, fileBytes } from "./file-state.ts";
 import { gapTable } from "./gaps.ts";
 import { createLayoutUse } from "./layout-use.ts";
@@ -10,13 +10,18 @@ import { type IdRange, rangesOf, union, without } from "./position.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import {
   acknowledged,
-  droppedBelow,
+  aged,
+  agedWhileClosed,
+  droppedIn,
+  isOver,
   ledgerOf,
   mapSinks,
   pendingAmong,
   pendingRanges,
+  type SinkState,
   sinksDiffer,
   valuesFor,
+  withoutThoseOver,
   withSinks,
 } from "./sink-state.ts";
 import { tablesOf } from "./tables.ts";
@@ -26,8 +31,12 @@ export interface BufferLimits {
   readonly maxBytes: number;
   /** Values whose readout is older are dropped and counted. */
   readonly maxAgeMs: number;
+  /** How long what waits for a removed sink is kept for it; absent: not at all. */
+  readonly keepRemovedMs?: number | undefined;
   /** Epoch ms; default: the wall clock. */
   readonly now?: () => number;
+  /** Never steps; default: the process' own. */
+  readonly monotonicMs?: () => number;
 }
 
 export interface FileBuffer extends Buffer {
@@ -57,6 +66,8 @@ const MARK_EVERY_MS = 10_000;
 const WAL_BYTES = 4 * 2 ** 20;
 /** A WAL above that which a reader kept from beginning anew may grow to this, or a quarter of the whole. */
 const MAX_WAL_BYTES = 64 * 2 ** 20;
+/** So often it is written for how long sinks have been removed. */
+const AGE_EVERY_MS = 60_000;
 /** Free pages are kept for what comes, up to this; beyond half of the file they go back to the file system. */
 const KEPT_FREE_BYTES = 16 * 2 ** 20;
 const VACUUM_PAGES = 256;
@@ -66,7 +77,7 @@ export function bufferOn(
   db: Database.Database,
   file: string,
   loaded: FileState & FileIdentity,
-  { maxBytes, maxAgeMs, now = Date.now }: BufferLimits,
+  { maxBytes, maxAgeMs, keepRemovedMs = 0, now = Date.now, monotonicMs = () => performance.now() }: BufferLimits,
 ): FileBuffer {
   const { epoch, lost } = loaded;
   const tables = tablesOf(db);
@@ -80,7 +91,9 @@ export function bufferOn(
   db.pragma(`journal_size_limit = ${Math.floor(walLimitBytes)}`);
   db.pragma(`wal_autocheckpoint = ${Math.ceil(walLimitBytes / pageBytes)}`);
   db.pragma(`max_page_count = ${maxPages}`);
-  let state: FileState = loaded;
+  let state: FileState = { ...loaded, sinks: agedWhileClosed(loaded.sinks, keepRemovedMs, now()) };
+  /** When the times in `state` for which sinks have been removed were right, monotonic ms. */
+  let agedAtMs = monotonicMs();
   let { savedNextId } = loaded;
   const layoutUse = createLayoutUse(loaded.nextId);
   const inode = inodeOf(file);
@@ -98,10 +111,10 @@ export function bufferOn(
       throw new Error(`${file}-wal has ${walBytes()} bytes and cannot be emptied, because another program reads the buffer without an end`);
   };
 
-  const activeSinks = (): string[] => [...state.sinks.values()].filter(({ active }) => active).map(({ id }) => id);
+  const sinksThatWait = (): string[] => [...state.sinks.values()].filter(({ active, removed }) => active || removed).map(({ id }) => id);
   /** The file's next id is at least this, also where it falls back from what was reserved because something is stored again. */
   const leastNextId = (): number => Math.min(savedNextId, state.nextId);
-  const mark = (to: number, closed: boolean, sinks = activeSinks()): void => {
+  const mark = (to: number, closed: boolean, sinks = sinksThatWait()): void => {
     const next: Mark = { epoch, from: closed ? savedNextId : leastNextId(), to, closed, sinks, oldest: tables.oldest(1)[0]?.ts ?? now() };
     writeMark(file, next);
     marked = next;
@@ -123,6 +136,15 @@ export function bufferOn(
     state = transaction.immediate(change);
     savedNextId = state.reservedId;
   };
+
+  const withAges = (before: FileState): FileState => ({ ...before, sinks: aged(before.sinks, monotonicMs() - agedAtMs, now()) });
+  /** As write; `change` gets the state with the times of now. */
+  const writeAged = (change: (before: FileState) => FileState): void => {
+    const atMs = monotonicMs();
+    write(() => change(withAges(state)));
+    agedAtMs = atMs;
+  };
+  const isAnyRemoved = (): boolean => [...state.sinks.values()].some(({ removed }) => removed);
 
   const isStoring = (): boolean => [...state.sinks.values()].some(({ active }) => active);
 
@@ -153,12 +175,21 @@ export function bufferOn(
     if (span) gaps.add({ sink, reason, values, ...span });
   };
 
+  /** Of sinks for which nothing waits from now on. */
+  const forgetGaps = (after: FileState["sinks"]): void => {
+    for (const { id, active, removed } of state.sinks.values()) {
+      const now = after.get(id);
+      if ((active || removed) && !now?.active && !now?.removed) gaps.forget(id);
+    }
+  };
+
   const acknowledge = (before: FileState, work: CommitWork): FileState => {
     const sinks = new Map(before.sinks);
     const garbage: IdRange[] = [...before.garbage];
     for (const acknowledgement of work.acknowledgements) {
       const sink = sinks.get(acknowledgement.sink);
-      if (!sink?.active) continue;
+      // A removed one may still tell what was under way.
+      if (!sink?.active && !sink?.removed) continue;
       const damagedBefore = sink.dropped.damaged ?? 0;
       const taken = (acknowledgement.dropped.damaged ?? 0) > 0 ? pendingAmong(sink, rangesOf(acknowledgement.ids), before.nextId) : [];
       const after = acknowledged(sink, acknowledgement, before.nextId, tables.countValues, tables.firstIn);
@@ -174,13 +205,14 @@ export function bufferOn(
     return { ...before, sinks, garbage: union(garbage) };
   };
 
-  const dropBelow = (before: FileState, upTo: number, reason: DropReason & GapReason): FileState => {
+  const drop = (before: FileState, range: IdRange, reason: DropReason & GapReason): FileState => {
     const sinks = mapSinks(before.sinks, (sink) => {
-      const after = droppedBelow(sink, upTo, before.nextId, reason, tables.countValues);
+      const counted = sink.removed && reason === "buffer_full" ? "sink_removed" : reason;
+      const after = droppedIn(sink, range, before.nextId, counted, tables.countValues);
       addGap(sink.id, reason, after.values, after.lost);
       return after.state;
     });
-    tables.deleteBatches({ from: 0, to: upTo });
+    tables.deleteBatches(range);
     return { ...before, sinks };
   };
 
@@ -189,12 +221,27 @@ export function bufferOn(
     return all - free > dropAbovePages;
   };
 
+  /** The oldest rows that wait for removed sinks alone. */
+  const firstOfRemoved = ({ sinks, nextId }: FileState): IdRange | undefined => {
+    const waiting = (isWanted: (sink: SinkState) => boolean) =>
+      union([...sinks.values()].filter(isWanted).flatMap((sink) => pendingRanges(sink, nextId)));
+    for (const range of without(
+      waiting(({ removed }) => removed !== null),
+      waiting(({ active }) => active),
+    )) {
+      const from = tables.firstIn(range);
+      if (from !== undefined) return { from, to: tables.endOfFirst({ from, to: range.to }, DROP_ROWS) };
+    }
+    return undefined;
+  };
+
   const keepWithinBytes = (before: FileState): FileState => {
     let after = before;
     for (let step = 0; step < DROP_STEPS && isTooLarge(); step++) {
       const last = tables.oldest(DROP_ROWS).at(-1);
-      if (!last) break;
-      after = dropBelow(after, last.id + 1, "buffer_full");
+      const range = firstOfRemoved(after) ?? (last && { from: 0, to: last.id + 1 });
+      if (!range) break;
+      after = drop(after, range, "buffer_full");
     }
     return after;
   };
@@ -206,7 +253,7 @@ export function bufferOn(
     const rows = tables.oldest(DROP_ROWS);
     const firstYoung = rows.find((row) => row.ts >= oldestKept);
     const upTo = firstYoung?.id ?? (rows.at(-1)?.id ?? 0) + 1;
-    return rows[0] && upTo > rows[0].id ? dropBelow(before, upTo, "too_old") : before;
+    return rows[0] && upTo > rows[0].id ? drop(before, { from: 0, to: upTo }, "too_old") : before;
   };
 
   /** Deletes rows that no sink waits for, at most TRIM_ROWS; what is left of them stays garbage. */
@@ -325,19 +372,36 @@ export function bufferOn(
     },
     setSinks(wanted) {
       if (!sinksDiffer(state.sinks, wanted)) return;
-      mark(Math.max(state.nextId + MARKED_IDS, marked?.to ?? 0), false, [...new Set([...activeSinks(), ...wanted.map(({ id }) => id)])]);
-      write(() => {
-        const after = withSinks(state, wanted);
-        for (const { id } of state.sinks.values()) if (!after.sinks.get(id)?.active) gaps.forget(id);
-        return trim({ ...state, ...after, reservedId: state.nextId });
+      mark(Math.max(state.nextId + MARKED_IDS, marked?.to ?? 0), false, [...new Set([...sinksThatWait(), ...wanted.map(({ id }) => id)])]);
+      writeAged((before) => {
+        const after = withSinks(before, wanted, keepRemovedMs, now());
+        forgetGaps(after.sinks);
+        return trim({ ...before, ...after, reservedId: before.nextId });
       });
     },
     layout: tables.layout,
     sinksWithGaps: gaps.sinks,
-    ledger: () => ({ epoch, sinks: [...state.sinks.values()].map(ledgerOf), rejected: state.rejected, lost }),
+    ledger() {
+      const sinks = [...state.sinks.values()].map((sink): SinkLedger => {
+        const told = ledgerOf(sink);
+        if (!sink.removed || told.pending === 0) return told;
+        return { ...told, keptUntil: Math.round(now() + Math.max(0, keepRemovedMs - sink.removed.forMs - (monotonicMs() - agedAtMs))) };
+      });
+      return { epoch, sinks, rejected: state.rejected, lost };
+    },
     maintain() {
       if (inodeOf(file) !== inode) throw new DamagedFileError("it was removed or replaced while it was in use");
       if (isStoring() && marked && marked.from < leastNextId() && performance.now() - markedAtMs >= MARK_EVERY_MS) mark(marked.to, false);
+      const sinceMs = monotonicMs() - agedAtMs;
+      const isAnyOver = isAnyRemoved() && [...aged(state.sinks, sinceMs, 0).values()].some((sink) => isOver(sink, keepRemovedMs));
+      if (isAnyOver || (isAnyRemoved() && sinceMs >= AGE_EVERY_MS)) {
+        writeAged((before) => {
+          const after = { ...before, ...withoutThoseOver(before, keepRemovedMs) };
+          forgetGaps(after.sinks);
+          return trim(after);
+        });
+        return true;
+      }
       const [first] = tables.oldest(1);
       const tooOld = first !== undefined && first.ts < cutoff();
       const unused = unusedLayouts(first?.id ?? state.nextId);
@@ -350,6 +414,10 @@ export function bufferOn(
     },
     bytes: () => fileBytes(file) + walBytes(),
     close() {
+      // Without it a removed sink's values are kept for a little longer.
+      try {
+        if (db.open && isAnyRemoved()) writeAged((before) => before);
+      } catch {}
       // Without it the next opening takes the file for one that was not closed, which costs some ids.
       try {
         if (db.open) mark(Math.max(state.nextId, state.reservedId) + MARKED_IDS, true);

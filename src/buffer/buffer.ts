@@ -58,6 +58,8 @@ export interface SinkLedger {
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** Rejected values that the far side got all the same; outside the equation. */
   readonly deliveredUnstored: number;
+  /** Epoch ms: the sink was removed, and what is pending waits for it until then. Absent: it is in use, or nothing waits. */
+  readonly keptUntil?: number;
 }
 
 /** The account as a whole. Counts go on over restarts; a file that was lost begins a new epoch, with `lost`. */
@@ -133,7 +135,7 @@ export interface Buffer {
   nextId(): number;
   /** One transaction, committed with synchronous=FULL when it returns. Batches at or below lastSeq are left out. Throws with nothing changed. */
   commit(work: CommitWork): readonly StoredBatch[];
-  /** The sinks that get the whole history from now on. A new one starts at the live edge; what a missing one had pending is dropped(sink_removed). */
+  /** The sinks that get the whole history from now on. A new one starts at the live edge; what a missing one has pending is kept for it for a time, and dropped(sink_removed) then. */
   setSinks(sinks: readonly BufferSink[]): void;
   ledger(): Ledger;
   /** Bytes of the file with its WAL. */

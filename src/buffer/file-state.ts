@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
 import type { Ledger, Position } from "./buffer.ts";
 import { type IdRange, union } from "./position.ts";
-import { SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import type { SinkState } from "./sink-state.ts";
 
@@ -59,7 +59,11 @@ export function prepareFile(db: Database.Database, file: string): void {
     }).immediate();
     return;
   }
-  if (version !== SCHEMA_VERSION) throw new DamagedFileError(`it has version ${version}, this collector reads ${SCHEMA_VERSION}`);
+  for (let at = version; at !== SCHEMA_VERSION; at++) {
+    const migration = MIGRATIONS[at];
+    if (migration === undefined) throw new DamagedFileError(`it has version ${version}, this collector reads ${SCHEMA_VERSION}`);
+    db.transaction(() => db.exec(migration)).immediate();
+  }
   if (fileBytes(file) <= CHECKED_BYTES) checkPages(db);
 }
 
@@ -98,6 +102,8 @@ interface SinkRow {
   readonly delivered: number;
   readonly dropped: string;
   readonly delivered_unstored: number;
+  readonly removed_for_ms: number | null;
+  readonly removed_at: number | null;
 }
 
 /** What the file says. Throws DamagedFileError if it says what cannot be. */
@@ -116,6 +122,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
         delivered: row.delivered,
         dropped: JSON.parse(row.dropped) as SinkState["dropped"],
         deliveredUnstored: row.delivered_unstored,
+        removed: row.removed_for_ms === null || row.removed_at === null ? null : { forMs: row.removed_for_ms, at: row.removed_at },
       });
     const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
     // Layouts that no batch can name any more go when it costs no search.

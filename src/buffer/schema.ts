@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
 export const SCHEMA = `
@@ -13,12 +13,21 @@ CREATE TABLE batch (id INTEGER PRIMARY KEY, layout INTEGER NOT NULL, ts REAL NOT
                     n_exploration INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
 CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_exploration INTEGER NOT NULL, older TEXT NOT NULL,
                    live INTEGER NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, dropped TEXT NOT NULL,
-                   delivered_unstored INTEGER NOT NULL) STRICT;
+                   delivered_unstored INTEGER NOT NULL, removed_for_ms REAL, removed_at REAL) STRICT;
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
                   n INTEGER, is_open INTEGER NOT NULL, PRIMARY KEY (sink, reason)) STRICT;
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
+
+/** From an older version of the file to the next one. */
+export const MIGRATIONS: Readonly<Record<number, string>> = {
+  2: `
+ALTER TABLE sink ADD COLUMN removed_for_ms REAL;
+ALTER TABLE sink ADD COLUMN removed_at REAL;
+PRAGMA user_version = 3;
+`,
+};
 
 export interface BatchRow {
   readonly id: number;

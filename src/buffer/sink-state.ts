@@ -1,14 +1,16 @@
 import { type Acknowledgement, type BufferSink, DROP_REASONS, type DropReason, type Position, type SinkLedger } from "./buffer.ts";
 import { type IdRange, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge, subtract, union, without } from "./position.ts";
 
-/** Removed sinks whose counts are kept. */
+/** Removed sinks whose counts are kept, and such whose values are. */
 const REMOVED_SINKS_KEPT = 100;
 
 /** One sink as the file keeps it. Pending values are what accepted is more than delivered and dropped. */
 export interface SinkState {
   readonly id: string;
-  /** False: removed from the configuration; nothing is pending, its counts are kept. */
+  /** False: removed from the configuration; its counts are kept, and with `removed` what it had pending. */
   readonly active: boolean;
+  /** How long it has been removed, as of the wall clock's `at` (epoch ms); null: it is active, or nothing waits for it. */
+  readonly removed: { readonly forMs: number; readonly at: number } | null;
   readonly takesExploration: boolean;
   readonly position: Position;
   readonly accepted: number;
@@ -45,8 +47,9 @@ export function valuesFor(state: SinkState, count: number, explorationCount: num
 }
 
 /** What is pending of the ids below `nextId`. */
-export function pendingRanges({ active, position }: SinkState, nextId: number): IdRange[] {
-  return active ? union([...position.older, { from: position.live, to: nextId }]) : [];
+export function pendingRanges({ active, removed, position }: SinkState, nextId: number): IdRange[] {
+  if (active) return union([...position.older, { from: position.live, to: nextId }]);
+  return removed ? union(position.older) : [];
 }
 
 /** What is pending of `ranges` (rising, apart). */
@@ -93,7 +96,10 @@ function compacted(position: Position, firstIn: FirstIn): Position {
   return { ...position, older };
 }
 
-/** What became pending again is no longer delivered (or dropped, where so little was delivered). */
+/**
+ * What became pending again is no longer delivered, or dropped where so little was delivered. The rest is what was read while the sink was
+ * removed, and is accepted now.
+ */
 function takenBack(state: SinkState, values: number): SinkState {
   if (values === 0) return state;
   const fromDelivered = Math.min(values, state.delivered);
@@ -105,12 +111,12 @@ function takenBack(state: SinkState, values: number): SinkState {
     dropped[reason] = (dropped[reason] ?? 0) - taken;
     rest -= taken;
   }
-  return { ...state, delivered: state.delivered - fromDelivered, dropped };
+  return { ...state, accepted: state.accepted + rest, delivered: state.delivered - fromDelivered, dropped };
 }
 
-/** The sink after every id below `upTo` was given up. */
-export function droppedBelow(state: SinkState, upTo: number, nextId: number, reason: DropReason, countValues: CountValues): AfterDrop {
-  const all = [{ from: 0, to: upTo }];
+/** The sink after every id of `range` was given up. */
+export function droppedIn(state: SinkState, range: IdRange, nextId: number, reason: DropReason, countValues: CountValues): AfterDrop {
+  const all = [range];
   const lost = pendingAmong(state, all, nextId);
   if (lost.length === 0) return { state, lost, values: 0 };
   const values = countValues(state, lost);
@@ -118,15 +124,53 @@ export function droppedBelow(state: SinkState, upTo: number, nextId: number, rea
   return { state: { ...state, position: subtract(state.position, all), dropped }, lost, values };
 }
 
-/** The sink after it left the configuration. */
-export function removed(state: SinkState, nextId: number): SinkState {
+/** The sink after it left the configuration, and nothing waits for it any more. */
+export function givenUp(state: SinkState, nextId: number): SinkState {
   const values = pendingValues(state);
   return {
     ...state,
     active: false,
+    removed: null,
     position: { older: [], live: nextId },
     dropped: values === 0 ? state.dropped : { ...state.dropped, sink_removed: (state.dropped.sink_removed ?? 0) + values },
   };
+}
+
+/** The sink after it left the configuration at `at` (epoch ms); what it had pending waits for it. */
+function setAside(state: SinkState, nextId: number, at: number): SinkState {
+  if (pendingValues(state) === 0) return givenUp(state, nextId);
+  return { ...state, active: false, removed: { forMs: 0, at }, position: { older: pendingRanges(state, nextId), live: nextId } };
+}
+
+/** A removed sink's values have waited for long enough, or none is left. */
+export const isOver = (state: SinkState, keepMs: number): boolean =>
+  state.removed !== null && (state.removed.forMs >= keepMs || pendingValues(state) === 0);
+
+/** Those for which nothing waits any more are given up. */
+export function withoutThoseOver(before: SinksState, keepMs: number): SinksState {
+  const over = [...before.sinks.values()].filter((sink) => isOver(sink, keepMs));
+  if (over.length === 0) return before;
+  const sinks = new Map(before.sinks);
+  for (const sink of over) sinks.set(sink.id, givenUp(sink, before.nextId));
+  return { ...before, sinks, garbage: union([...before.garbage, ...over.flatMap((sink) => pendingRanges(sink, before.nextId))]) };
+}
+
+/** The sinks after another `ms`, at `at` (epoch ms). */
+export function aged(sinks: ReadonlyMap<string, SinkState>, ms: number, at: number): Map<string, SinkState> {
+  return mapSinks(sinks, (sink) => (sink.removed ? { ...sink, removed: { forMs: sink.removed.forMs + ms, at } } : sink));
+}
+
+/** Left of the time for which values are kept, at least, after a start: a clock that is wrong by years gives up nothing at once. */
+const LEFT_AT_START_MS = 3_600_000;
+
+/** The sinks of a file that was closed for some time, by the wall clock. A clock that went back counts nothing. */
+export function agedWhileClosed(sinks: ReadonlyMap<string, SinkState>, keepMs: number, nowMs: number): Map<string, SinkState> {
+  return mapSinks(sinks, (sink) => {
+    if (!sink.removed) return sink;
+    const { forMs, at } = sink.removed;
+    const most = Math.max(0, keepMs - LEFT_AT_START_MS - forMs);
+    return { ...sink, removed: { forMs: forMs + Math.min(Math.max(0, nowMs - at), most), at: nowMs } };
+  });
 }
 
 export function mapSinks(sinks: ReadonlyMap<string, SinkState>, change: (sink: SinkState) => SinkState): Map<string, SinkState> {
@@ -148,22 +192,35 @@ export interface SinksState {
   readonly garbage: readonly IdRange[];
 }
 
-/** The sinks become `wanted`: a new one starts at the live edge, what a missing one had pending is dropped. */
-export function withSinks(before: SinksState, wanted: readonly BufferSink[]): SinksState {
+/**
+ * The sinks become `wanted`: a new one starts at the live edge, what a missing one has pending is set aside (dropped where `keepMs` is 0),
+ * and one that returns takes that up again. `at`: epoch ms.
+ */
+export function withSinks(before: SinksState, wanted: readonly BufferSink[], keepMs: number, at: number): SinksState {
+  const { nextId } = before;
   const sinks = new Map(before.sinks);
   const garbage: IdRange[] = [...before.garbage];
+  const giveUp = (sink: SinkState): void => {
+    garbage.push(...pendingRanges(sink, nextId));
+    sinks.set(sink.id, givenUp(sink, nextId));
+  };
   for (const sink of before.sinks.values()) {
-    if (!sink.active || wanted.some((want) => want.id === sink.id && isSame(sink, want))) continue;
-    garbage.push(...pendingRanges(sink, before.nextId));
-    sinks.set(sink.id, removed(sink, before.nextId));
+    const want = wanted.find(({ id }) => id === sink.id);
+    // What counts as a value of it has changed, and with that what its pending would be worth.
+    if (want && want.takesExploration !== sink.takesExploration) giveUp(sink);
+    else if (!want && sink.active && keepMs > 0) sinks.set(sink.id, setAside(sink, nextId, at));
+    else if (!want && sink.active) giveUp(sink);
   }
   for (const { id, takesExploration } of wanted) {
     const sink = sinks.get(id);
     if (sink?.active) continue;
     const counts = sink ?? { accepted: 0, delivered: 0, dropped: {}, deliveredUnstored: 0 };
-    sinks.set(id, { ...counts, id, active: true, takesExploration, position: startAtLiveEdge(before.nextId) });
+    const older = sink?.removed ? sink.position.older : [];
+    sinks.set(id, { ...counts, id, active: true, removed: null, takesExploration, position: { ...startAtLiveEdge(nextId), older } });
   }
-  const gone = [...sinks.values()].filter((sink) => !sink.active);
+  const kept = [...sinks.values()].filter(({ removed }) => removed).sort((a, b) => (b.removed?.forMs ?? 0) - (a.removed?.forMs ?? 0));
+  for (const sink of kept.slice(0, Math.max(0, kept.length - REMOVED_SINKS_KEPT))) giveUp(sink);
+  const gone = [...sinks.values()].filter(({ active, removed }) => !active && !removed);
   for (const sink of gone.slice(0, Math.max(0, gone.length - REMOVED_SINKS_KEPT))) sinks.delete(sink.id);
-  return { nextId: before.nextId, sinks, garbage: union(garbage) };
+  return { nextId, sinks, garbage: union(garbage) };
 }

@@ -19,6 +19,8 @@ export interface StoreOptions {
   readonly maxBytes: number;
   /** Older values are dropped and counted. */
   readonly maxAgeMs: number;
+  /** How long what waits for a removed sink is kept for it; absent: not at all. */
+  readonly keepRemovedMs?: number | undefined;
   /** A commit follows the first thing to be committed by this; default 150. */
   readonly commitDelayMs?: number;
   /** Payload bytes that are not waited with; default 1 MiB. */
@@ -157,6 +159,7 @@ export function runStore(port: MessagePort, options: StoreOptions): void {
     buffer = openBuffer(file, {
       maxBytes: options.maxBytes,
       maxAgeMs: options.maxAgeMs,
+      keepRemovedMs: options.keepRemovedMs,
       damage,
       onAlarm: (message) => tell({ type: "alarm", message }),
     });

@@ -22,6 +22,8 @@ export interface Tables {
   /** Epoch ms of the first and the last readout in the ranges; undefined: no batch is there. */
   timeSpan(ranges: readonly IdRange[]): { readonly from: number; readonly to: number } | undefined;
   firstIn(range: IdRange): number | undefined;
+  /** The id behind the first `count` batches of the range; its end where it has no more than those. */
+  endOfFirst(range: IdRange, count: number): number;
   oldest(count: number): readonly { readonly id: number; readonly ts: number }[];
   /** Pages of the file as the last commit left it. */
   pages(): { readonly all: number; readonly free: number };
@@ -35,10 +37,11 @@ export function tablesOf(db: Database.Database): Tables {
     "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
   const saveMeta = db.prepare<[number, string, number, number]>("UPDATE meta SET next_id = ?, run = ?, last_seq = ?, overflow_of_run = ?");
-  const saveSink = db.prepare<[string, number, number, string, number, number, number, string, number]>(
-    `INSERT INTO sink VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET active = excluded.active,
+  const saveSink = db.prepare<[string, number, number, string, number, number, number, string, number, number | null, number | null]>(
+    `INSERT INTO sink VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET active = excluded.active,
      takes_exploration = excluded.takes_exploration, older = excluded.older, live = excluded.live, accepted = excluded.accepted,
-     delivered = excluded.delivered, dropped = excluded.dropped, delivered_unstored = excluded.delivered_unstored`,
+     delivered = excluded.delivered, dropped = excluded.dropped, delivered_unstored = excluded.delivered_unstored,
+     removed_for_ms = excluded.removed_for_ms, removed_at = excluded.removed_at`,
   );
   const forgetSink = db.prepare<[string]>("DELETE FROM sink WHERE id = ?");
   const saveRejected = db.prepare<[string, number]>("INSERT INTO rejected VALUES (?, ?) ON CONFLICT (reason) DO UPDATE SET n = excluded.n");
@@ -49,6 +52,9 @@ export function tablesOf(db: Database.Database): Tables {
     "SELECT min(ts) AS first, max(ts) AS last FROM batch WHERE id >= ? AND id < ?",
   );
   const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
+  const nth = db
+    .prepare<[number, number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?")
+    .pluck();
   const deleteRange = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
   const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT ?");
   const pageCount = db.prepare<[], number>("PRAGMA page_count").pluck();
@@ -69,10 +75,12 @@ export function tablesOf(db: Database.Database): Tables {
     saveState(before, after) {
       for (const [id, sink] of after.sinks) {
         if (sink === before.sinks.get(id)) continue;
-        const { active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored } = sink;
+        const { active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed } = sink;
         const older = JSON.stringify(position.older);
         const counts = JSON.stringify(dropped);
-        saveSink.run(id, Number(active), Number(takesExploration), older, position.live, accepted, delivered, counts, deliveredUnstored);
+        const [forMs, at] = [removed?.forMs ?? null, removed?.at ?? null];
+        const flags = [Number(active), Number(takesExploration)] as const;
+        saveSink.run(id, ...flags, older, position.live, accepted, delivered, counts, deliveredUnstored, forMs, at);
       }
       for (const id of before.sinks.keys()) if (!after.sinks.has(id)) forgetSink.run(id);
       if (before.rejected !== after.rejected)
@@ -97,6 +105,7 @@ export function tablesOf(db: Database.Database): Tables {
       return found;
     },
     firstIn: ({ from, to }) => firstIn.get(from, to) ?? undefined,
+    endOfFirst: ({ from, to }, count) => nth.get(from, to, count) ?? to,
     oldest: (count) => oldest.all(count),
     pages: () => ({ all: pageCount.get() ?? 0, free: freePages.get() ?? 0 }),
   };

@@ -56,7 +56,7 @@ const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
   sources: [press],
   sinks: [broker],
-  buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected: {}, lost: null },
+  buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
   alarms: [],
   ...more,
 });
@@ -105,6 +105,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
           bytes: 100,
           unanswered_bytes: 2048,
           rejected: { overflow: 7 },
+          removed_sinks: [{ uuid: "sink-9", name: null, pending: 12, until: "2026-11-21T08:00:00.000Z" }],
           lost: { since: "2026-11-20T08:00:00.000Z", why: "the file was damaged" },
         },
       }),
@@ -115,6 +116,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     );
     expect(text).toContain("Buffer: 100 B, 2.0 KiB not confirmed, values not accepted: 7 overflow\n");
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
+    expect(text).toContain("Buffer: 12 values of the removed data sink sink-9 are kept until 2026-11-21T08:00:00.000Z\n");
     expect(text).toContain("ALARM: the disk is full\n");
     expect(text).toContain("\npress-1:\n  v0: not_found\n");
     expect(text).toContain("  … 2 more bad variables\n");

@@ -47,6 +47,9 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     `Buffer: ${formatBytes(buffer.bytes)}, ${formatBytes(buffer.unanswered_bytes)} not confirmed${rejectedWords(buffer.rejected)}`,
     ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
+    ...buffer.removed_sinks.map(
+      ({ uuid, name, pending, until }) => `Buffer: ${pending} values of the removed data sink ${name ?? uuid} are kept until ${until}`,
+    ),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),
     "",
     ...sourceTable(sources, nowMs),

@@ -131,6 +131,9 @@ export const settingsSchema = z
       .strictObject({
         max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),
         max_age: duration("30d", "3650d").describe("Older values are dropped and counted"),
+        keep_removed: duration("24h", "3650d").describe(
+          "How long the values that wait for a removed data sink are kept in case it returns; they are the first to go when room is needed",
+        ),
       })
       .prefault({})
       .describe("The durable buffer"),

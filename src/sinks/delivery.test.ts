@@ -7,7 +7,7 @@ import { startBroker, type TestBroker } from "../../test/support/broker.ts";
 import type { SinkLedger } from "../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../buffer/codec.ts";
 import type { FromStore } from "../buffer/messages.ts";
-import { runStore } from "../buffer/store.ts";
+import { runStore, type StoreOptions } from "../buffer/store.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { runDelivery } from "./delivery.ts";
@@ -37,10 +37,18 @@ const reportOf = (sink = "sink-1"): SinkReport | undefined =>
     ?.sinks.find((one) => one.uuid === sink);
 const ask = (message: ToDelivery, transfer: readonly MessagePort[] = []) => delivery.port.postMessage(message, transfer);
 
-async function startStore(): Promise<void> {
+async function startStore(more: Partial<StoreOptions> = {}): Promise<void> {
   seq = 0;
   store = workerOf((port) =>
-    runStore(port, { file: file(), run: `${Math.random()}`, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 10, ledgerIntervalMs: 20 }),
+    runStore(port, {
+      file: file(),
+      run: `${Math.random()}`,
+      maxBytes: 2 ** 30,
+      maxAgeMs: 1e12,
+      commitDelayMs: 10,
+      ledgerIntervalMs: 20,
+      ...more,
+    }),
   );
   await expect.poll(() => store.told.some((m) => m.type === "ready")).toBe(true);
 }
@@ -124,6 +132,58 @@ const expectBooked = (values: number) =>
   expect
     .poll(() => ledger(), { timeout: 8000 })
     .toMatchObject({ accepted: values * VARIABLES, delivered: values * VARIABLES, pending: 0, dropped: {} });
+
+describe("a sink that is removed", () => {
+  test("gets nothing more at once, tells what was under way, and gets the rest once when it returns", async () => {
+    await stopStore();
+    await startStore({ keepRemovedMs: 1e9 });
+    const far = await broker();
+    setSinks("sink-1");
+    ask({ type: "start", sink: mqttSpec(far.port) });
+    link();
+    await expect.poll(() => reportOf()?.state, { timeout: 5000 }).toBe("OK");
+    append(3);
+    await expectBooked(3);
+
+    far.hold(true);
+    append(2);
+    await expect.poll(() => far.held(), { timeout: 5000 }).toBeGreaterThan(0);
+    setSinks();
+    ask({ type: "stop", uuid: "sink-1", removed: true });
+    far.hold(false);
+    await expect.poll(() => reportOf(), { timeout: 8000 }).toBeUndefined();
+    // Read while it is removed.
+    append(2);
+    await expect.poll(() => ledger()?.accepted, { timeout: 5000 }).toBe(5 * VARIABLES);
+    setSinks("sink-1");
+    append(1);
+    ask({ type: "start", sink: mqttSpec(far.port) });
+    await expectBooked(6);
+    expect(numbersOf(far).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 7]);
+  });
+
+  test("is not written what waits for its interval", async () => {
+    await stopStore();
+    await startStore({ keepRemovedMs: 1e9 });
+    const far = await broker();
+    const slow = mqttSpec(far.port, {}, { publish_interval: 600_000 });
+    setSinks("sink-1");
+    ask({ type: "start", sink: slow });
+    link();
+    await expect.poll(() => reportOf()?.state, { timeout: 5000 }).toBe("OK");
+    append(5);
+    await expect.poll(() => ledger()?.pending, { timeout: 5000 }).toBe(5 * VARIABLES);
+    setSinks();
+    ask({ type: "stop", uuid: "sink-1", removed: true });
+    await expect.poll(() => reportOf(), { timeout: 8000 }).toBeUndefined();
+    expect(messagesOf(far)).toEqual([]);
+    expect(ledger()).toMatchObject({ pending: 5 * VARIABLES, delivered: 0, dropped: {} });
+    setSinks("sink-1");
+    ask({ type: "start", sink: mqttSpec(far.port) });
+    await expectBooked(5);
+    expect(sorted(numbersOf(far))).toEqual(upTo(5));
+  });
+});
 
 describe("one sink", () => {
   test("values arrive in order, once, and are acknowledged", async () => {

@@ -58,6 +58,8 @@ export interface Flow {
   nextDueMs(): number | undefined;
   /** Only what is live is still to go, at once. True when nothing of it waits. */
   drain(): boolean;
+  /** Nothing more is to go; what is under way is settled still. */
+  halt(): void;
 }
 
 const LIVE_RUN = 3;
@@ -77,6 +79,7 @@ export function createFlow(options: FlowOptions): Flow {
   let liveFrom: number | undefined = keepsAll ? undefined : 0;
   let isOpen = false;
   let isDraining = false;
+  let isHalted = false;
   let generation = 0;
   /** Of a sink of current values: the last row of each source, for when it opens later than that came. Oldest first. */
   const newest = new Map<string, StoredBatch>();
@@ -216,6 +219,7 @@ export function createFlow(options: FlowOptions): Flow {
       addOlder([...rest, ...unsaid]);
     },
     next(nowMs, inFlight) {
+      if (isHalted) return undefined;
       ready.push(...(isDraining ? grouper.flush() : grouper.due(nowMs)));
       const mayOlder = !isDraining && olderUnderWay < (inOrder ? inFlight : Math.max(1, inFlight >> 1));
       if (mayOlder && (ready.length === 0 || liveInARow >= LIVE_RUN)) {
@@ -248,10 +252,13 @@ export function createFlow(options: FlowOptions): Flow {
       }
       acknowledge(lane.takeSettled());
     },
-    nextDueMs: () => grouper.nextDueMs(),
+    nextDueMs: () => (isHalted ? undefined : grouper.nextDueMs()),
+    halt() {
+      isHalted = true;
+    },
     drain() {
       isDraining = true;
-      return ready.length === 0 && grouper.nextDueMs() === undefined;
+      return isHalted || (ready.length === 0 && grouper.nextDueMs() === undefined);
     },
   };
 }

@@ -66,7 +66,9 @@ export interface Pump {
   tellGaps(): void;
   describe(sources: readonly SourceReport[]): void;
   report(): SinkReport;
-  /** Lets go of the sink, in bounded time. `removed`: what it left behind is cleared first. Never throws. */
+  /**
+   * Lets go of the sink, in bounded time. `removed`: nothing more is written, and what it left behind is cleared first. Never throws.
+   */
   stop(removed: boolean): Promise<void>;
 }
 
@@ -211,6 +213,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const end = async (removed: boolean): Promise<void> => {
     // Ends the waits: a timer that is left would keep the whole worker from ending.
     const ended = new AbortController();
+    if (removed) flow.halt();
     stopping.abort();
     current?.lose(undefined);
     await Promise.race([running, sleep(limits.drainTimeoutMs, ended.signal)]);

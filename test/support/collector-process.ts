@@ -33,7 +33,7 @@ export interface CollectorProcess {
 /** As far as demo and tests look into it; checked by the program's own schema elsewhere. */
 export interface ServiceStatusJson {
   readonly collector: string;
-  readonly config: { readonly ok: boolean; readonly origin: string; readonly message: string | null };
+  readonly config: { readonly ok: boolean; readonly origin: string; readonly message: string | null; readonly warnings: readonly string[] };
   readonly sources: readonly {
     readonly uuid: string;
     readonly name: string;
@@ -66,7 +66,11 @@ export interface ServiceStatusJson {
       readonly delivered_unstored: number;
     } | null;
   }[];
-  readonly buffer: { readonly rejected: Readonly<Record<string, number>>; readonly lost: object | null };
+  readonly buffer: {
+    readonly rejected: Readonly<Record<string, number>>;
+    readonly removed_sinks?: readonly { readonly uuid: string; readonly pending: number; readonly until: string }[];
+    readonly lost: object | null;
+  };
 }
 
 export interface CollectorOptions {
