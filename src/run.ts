@@ -137,7 +137,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   const said = new Set<string>();
   let isApplied = false;
   let applied: { readonly desired: Desired; readonly files: VariableFiles; readonly passwords: string } | undefined;
-  const variables = new VariableFolder(folder, clock);
+  const variables = new VariableFolder(folder, clock, path.join(stateDir, "variable-files.json"));
   variables.watch();
   const apply = async (): Promise<void> => {
     if (!desired) return;

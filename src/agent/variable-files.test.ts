@@ -33,7 +33,7 @@ const writeOld = (name: string, text: string) => {
   utimesSync(file, 1, 1);
   return file;
 };
-const open = () => new VariableFolder(folder, { monotonicMs: () => nowMs, epochMs: () => Date.now() });
+const open = () => new VariableFolder(folder, { monotonicMs: () => nowMs, epochMs: () => Date.now() }, join(folder, "owners.json"));
 /** As the service looks: every two seconds. */
 const lookLater = (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
   nowMs += 2000;
@@ -195,6 +195,9 @@ describe("files and sources that fit each other several times", () => {
     expect([messages(found, PRESS), messages(found, TWIN)]).toEqual([[said], [said]]);
     write("press-1.csv", "name;address\na;holding:1\n");
     expect(addresses(lookTwice(files, [PRESS, TWIN]), PRESS)).toEqual(["holding:1"]);
+    const restarted = lookTwice(open(), [PRESS, TWIN]);
+    expect([addresses(restarted, PRESS), addresses(restarted, TWIN)]).toEqual([["holding:1"], undefined]);
+    expect([messages(restarted, PRESS), messages(restarted, TWIN)]).toEqual([[said], [said]]);
     renameSync(file, join(folder, `${TWIN.uuid}.csv`));
     const told = lookTwice(files, [PRESS, TWIN]);
     expect([addresses(told, PRESS), addresses(told, TWIN), told.problems]).toEqual([undefined, ["holding:1"], []]);

@@ -3,6 +3,7 @@ import { extname, join } from "node:path";
 import { messageOf } from "../model/failure.ts";
 import type { Variable } from "../model/variable.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
+import { FileOwners } from "./file-owners.ts";
 import { uuidV5 } from "./uuid-v5.ts";
 import { type ParsedVariables, parseVariableCsv, parseVariableYaml } from "./variable-file.ts";
 
@@ -83,6 +84,7 @@ interface Held {
 export class VariableFolder {
   readonly #folder: string;
   readonly #clock: FolderClock;
+  readonly #owners: FileOwners;
   readonly #watched = new Map<string, Watched>();
   /** By source uuid. */
   readonly #held = new Map<string, Held>();
@@ -94,9 +96,11 @@ export class VariableFolder {
   #signature: string | undefined;
   #result: VariableFiles = { bySource: new Map(), problems: [] };
 
-  constructor(folder: string, clock: FolderClock) {
+  /** `ownersFile`: what is kept over restarts (FileOwners); undefined: nothing is. */
+  constructor(folder: string, clock: FolderClock, ownersFile?: string) {
     this.#folder = folder;
     this.#clock = clock;
+    this.#owners = new FileOwners(ownersFile);
   }
 
   /** Notes the stamps of all files, whichever sources they are for. */
@@ -146,7 +150,9 @@ export class VariableFolder {
       if (this.#watched.get(file)?.isAbsent === false) problems.push({ file: join(this.#folder, file), message });
     const files = new Map([...matched].map(([uuid, names]) => [uuid, [...names]]));
     for (const { file, fitting } of ambiguous) {
-      const owner = fitting.find(({ uuid }) => this.#held.get(uuid)?.file === file);
+      const owner =
+        fitting.find(({ uuid }) => this.#held.get(uuid)?.file === file) ??
+        fitting.find(({ uuid }) => !this.#held.has(uuid) && this.#owners.ownerOf(file) === uuid);
       if (owner) files.set(owner.uuid, [...(files.get(owner.uuid) ?? []), file]);
       problems.push(
         ...fitting.map(({ uuid }) => ({ file: join(this.#folder, file), source: uuid, message: ambiguousWords(fitting, owner) })),
@@ -182,6 +188,9 @@ export class VariableFolder {
     this.#withoutFile = new Set(sources.map(({ uuid }) => uuid).filter((uuid) => !bySource.has(uuid)));
     for (const uuid of [...this.#held.keys()]) if (!bySource.has(uuid)) this.#held.delete(uuid);
     for (const [uuid, held] of bySource) if (held.stamp !== NOTHING_READ) this.#held.set(uuid, held);
+    // Before the sources are known, and while a file is read for the first time, nobody has lost what was his.
+    if (sources.length > 0 && [...bySource.values()].every(({ stamp }) => stamp !== NOTHING_READ))
+      this.#owners.keep(new Map([...this.#held].map(([uuid, { file }]) => [file, uuid])));
     if (signature !== this.#signature)
       this.#result = {
         bySource: new Map([...bySource].map(([uuid, { file, variables }]) => [uuid, { file: join(this.#folder, file), variables }])),
