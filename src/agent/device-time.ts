@@ -12,8 +12,8 @@ export interface DeviceShare {
   /** A request was answered with values, after so many ms. */
   answered(ms: number): void;
   /**
-   * How long a request is waited for that may stay without an answer: see AnswerPace. The whole time after one that was given up
-   * earlier, because a gateway may still be busy with that.
+   * How long a request is waited for that may stay without an answer: see AnswerPace. Three times as long after another one was
+   * given up, because a gateway may still be busy with that.
    */
   timeoutMs(fullMs: number): number;
   /** What a request without an answer takes of the device's time, as far as is known. */
@@ -29,6 +29,8 @@ interface User {
 /** A source that was answered within so many of its intervals, or within this time, is one that others may not hurt. */
 const HEALTHY_INTERVALS = 3;
 const HEALTHY_MS = 30_000;
+/** So many times longer is waited after a request was given up. */
+const PATIENCE = 3;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
 const SMALL_SHARE = 20;
 /** The same where a probe is short beside the intervals: it delays readouts and costs none. */
@@ -94,9 +96,10 @@ export class DeviceTime {
   }
 
   #timeoutMs(fullMs: number): number {
+    const timeoutMs = this.#pace.timeoutMs(fullMs);
     const isPatient = this.#isNextPatient;
     this.#isNextPatient = false;
-    return isPatient ? fullMs : this.#pace.timeoutMs(fullMs);
+    return isPatient ? Math.min(fullMs, PATIENCE * timeoutMs) : timeoutMs;
   }
 
   #probed(costMs: number): void {

@@ -260,7 +260,7 @@ export class Searching {
   /** Nothing was answered, from a device that has answered before: one point of what was lost may be, and then the others are asked. */
   #nextSignOfLife(): Extra | undefined {
     const [suspect] = this.#suspects;
-    if (!suspect || suspect.planned.request.points.length < 2 || !this.#options.share.isPaceKnown()) return undefined;
+    if (!suspect || suspect.planned.request.points.length < 2 || !this.#learned.isHeard) return undefined;
     const [first, ...others] = spread(suspect.planned.request.points, SIGNS_OF_LIFE);
     const point = [...others, first][this.#signsOfLife++];
     const [request] = point ? this.#learned.requestsFor([point]) : [];
