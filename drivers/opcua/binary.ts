@@ -15,7 +15,7 @@ export interface RawValue {
   /** Built-in type (OPC 10000-6, 5.1.2): 1 Boolean … 25 DiagnosticInfo; 0: there is no value. */
   readonly type: number;
   readonly isArray: boolean;
-  /** Of a matrix, whose elements lie row by row. */
+  /** Of a matrix, whose elements lie row by row, as the server says them: they may contradict the number of elements. null: a plain array. */
   readonly dimensions: readonly number[] | null;
   /** In the form of `BinaryReader.builtIn`, or an array of such; null: none. */
   readonly value: unknown;
@@ -268,11 +268,9 @@ export class BinaryReader {
     if (type === 0) return NO_VALUE;
     if ((mask & 0x80) === 0) return { type, isArray: false, dimensions: null, value: this.builtIn(type) };
     const values = this.array(() => this.builtIn(type));
-    const dimensions = mask & 0x40 ? (this.array(() => this.int32()) as number[] | null) : null;
-    // What does not multiply to what came is no matrix.
-    const isMatrix =
-      dimensions !== null && dimensions.length > 1 && dimensions.reduce((product, n) => product * n, 1) === (values?.length ?? 0);
-    return { type, isArray: true, dimensions: isMatrix ? dimensions : null, value: values ?? [] };
+    const dimensions = (mask & 0x40 ? (this.array(() => this.int32()) as number[] | null) : null) ?? [];
+    const isPlain = dimensions.length === 0 || (dimensions.length === 1 && dimensions[0] === (values?.length ?? 0));
+    return { type, isArray: true, dimensions: isPlain ? null : dimensions, value: values ?? [] };
   }
 }
 

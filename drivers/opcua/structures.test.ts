@@ -52,6 +52,18 @@ describe("decodeStructure", () => {
     expect(() => decodeStructure(itself, Buffer.alloc(10))).toThrow(RangeError);
   });
 
+  it("refuses a matrix whose dimensions are negative, though they multiply to what is there", () => {
+    const definition: Definition = { kind: "structure", fields: [field("m", INT32, { valueRank: 2 })] };
+    const body = (...numbers: readonly number[]): Buffer => {
+      const bytes = Buffer.alloc(numbers.length * 4);
+      numbers.forEach((n, i) => void bytes.writeInt32LE(n, i * 4));
+      return bytes;
+    };
+    expect(() => decodeStructure(definition, body(2, -2, -1, 7, 8))).toThrow(RangeError);
+    expect(decodeStructure(definition, body(2, 2, 1, 7, 8))).toEqual({ m: { dimensions: [2, 1], values: [7, 8] } });
+    expect(decodeStructure(definition, body(0))).toEqual({ m: { dimensions: [], values: [] } });
+  });
+
   it("takes any name for a field", () => {
     const definition: Definition = { kind: "structure", fields: [field("__proto__", INT32)] };
     expect(jsonText(decodeStructure(definition, Buffer.alloc(4)), () => null)).toBe('{"__proto__":0}');

@@ -1,4 +1,5 @@
 import { shortFloat32 } from "../../src/model/number.ts";
+import { areDimensionsOf } from "../../src/model/value.ts";
 import { BinaryReader, ExtensionBody } from "./binary.ts";
 import { FLOAT } from "./built-in.ts";
 
@@ -60,8 +61,9 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
   if (valueRank === 1) return reader.array(one);
   // A matrix in a structure: its dimensions, then its elements (OPC 10000-6, 5.2.5).
   const dimensions = (reader.array(() => reader.int32()) ?? []).map(Number);
+  if (dimensions.length === 0) return { dimensions, values: [] };
   const count = dimensions.reduce((product, n) => product * n, 1);
-  if (!Number.isSafeInteger(count) || count < 0 || count > reader.left)
+  if (!areDimensionsOf(dimensions, count) || count > reader.left)
     throw new RangeError(`a matrix of ${dimensions.join("x")} does not fit into what is left`);
   return { dimensions, values: Array.from({ length: count }, one) };
 }

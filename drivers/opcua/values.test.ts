@@ -12,7 +12,7 @@ import {
   VariantArrayType,
 } from "node-opcua-client";
 import { describe, expect, it } from "vitest";
-import { parseDataType, type Reading } from "../../src/model/value.ts";
+import { formatDataType, parseDataType, type Reading } from "../../src/model/value.ts";
 import { READ, takeAnswer } from "./answers.ts";
 import { BinaryReader, type ExtensionBody, type RawValue } from "./binary.ts";
 import { jsonText } from "./structures.ts";
@@ -49,6 +49,67 @@ const array = (dataType: DataType, value: unknown, dimensions?: number[], type?:
     },
     type,
   );
+
+/** As no library would encode it: six Int32 and these dimensions. */
+function matrixOf(dimensions: readonly number[], length = 6): RawValue {
+  const bytes = Buffer.alloc(6 + 4 * length + 4 + 4 * dimensions.length);
+  bytes.writeUInt8(1, 0);
+  bytes.writeUInt8(0xc0 | DataType.Int32, 1);
+  bytes.writeInt32LE(length, 2);
+  bytes.writeInt32LE(dimensions.length, 6 + 4 * length);
+  dimensions.forEach((n, i) => void bytes.writeInt32LE(n, 10 + 4 * length + 4 * i));
+  const reader = new BinaryReader(bytes);
+  const raw = reader.dataValue();
+  expect(reader.left).toBe(0);
+  return raw;
+}
+
+describe("a matrix whose dimensions contradict its elements is that variable's fault (-2 x -3 ended the hosted server)", () => {
+  const MAX = 2 ** 31 - 1;
+  it.each([
+    [[-2, -3]],
+    [[2, 2]],
+    [[6, 0]],
+    [[-1, -6]],
+    [[0, 0]],
+    [[5]],
+    [[-6]],
+    [[MAX, MAX, MAX, MAX, MAX, MAX, MAX, MAX]],
+    [[65_536, 65_536, 65_536, 65_536, 6]],
+  ])("%j", (dimensions) => {
+    const raw = matrixOf(dimensions);
+    for (const wanted of [{ scalar: "auto" }, { scalar: "int32", count: 6 }, { scalar: "int32", count: 6, dimensions }] as const)
+      expect(toReading(raw, wanted, json, String)).toMatchObject({ quality: "bad", fault: "device_error" });
+  });
+
+  it.each([[[0, 3]], [[0]], [[]], [[0, 0]]])("%j without elements is an empty array", (dimensions) => {
+    expect(toReading(matrixOf(dimensions, 0), { scalar: "auto" }, json, String)).toEqual({
+      quality: "good",
+      value: [],
+      type: { scalar: "int32", count: 1 },
+    });
+    expect(toReading(matrixOf([2, 3], 0), { scalar: "auto" }, json, String)).toMatchObject({ quality: "bad" });
+    expect(toReading(matrixOf([-1, 0], 0), { scalar: "auto" }, json, String)).toMatchObject({ quality: "bad" });
+  });
+
+  it("more dimensions than a type can have are a mismatch; a good matrix beside it is read", () => {
+    expect(toReading(matrixOf([1, 1, 1, 1, 1, 1, 1, 1, 6]), { scalar: "auto" }, json, String)).toMatchObject({ fault: "type_mismatch" });
+    expect(toReading(matrixOf([2, 3]), { scalar: "auto" }, json, String)).toMatchObject({ type: { count: 6, dimensions: [2, 3] } });
+    expect(toReading(matrixOf([6]), { scalar: "auto" }, json, String)).toMatchObject({ type: { scalar: "int32", count: 6 } });
+  });
+
+  it("whatever dimensions pass can be written as a type and read back", () => {
+    const some = fc.oneof(fc.integer({ min: -3, max: 7 }), fc.integer({ min: -(2 ** 31), max: MAX }));
+    fc.assert(
+      fc.property(fc.array(some, { maxLength: 10 }), fc.integer({ min: 0, max: 12 }), (dimensions, length) => {
+        const read = toReading(matrixOf(dimensions, length), { scalar: "auto" }, json, String);
+        if (read.quality === "bad" || !read.type) return;
+        expect(parseDataType(formatDataType(read.type))).toEqual(read.type);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
 
 describe("toReading", () => {
   it.each([

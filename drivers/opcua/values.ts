@@ -1,8 +1,10 @@
 import type { Fault } from "../../src/model/fault.ts";
 import {
+  areDimensionsOf,
   type DataType,
   formatDataType,
   MAX_COUNT,
+  MAX_DIMENSIONS,
   type Reading,
   SCALAR_TYPES,
   type Scalar,
@@ -58,6 +60,8 @@ function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quali
   const elements: readonly unknown[] = Array.isArray(raw.value) ? raw.value : [];
   if (elements.length > MAX_COUNT)
     return bad("type_mismatch", `the server sends ${elements.length} elements; a variable has at most ${MAX_COUNT}`);
+  const wrongShape = dimensionsFault(raw.dimensions, elements.length);
+  if (wrongShape) return wrongShape;
   const values = elements.map((element) => scalarOf(element, raw.type, toJson));
   const sourceTime = raw.sourceTime === undefined ? undefined : { sourceTime: raw.sourceTime };
   const shape = shapeOf(raw, values.length);
@@ -79,6 +83,14 @@ function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quali
     converted.push(one);
   }
   return { quality, value: converted, ...sourceTime };
+}
+
+/** Dimensions that contradict the elements are a decoding error (OPC 10000-6, 5.2.2.16): nobody knows which of both is right. */
+function dimensionsFault(dimensions: readonly number[] | null, length: number): Reading | undefined {
+  if (!dimensions || areDimensionsOf(dimensions, length)) return undefined;
+  if (dimensions.length > MAX_DIMENSIONS)
+    return bad("type_mismatch", `the server sends a matrix of ${dimensions.length} dimensions; a variable has at most ${MAX_DIMENSIONS}`);
+  return bad("device_error", `the server sends ${length} elements and says that they are a matrix of [${dimensions.join(", ")}]`);
 }
 
 function shapeOf({ dimensions }: RawValue, length: number): Pick<DataType, "count" | "dimensions"> {

@@ -19,6 +19,9 @@ export type ScalarType = (typeof SCALAR_TYPES)[number];
 /** Elements of an array, and bytes of a string on the device, at most. */
 export const MAX_COUNT = 65_535;
 
+/** Dimensions of a matrix, at most. */
+export const MAX_DIMENSIONS = 8;
+
 /**
  * A variable's type. It never changes at run time. Written `uint16`, `string(20)`, `float32[10]`, `float64[2x3]`.
  * `auto`: as the device says; the first value with a type settles it (protocols whose values carry their type).
@@ -84,6 +87,16 @@ export function parseDataType(text: string): DataType | undefined {
 export function formatDataType({ scalar, maxBytes, count, dimensions }: DataType): string {
   const length = dimensions?.join("x") ?? count;
   return `${scalar}${maxBytes === undefined ? "" : `(${maxBytes})`}${length === undefined ? "" : `[${length}]`}`;
+}
+
+/**
+ * Whether a matrix of `length` elements can have these dimensions: 1 to MAX_DIMENSIONS whole numbers that are not negative and multiply to
+ * `length`; 0 is one only where there are no elements. Pure.
+ */
+export function areDimensionsOf(dimensions: readonly number[], length: number): boolean {
+  if (dimensions.length === 0 || dimensions.length > MAX_DIMENSIONS) return false;
+  const product = dimensions.reduce((so, n) => (Number.isSafeInteger(n) && n >= 0 ? so * n : Number.NaN), 1);
+  return Number.isSafeInteger(product) && product === length;
 }
 
 const inRange = (n: number): boolean => n >= 1 && n <= MAX_COUNT;

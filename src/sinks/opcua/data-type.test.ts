@@ -46,6 +46,30 @@ describe("contentOf", () => {
     );
   });
 
+  test("whatever passes can be encoded: any value of any type with any dimensions, and the node says what the value is", () => {
+    const number = fc.oneof(fc.integer({ min: -3, max: 7 }), fc.double(), fc.constantFrom(-0, Number.NaN, 2 ** 31, 2 ** 53, 1e300));
+    const element = fc.oneof(fc.boolean(), fc.double(), fc.maxSafeInteger(), fc.bigInt(), fc.string({ unit: "binary" }));
+    const typeOf = fc.record({ scalar: fc.constantFrom("auto" as const, ...SCALAR_TYPES), dimensions: fc.array(number, { maxLength: 9 }) });
+    fc.assert(
+      fc.property(
+        typeOf,
+        fc.oneof(element, fc.array(element, { maxLength: 8 }), fc.array(fc.integer({ min: 0, max: 100 }))),
+        (type, value) => {
+          const count = Array.isArray(value) ? Math.max(1, value.length) : undefined;
+          const given = { ...type, ...(count !== undefined && { count }) };
+          const node = nodeTypeOf(given);
+          for (const n of node.arrayDimensions ?? []) expect(n >= 0 && n < 2 ** 32 && Number.isInteger(n)).toBe(true);
+          const content = contentOf(value, given);
+          if (content) expect(() => encode(content)).not.toThrow();
+          if (content?.dimensions) expect(content.dimensions.reduce((so, n) => so * n, 1)).toBe(Array.isArray(value) && value.length);
+        },
+      ),
+      { numRuns: 3000 },
+    );
+    expect(contentOf([1, 2, 3, 4, 5, 6], { scalar: "int32", count: 6, dimensions: [-2, -3] })).toMatchObject({ kind: "array" });
+    expect(nodeTypeOf({ scalar: "int32", count: 6, dimensions: [-2, -3] })).toMatchObject({ valueRank: 1, arrayDimensions: [6] });
+  });
+
   test("a value that is not of the type is none", () => {
     const any = fc.oneof(fc.boolean(), fc.double(), fc.bigInt(), fc.string(), fc.array(fc.oneof(fc.double(), fc.string(), fc.bigInt())));
     fc.assert(

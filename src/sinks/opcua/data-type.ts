@@ -1,4 +1,4 @@
-import type { DataType, Scalar, ScalarType, Value } from "../../model/value.ts";
+import { areDimensionsOf, type DataType, type Scalar, type ScalarType, type Value } from "../../model/value.ts";
 
 /** A variable's type as an OPC UA server says it (OPC 10000-3, 5.6.2). */
 export interface NodeType {
@@ -39,7 +39,7 @@ export function nodeTypeOf({ scalar, count, dimensions }: DataType): NodeType {
   if (scalar === "auto") return { dataType: ANY, valueRank: -2, arrayDimensions: null };
   const dataType = BUILT_IN[scalar];
   if (count === undefined) return { dataType, valueRank: -1, arrayDimensions: null };
-  const arrayDimensions = dimensions && dimensions.length > 1 ? dimensions : [count];
+  const arrayDimensions = dimensions && dimensions.length > 1 && areDimensionsOf(dimensions, count) ? dimensions : [count];
   return { dataType, valueRank: arrayDimensions.length, arrayDimensions };
 }
 
@@ -55,7 +55,7 @@ export function contentOf(value: Value, type: DataType): VariantContent | undefi
   const dataType = dataTypeOf(value[0], type);
   if (!value.every((element) => fits(element, dataType))) return undefined;
   const { dimensions } = type;
-  const isMatrix = dimensions !== undefined && dimensions.length > 1 && product(dimensions) === value.length && value.length > 0;
+  const isMatrix = dimensions !== undefined && dimensions.length > 1 && areDimensionsOf(dimensions, value.length) && value.length > 0;
   return {
     dataType,
     kind: isMatrix ? "matrix" : "array",
@@ -132,5 +132,3 @@ function highLow(value: bigint): [high: number, low: number] {
   const bits = BigInt.asUintN(64, value);
   return [Number(bits >> 32n), Number(bits & 0xffff_ffffn)];
 }
-
-const product = (factors: readonly number[]): number => factors.reduce((so, factor) => so * factor, 1);
