@@ -65,6 +65,7 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
     workerData: {
       policy: options.policy,
       leftBehindDir: path.join(path.dirname(options.bufferFile), "sinks"),
+      serves: of === "latest",
       // Only servers show the collector's certificate.
       ...(of === "latest" && { pki: options.pki }),
     } satisfies DeliveryWorkerData,

@@ -5,11 +5,16 @@ import { type CommandIo, EXIT } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
 import type { Log } from "./model/context.ts";
 import { createLogger } from "./os/log.ts";
+import { budgetLog } from "./os/log-budget.ts";
+import { capturePrinted } from "./os/printed.ts";
 
 /** The command line's edge: arguments, signals, streams and the exit code of the process, and nothing else. */
 
 const stop = new AbortController();
 let crashLog: Log | undefined;
+/** Lines that libraries may print in a minute. */
+const PRINTED_PER_MINUTE = 60;
+let printed: Log | undefined;
 
 const io: CommandIo = {
   stdout: process.stdout,
@@ -24,10 +29,14 @@ const io: CommandIo = {
   version: manifest.version,
   crashesTo: (log) => {
     crashLog = log;
+    printed = budgetLog(log, { linesPerMinute: PRINTED_PER_MINUTE, of: "libraries" });
   },
   // The worker entries lie beside this file, as sources and in the bundle alike.
   workerUrl: (name) => new URL(`./workers/${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
 };
+
+// What libraries print is no verb's answer: it is the service's to log, and a verb's to leave out.
+capturePrinted((words) => printed?.debug({ words }, "a library printed"));
 
 for (const [signal, code] of [
   ["SIGINT", 130],

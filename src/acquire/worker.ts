@@ -1,7 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { AnySession, DriverContext, DriverEntry, Request } from "../../drivers/driver.ts";
 import type { Log } from "../model/context.ts";
-import { messageOf, toFailure, toReasonError } from "../model/failure.ts";
+import { toFailure, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
 import { ReasonError } from "../model/reason.ts";
 import { packError, unpackError } from "./failures.ts";
@@ -15,11 +15,6 @@ export interface AcquireOptions {
   readonly pki?: (log: Log) => Pki;
   /** All is closed: the thread may end. */
   readonly onStopped?: () => void;
-}
-
-export interface AcquireRun {
-  /** Something was thrown where nobody could catch it: a library's socket handler. False: it happens too often, the thread should end. */
-  uncaught(error: unknown): boolean;
 }
 
 interface Call {
@@ -39,19 +34,15 @@ interface OpenSession {
 const LOOK_EVERY_MS = 250;
 const STOP_WITHIN_MS = 2000;
 const MAX_WARNINGS = 20;
-/** One thing that throws now and then costs nobody else the worker; a storm means that its state is lost. */
-const MAX_UNCAUGHT = 10;
-const UNCAUGHT_WITHIN_MS = 60_000;
 
 /** The acquisition worker: opens and reads the sessions that the other side asks for. Ends on `stop`. Never throws. */
-export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped }: AcquireOptions): AcquireRun {
+export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped }: AcquireOptions): void {
   const calls = new Map<number, Call>();
   const sessions = new Map<number, OpenSession>();
   const lookUps = new Map<number, (address: ResolvedAddress | Error) => void>();
   let lookUpNumber = 0;
   let watch: NodeJS.Timeout | undefined;
   let stopping = false;
-  let uncaughtAt: number[] = [];
 
   const tell = (message: FromAcquire, transfer: readonly ArrayBuffer[] = []): void => port.postMessage(message, transfer);
   const lines = createLineTeller(tell);
@@ -227,20 +218,6 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         return;
     }
   });
-
-  return {
-    uncaught(error) {
-      const now = performance.now();
-      uncaughtAt = [...uncaughtAt.filter((at) => now - at < UNCAUGHT_WITHIN_MS), now].slice(-MAX_UNCAUGHT - 1);
-      tell({
-        type: "log",
-        level: "error",
-        fields: { condition: "internal_error", detail: messageOf(error), ...(error instanceof Error && { stack: error.stack }) },
-        message: "something was thrown outside of any data source's reading; the sessions go on",
-      });
-      return uncaughtAt.length <= MAX_UNCAUGHT;
-    },
-  };
 }
 
 /** A copy: the session goes on with its own. */

@@ -3,6 +3,9 @@ import { type TransferListItem, Worker } from "node:worker_threads";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
+import { budgetLog } from "./log-budget.ts";
+import { printedWords } from "./printed.ts";
+import { isWorkerNotice, type WorkerNotice } from "./worker-notice.ts";
 
 export interface SupervisedWorkerOptions<In> {
   readonly entry: URL;
@@ -41,8 +44,13 @@ export interface SupervisedWorker {
 const MIN_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 5000;
 const HEALTHY_AFTER_MS = 30_000;
+/** Of what a worker did not catch, and of what libraries print in it. */
+const NOTICES_PER_MINUTE = 60;
 
-/** Runs a worker thread and starts it again whenever it dies. */
+/**
+ * Runs a worker thread and starts it again whenever it dies. What the worker does not catch or prints goes to the log, in a budget, and
+ * nothing of it to this process's own output: see `WorkerNotice`.
+ */
 export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): SupervisedWorker {
   const { name, log, minRestartDelayMs = MIN_RESTART_DELAY_MS, maxRestartDelayMs = MAX_RESTART_DELAY_MS } = options;
   const { healthyAfterMs = HEALTHY_AFTER_MS, stopMessage = { type: "stop" } } = options;
@@ -50,6 +58,26 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
   let restartTimer: NodeJS.Timeout | undefined;
   let delayMs = minRestartDelayMs;
   let stopping: Promise<void> | undefined;
+  const noticed = budgetLog(log, { linesPerMinute: NOTICES_PER_MINUTE, of: `the ${name} worker` });
+
+  const notice = (told: WorkerNotice): void => {
+    if (told.type === "worker_printed") {
+      noticed.debug({ worker: name, words: told.words }, "a library printed");
+      return;
+    }
+    const fields = {
+      worker: name,
+      condition: "internal_error",
+      detail: told.message,
+      ...(told.stack !== undefined && { stack: told.stack }),
+    };
+    noticed.error(
+      fields,
+      told.ends
+        ? `nobody caught an error in the ${name} worker, which ends`
+        : `nobody caught an error in the ${name} worker, which goes on`,
+    );
+  };
 
   const start = (): void => {
     restartTimer = undefined;
@@ -62,6 +90,8 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
       started = new Worker(options.entry, {
         name,
         workerData: options.workerData,
+        stdout: true,
+        stderr: true,
         ...(options.execArgv && { execArgv: [...options.execArgv] }),
       });
     } catch (error) {
@@ -69,7 +99,16 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
       return;
     }
     worker = started;
-    started.on("message", (message: In) => {
+    for (const output of [started.stdout, started.stderr])
+      output.on("data", (data: Buffer) =>
+        noticed.debug({ worker: name, words: printedWords([data.toString()]) }, "a worker wrote to its output"),
+      );
+    started.on("message", (message: In | WorkerNotice) => {
+      if (isWorkerNotice(message)) {
+        if (message.type === "worker_uncaught" && message.ends) failure ??= message.message;
+        notice(message);
+        return;
+      }
       try {
         options.onMessage(message);
       } catch (error) {

@@ -22,6 +22,8 @@ export interface DeliveryWorkerData {
   readonly policy: Policy;
   /** Folder of small files on what sinks left behind. */
   readonly leftBehindDir: string;
+  /** Its sinks are servers, which serve current values to clients of their own. */
+  readonly serves: boolean;
   /** Absent: none of its sinks uses certificates of the collector. */
   readonly pki?: PkiPlace;
 }

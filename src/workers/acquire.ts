@@ -3,10 +3,13 @@ import { DRIVERS } from "../../drivers/index.ts";
 import type { AcquireWorkerData } from "../acquire/messages.ts";
 import { runAcquire } from "../acquire/worker.ts";
 import { createPki, keepRenewed } from "../os/pki/pki.ts";
+import { guardWorker } from "./guard.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
+// One device's bytes must not cost the others their sessions: libraries throw in handlers of their sockets.
+guardWorker(parentPort, { goesOn: true });
 const { pki } = workerData as AcquireWorkerData;
-const acquire = runAcquire(parentPort, {
+runAcquire(parentPort, {
   drivers: DRIVERS,
   ...(pki && {
     pki: (log) => {
@@ -17,8 +20,4 @@ const acquire = runAcquire(parentPort, {
   }),
   // What a library left behind must not keep the thread.
   onStopped: () => process.exit(0),
-});
-// One device's bytes must not cost the others their sessions: libraries throw in handlers of their sockets.
-process.on("uncaughtException", (error) => {
-  if (!acquire.uncaught(error)) process.exit(1);
 });

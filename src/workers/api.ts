@@ -1,8 +1,24 @@
 import { parentPort, workerData } from "node:worker_threads";
-import type { ApiTaskData, ApiWorkerData } from "../api/messages.ts";
+import type { ApiTaskAnswer, ApiTaskData, ApiWorkerData } from "../api/messages.ts";
 import { runApiTask } from "../api/server/tasks.ts";
 import { runApiWorker } from "../api/server/worker.ts";
+import { messageOf } from "../model/failure.ts";
+import { guardWorker } from "./guard.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
+const port = parentPort;
 const data = workerData as ApiWorkerData | ApiTaskData;
-await ("task" in data ? runApiTask(parentPort, data) : runApiWorker(parentPort, data));
+if ("task" in data) {
+  // Whoever typed the command waits for one answer.
+  const fail = (error: unknown): void => {
+    port.postMessage({ type: "failed", message: messageOf(error), isInput: false } satisfies ApiTaskAnswer);
+    process.exit(1);
+  };
+  process.on("uncaughtException", fail);
+  process.on("unhandledRejection", fail);
+  await runApiTask(port, data);
+} else {
+  // A request that was left half-way changes nothing, and its client asks again.
+  guardWorker(port, { goesOn: false });
+  await runApiWorker(port, data);
+}

@@ -1,9 +1,10 @@
 import { StatusCode, setErrorLogger, setWarningLogger } from "node-opcua-client";
 import { MonitoredItem, Subscription } from "node-opcua-server";
 import type { Log } from "../../model/context.ts";
+import { budgetLog } from "../../os/log-budget.ts";
+import { printedWords } from "../../os/printed.ts";
 import { LIMITS } from "./limits.ts";
 
-const MAX_LOGGED = 300;
 /** Lines that are passed on in a minute; what clients send decides how many there are. */
 const LINES_PER_MINUTE = 60;
 
@@ -24,14 +25,8 @@ interface Overflowing {
  * Called at each opening; the log is that of the last one.
  */
 export function fenceLibrary(log: Log): void {
-  let minute = 0;
-  let lines = 0;
-  const pass = (_context: unknown, ...words: unknown[]): void => {
-    const now = Math.floor(performance.now() / 60_000);
-    if (now !== minute) [minute, lines] = [now, 0];
-    if (++lines > LINES_PER_MINUTE) return;
-    log.debug({ words: words.map(wordsOf).join(" ").slice(0, MAX_LOGGED) }, "node-opcua says");
-  };
+  const said = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "node-opcua" });
+  const pass = (_context: unknown, ...words: unknown[]): void => said.debug({ words: printedWords(words) }, "node-opcua says");
   setErrorLogger(pass);
   setWarningLogger(pass);
 
@@ -54,10 +49,4 @@ export function fenceLibrary(log: Log): void {
       if (diagnostics) diagnostics.monitoringQueueOverflowCount++;
     },
   });
-}
-
-/** Only what is text already: objects of the library show more than is wanted. */
-function wordsOf(word: unknown): string {
-  if (typeof word === "string" || typeof word === "number" || typeof word === "boolean") return String(word);
-  return word instanceof Error ? word.message : typeof word;
 }
