@@ -2,9 +2,15 @@ import type { Server, Socket } from "node:net";
 import type { OPCUAServer } from "node-opcua-server";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { budgetLog } from "../../os/log-budget.ts";
+import { type Channel, guardAnswers } from "./answers.ts";
+import type { Refusal } from "./fence.ts";
+import { Gate } from "./gate.ts";
 import { LIMITS } from "./limits.ts";
 
 const MAX_LOGGED = 300;
+/** Clients that are refused or cut off; how often they come back is theirs. */
+const LINES_PER_MINUTE = 10;
 /** Those that are just being closed count with the library still. */
 const CLOSING = 4;
 
@@ -18,28 +24,59 @@ export interface Connections {
   end(): void;
 }
 
-/** As much of the library as is looked at; it keeps these for itself. */
+export interface ConnectionsOptions {
+  readonly maxConnections: number;
+  /** `security_modes` has None. */
+  readonly offersNone: boolean;
+  /** Filled as channels come: what stands between a channel and its socket. */
+  readonly gates: WeakMap<object, Gate>;
+  readonly log: Log;
+}
+
+/** As much of the library's endpoint as is looked at; it keeps these for itself. */
 interface Listening {
   readonly _server?: Server;
+  _preregisterChannel?(channel: Channel): void;
 }
 interface Sending {
-  _sent_notification_messages: { readonly notificationData?: readonly { readonly monitoredItems?: readonly unknown[] | null }[] | null }[];
+  _sent_notification_messages: { readonly notificationData?: readonly { readonly monitoredItems?: readonly Notified[] | null }[] | null }[];
 }
+interface Notified {
+  readonly value?: { readonly value?: { readonly value?: unknown } | null } | null;
+}
+
+/** Elements and characters of a value that take as much memory as what the library puts around each value. */
+const ELEMENTS_OF_A_VALUE = 16;
 
 /**
  * There are so many connections; beyond them the oldest that has no session makes room for the next (OPC 10000-4, 5.6.2.1), and where all
- * have one the next is refused. A client that does not take what it asked for is cut off; of notifications that it never acknowledges the oldest are forgotten (they are
- * for repeats, OPC 10000-4, 5.14.1.1). The library bounds the one by nothing, the other by messages and not by what is in them, and tells
- * the standard output of each connection that it refuses. To be called before the server listens.
+ * have one the next is refused. Each has a gate, which bounds what its client sends and leaves unread; one that reads nothing for long is
+ * cut off. Of notifications that are never acknowledged the oldest are forgotten (they are for repeats, OPC 10000-4, 5.14.1.1). The library
+ * bounds the one by nothing, the other by messages and not by what is in them, and prints each connection that it refuses. To be called
+ * before the server listens.
  */
-export function watchConnections(server: OPCUAServer, maxConnections: number, log: Log): Connections {
-  const sockets = new Set<Socket>();
+export function watchConnections(server: OPCUAServer, { maxConnections, offersNone, gates, log }: ConnectionsOptions): Connections {
+  const sockets = new Map<Socket, Gate>();
   const listeners = server.endpoints.flatMap((endpoint) => {
     const listener = (endpoint as unknown as Listening)._server;
     return listener ? [listener] : [];
   });
+  const budgeted = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "the OPC UA server's clients" });
   let cutOff = 0;
   let refused = 0;
+  let fenced = 0;
+  let lastFenced = "";
+
+  const onRefused = (socket: Socket, { words, isForeign }: Refusal): void => {
+    const client = socket.remoteAddress;
+    if (isForeign) {
+      budgeted.debug({ client }, `a client of the OPC UA server sent what is not OPC UA and is cut off: ${words}`);
+      return;
+    }
+    fenced++;
+    lastFenced = words;
+    budgeted.warn({ client }, `the OPC UA server refused a client: ${words}`);
+  };
 
   /** Oldest first, as they came. */
   const admit = (socket: Socket): boolean => {
@@ -49,7 +86,7 @@ export function watchConnections(server: OPCUAServer, maxConnections: number, lo
           endpoint.getChannels().flatMap((channel) => (channel.hasSession ? [`${channel.remoteAddress} ${channel.remotePort}`] : [])),
         ),
       );
-      const idle = [...sockets].find((other) => !busy.has(`${other.remoteAddress} ${other.remotePort}`));
+      const idle = [...sockets.keys()].find((other) => !busy.has(`${other.remoteAddress} ${other.remotePort}`));
       refused++;
       if (!idle) {
         socket.destroy();
@@ -58,13 +95,30 @@ export function watchConnections(server: OPCUAServer, maxConnections: number, lo
       sockets.delete(idle);
       idle.destroy();
     }
-    sockets.add(socket);
-    contain(socket, log);
+    const gate = new Gate(socket, {
+      offersNone,
+      onRefused: (refusal) => onRefused(socket, refusal),
+      onThrown: (error) =>
+        budgeted.debug(
+          { client: socket.remoteAddress, err: messageOf(error).slice(0, MAX_LOGGED) },
+          "a client of the OPC UA server sent what is not OPC UA and is cut off",
+        ),
+    });
+    sockets.set(socket, gate);
     socket.once("close", () => sockets.delete(socket));
-    socket.on("error", (error) => log.debug({ err: error.message }, "a connection of an OPC UA client failed"));
+    socket.on("error", (error) => budgeted.debug({ err: error.message }, "a connection of an OPC UA client failed"));
     return true;
   };
-  for (const endpoint of server.endpoints) endpoint.maxConnections = maxConnections * CLOSING;
+
+  for (const endpoint of server.endpoints) {
+    endpoint.maxConnections = maxConnections * CLOSING;
+    matchChannels(endpoint as unknown as Listening, (channel, socket) => {
+      const gate = sockets.get(socket);
+      if (!gate) return;
+      gates.set(channel, gate);
+      guardAnswers(channel, gate, budgeted);
+    });
+  }
   for (const listener of listeners) {
     listener.maxConnections = maxConnections * CLOSING;
     const taken = listener.listeners("connection");
@@ -74,13 +128,14 @@ export function watchConnections(server: OPCUAServer, maxConnections: number, lo
     });
   }
 
-  const boundUnsent = (): void => {
-    for (const socket of sockets) {
-      if (socket.writableLength <= LIMITS.unsent) continue;
+  const cutOffStuck = (): void => {
+    const nowMs = performance.now();
+    for (const [socket, gate] of sockets) {
+      if (!gate.isStuck(nowMs)) continue;
       cutOff++;
-      log.warn(
+      budgeted.warn(
         { client: socket.remoteAddress, bytes: socket.writableLength },
-        "an OPC UA client does not take what it asked for: it is cut off",
+        `the OPC UA server cut off a client that read nothing of its answers for ${LIMITS.unread / 1000} s`,
       );
       socket.destroy();
     }
@@ -92,7 +147,7 @@ export function watchConnections(server: OPCUAServer, maxConnections: number, lo
     for (const subscription of subscriptions) {
       const messages = subscription._sent_notification_messages;
       for (let i = messages.length - 1; i >= 0; i--) {
-        kept += (messages[i]?.notificationData ?? []).reduce((sum, { monitoredItems }) => sum + (monitoredItems?.length ?? 0), 0);
+        kept += (messages[i]?.notificationData ?? []).reduce((sum, { monitoredItems }) => sum + weightOf(monitoredItems ?? []), 0);
         if (kept <= LIMITS.unacknowledged) continue;
         messages.splice(0, i + 1);
         break;
@@ -102,12 +157,13 @@ export function watchConnections(server: OPCUAServer, maxConnections: number, lo
 
   return {
     bound() {
-      boundUnsent();
+      cutOffStuck();
       boundUnacknowledged();
     },
     isListening: () => listeners.every((listener) => listener.listening),
     warnings: () => [
-      ...(cutOff > 0 ? [`${cutOff} times a client was cut off that did not take what it asked for`] : []),
+      ...(cutOff > 0 ? [`${cutOff} times a client was cut off that read nothing of its answers for ${LIMITS.unread / 1000} s`] : []),
+      ...(fenced > 0 ? [`${fenced} times a client was refused for what it sent, the last time because ${lastFenced}`] : []),
       ...(refused > 0
         ? [
             `${refused} times there were too many connections of OPC UA clients: one without a session made room, or the next was refused; max_sessions raises the number`,
@@ -115,27 +171,33 @@ export function watchConnections(server: OPCUAServer, maxConnections: number, lo
         : []),
     ],
     end() {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets.keys()) socket.destroy();
       for (const listener of listeners) if (listener.listening) listener.close();
     },
   };
 }
 
-/** What a client sends makes the library throw out of its reading (a chunk larger than announced): that ends this connection, and nothing else. */
-function contain(socket: Socket, log: Log): void {
-  const emit = socket.emit.bind(socket) as (event: string | symbol, ...details: unknown[]) => boolean;
-  socket.emit = (event: string | symbol, ...details: unknown[]): boolean => {
-    try {
-      return emit(event, ...details);
-    } catch (error) {
-      log.debug(
-        { client: socket.remoteAddress, err: messageOf(error).slice(0, MAX_LOGGED) },
-        "an OPC UA client sent what is not OPC UA: it is cut off",
-      );
-      socket.destroy();
-      return false;
-    }
+/** Tells of each channel which socket it gets, before it reads from it; the library hides that. */
+function matchChannels(endpoint: Listening, onMatch: (channel: Channel, socket: Socket) => void): void {
+  const register = endpoint._preregisterChannel;
+  if (!register) return;
+  endpoint._preregisterChannel = (channel) => {
+    const init = channel.init.bind(channel);
+    channel.init = (socket, done) => {
+      onMatch(channel, socket as unknown as Socket);
+      init(socket, done);
+    };
+    register.call(endpoint, channel);
   };
+}
+
+/** As so many single values; a notification of long arrays is no small one. */
+function weightOf(items: readonly (Notified | undefined)[]): number {
+  return items.reduce((sum, item) => {
+    const value = item?.value?.value?.value;
+    const length = typeof value === "object" && value !== null && "length" in value ? Number(value.length) : String(value ?? "").length;
+    return sum + 1 + Math.floor(length / ELEMENTS_OF_A_VALUE);
+  }, 0);
 }
 
 function sessionsOf(server: OPCUAServer) {

@@ -267,27 +267,16 @@ describe("what a client does not take back", () => {
       on() {},
     }) as unknown as OPCUAServer;
 
-  test("a connection with more unsent bytes than are kept is cut off, and said", () => {
-    const listener = new EventEmitter();
-    const connections = watchConnections(serverOf(listener), 10, silentLog);
-    const destroyed: number[] = [];
-    const socketOf = (writableLength: number) =>
-      Object.assign(new EventEmitter(), { writableLength, destroy: () => void destroyed.push(writableLength) });
-    for (const bytes of [0, LIMITS.unsent, LIMITS.unsent + 1]) listener.emit("connection", socketOf(bytes));
-    connections.bound();
-    expect(destroyed).toEqual([LIMITS.unsent + 1]);
-    expect(connections.warnings().join()).toContain("1 times a client was cut off");
-  });
-
   test("of notifications that are never acknowledged the oldest are forgotten", () => {
     const message = (count: number) => ({ notificationData: [{ monitoredItems: Array.from({ length: count }) }] });
     const many = Array.from({ length: 100 }, () => message(LIMITS.unacknowledged / 10));
     const subscription = { _sent_notification_messages: many };
-    const connections = watchConnections(
-      serverOf(new EventEmitter(), { a: { publishEngine: { subscriptions: [subscription] } } }),
-      10,
-      silentLog,
-    );
+    const connections = watchConnections(serverOf(new EventEmitter(), { a: { publishEngine: { subscriptions: [subscription] } } }), {
+      maxConnections: 10,
+      offersNone: false,
+      gates: new WeakMap(),
+      log: silentLog,
+    });
     connections.bound();
     expect(subscription._sent_notification_messages).toHaveLength(10);
   });

@@ -25,12 +25,22 @@ export const LIMITS = {
   nodesPerRegister: 5000,
   itemsPerCall: 5000,
   browseContinuationPoints: 10,
-  /** Bytes of a message either way, and of its chunks; a client that has not logged in may fill one on each connection. */
+  /** Bytes of a message either way, and of its chunks. */
   message: 4 * 2 ** 20,
+  /** Bytes of a request, all its chunks together: decoded it takes up to a hundred times as much, and `nodesPerRead` long ids are half of it. */
+  request: 2 ** 20,
+  /** Bytes of a message, all its chunks together, before a session is activated: certificates and user tokens take a few KiB. */
+  messageBeforeSession: 64 * 2 ** 10,
   chunk: 65_535,
   minChunk: 8192,
-  /** Bytes that wait for a client that does not take them; beyond it the client is cut off. */
-  unsent: 32 * 2 ** 20,
+  /** Bytes that wait for a client that does not take them; beyond it nothing is taken from it, and no further answer is made for it. */
+  unsent: 2 ** 20,
+  /** ms that a client may take nothing of what waits for it; then it is cut off. */
+  unread: 30_000,
+  /** ms after which a request that has no answer holds up the next ones of its client no longer. */
+  answer: 10_000,
+  /** ms that a refused client has to read why. */
+  goodbye: 1000,
   /** ms that a client has for its first messages. */
   handshake: 10_000,
   /** ms that keys of a channel are good for. */

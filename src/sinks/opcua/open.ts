@@ -60,7 +60,12 @@ export async function openServer(
   };
   try {
     await server.initialize();
-    connections = watchConnections(server, settings.max_sessions * LIMITS.connectionsPerSession, ctx.log);
+    connections = watchConnections(server, {
+      maxConnections: settings.max_sessions * LIMITS.connectionsPerSession,
+      offersNone: details.security_modes.includes("None"),
+      gates: server.gates,
+      log: ctx.log,
+    });
     closeMethods(server);
     narrowTokens(server, details);
     stopIfAsked();

@@ -14,15 +14,19 @@ import {
 import { OPCUAServer, type OPCUAServerOptions } from "node-opcua-server";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { budgetLog } from "../../os/log-budget.ts";
+import { type Channel, holdNotifications, type PublishEngine } from "./answers.ts";
 import { adaptEndpointUrl } from "./endpoint-url.ts";
+import type { Gate } from "./gate.ts";
 import { LIMITS } from "./limits.ts";
 
 type Message = Parameters<OPCUAServer["on_request"]>[0];
-type Channel = Parameters<OPCUAServer["on_request"]>[1];
 type ResponseClass = Parameters<OPCUAServer["_apply_on_SessionObject"]>[0];
 type Action = Parameters<OPCUAServer["_apply_on_SessionObject"]>[3];
 
 const MAX_LOGGED = 300;
+/** Requests that cannot be answered; how many there are is the clients' to decide. */
+const LINES_PER_MINUTE = 60;
 
 /** How fast a node's value changes, ms; undefined: not a variable of a data source. */
 export type IntervalOf = (nodeId: { readonly namespace: number; readonly value: unknown }) => number | undefined;
@@ -32,18 +36,26 @@ export type IntervalOf = (nodeId: { readonly namespace: number; readonly value: 
  * make grow has a bound. Errors of the library's own are answered without its stack, and none leaves as an unhandled rejection.
  */
 export class ReadOnlyServer extends OPCUAServer {
+  /** What stands between each channel and its socket. */
+  readonly gates = new WeakMap<object, Gate>();
   readonly #log: Log;
   readonly #intervalOf: IntervalOf;
+  /** Of each session's queue of Publish requests, the channel that they come by. */
+  readonly #publishing = new WeakMap<object, { channel: Channel }>();
+  /** A Publish request is being queued: the library counts on finding it there. */
+  #isQueueing = false;
 
   constructor(options: OPCUAServerOptions, log: Log, intervalOf: IntervalOf) {
     super(options);
-    this.#log = log;
+    this.#log = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "the OPC UA server's requests" });
     this.#intervalOf = intervalOf;
   }
 
   override on_request(message: Message, channel: Channel): void {
     const { request } = message;
     const { name } = request.schema;
+    // A Publish is answered when there is something to publish.
+    this.gates.get(channel)?.asked(message, name !== "PublishRequest");
     const fail = (error: unknown): void => {
       this.#log.debug({ service: name, err: messageOf(error).slice(0, MAX_LOGGED) }, "an OPC UA request could not be answered");
       answer(channel, message, new ServiceFault({ responseHeader: { serviceResult: StatusCodes.BadInternalError } }));
@@ -148,6 +160,23 @@ export class ReadOnlyServer extends OPCUAServer {
       else if (count > LIMITS.nodesPerRead) sendError(StatusCodes.BadTooManyOperations);
       else sendResponse(response(count));
     });
+  }
+
+  protected override _on_PublishRequest(message: Message, channel: Channel): void {
+    const engine = this.getSession(message.request.requestHeader.authenticationToken, true)?.publishEngine;
+    const known = engine && this.#publishing.get(engine);
+    if (known) known.channel = channel;
+    else if (engine) {
+      const by = { channel };
+      this.#publishing.set(engine, by);
+      holdNotifications(engine as unknown as PublishEngine, () => (this.#isQueueing ? undefined : this.gates.get(by.channel)));
+    }
+    this.#isQueueing = true;
+    try {
+      super._on_PublishRequest(message, channel);
+    } finally {
+      this.#isQueueing = false;
+    }
   }
 
   protected override _on_CreateMonitoredItemsRequest(message: Message, channel: Channel): void {

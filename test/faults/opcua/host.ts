@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { Layout } from "../../../src/model/layout.ts";
+import { policySchema } from "../../../src/model/policy.ts";
+import type { DataType, Reading } from "../../../src/model/value.ts";
+import { createLogger } from "../../../src/os/log.ts";
+import { startPipeline } from "../../../src/pipeline.ts";
+import { variableOf } from "../../../src/sinks/opcua/testing/rig.ts";
+import { reportOf } from "../../bench/opcua-plant.ts";
+import { freePort } from "../../support/free-port.ts";
+
+/**
+ * What stands behind the acquisition, as the service runs it: store, delivery and in a worker the hosted server. Started as a child process
+ * with the sink's details and secrets as JSON; its log, at level debug, is what it writes. Says where its server and its certificates are;
+ * to any message it answers with how it stands.
+ */
+export interface HostStanding {
+  readonly rssBytes: number;
+  readonly warnings: readonly string[];
+  /** Readouts of `count` so far; each is its own number. */
+  readonly round: number;
+}
+export interface HostReady {
+  readonly port: number;
+  readonly pkiDir: string;
+}
+
+/** Elements of each of the variables `wide-0` to `wide-3`: half a MiB as float64. */
+export const WIDE = 65_535;
+export const EVERY_MS = 200;
+const WIDE_EVERY = 20;
+
+const given = JSON.parse(process.argv[2] ?? "{}") as { readonly details: object; readonly secrets: Readonly<Record<string, string>> };
+const dir = mkdtempSync(path.join(os.tmpdir(), "opcua-host-"));
+process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
+process.once("SIGTERM", () => process.exit());
+process.once("disconnect", () => process.exit());
+const port = await freePort();
+const pkiDir = path.join(dir, "pki");
+const pipeline = startPipeline({
+  run: randomUUID(),
+  bufferFile: path.join(dir, "buffer.db"),
+  maxBytes: 2 ** 30,
+  maxAgeMs: 86_400_000,
+  log: createLogger({ level: "debug", format: "json", stream: process.stderr, journald: false }),
+  workerUrl: (name) => new URL(`../../../src/workers/${name}.ts`, import.meta.url),
+  policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
+  pki: { dir: pkiDir, installation: randomUUID() },
+  onAlarm: (message) => process.stderr.write(`${message}\n`),
+});
+
+/** As a driver that checks nothing settles it. */
+const WRONG: DataType = { scalar: "int32", count: 6, dimensions: [-2, -3] };
+const small: Layout = {
+  source: { uuid: "s-small", name: "small" },
+  variables: [variableOf("count", { scalar: "uint32" }), variableOf("matrix", WRONG)],
+};
+const wide: Layout = {
+  source: { uuid: "s-wide", name: "wide" },
+  variables: Array.from({ length: 4 }, (_, i) => variableOf(`wide-${i}`, { scalar: "float64", count: WIDE })),
+};
+pipeline.setSinks([
+  {
+    uuid: "00000000-0000-4000-8000-00000000000a",
+    name: "server",
+    type: "opcua",
+    details: { type: "opcua", port, path: "/", ...given.details },
+    settings: { listen: "127.0.0.1" },
+    secrets: given.secrets,
+    publishIntervalUnit: "milliseconds",
+  },
+]);
+const describe = (): void => pipeline.describe([reportOf(small, EVERY_MS), reportOf(wide, EVERY_MS * WIDE_EVERY)]);
+describe();
+
+let round = 0;
+const elements = Array.from({ length: 6 }, (_, i) => i);
+setInterval(() => {
+  round++;
+  const readings: Reading[] = [
+    { quality: "good", value: round },
+    { quality: "good", value: elements },
+  ];
+  void pipeline.append(small, { time: Date.now(), spanMs: 1, clockSynced: true, readings });
+  if (round % WIDE_EVERY !== 1) return;
+  const values = Array.from({ length: WIDE }, (_, i) => round + i);
+  const readout = { time: Date.now(), spanMs: 1, clockSynced: true };
+  void pipeline.append(wide, { ...readout, readings: wide.variables.map(() => ({ quality: "good", value: values })) });
+}, EVERY_MS);
+
+process.on("message", () => {
+  describe();
+  const warnings = pipeline.sinks().flatMap((sink) => sink.warnings);
+  process.send?.({ rssBytes: process.memoryUsage.rss(), warnings, round } satisfies HostStanding);
+});
+while (!pipeline.sinks().some(({ state }) => state === "OK")) await new Promise((done) => setTimeout(done, 50));
+process.send?.({ port, pkiDir } satisfies HostReady);
