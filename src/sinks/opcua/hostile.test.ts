@@ -26,6 +26,7 @@ import { silentLog } from "../../model/context.ts";
 import type { Sink } from "../sink.ts";
 import { watchConnections } from "./connections.ts";
 import { LIMITS } from "./limits.ts";
+import { rawClient, readBody, TYPE } from "./testing/raw-client.ts";
 import { ANONYMOUS, batchOf, createRig, good, layoutOf, type Rig, reportOf, user, variableOf } from "./testing/rig.ts";
 
 const LAYOUT = layoutOf("press", ...Array.from({ length: 200 }, (_, i) => variableOf(`${i}`, { scalar: "int32" })));
@@ -258,6 +259,18 @@ describe("a client within the limits of the protocol", () => {
     await Promise.allSettled(asked);
   });
 });
+
+test("a session may be silent for longer than a handshake may take", async () => {
+  const silent = await rawClient(port());
+  await silent.open();
+  await silent.login();
+  const idle = await rawClient(port());
+  await idle.open();
+  await expect.poll(() => idle.isClosed, { timeout: 3 * LIMITS.handshake }).toBe(true);
+  expect(silent.isClosed).toBe(false);
+  expect((await silent.answer(silent.send(TYPE.read, readBody(["v-0"])))).result).toBe(0);
+  silent.end();
+}, 60_000);
 
 describe("what a client does not take back", () => {
   const serverOf = (listener: EventEmitter, sessions: object = {}): OPCUAServer =>
