@@ -44,6 +44,7 @@ const pipeline = startPipeline({
   bufferFile: path.join(dir, "buffer.db"),
   maxBytes: 2 ** 30,
   maxAgeMs: 86_400_000,
+  keepRemovedMs: 86_400_000,
   log: createLogger({ level: "debug", format: "json", stream: process.stderr, journald: false }),
   workerUrl: (name) => new URL(`../../../src/workers/${name}.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
