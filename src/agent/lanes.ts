@@ -78,14 +78,16 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
   const lanes = new Map<string, Lane>();
   const users = new Map<string, Users>();
 
-  /** A probe goes first when its time has come, because there may always be somebody else who waits; until then the others go. */
+  /**
+   * In order of asking while nobody is known to be answered. Otherwise a probe goes first when its time has come, because there may
+   * always be somebody else who waits; until then the others go.
+   */
   const firstOf = (name: string, { waiting, slots }: Lane): Waiter | undefined => {
     const probe = waiting.find(({ isProbe }) => isProbe);
-    if (!probe) return waiting[0];
+    if (!probe?.hasHealthyOthers()) return waiting[0];
     const freeAtMs = users.get(name)?.time.freeAtMs ?? Number.NEGATIVE_INFINITY;
     const isUnderWay = [...slots].some(({ busy, isProbe }) => busy && isProbe);
-    const mayProbe = !probe.hasHealthyOthers() || (now() >= freeAtMs && !isUnderWay);
-    return mayProbe ? probe : waiting.find(({ isProbe }) => !isProbe);
+    return now() >= freeAtMs && !isUnderWay ? probe : waiting.find(({ isProbe }) => !isProbe);
   };
 
   /** Nobody may give a turn back before the next probe is due. */

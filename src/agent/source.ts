@@ -188,7 +188,8 @@ class SourceTask {
     const problem = this.#settle(outcome);
     const now = clock.monotonicMs();
     this.#waitedMs = outcome.waitedMs;
-    this.#freshness.watch(outcome, problem, now);
+    // Where other sources are answered over it, the connection is well.
+    if (!this.#readouts.hasHealthyOthers()) this.#freshness.watch(outcome, problem, now);
     if (!outcome.failure) this.#fit.watch(outcome, this.#learned.plannedRequests);
     const { restMs } = outcome;
     const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
