@@ -145,7 +145,7 @@ function sourceDateOf(): number {
 
 /** For the definition of the command line alone: nothing runs. */
 function silentIo(version: string): Parameters<typeof createProgram>[0] {
-  const nowhere = { write: () => true };
+  const nowhere = { write: () => true, room: () => Promise.resolve() };
   return {
     stdout: nowhere,
     stderr: nowhere,

@@ -1,24 +1,34 @@
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
-import { type CommandIo, EXIT } from "./commands/io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
 import type { Log } from "./model/context.ts";
 import { createLogger } from "./os/log.ts";
 import { budgetLog } from "./os/log-budget.ts";
 import { capturePrinted } from "./os/printed.ts";
+import { isReaderGone, ProcessOutput } from "./os/process-output.ts";
 
 /** The command line's edge: arguments, signals, streams and the exit code of the process, and nothing else. */
 
+/** How long a service that ends waits for whoever takes its log. A verb waits as long as its reader lives, or until a signal. */
+const LAST_LINES_MS = 1000;
+
 const stop = new AbortController();
+/** Of the service; a verb has none. */
 let crashLog: Log | undefined;
 /** Lines that libraries may print in a minute. */
 const PRINTED_PER_MINUTE = 60;
 let printed: Log | undefined;
+let isEnding = false;
+
+// Whoever reads our output may leave: a verb then ends, and a service goes on without its listener.
+const stdout = new ProcessOutput(process.stdout, () => stop.abort(new Error("nobody takes the output")));
+const stderr = new ProcessOutput(process.stderr, () => undefined);
 
 const io: CommandIo = {
-  stdout: process.stdout,
-  stderr: process.stderr,
+  stdout,
+  stderr,
   // Not opened before a verb reads it.
   get stdin() {
     return process.stdin;
@@ -43,21 +53,31 @@ for (const [signal, code] of [
   ["SIGTERM", 143],
 ] as const)
   process.on(signal, () => {
-    if (stop.signal.aborted) process.exit(code);
+    if (stop.signal.aborted || isEnding) process.exit(code);
     stop.abort(new Error(`stopped by ${signal}`));
   });
 
-// Whoever reads our output may leave: a verb then ends, and a service goes on without its listener.
-process.stdout.on("error", () => stop.abort(new Error("nobody reads the output")));
-process.stderr.on("error", () => undefined);
+/** The only way out of the process: with everything printed first. */
+async function end(code: ExitCode): Promise<void> {
+  isEnding = true;
+  const patience = () => (crashLog ? AbortSignal.timeout(LAST_LINES_MS) : undefined);
+  await Promise.all([stdout.delivered(patience()), stderr.delivered(patience())]);
+  const { failure } = stdout;
+  if (!failure || isReaderGone(failure)) process.exit(code);
+  complain(io, `the output is not complete, because it cannot be written: ${failure.message}`);
+  await stderr.delivered(patience());
+  process.exit(EXIT.ownFailure);
+}
 
 /** What nobody caught leaves the state of the process unknown: say it and end; systemd starts it anew. */
 function crash(error: unknown): void {
-  const log = crashLog ?? createLogger({ level: "debug", format: "text", stream: process.stderr, journald: false });
+  const log = crashLog ?? createLogger({ level: "debug", format: "text", stream: stderr, journald: false });
   log.error({ err: error instanceof Error ? error : new Error(String(error)) }, "internal error; the collector ends");
-  process.exit(EXIT.ownFailure);
+  if (isEnding) process.exit(EXIT.ownFailure);
+  crashLog = log;
+  void end(EXIT.ownFailure);
 }
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 
-parseCommandLine(createProgram(io), process.argv.slice(2), io).then((code) => process.exit(code), crash);
+parseCommandLine(createProgram(io), process.argv.slice(2), io).then(end, crash);

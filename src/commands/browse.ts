@@ -51,7 +51,11 @@ function howOf({ timeout, depth, filter, json, csv }: BrowseOptions): How {
 
 /** What was found until the end, or until it failed. */
 interface Outcome {
+  /** Empty with --json, which prints each one as it is found. */
   readonly found: readonly Discovered[];
+  readonly count: number;
+  /** Of the count, those that can be read. */
+  readonly readable: number;
   /** Everything that was seen, filtered or not. */
   readonly seen: number;
   readonly failure: ReasonError | undefined;
@@ -62,17 +66,16 @@ async function browseTarget(target: Target, how: How, options: BrowseOptions, io
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(how.timeoutMs)]);
   const pki = await pkiOf(target.driver.type, options.config, log, io);
   const ctx = contextOf(target, { signal, log, permit: target.permit, pki });
-  const { found, seen, failure } = await discoverAll(target, how, options, ctx, io);
-  if (io.signal.aborted && found.length === 0) return EXIT.interrupted;
+  const { found, count, readable, seen, failure } = await discoverAll(target, how, options, ctx, io);
+  if (io.signal.aborted && count === 0) return EXIT.interrupted;
   if (!options.json && !(options.csv && failure && !io.signal.aborted)) print(found, options, io);
-  const readable = found.filter(({ type }) => type !== undefined).length;
-  io.stderr.write(`${readable} variables${found.length < seen ? ` of ${seen} nodes` : ` and ${found.length - readable} others`}\n`);
+  io.stderr.write(`${readable} variables${count < seen ? ` of ${seen} nodes` : ` and ${count - readable} others`}\n`);
   if (io.signal.aborted) {
     complain(io, "stopped; this is what was found until then");
     return EXIT.good;
   }
   if (!failure) return EXIT.good;
-  tellFailure(target, failure, options, found.length, io);
+  tellFailure(target, failure, options, count, io);
   return EXIT.sourceFailed;
 }
 
@@ -80,7 +83,7 @@ async function discoverAll(target: Target, how: How, { json }: BrowseOptions, ct
   const { driver, details, settings, secrets } = target;
   const found: Discovered[] = [];
   const progress = progressOn(io);
-  let seen = 0;
+  let [seen, count, readable] = [0, 0, 0];
   let session: Awaited<ReturnType<typeof driver.connect>> | undefined;
   try {
     session = await driver.connect({ details, settings, secrets }, ctx);
@@ -91,15 +94,20 @@ async function discoverAll(target: Target, how: How, { json }: BrowseOptions, ct
       if ((one.path?.length ?? 0) >= how.depth) break;
       seen++;
       if (how.isMeant(one)) {
-        found.push(one);
-        if (json) io.stdout.write(`${toJson(browseObject(one))}\n`);
+        count++;
+        if (one.type !== undefined) readable++;
+        if (json) {
+          io.stdout.write(`${toJson(browseObject(one))}\n`);
+          // The device is asked for more as the reader takes it.
+          await io.stdout.room(ctx.signal);
+        } else found.push(one);
       }
       progress.tell(seen, one.path?.length ?? 0);
     }
-    return { found, seen, failure: undefined };
+    return { found, count, readable, seen, failure: undefined };
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    return { found, seen, failure: toReasonError(error) };
+    return { found, count, readable, seen, failure: toReasonError(error) };
   } finally {
     progress.end();
     await session?.close();

@@ -19,7 +19,10 @@ export interface CommandIo {
 }
 
 export interface Output {
+  /** Takes any length at once; the process ends when all of it is out. */
   write(text: string): unknown;
+  /** Settles once a slow reader has taken enough, or the signal aborts: awaited between writes by verbs whose output has no bound. */
+  room(signal: AbortSignal): Promise<void>;
   readonly isTTY?: boolean | undefined;
   readonly writableLength?: number | undefined;
   /** The file handle it writes to. */

@@ -85,6 +85,7 @@ export async function read(type: string, words: readonly string[], options: Read
         options.json ? `${toJson(toObject(done.pass, input, driver.type, endpoint))}\n` : toText(done.pass, input, driver.type, endpoint),
       );
       exit = worse(exit ?? EXIT.good, exitOf(done.pass));
+      await io.stdout.room(io.signal);
       if (i + 1 < count) await sleep(started + intervalMs - performance.now(), io.signal);
     }
   } finally {

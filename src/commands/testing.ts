@@ -52,8 +52,8 @@ export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut"> 
 
 /** What a verb gets of a process, without one. */
 export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOptions): CommandIo => ({
-  stdout: { write: (text) => onOut?.(text) },
-  stderr: { write: (text) => onErr?.(text) },
+  stdout: { write: (text) => onOut?.(text), room: () => Promise.resolve() },
+  stderr: { write: (text) => onErr?.(text), room: () => Promise.resolve() },
   stdin: keyboard ?? new PassThrough(),
   env,
   pid: 1,
