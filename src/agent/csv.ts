@@ -32,14 +32,15 @@ export function delimiterOf(header: string): Delimiter {
 
 /**
  * The rows of a CSV text (RFC 4180, any line end, blanks around a field dropped), empty ones left out. At most `maxRows`; `more` says that
- * there were others. A row with broken quotes ends with its line, so that it costs none of the rows after it. Pure, never throws.
+ * there were others, `open` is the last row where the text ends within its line. A row with broken quotes ends with its line, so that it
+ * costs none of the rows after it. Pure, never throws.
  */
 export function parseCsv(
   text: string,
   delimiter: Delimiter,
   maxRows: number,
   firstLine = 1,
-): { readonly rows: readonly CsvRow[]; readonly more: boolean } {
+): { readonly rows: readonly CsvRow[]; readonly more: boolean; readonly open?: CsvRow } {
   const rows: CsvRow[] = [];
   let at = 0;
   let line = firstLine;
@@ -49,11 +50,14 @@ export function parseCsv(
       if (rows.length === maxRows) return { rows, more: true };
       rows.push(row);
     }
+    if (next === text.length && !isBreak(text[next - 1]) && !isBlank(row)) return { rows, more: false, open: row };
     for (let i = at; i < next; i++) if (isLineEnd(text, i)) line++;
     at = next;
   }
   return { rows, more: false };
 }
+
+const isBlank = ({ fields, problem }: CsvRow): boolean => problem === undefined && fields.length === 1 && fields[0] === "";
 
 /** A quoted field that goes on for longer than this has lost its closing quote. */
 const MAX_QUOTED = 10_000;

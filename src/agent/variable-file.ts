@@ -23,6 +23,8 @@ export interface ParsedVariables {
   readonly variables: readonly VariableInput[];
   /** At most MAX_PROBLEMS; the last one then counts the others. */
   readonly problems: readonly LineProblem[];
+  /** The text ends within a line that lacks fields: what wrote it may have been ended before the rest. Absent: it does not. */
+  readonly cut?: LineProblem;
 }
 
 /** What is wrong with a variable beyond its own form; undefined: nothing. */
@@ -39,7 +41,7 @@ export function parseVariableCsv(bytes: Uint8Array, check?: CheckVariable): Pars
   const body = separator ? text.slice(separator[0].length) : text;
   const header = /^\s*([^\r\n]*)/.exec(body)?.[1] ?? "";
   const delimiter = DELIMITERS.find((known) => known === separator?.[1]) ?? delimiterOf(header);
-  const { rows, more } = parseCsv(body, delimiter, MAX_ROWS + 1, separator ? 2 : 1);
+  const { rows, more, open } = parseCsv(body, delimiter, MAX_ROWS + 1, separator ? 2 : 1);
   const [first, ...rest] = rows;
   if (!first)
     return { variables: [], problems: [{ message: `is empty; its first line must name the columns: ${COLUMNS.join(delimiter)}` }] };
@@ -52,7 +54,20 @@ export function parseVariableCsv(bytes: Uint8Array, check?: CheckVariable): Pars
     else collected.variable(row.line, variableOf(cells));
   }
   if (more) collected.problem({ message: `has more than ${MAX_ROWS} variables; those after the first ${MAX_ROWS} are not read` });
-  return collected.result();
+  const cut = open && cutOf(open, first, columns.columns.length);
+  return { ...collected.result(), ...(cut && { cut }) };
+}
+
+/** What is missing of the last line, which has no end. */
+function cutOf(open: CsvRow, header: CsvRow, columns: number): LineProblem | undefined {
+  const { line, fields, problem } = open;
+  const message = (what: string): LineProblem => ({
+    line,
+    message: `the last line has no line end and ${what}: the rest seems to be missing`,
+  });
+  if (open === header) return message("no variable follows");
+  if (problem !== undefined) return message(problem);
+  return fields.length < columns ? message(`has ${fields.length} of the ${columns} fields that the first line names`) : undefined;
 }
 
 /** Variables of a YAML file: a list of mappings with the keys of COLUMNS. As parseVariableCsv otherwise. */

@@ -158,16 +158,18 @@ export interface ImportOptions extends ApiOptions {
   readonly replace?: boolean;
 }
 
-/** `collector variables import SOURCE FILE`, from stdin where the file is `-`: creates and changes by name; a bad line is named and the rest is taken. */
+/** `collector variables import SOURCE FILE`, from stdin where the file is `-`: creates and changes by name; a bad line is named and the rest is taken, but for a last line that is cut off, which refuses it all. */
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
     const { source, variables } = await found(api, sourceName);
     const { problemOf, note } = await addressCheck(source, api.settings);
     const parse = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml : parseVariableCsv;
-    const parsed = parse(bytes, problemOf);
+    const read = parse(bytes, problemOf);
+    const parsed = read.cut ? { variables: [], problems: [{ ...read.cut, message: `${read.cut.message}; nothing was changed` }] } : read;
     const { problems } = parsed;
-    if (!options.json) for (const { line, message } of problems) complain(io, `${placeIn(file, line)}: ${message}`);
+    const place = file === "-" ? "stdin" : file;
+    if (!options.json) for (const { line, message } of problems) complain(io, `${placeIn(place, line)}: ${message}`);
     const nothing = parsed.variables.length === 0 && problems.length > 0;
     if (nothing && !options.json) return EXIT.usage;
     const plan = importPlan(parsed.variables, variables, options.replace === true && problems.length === 0);
