@@ -1,9 +1,8 @@
-import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "./api/access.ts";
 import { createApiClient } from "./api/client.ts";
 import type { Desired } from "./api/desired.ts";
-import { type ApiWorkerData, embeddedDatabase, type FromApi } from "./api/messages.ts";
+import { type ApiWorkerData, embeddedDatabase, type FromApi, lastGoodFile } from "./api/messages.ts";
 import { type PollState, startPolling } from "./api/poll.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { ConfigStatus } from "./model/service-status.ts";
@@ -64,7 +63,7 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
     {
       client,
       collector,
-      lastGoodFile: path.join(stateDir, "last-good.json"),
+      lastGoodFile: lastGoodFile(stateDir),
       pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,
       onConfiguration(desired, from) {
         origin = from;

@@ -74,7 +74,12 @@ const isFile = async (file: string): Promise<boolean> =>
  * otherwise; a file that is damaged as a whole is replaced by the previous one. Secrets are empty and the revision null, so that the next
  * pull fetches everything. Never throws and deletes nothing; whatever is wrong is named in words.
  */
-export async function loadLastGood(file: string, collector: string): Promise<LoadedConfiguration> {
+export const loadLastGood = (file: string, collector: string): Promise<LoadedConfiguration> => load(file, collector);
+
+/** As loadLastGood, of whatever collector it is. */
+export const readLastGood = (file: string): Promise<LoadedConfiguration> => load(file, undefined);
+
+async function load(file: string, collector: string | undefined): Promise<LoadedConfiguration> {
   const current = await read(file, collector);
   if (current.type === "foreign") return { type: "missing", message: current.message };
   const used = current.type === "read" ? accept(current) : undefined;
@@ -170,7 +175,8 @@ function accept({ collector, fetchedAt, records, hasVariables }: Contents, previ
   };
 }
 
-async function read(file: string, collector: string): Promise<Read> {
+/** `collector` undefined: of whichever it is. */
+async function read(file: string, collector: string | undefined): Promise<Read> {
   let text: string;
   try {
     const found = await stat(file);
@@ -184,7 +190,7 @@ async function read(file: string, collector: string): Promise<Read> {
   if (text.trim() === "") return damaged("it is empty");
   const contents = text.startsWith("{") ? contentsOfDocument(text) : contentsOfLines(text);
   if (typeof contents === "string") return damaged(contents);
-  if (contents.collector !== collector.toLowerCase())
+  if (collector !== undefined && contents.collector !== collector.toLowerCase())
     return { type: "foreign", message: `${file} is of collector ${contents.collector}, this is ${collector}: it is not used` };
   return { type: "read", ...contents };
 }

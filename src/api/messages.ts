@@ -3,6 +3,9 @@ import { join } from "node:path";
 /** Where the embedded API keeps the configuration. */
 export const embeddedDatabase = (stateDir: string): string => join(stateDir, "api", "api.db");
 
+/** Where the collector keeps the last good configuration. */
+export const lastGoodFile = (stateDir: string): string => join(stateDir, "last-good.json");
+
 /** What the embedded API starts with: the `workerData` of its worker. */
 export interface ApiWorkerData {
   /** SQLite file; made with its folder where there is none. */
@@ -36,15 +39,54 @@ export type ApiTask =
   /** `file` null: into the folder of the daily ones. */
   | { readonly type: "backup"; readonly file: string | null }
   | { readonly type: "backups" }
-  /** `file` null: the newest one. Only while no service runs. */
-  | { readonly type: "restore"; readonly file: string | null }
+  /** What a restore would bring and what it would replace; changes nothing. */
+  | { readonly type: "restore_look"; readonly from: RestoreFrom }
+  /** Only while no service runs. */
+  | { readonly type: "restore"; readonly from: RestoreFrom }
   | { readonly type: "export" }
   /** `adopt`: the collector that all records are given to; null: as they say. */
   | { readonly type: "import"; readonly content: unknown; readonly adopt: string | null; readonly dryRun: boolean };
 
+/** A backup, the newest where `file` is null; or the configuration that the collector keeps. */
+export type RestoreFrom = { readonly type: "backup"; readonly file: string | null } | { readonly type: "last_good" };
+
+/** What is in a backup, a database or the kept configuration. */
+export interface RestoreSummary {
+  readonly file: string;
+  /** ISO 8601 UTC: when a backup was taken, a database changed last, the kept configuration was fetched. */
+  readonly at: string;
+  /** Null: it cannot be read, as `problem` says. `variables` null: they are not kept there. */
+  readonly counts: { readonly data_sources: number; readonly data_sinks: number; readonly variables: number | null } | null;
+  readonly problem: string | null;
+}
+
+/** What `restore_look` answers. */
+export interface RestoreLook {
+  readonly from: RestoreSummary;
+  /** What would be replaced; null: there is none. */
+  readonly database: RestoreSummary | null;
+  /** What the service overwrites when it starts again; null: there is none. */
+  readonly last_good: RestoreSummary | null;
+  /** Names of data sources in one of these two that the restore would not bring, by uuid; at most MAX_LOST_NAMES, and how many there are. */
+  readonly lost: { readonly count: number; readonly names: readonly string[] };
+}
+
+/** What `restore` answers. */
+export interface Restored {
+  /** What it was restored from. */
+  readonly file: string;
+  /** The replaced database; null: there was none. */
+  readonly aside: string | null;
+  /** A copy of the kept configuration of before; null: there was none. */
+  readonly last_good_aside: string | null;
+  /** What a person has to do in addition, such as to set a secret. */
+  readonly warnings: readonly string[];
+}
+
 /** The `workerData` of a worker that carries out a task and ends. */
 export interface ApiTaskData {
   readonly databaseFile: string;
+  readonly lastGoodFile: string;
   readonly task: ApiTask;
 }
 

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { ApiTaskOptions } from "./api.ts";
 import type { ApiOptions } from "./api-connection.ts";
 import type { CommandIo, ExitCode } from "./io.ts";
+import type { RestoreOptions } from "./restore.ts";
 import type { SetupOptions } from "./setup.ts";
 import type { SinkFields } from "./sink.ts";
 import type { SourceFields } from "./source.ts";
@@ -278,7 +279,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     .option("--limit <n>", "how many", "50")
     .action(run(async (options: ApiTaskOptions & { limit: string }) => (await import("./api.ts")).audit(options, io)));
   task(api, "backup [file]", {
-    description: "Write a backup of the configuration; one a day is written by itself.",
+    description: "Write a backup of the configuration; one is written by itself each day, and some minutes after a change.",
     args: { file: "where to write it; without it, among those of the state folder" },
     examples: ["collector api backup", "collector api backup /media/stick/collector.db", "collector api backup --list"],
     json: "print one JSON object, and one JSON array with --list",
@@ -317,8 +318,23 @@ in no such file: set them with collector source set NAME --password-file FILE, o
       ),
     );
   task(api, "restore [file]", {
-    description: "Bring a backup back, the newest unless one is named; the service must be stopped.",
-    args: { file: "backup to bring back; api backup --list names those there are" },
-    examples: ["sudo systemctl stop collector && sudo collector api restore"],
-  }).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).restore(file, options, io)));
+    description: "Restore a backup (default: the newest); the service must be stopped.",
+    args: { file: "backup to restore; api backup --list names those there are" },
+    examples: [
+      "sudo systemctl stop collector && sudo collector api restore",
+      "sudo collector api restore /media/stick/collector.db --yes",
+      "sudo collector api restore --from-last-good",
+    ],
+  })
+    .option("--from-last-good", "restore the configuration that the collector keeps, instead of a backup")
+    .option("--yes", "restore without asking; needed with --json and without a terminal")
+    .addHelpText(
+      "after",
+      `
+Shows age and counts of the backup, of the database that it replaces and of the kept configuration (last-good.json), and asks. What is
+replaced stays aside, five times: the database as api.db.replaced-…, a copy of the kept configuration as last-good.json.replaced-….
+--from-last-good brings data sources, data sinks and variables; keys and stored secrets come from the replaced database or, where that
+cannot be read, from the newest backup.`,
+    )
+    .action(run(async (file: string | undefined, options: RestoreOptions) => (await import("./restore.ts")).restore(file, options, io)));
 }

@@ -1,9 +1,9 @@
-import { accessSync, chownSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, rmSync, statSync } from "node:fs";
+import { accessSync, chownSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, rmSync, statSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import * as z from "zod";
-import { type ApiTask, type ApiTaskAnswer, embeddedDatabase } from "../api/messages.ts";
+import { type ApiTask, type ApiTaskAnswer, type ApiTaskData, embeddedDatabase, lastGoodFile } from "../api/messages.ts";
 import { messageOf } from "../model/failure.ts";
 import { hasCode, replaceFileFrom } from "../os/files.ts";
 import { asOwnerOf } from "../os/owner.ts";
@@ -18,12 +18,14 @@ export async function runTask(task: ApiTask, stateDir: string, entry: URL): Prom
   const databaseFile = embeddedDatabase(stateDir);
   if (isDenied(databaseFile))
     return failed(`${databaseFile} may not be opened by this user; it belongs to the service: type sudo collector api …`);
-  const carryOut = (given: ApiTask): Promise<ApiTaskAnswer> => inWorker(entry, databaseFile, given);
+  const carryOut = (given: ApiTask): Promise<ApiTaskAnswer> =>
+    inWorker(entry, { databaseFile, lastGoodFile: lastGoodFile(path.resolve(stateDir)), task: given });
   try {
     const owner = statSync(stateDir, { throwIfNoEntry: false });
     if (!owner || owner.uid === 0 || process.geteuid?.() !== 0) return await carryOut(task);
     const asOwner = (given: ApiTask): Promise<ApiTaskAnswer> => asOwnerOf(stateDir, () => carryOut(given));
-    if (task.type === "restore") return await restoreFor(task.file, owner, asOwner);
+    if ((task.type === "restore" || task.type === "restore_look") && task.from.type === "backup")
+      return await restoreFor(task.type, task.from.file, owner, asOwner);
     return task.type === "backup" && task.file !== null ? await backUpFor(task.file, owner, asOwner) : await asOwner(task);
   } catch (error) {
     return failed(messageOf(error));
@@ -40,19 +42,33 @@ interface Owner {
 const backupsSchema = z.array(z.object({ file: z.string() }));
 
 /** The backup is read as who typed the command: it may lie where the owner of the state folder cannot read. */
-async function restoreFor(named: string | null, owner: Owner, asOwner: (task: ApiTask) => Promise<ApiTaskAnswer>): Promise<ApiTaskAnswer> {
+async function restoreFor(
+  type: "restore" | "restore_look",
+  named: string | null,
+  owner: Owner,
+  asOwner: (task: ApiTask) => Promise<ApiTaskAnswer>,
+): Promise<ApiTaskAnswer> {
+  const taskFrom = (file: string | null): ApiTask => ({ type, from: { type: "backup", file } });
   const listed = named === null ? await asOwner({ type: "backups" }) : undefined;
   const file = named ?? (listed?.type === "done" ? backupsSchema.parse(listed.result)[0]?.file : undefined);
+  const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
   // There is none: the task says so.
-  if (file === undefined || !statSync(file, { throwIfNoEntry: false })) return asOwner({ type: "restore", file: named });
+  if (file === undefined || !stat) return asOwner(taskFrom(named));
   return between(async (folder) => {
-    const staged = path.join(folder, "backup.db");
+    // Its name and its time tell when it was taken.
+    const staged = path.join(folder, path.basename(file));
     copyFileSync(file, staged);
+    utimesSync(staged, stat.atime, stat.mtime);
     chownSync(staged, owner.uid, owner.gid);
+    // A database that was put aside may have its log beside it.
+    if (statSync(`${file}-wal`, { throwIfNoEntry: false })) {
+      copyFileSync(`${file}-wal`, `${staged}-wal`);
+      chownSync(`${staged}-wal`, owner.uid, owner.gid);
+    }
     chownSync(folder, owner.uid, owner.gid);
-    const answer = await asOwner({ type: "restore", file: staged });
+    const answer = await asOwner(taskFrom(staged));
     if (answer.type === "failed") return { ...answer, message: answer.message.replaceAll(staged, file) };
-    return { ...answer, result: { ...z.looseObject({}).parse(answer.result), file } };
+    return { ...answer, result: JSON.parse(JSON.stringify(answer.result).replaceAll(JSON.stringify(staged), JSON.stringify(file))) };
   });
 }
 
@@ -92,9 +108,9 @@ function isDenied(file: string): boolean {
   }
 }
 
-function inWorker(entry: URL, databaseFile: string, task: ApiTask): Promise<ApiTaskAnswer> {
+function inWorker(entry: URL, workerData: ApiTaskData): Promise<ApiTaskAnswer> {
   return new Promise((done) => {
-    const worker = new Worker(entry, { workerData: { databaseFile, task } });
+    const worker = new Worker(entry, { workerData });
     const settle = (answer: ApiTaskAnswer): void => {
       clearTimeout(timer);
       done(answer);

@@ -77,16 +77,16 @@ test("a backup is written and brought back while no service runs; while one does
   await socket.close();
 
   writeFileSync(join(folder, "api", "api.db"), "damaged beyond help".repeat(1000));
-  const restored = await run("restore", file);
+  const restored = await run("restore", file, "--yes");
   expect([restored.code, restored.out]).toEqual([
     0,
-    expect.stringMatching(/Restored from .*stick\.db\.\nWhat was there is kept as (.*)\.\n/),
+    expect.stringMatching(/\nRestored from .*stick\.db\.\nWhat was there is kept as (.*)\.\n/),
   ]);
   const aside = /kept as (.*)\.\n/.exec(restored.out)?.[1] ?? "";
   expect(existsSync(aside) && readFileSync(aside, "utf8")).toContain("damaged beyond help");
   const again = await startTestServer(folder, COLLECTOR, { databaseFile: join(folder, "api", "api.db") });
   expect((await again.send("GET", "/v2/data-sources")).body["data"]).toMatchObject([{ name: "kept" }]);
-  const none = await run("restore", join(folder, "absent.db"));
+  const none = await run("restore", join(folder, "absent.db"), "--yes");
   expect([none.code, none.err]).toEqual([2, expect.stringContaining("there is no backup")]);
   expect(await run("backup", join(folder, "absent", "x.db"))).toMatchObject({
     code: 2,
@@ -121,8 +121,8 @@ test.skipIf(process.geteuid?.() !== 0 || !isReachable)(
     expect(await type("backup")).toContain(join(folder, "api", "backups"));
     expect(await type("backup", stick)).toContain(`Written to ${stick}.`);
     expect([statSync(stick).uid, statSync(stick).mode & 0o777]).toEqual([0, 0o600]);
-    expect(await type("restore", stick)).toContain(`Restored from ${stick}.`);
-    expect(await type("restore")).toContain(join(folder, "api", "backups", "configuration-"));
+    expect(await type("restore", stick, "--yes")).toContain(`Restored from ${stick}.`);
+    expect(await type("restore", "--yes")).toContain(join(folder, "api", "backups", "configuration-"));
     expect(await type("key", "list")).toContain("laptop");
     const foreign = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
       (name) => statSync(join(folder, name)).uid !== NOBODY,

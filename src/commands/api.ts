@@ -3,14 +3,12 @@ import * as z from "zod";
 import type { ApiTask } from "../api/messages.ts";
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
-import { localSocketPath } from "../web/local-socket.ts";
 import { answer } from "./answer.ts";
 import { installed } from "./api-connection.ts";
 import { runTask } from "./api-task.ts";
 import { exportOut, readIn, requireFolder, writeOut } from "./files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
-import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
 import { formatTable } from "./table.ts";
 
@@ -196,36 +194,8 @@ function jsonOf(file: string): unknown {
   }
 }
 
-/** `collector api restore [FILE]`: the newest backup, or the one named; only while no service runs. */
-export async function restore(file: string | undefined, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
-  const { settings } = settingsOrUsage(options.config);
-  if (await runs(settings.state_dir, io))
-    throw new UsageError("the collector is running on this database; stop it first: systemctl stop collector");
-  return withTask({ type: "restore", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {
-    const restored = z.object({ file: z.string(), aside: z.string().nullable() }).parse(result);
-    answer(
-      io,
-      options,
-      restored,
-      `Restored from ${restored.file}.\n${restored.aside === null ? "" : `What was there is kept as ${restored.aside}.\n`}Start the service again: systemctl start collector\n`,
-    );
-  });
-}
-
-async function runs(stateDir: string, io: CommandIo): Promise<boolean> {
-  try {
-    await askService(localSocketPath(stateDir), "/status", io.signal);
-    return true;
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const { cause } = error;
-    // Nobody there: no socket, or one that a dead service left. Anything else is somebody.
-    return !(cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ECONNREFUSED"));
-  }
-}
-
 /** Carries the task out, and tells of its result. Throws UsageError: the API is another machine's. */
-async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, tell: (result: unknown) => void): Promise<ExitCode> {
+export async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, tell: (result: unknown) => void): Promise<ExitCode> {
   const { settings } = settingsOrUsage(options.config);
   if (settings.api)
     throw new UsageError(`the settings name another configuration API, ${settings.api.url}: keys, trail and backups are that one's`);

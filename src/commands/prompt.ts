@@ -12,20 +12,31 @@ export async function askHidden(what: string, otherwise: string, io: CommandIo, 
   if (json) throw new UsageError(`the ${what} is not given, and nothing is asked with --json; ${otherwise}`);
   if (!io.stdin.isTTY) throw new UsageError(`there is no terminal to type the ${what} on; ${otherwise}`);
   io.stderr.write(`${what.charAt(0).toUpperCase()}${what.slice(1)} (not shown): `);
+  const typed = await typedLine(io, { hidden: true });
+  if (typed === "") throw new UsageError(`the ${what} is empty; type it, or ${otherwise}`);
+  return typed;
+}
+
+/** Asks the person whether to do it; anything but `yes` or `y` is no. There must be a terminal. Throws StoppedError. */
+export async function askYes(question: string, io: CommandIo): Promise<boolean> {
+  io.stderr.write(`${question} Type yes or no: `);
+  return /^y(es)?$/i.test((await typedLine(io, { hidden: false })).trim());
+}
+
+/** One line from the terminal. Throws StoppedError. */
+async function typedLine(io: CommandIo, { hidden }: { readonly hidden: boolean }): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({ input: io.stdin, output: silent, terminal: true });
-  let typed: string;
+  // Without `terminal`, the terminal itself shows what is typed.
+  const terminal = createInterface({ input: io.stdin, output: silent, terminal: hidden });
   try {
-    // Ctrl-C and Ctrl-D come as keys here, not as a signal, and end the question; a terminal that goes away ends nothing but the stream.
+    // Hidden, Ctrl-C and Ctrl-D come as keys, not as a signal, and end the question; a terminal that goes away ends nothing but the stream.
     const gone = once(terminal, "close").then(() => Promise.reject(new StoppedError()));
-    typed = await Promise.race([terminal.question("", { signal: io.signal }), gone]);
+    return await Promise.race([terminal.question("", { signal: io.signal }), gone]);
   } catch (error) {
     if (error instanceof Error && error.name === "AbortError") throw new StoppedError();
     throw error;
   } finally {
     terminal.close();
-    io.stderr.write("\n");
+    if (hidden) io.stderr.write("\n");
   }
-  if (typed === "") throw new UsageError(`the ${what} is empty; type it, or ${otherwise}`);
-  return typed;
 }

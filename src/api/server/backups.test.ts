@@ -1,11 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { backupsDir, listBackups, makeBackup, restoreBackup } from "./backups.ts";
+import { backupsDir, keptBackups, listBackups, makeBackup } from "./backups.ts";
 import { openDatabase } from "./database.ts";
+import { restoreBackup } from "./restore.ts";
 import { COLLECTOR, modbusSource, startTestServer, type TestServer, temporaryFolder } from "./testing.ts";
 
 const databaseOf = (api: TestServer): string => join(api.folder, "api", "configuration.db");
+const placesOf = (databaseFile: string) => ({ databaseFile, lastGoodFile: join(dirname(databaseFile), "last-good.json") });
 const names = async (api: TestServer) => (await api.send("GET", "/v2/data-sources")).body["data"];
 
 test("a backup of the day is written by itself, for its owner alone, with no secret that can be read", async () => {
@@ -28,6 +30,55 @@ test("a backup of the day is written by itself, for its owner alone, with no sec
     expect(bytes.includes(secret)).toBe(false);
 });
 
+/** Names of the data sources in the newest backup. */
+function inNewest(databaseFile: string): readonly string[] {
+  const copy = join(temporaryFolder(), "copy.db");
+  copyFileSync(listBackups(databaseFile)[0]?.file ?? "", copy);
+  const db = openDatabase(copy);
+  try {
+    return db.prepare<[], string>("SELECT name FROM data_sources ORDER BY id").pluck().all();
+  } finally {
+    db.close();
+  }
+}
+
+test("a backup is made soon after the last change, also while changes go on, and none without one", { timeout: 60_000 }, async () => {
+  const folder = temporaryFolder();
+  const soon = { backupTimes: { lookMs: 20, quietMs: 300, longestMs: 60_000 } };
+  const api = await startTestServer(folder, COLLECTOR, soon);
+  const file = databaseOf(api);
+  await expect.poll(() => listBackups(file), { timeout: 10_000 }).toHaveLength(1);
+  const { body } = await api.send("POST", "/v2/data-sources", modbusSource("first"));
+  await expect.poll(() => inNewest(file), { timeout: 20_000 }).toEqual(["first"]);
+  // A status is no change of the configuration.
+  const made = listBackups(file).map((backup) => backup.file);
+  const readout_status = { last_readout_at: null, configured_variables: 0, state: { type: "OK" } };
+  const report = [{ data_source: body["uuid"], readout_status }];
+  expect((await api.send("PUT", "/ext/v1/readout-statuses", report, { authorization: api.collectorKey })).status).toBeLessThan(300);
+  await new Promise((done) => setTimeout(done, 1500));
+  expect(listBackups(file).map((backup) => backup.file)).toEqual(made);
+  await api.send("POST", "/v2/data-sources", modbusSource("second"));
+  await api.server.close();
+
+  // What changed before the end is in a backup after the next start.
+  const again = await startTestServer(folder, COLLECTOR, soon);
+  await expect.poll(() => inNewest(file), { timeout: 20_000 }).toEqual(["first", "second"]);
+  await again.server.close();
+
+  // Changes without a pause.
+  const busy = await startTestServer(folder, COLLECTOR, { backupTimes: { lookMs: 20, quietMs: 60_000, longestMs: 500 } });
+  let n = 0;
+  await expect
+    .poll(
+      async () => {
+        await busy.send("POST", "/v2/data-sources", modbusSource(`more-${++n}`));
+        return inNewest(file).length;
+      },
+      { timeout: 20_000, interval: 50 },
+    )
+    .toBeGreaterThan(2);
+});
+
 test("a backup of a day to come, from a clock that was wrong, keeps no backup of this day away", async () => {
   const folder = temporaryFolder();
   const first = await startTestServer(folder);
@@ -47,11 +98,33 @@ test("a backup of a day to come, from a clock that was wrong, keeps no backup of
   }
 });
 
-test("seven backups are kept, the newest first in the list, and nothing half-written is among them", async () => {
+test("backups are kept in generations: nothing that is made later pushes those of the days and weeks before out", async () => {
+  const at = (time: number) => ({ file: "", at: new Date(time).toISOString() });
+  const [minute, day] = [60_000, 86_400_000];
+  const now = Date.parse("2026-11-20T12:00:00Z");
+  // One each 10 min for 60 days; each time what no generation keeps goes.
+  let backups: { file: string; at: string }[] = [];
+  let most = 0;
+  for (let time = now - 60 * day; time <= now; time += 10 * minute) {
+    backups = [at(time), ...backups];
+    const kept = keptBackups(backups);
+    backups = backups.filter((one) => kept.has(one));
+    most = Math.max(most, backups.length);
+  }
+  const ages = backups.map((one) => (now - Date.parse(one.at)) / day);
+  expect(most).toBeLessThanOrEqual(18);
+  expect(ages.slice(0, 3)).toEqual([0, (10 * minute) / day, (20 * minute) / day]);
+  for (const days of [1, 2, 3, 4, 5, 6]) expect(ages.filter((age) => age > days - 0.5 && age < days + 0.5).length).toBeGreaterThan(0);
+  for (const weeks of [1, 2, 3]) expect(ages.filter((age) => age > weeks * 7 - 7 && age <= weeks * 7 + 7).length).toBeGreaterThan(0);
+  expect(Math.max(...ages)).toBeLessThan(28);
+});
+
+test("the newest backup stands first in the list, and nothing half-written is among them", async () => {
   const file = join(temporaryFolder(), "api.db");
   const db = openDatabase(file);
   for (let day = 1; day <= 9; day++) await makeBackup(db, file, Date.parse(`2026-11-0${day}T03:00:00Z`));
   writeFileSync(join(backupsDir(file), "configuration-20261110T030000000Z.db.tmp"), "half");
+  // Seven days, and the newest of the week before them.
   expect(listBackups(file).map(({ at }) => at)).toEqual([9, 8, 7, 6, 5, 4, 3].map((day) => `2026-11-0${day}T03:00:00.000Z`));
   db.close();
 });
@@ -69,7 +142,7 @@ test("a restored backup serves what it held, with its secrets and keys, and no r
   await api.send("POST", "/v2/data-sources", modbusSource("lost"));
   await api.server.close();
 
-  const { aside } = restoreBackup(file, backup);
+  const { aside } = restoreBackup(placesOf(file), backup);
   expect(existsSync(aside ?? "")).toBe(true);
   const again = await startTestServer(api.folder);
   expect(await names(again)).toMatchObject([{ name: "kept" }]);
@@ -99,7 +172,7 @@ test("a damaged or vanished database is refused with the way back, and the way b
   for (const [damage, inflict] of Object.entries(damages)) {
     inflict();
     await expect(startTestServer(api.folder), damage).rejects.toThrow(/configuration\.db.*collector api restore/s);
-    restoreBackup(file, backup);
+    restoreBackup(placesOf(file), backup);
     const again = await startTestServer(api.folder);
     expect(await names(again), damage).toMatchObject([{ name: "kept" }]);
     await again.server.close();
@@ -114,7 +187,7 @@ test("what is no backup is refused, and what is there stays as it is", async () 
   writeFileSync(join(folder, "text"), "no database, but long enough to be looked at".repeat(200));
   mkdirSync(join(folder, "dir"));
   for (const wrong of ["text", "dir", "absent"])
-    expect(() => restoreBackup(file, join(folder, wrong))).toThrow(`the backup ${join(folder, wrong)} cannot be used`);
+    expect(() => restoreBackup(placesOf(file), join(folder, wrong))).toThrow(`the backup ${join(folder, wrong)} cannot be used`);
   expect(readFileSync(file)).toEqual(before);
   expect(readdirSync(dirname(file)).filter((name) => name.includes("restored"))).toEqual([]);
 });

@@ -1,26 +1,32 @@
-import {
-  chmodSync,
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import { openAudit } from "./audit.ts";
-import { type Database, openDatabase, renewEpoch } from "./database.ts";
+import type { Database } from "./database.ts";
 
-/** Backups that are kept; the oldest go first. */
-const KEPT = 7;
-const EVERY_MS = 24 * 3_600_000;
-const LOOK_EVERY_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/**
+ * Generations: of each step of time, the newest backup of the last so many steps that have one is kept. A backup of before a mistake outlives
+ * however many are made after it.
+ */
+const GENERATIONS: readonly { readonly stepMs: number; readonly kept: number }[] = [
+  { stepMs: 1, kept: 3 },
+  { stepMs: HOUR_MS, kept: 4 },
+  { stepMs: DAY_MS, kept: 7 },
+  { stepMs: 7 * DAY_MS, kept: 4 },
+];
+/** Milliseconds. */
+export interface BackupTimes {
+  /** How often it is looked whether one is due. */
+  readonly lookMs: number;
+  /** One is made when the configuration has not changed for this long after a change … */
+  readonly quietMs: number;
+  /** … and at the latest this long after the first change that no backup has, while changes go on. */
+  readonly longestMs: number;
+}
+
+export const BACKUP_TIMES: BackupTimes = { lookMs: 30_000, quietMs: 120_000, longestMs: 900_000 };
 const NAME = /^configuration-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z\.db$/;
 
 /** Where the backups of a database are: beside it, in `backups`. */
@@ -32,6 +38,12 @@ export interface Backup {
   readonly at: string;
 }
 
+/** When a backup was taken, ISO 8601 UTC, as its name says; undefined: it has another name. */
+export function backupTime(file: string): string | undefined {
+  const name = basename(file);
+  return NAME.test(name) ? name.replace(NAME, "$1-$2-$3T$4:$5:$6.$7Z") : undefined;
+}
+
 /**
  * The backups there are, newest first; last those of a time after `now` (epoch ms), which were made while the clock was wrong. An absent
  * folder holds none.
@@ -40,16 +52,34 @@ export function listBackups(databaseFile: string, now: number = Date.now()): Bac
   const folder = backupsDir(databaseFile);
   if (!existsSync(folder)) return [];
   const backups = readdirSync(folder)
-    .filter((name) => NAME.test(name))
     .sort()
     .reverse()
-    .map((name) => ({ file: join(folder, name), at: name.replace(NAME, "$1-$2-$3T$4:$5:$6.$7Z") }));
+    .flatMap((name) => {
+      const at = backupTime(name);
+      return at === undefined ? [] : [{ file: join(folder, name), at }];
+    });
   const { before = [], after = [] } = Object.groupBy(backups, ({ at }) => (Date.parse(at) > now ? "after" : "before"));
   return [...before, ...after];
 }
 
+/** Which of these backups are kept, newest first as they are listed. Pure. */
+export function keptBackups(backups: readonly Backup[]): ReadonlySet<Backup> {
+  const kept = new Set<Backup>();
+  for (const { stepMs, kept: most } of GENERATIONS) {
+    const steps = new Set<number>();
+    for (const backup of backups) {
+      const step = Math.floor(Date.parse(backup.at) / stepMs);
+      if (steps.has(step)) continue;
+      if (steps.size === most) break;
+      steps.add(step);
+      kept.add(backup);
+    }
+  }
+  return kept;
+}
+
 /**
- * Writes a backup, whole or not at all, and drops the oldest beyond KEPT. Secrets in it are sealed with the key file, which is not in it.
+ * Writes a backup, whole or not at all, and drops those that no generation keeps. Secrets in it are sealed with the key file, which is not in it.
  * `now` is epoch ms. Rejects with the system's or SQLite's error.
  */
 export async function makeBackup(db: Database, databaseFile: string, now: number = Date.now()): Promise<string> {
@@ -57,7 +87,9 @@ export async function makeBackup(db: Database, databaseFile: string, now: number
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, `configuration-${new Date(now).toISOString().replaceAll(/[-:.]/g, "")}.db`);
   await copyDatabase(db, file);
-  for (const { file: old } of listBackups(databaseFile, now).slice(KEPT)) rmSync(old, { force: true });
+  const backups = listBackups(databaseFile, now);
+  const kept = keptBackups(backups);
+  for (const backup of backups) if (!kept.has(backup)) rmSync(backup.file, { force: true });
   return file;
 }
 
@@ -77,28 +109,68 @@ export async function copyDatabase(db: Database, file: string): Promise<void> {
   }
 }
 
-export interface DailyBackups {
+export interface Backups {
   /** Settles once nothing is under way. */
   stop(): Promise<void>;
 }
 
-/** Keeps a backup of each day that the server runs, the first at once where there is none of today. */
-export function startDailyBackups(db: Database, databaseFile: string, log: Log): DailyBackups {
-  let running: Promise<void> = Promise.resolve();
-  const look = (): void => {
+/**
+ * Keeps backups while the server runs: one of each day, the first at once where there is none of today, and one soon after changes of the
+ * configuration, which are those that the trail has.
+ */
+export function startBackups(db: Database, databaseFile: string, log: Log, times: Partial<BackupTimes> = {}): Backups {
+  const { lookMs, quietMs, longestMs } = { ...BACKUP_TIMES, ...times };
+  const newestChange = db.prepare<[], { id: number; at: string }>("SELECT id, at FROM audit ORDER BY id DESC LIMIT 1");
+  let running: Promise<void> | undefined;
+  /** Id of the newest change that a backup has. */
+  let saved: number | undefined;
+  let seen: { readonly id: number; readonly sinceMs: number } | undefined;
+  let unsavedSinceMs: number | undefined;
+
+  const isDue = (): boolean => {
+    const now = performance.now();
     const [newest] = listBackups(databaseFile);
-    if (newest && Math.abs(Date.now() - Date.parse(newest.at)) < EVERY_MS) return;
-    running = running
-      .then(() => makeBackup(db, databaseFile))
-      .then((file) => log.info({ file }, "a backup of the configuration was written"))
-      .catch((error: unknown) => log.warn({ folder: backupsDir(databaseFile) }, `no backup of the configuration: ${messageOf(error)}`));
+    const change = newestChange.get();
+    const id = change?.id ?? 0;
+    saved ??= newest && (!change || newest.at >= change.at) ? id : -1;
+    if (seen?.id !== id) seen = { id, sinceMs: now };
+    unsavedSinceMs = id === saved ? undefined : (unsavedSinceMs ?? now);
+    if (!newest || Math.abs(Date.now() - Date.parse(newest.at)) >= DAY_MS) return true;
+    return unsavedSinceMs !== undefined && (now - seen.sinceMs >= quietMs || now - unsavedSinceMs >= longestMs);
   };
-  const timer = setInterval(look, LOOK_EVERY_MS);
+  const make = async (): Promise<void> => {
+    const id = newestChange.get()?.id ?? 0;
+    const file = await makeBackup(db, databaseFile);
+    saved = id;
+    unsavedSinceMs = undefined;
+    log.info({ file }, "a backup of the configuration was written");
+  };
+  const look = (): void => {
+    if (running) return;
+    try {
+      if (!isDue()) return;
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    running = make()
+      .catch(fail)
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  let told: string | undefined;
+  const fail = (error: unknown): void => {
+    const message = messageOf(error);
+    if (message !== told) log.warn({ folder: backupsDir(databaseFile) }, `no backup of the configuration: ${message}`);
+    told = message;
+  };
+  const timer = setInterval(look, lookMs);
   look();
   return {
-    stop() {
+    async stop() {
       clearInterval(timer);
-      return running;
+      await running;
     },
   };
 }
@@ -116,44 +188,8 @@ export function refuseToBeginAnew(databaseFile: string, size: number): void {
   );
 }
 
-/**
- * Puts a backup in the place of the database; what was there stays beside it under a name that is returned. Only while no server runs on it.
- * Throws an Error that names the file which is not usable; what was there is then as before.
- */
-export function restoreBackup(databaseFile: string, backup: string): { readonly aside: string | null } {
-  const temporary = `${databaseFile}.restored`;
-  const remove = (file: string): void => {
-    for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
-  };
-  remove(temporary);
-  try {
-    copyFileSync(backup, temporary);
-    chmodSync(temporary, 0o600);
-    const db = openDatabase(temporary);
-    try {
-      renewEpoch(db);
-      openAudit(db).record({ role: "command_line", address: "local" }, "restoreBackup", null, []);
-      db.pragma("wal_checkpoint(TRUNCATE)");
-      db.pragma("journal_mode = DELETE");
-    } finally {
-      db.close();
-    }
-    syncPath(temporary);
-  } catch (error) {
-    remove(temporary);
-    throw new Error(`the backup ${backup} cannot be used: ${messageOf(error)}`, { cause: error });
-  }
-  const aside = existsSync(databaseFile) ? `${databaseFile}.replaced-${Date.now()}` : null;
-  // The old log first: beside the restored database it would be taken for its own.
-  if (aside) linkSync(databaseFile, aside);
-  if (existsSync(`${databaseFile}-wal`)) renameSync(`${databaseFile}-wal`, `${aside ?? databaseFile}-wal${aside ? "" : ".old"}`);
-  rmSync(`${databaseFile}-shm`, { force: true });
-  renameSync(temporary, databaseFile);
-  syncPath(dirname(databaseFile));
-  return { aside };
-}
-
-function syncPath(path: string): void {
+/** Puts on disk what was written to a file or a folder. Throws the file system's error. */
+export function syncPath(path: string): void {
   const handle = openSync(path, "r");
   try {
     fsyncSync(handle);

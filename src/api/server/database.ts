@@ -149,11 +149,10 @@ export interface Schema {
   readonly wayBack: string;
 }
 
-const CONFIGURATION: Schema = {
-  what: "configuration database",
-  migrations: MIGRATIONS,
-  wayBack: "bring a backup back with `collector api restore`",
-};
+/** What a message about a damaged configuration ends with. */
+export const WAY_BACK = "bring a backup back with `collector api restore`";
+
+const CONFIGURATION: Schema = { what: "configuration database", migrations: MIGRATIONS, wayBack: WAY_BACK };
 
 /** Opens the configuration's database. See openSqlite. */
 export const openDatabase = (file: string): Database => openSqlite(file, CONFIGURATION);

@@ -8,7 +8,7 @@ import type { ApiWorkerData, KeyFiles } from "../messages.ts";
 import { createApp } from "./app.ts";
 import { openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
-import { refuseToBeginAnew, startDailyBackups } from "./backups.ts";
+import { type BackupTimes, refuseToBeginAnew, startBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
@@ -28,6 +28,8 @@ export interface ApiServerOptions extends ApiWorkerData {
   readonly log: Log;
   /** How often the certificate's files are looked at, milliseconds; absent: once a minute. */
   readonly certificateEveryMs?: number;
+  /** Those that differ from BACKUP_TIMES. */
+  readonly backupTimes?: Partial<BackupTimes>;
 }
 
 export interface ApiServer {
@@ -90,7 +92,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       throw error;
     }
     const unfollow = options.tls && tls ? followCertificate(app.server, options.tls, tls, log, options.certificateEveryMs) : () => {};
-    const backups = startDailyBackups(db, databaseFile, log);
+    const backups = startBackups(db, databaseFile, log, options.backupTimes);
     const bound = app.server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
     return {

@@ -1,15 +1,16 @@
 import { existsSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../model/failure.ts";
-import type { ApiTask, ApiTaskAnswer, ApiTaskData } from "../messages.ts";
+import type { ApiTask, ApiTaskAnswer, ApiTaskData, RestoreFrom } from "../messages.ts";
 import { type Actor, openAudit } from "./audit.ts";
-import { copyDatabase, listBackups, makeBackup, restoreBackup } from "./backups.ts";
+import { copyDatabase, listBackups, makeBackup } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { exportRecords } from "./export.ts";
 import { importRecords } from "./import.ts";
 import { type ImportedRecords, parseImport } from "./import-file.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
+import { lookAtRestore, type RestorePlaces, restoreBackup, restoreLastGood } from "./restore.ts";
 
 const ACTOR: Actor = { role: "command_line", address: "local" };
 
@@ -19,8 +20,8 @@ class InputError extends Error {
 }
 
 /** Carries out a task of the command line and answers once. Never rejects. */
-export async function runApiTask(port: MessagePort, { databaseFile, task }: ApiTaskData): Promise<void> {
-  const answer = await carryOut(databaseFile, task).then(
+export async function runApiTask(port: MessagePort, { task, ...places }: ApiTaskData): Promise<void> {
+  const answer = await carryOut(places, task).then(
     (result): ApiTaskAnswer => ({ type: "done", result }),
     (error: unknown): ApiTaskAnswer => ({ type: "failed", message: messageOf(error), isInput: error instanceof InputError }),
   );
@@ -28,13 +29,14 @@ export async function runApiTask(port: MessagePort, { databaseFile, task }: ApiT
   port.close();
 }
 
-async function carryOut(databaseFile: string, task: ApiTask): Promise<unknown> {
+async function carryOut(places: RestorePlaces, task: ApiTask): Promise<unknown> {
+  const { databaseFile } = places;
   if (task.type === "backups") return listBackups(databaseFile);
-  if (task.type === "restore") {
-    const file = task.file ?? listBackups(databaseFile)[0]?.file;
-    if (file === undefined) throw new InputError(`there is no backup beside ${databaseFile}; name a file`);
-    if (!existsSync(file)) throw new InputError(`there is no backup ${file}`);
-    return { file, ...restoreBackup(databaseFile, file) };
+  if (task.type === "restore_look" || task.type === "restore") {
+    const { from } = task;
+    const file = restoredFrom(places, from);
+    if (task.type === "restore_look") return lookAtRestore(places, file, from.type);
+    return from.type === "last_good" ? restoreLastGood(places) : restoreBackup(places, file);
   }
   if (!existsSync(databaseFile))
     throw new Error(`there is no configuration database ${databaseFile}: the service makes it when it first starts without api.url`);
@@ -46,7 +48,21 @@ async function carryOut(databaseFile: string, task: ApiTask): Promise<unknown> {
   }
 }
 
-async function onDatabase(db: Database, databaseFile: string, task: Exclude<ApiTask, { type: "backups" | "restore" }>): Promise<unknown> {
+/** Throws InputError where there is none. */
+function restoredFrom({ databaseFile, lastGoodFile }: RestorePlaces, from: RestoreFrom): string {
+  if (from.type === "last_good") {
+    if (!existsSync(lastGoodFile)) throw new InputError(`there is no kept configuration ${lastGoodFile}`);
+    return lastGoodFile;
+  }
+  const file = from.file ?? listBackups(databaseFile)[0]?.file;
+  if (file === undefined) throw new InputError(`there is no backup beside ${databaseFile}; name a file`);
+  if (!existsSync(file)) throw new InputError(`there is no backup ${file}`);
+  return file;
+}
+
+type DatabaseTask = Exclude<ApiTask, { type: "backups" | "restore" | "restore_look" }>;
+
+async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask): Promise<unknown> {
   switch (task.type) {
     case "key_create":
       return db.transaction(() => {
