@@ -169,7 +169,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     .option("--replace", "delete the variables that the file does not name")
     .addHelpText(
       "after",
-      "\nThe first line names the columns: name;address;type;unit;factor;offset;comment;status.\nDelimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.\nA bad line is named and the rest is taken; an address is checked with the driver of the data source, where there is one.",
+      "\nThe first line names the columns: name;address;type;unit;factor;offset;comment;status.\nDelimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.\nA bad line is named and the rest is taken, but a last line that is cut off refuses the file; an address is checked with the driver of the data source, where there is one.",
     )
     .action(
       run(async (name: string, file: string, options: ImportOptions) =>

@@ -172,7 +172,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const close of open.splice(0).reverse()) await close();
   rmSync(work, { recursive: true, force: true });
-});
+}, 60_000);
 
 interface Piped {
   readonly code: number | null;
@@ -275,13 +275,19 @@ function wordsOf(program: "the sources" | "the bundle", title: string): readonly
   ];
 }
 
-describe.each(["the sources", "the bundle"] as const)("a verb's output into a pipe is whole, from %s", (program) => {
-  it.each(Object.keys(LISTINGS))("%s, through a slow reader", { timeout: 100_000 }, async (title) => {
+describe("a verb's output into a pipe is whole", () => {
+  const whole = async (program: "the sources" | "the bundle", title: string): Promise<void> => {
     const { records, expected } = LISTINGS[title] as Listing;
     const { code, out, beside } = await pipe(wordsOf(program, title), slow);
     const found = [code, out.length > LEAST_BYTES, records(out)];
     expect(found, `${beside}\n${out.slice(0, 500)} … ${out.slice(-200)}`).toEqual([0, true, expected]);
-  });
+  };
+  it.each(Object.keys(LISTINGS))("%s, through a slow reader, from the bundle", { timeout: 100_000 }, (title) => whole("the bundle", title));
+  it.each(["variables list", "status --json", "browse --json", "browse --csv"])(
+    "%s, through a slow reader, from the sources",
+    { timeout: 100_000 },
+    (title) => whole("the sources", title),
+  );
 });
 
 describe("a reader that leaves early ends a verb without a stack trace", () => {
@@ -388,5 +394,17 @@ describe("a reader that pauses", () => {
     child.kill("SIGTERM");
     expect(await ended).toBe(143);
     child.stdout.destroy();
+  });
+});
+
+describe("a list that one verb writes and another reads", () => {
+  it("arrives whole: browse --csv into variables import", { timeout: 120_000 }, async () => {
+    const collector = programs["the bundle"];
+    const add = await pipe([...collector, "source", "add", "ua", "opcua", `endpoint_url=${opcua}`, "--config", config], ["cat"]);
+    expect([add.code, add.beside]).toEqual([0, ""]);
+    // 1,111 of the variables, and more than a pipe holds.
+    const found = [...collector, "browse", "ua", "--filter", "Bulk.11*", "--csv", "--config", config];
+    const taken = await pipe(found, [...collector, "variables", "import", "ua", "-", "--config", config]);
+    expect([taken.code, taken.out]).toEqual([0, "ua: 1111 created, 0 changed, 0 deleted, 0 as they were\n"]);
   });
 });
