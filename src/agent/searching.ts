@@ -69,6 +69,8 @@ const COST_SHARE = 10;
 /** After so many tries without an answer, a minute lies between two. */
 const MANY_TRIES = 30;
 const LONG_PAUSE_MS = 60_000;
+/** A part that is back is read again within this, where there is time to look. */
+const BACK_WITHIN_MS = 60_000;
 /** Each of so many probes of a silent part waits as long as a first request does. */
 const PATIENT_EVERY = 5;
 const BRIDGE_AGAIN_MS = 3_600_000;
@@ -98,6 +100,7 @@ export class Searching {
   #extras = 0;
   #signsOfLife = 0;
   #hasProbed = false;
+  #silentProbes = 0;
   #isHealing = false;
   #hasFailed = false;
   /** The last run failed in every part: the next one is sampled first. */
@@ -543,13 +546,26 @@ export class Searching {
     silent.set(part, { reading: why, probes, dueMs: this.#options.now() + this.#pauseMs(costMs, probes) });
   }
 
-  /** One request of a readout looks whether what is closed, cut or silent is well again; then healing goes on. */
+  /**
+   * One request of a readout looks whether what is closed or cut is well again, then healing goes on. Of silent parts as many are
+   * asked as it takes to ask each within a minute, as far as there is time.
+   */
   #nextProbe(): Extra | undefined {
     const fresh = this.#nextFresh();
     if (fresh) return fresh;
-    if (this.#hasProbed || this.#isTimeUp()) return undefined;
+    if (this.#isTimeUp()) return undefined;
+    const silent = this.#silentProbes < this.#maxSilentProbes() ? this.#probeSilent() : undefined;
+    if (silent) {
+      this.#silentProbes++;
+      return silent;
+    }
+    if (this.#hasProbed || this.#silentProbes > 0) return undefined;
     this.#hasProbed = true;
-    return this.#probeSilent() ?? this.#probeClosed() ?? this.#bridge();
+    return this.#probeClosed() ?? this.#bridge();
+  }
+
+  #maxSilentProbes(): number {
+    return Math.max(1, Math.ceil((this.#learned.silent.size * this.#options.intervalMs) / BACK_WITHIN_MS));
   }
 
   #nextFresh(): Extra | undefined {
