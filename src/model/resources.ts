@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { boundedArray, boundedRecord } from "./bounded.ts";
 import { detailsCreateSchema, detailsReadSchema } from "./details.ts";
 import { SINK_TYPES, sinkDetailsCreateSchema, sinkDetailsReadSchema } from "./sink-details.ts";
 import { readoutStatusSchema } from "./status.ts";
@@ -18,6 +19,9 @@ const deviceModel = z.string().nullable().describe("Model or name that describes
 const note = z.string().nullable().describe("General remarks");
 const readoutInterval = z.int().describe("Time between two readouts, in seconds unless readout_interval_unit says milliseconds");
 const readoutLimit = z.int().nullable().describe("At most this many variables are read per readout; null: no limit");
+/** Fields of the details in one PATCH: many times those of the largest type. */
+const MAX_DETAILS_FIELDS = 100;
+const changedDetails = boundedRecord(z.unknown(), MAX_DETAILS_FIELDS);
 const anyDetails = z.unknown().describe("Connection properties; which ones is said by their type");
 
 export const capabilitiesSchema = z.strictObject({ variable_discovery: z.boolean().describe("Whether variable discovery is supported") });
@@ -78,7 +82,7 @@ export const dataSourcePatchSchema = z
     machine: z.exactOptional(machine),
     readout_interval: z.exactOptional(readoutInterval),
     readout_limit: z.exactOptional(readoutLimit),
-    details: z.exactOptional(z.record(z.string(), z.unknown())).describe("The fields of the details to replace, each as a whole"),
+    details: z.exactOptional(changedDetails).describe("The fields of the details to replace, each as a whole"),
   })
   .describe("Only the fields that are present change");
 
@@ -118,7 +122,7 @@ export const dataSinkCreateSchema = z.strictObject({
 export const dataSinkPatchSchema = z
   .strictObject({
     name: z.exactOptional(sinkName),
-    details: z.exactOptional(z.record(z.string(), z.unknown())).describe("The fields of the details to replace, each as a whole"),
+    details: z.exactOptional(changedDetails).describe("The fields of the details to replace, each as a whole"),
   })
   .describe("Only the fields that are present change");
 
@@ -178,13 +182,17 @@ export const validationErrorSchema = z.strictObject({
     .describe("One entry per problem"),
 });
 
+/** Reports in one body: more than the shortest ones that fill the 512 KiB which the collector sends at once. */
+const MAX_REPORTS = 5000;
+
 /** What a collector reports of its data sources, many at once (extension of ours, PUT /ext/v1/readout-statuses). */
-export const readoutStatusReportSchema = z.array(
+export const readoutStatusReportSchema = boundedArray(
   z.strictObject({
     data_source: uuidSchema.describe("The data source"),
     readout_status: readoutStatusSchema.describe("How the last readout went"),
     capabilities: z.exactOptional(capabilitiesSchema).describe("What the data source can do; absent: unchanged"),
   }),
+  MAX_REPORTS,
 );
 
 export type DataSource = z.output<typeof dataSourceSchema>;

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { boundedArray } from "./bounded.ts";
 import { SECURITY_MODES, SECURITY_POLICIES } from "./details.ts";
 import { OPCUA_PORT } from "./endpoint-url.ts";
 
@@ -49,8 +50,7 @@ const MAX_USERS = 100;
 
 /** Lists in which nothing stands twice and something stands at least once. */
 const choices = <const V extends readonly [string, ...string[]]>(values: V, fallback: V[number][]) =>
-  z
-    .array(z.enum(values))
+  boundedArray(z.enum(values), values.length)
     .min(1, "expected at least one of them")
     .refine((list) => new Set(list).size === list.length, "the values are not unique: give each of them once")
     .meta({ uniqueItems: true })
@@ -104,14 +104,13 @@ export const SINK_DETAILS = {
       .strictObject({
         ...opcua,
         port: z.int().min(0).max(65_535).default(OPCUA_PORT).describe("Port that the server listens on, 0..65535"),
-        users: z
-          .array(
-            z.strictObject({
-              username,
-              password: z.string().min(1, "expected a password of at least one character").describe("Password; write-only, never returned"),
-            }),
-          )
-          .max(MAX_USERS)
+        users: boundedArray(
+          z.strictObject({
+            username,
+            password: z.string().min(1, "expected a password of at least one character").describe("Password; write-only, never returned"),
+          }),
+          MAX_USERS,
+        )
           .refine(namedOnce, NAMED_ONCE)
           .default([])
           .describe(USERS),

@@ -17,12 +17,15 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
+  readonly maxItems?: number;
   readonly anyOf?: readonly Schema[];
   readonly oneOf?: readonly Schema[];
 }
 
 const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Schema;
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+const listWords = ({ maxItems }: Schema): string => (maxItems === undefined ? "list of" : `list (at most ${maxItems}) of`);
 
 function typeWords(schema: Schema): string {
   const variants = schema.anyOf ?? schema.oneOf;
@@ -31,7 +34,7 @@ function typeWords(schema: Schema): string {
   if (variants) return [...new Set(variants.map(typeWords))].join(" or ");
   if (schema.const !== undefined) return `\`${String(schema.const)}\``;
   if (schema.enum) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
-  if (schema.items) return `list of ${typeWords(schema.items)}`;
+  if (schema.items) return `${listWords(schema)} ${typeWords(schema.items)}`;
   return [schema.type ?? "any"].flat().join(" or ");
 }
 
@@ -56,7 +59,7 @@ function tableOf(title: string, schema: z.ZodType | undefined): string[] {
   const said = jsonSchema(schema);
   const rows = [...rowsOf(said.items ?? said)];
   if (rows.length === 0) return [];
-  return ["", `${title}${said.items ? " (a list of)" : ""}:`, "", "| Field | Type | | |", "|---|---|---|---|", ...rows];
+  return ["", `${title}${said.items ? ` (a ${listWords(said)})` : ""}:`, "", "| Field | Type | | |", "|---|---|---|---|", ...rows];
 }
 
 function sectionOf(name: string, route: Route): string[] {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { boundedArray } from "../../model/bounded.ts";
 import { validationErrorSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 
@@ -41,10 +42,8 @@ const MAX_FILTER_ITEMS = 50;
 
 /** A filter in the query: the key repeated for each value, OR between them (DESIGN, 6). */
 export const uuidFilter = (what: string) =>
-  z
-    .array(uuidSchema)
+  boundedArray(uuidSchema, MAX_FILTER_ITEMS)
     .min(1)
-    .max(MAX_FILTER_ITEMS)
     .refine((values) => new Set(values).size === values.length, "the values are not unique: give each of them once")
     .meta({ uniqueItems: true })
     .optional()

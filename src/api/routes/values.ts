@@ -1,6 +1,8 @@
 import * as z from "zod";
+import { boundedArray } from "../../model/bounded.ts";
 import { pageOf } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
+import { MAX_COUNT } from "../../model/value.ts";
 import { COMMON_ERRORS, problemSchema, route } from "./route.ts";
 
 /** Variables of one time series request (DESIGN, 6). */
@@ -15,7 +17,7 @@ export type Quality = (typeof QUALITIES)[number];
 const instant = z.iso.datetime({ offset: true });
 /** An integer beyond 2^53 arrives as a bigint, with all its digits. */
 const scalar = z.union([z.boolean(), z.number(), z.bigint(), z.string()]);
-const value = z.union([scalar, z.array(scalar)]).nullable();
+const value = z.union([scalar, boundedArray(scalar, MAX_COUNT)]).nullable();
 
 const sampleSchema = z.strictObject({
   time: instant.describe("When it was read"),
@@ -28,7 +30,7 @@ export type Sample = z.output<typeof sampleSchema>;
 export const valuesSchema = z.strictObject({
   id: z.string().min(1).max(200).describe("Identifier of the batch: one that was taken before is not taken again"),
   data_source: uuidSchema.describe("The data source that all of them were read from"),
-  values: z.array(sampleSchema).max(MAX_VALUES).describe("The values"),
+  values: boundedArray(sampleSchema, MAX_VALUES).describe("The values"),
 });
 export type ValueBatch = z.output<typeof valuesSchema>;
 
@@ -42,10 +44,8 @@ export const timeseriesRequestSchema = z
     machine: z.exactOptional(uuidSchema).describe("Only variables of data sources on this machine"),
     variables: z
       .exactOptional(
-        z
-          .array(uuidSchema)
+        boundedArray(uuidSchema, MAX_VARIABLES)
           .min(1)
-          .max(MAX_VARIABLES)
           .refine((values) => new Set(values).size === values.length, "the values are not unique: give each of them once")
           .meta({ uniqueItems: true }),
       )

@@ -8,13 +8,16 @@ import { messageOf } from "../../model/failure.ts";
 import { isLoopback } from "../loopback.ts";
 import { ROUTES } from "../routes/index.ts";
 import { type Method, problemSchema, type Route } from "../routes/route.ts";
-import { HttpProblem, invalidJson, type Part, validationEntries } from "./errors.ts";
-import { parseExactly } from "./exact-json.ts";
+import { HttpProblem, invalid, invalidJson, type Part, validationEntries } from "./errors.ts";
+import { hasLongInteger, parseExactly } from "./exact-json.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
+import { hasMoreParts } from "./json-parts.ts";
 import type { Authenticate, Caller } from "./keys.ts";
 import type { Throttle } from "./throttle.ts";
 
 const BODY_BYTES = 2 ** 20;
+/** Objects, lists and fields of a body: a batch of 50,000 values, each a list, has 300,000. */
+const BODY_PARTS = 400_000;
 /** Characters of a request's target: three filters of 50 uuids take 7,500. */
 const URL_CHARACTERS = 10_000;
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -82,13 +85,14 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
   app.removeContentTypeParser("text/plain");
   const parseJson = app.getDefaultJsonParser("error", "error");
   // A body that is not there is the schema's matter: a DELETE with a content type has none, and needs none.
-  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) =>
-    body.length === 0
-      ? done(null, undefined)
-      : parseJson(request, String(body), (error, value) =>
-          error || !configOf(request).exactIntegers ? done(error, value) : done(null, parseExactly(String(body), value)),
-        ),
-  );
+  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
+    const text = String(body);
+    if (text === "") return void done(null, undefined);
+    if (hasMoreParts(text, BODY_PARTS)) return void done(tooManyParts());
+    return void parseJson(request, text, (error, value) =>
+      error ? done(error) : done(null, exactWhereGood(configOf(request).exactBody, text, value)),
+    );
+  });
 
   // A callback, not a promise: what is allowed goes on at once.
   app.addHook("onRequest", (request, reply, done) => {
@@ -137,7 +141,7 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
       url,
       schema: schemaOf(operation, definition),
       ...(definition.bodyBytes !== undefined && { bodyLimit: definition.bodyBytes }),
-      config: { exactIntegers: definition.exactIntegers === true } satisfies RouteConfig,
+      config: { exactBody: definition.exactIntegers && definition.body } satisfies RouteConfig,
       handler: (request, reply) => {
         const caller = callers.get(request);
         if (!caller) throw new HttpProblem(401, "the Authorization header must carry a valid API key");
@@ -179,10 +183,24 @@ function serverOptions(tls: AppOptions["tls"]): { readonly http: typeof HTTP_OPT
   };
 }
 
+const tooManyParts = (): HttpProblem =>
+  invalid({
+    loc: ["body"],
+    msg: `expected at most ${BODY_PARTS} objects, lists and fields`,
+    type: "too_big",
+    ctx: { maximum: BODY_PARTS },
+  });
+
+/** Reading all digits visits every value there is: only a body that is good, and so within its bounds, is worth that. */
+function exactWhereGood(schema: z.ZodType | undefined, text: string, value: unknown): unknown {
+  return schema && hasLongInteger(text) && schema.safeParse(value).success ? parseExactly(text, value) : value;
+}
+
 interface RouteConfig {
   /** What the path takes, where this route stands for what it does not. */
   readonly allow?: string;
-  readonly exactIntegers?: boolean;
+  /** Of a body whose integers are kept in all their digits. */
+  readonly exactBody?: z.ZodType | undefined;
 }
 
 const configOf = (request: FastifyRequest): RouteConfig => request.routeOptions.config as RouteConfig;

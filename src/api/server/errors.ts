@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { MAX_ISSUES } from "../../model/bounded.ts";
 
 /** One entry of a 422 (API-V2, 7.1). */
 export interface ValidationEntry {
@@ -33,20 +34,25 @@ export const invalid = (entry: ValidationEntry): HttpProblem => new HttpProblem(
 export const invalidJson = (expected: "object" | "array" = "object"): HttpProblem =>
   invalid({ loc: ["body"], msg: `the body is not a JSON ${expected}`, type: "json_invalid" });
 
-const MAX_ENTRIES = 100;
 /** Characters of an `input` or a `loc` part that are given back. */
 const MAX_TEXT = 200;
 
-/** The entries for what zod found wrong in one part of a request. `sent` is that part as it came. */
+/** The entries for what zod found wrong in one part of a request, the first MAX_ISSUES of them. `sent` is that part as it came. */
 export function validationEntries(part: Part, issues: readonly z.core.$ZodIssue[], sent: unknown): ValidationEntry[] {
-  return issues.flatMap((issue) => entriesOf(part, issue, sent)).slice(0, MAX_ENTRIES);
+  const entries: ValidationEntry[] = [];
+  for (const issue of issues) {
+    entries.push(...entriesOf(part, issue, sent, MAX_ISSUES - entries.length));
+    if (entries.length === MAX_ISSUES) break;
+  }
+  return entries;
 }
 
-function entriesOf(part: Part, issue: z.core.$ZodIssue, sent: unknown): ValidationEntry[] {
+/** One issue can name each field of an object: `atMost` of them have an entry. */
+function entriesOf(part: Part, issue: z.core.$ZodIssue, sent: unknown, atMost: number): ValidationEntry[] {
   const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
   const loc = [part, ...path].map((key) => (typeof key === "string" ? key.slice(0, MAX_TEXT) : key));
   if (issue.code === "unrecognized_keys")
-    return issue.keys.map((key) => ({
+    return issue.keys.slice(0, atMost).map((key) => ({
       loc: [...loc, key.slice(0, MAX_TEXT)],
       msg: part === "query" ? "unknown query parameter" : "unknown field",
       type: "extra_forbidden",

@@ -1,6 +1,9 @@
 /** Digits from which on an integer may be beyond 2^53. */
 const LONG_INTEGER = /\d{16}/;
 
+/** Whether an integer in the text may be beyond 2^53. */
+export const hasLongInteger = (text: string): boolean => LONG_INTEGER.test(text);
+
 /** Longer ones are no finite number either: making an integer of a million digits would hold everybody up for seconds. */
 const EXACT_INTEGER = /^-?\d{1,308}$/;
 
@@ -12,7 +15,7 @@ type Reviver = (this: unknown, key: string, value: unknown, context: { readonly 
  * (ECMAScript, JSON.parse source text access). Pure.
  */
 export function parseExactly(text: string, value: unknown): unknown {
-  if (!LONG_INTEGER.test(text)) return value;
+  if (!hasLongInteger(text)) return value;
   const revive: Reviver = (_, parsed, { source }) =>
     typeof parsed === "number" && source !== undefined && EXACT_INTEGER.test(source) && !Number.isSafeInteger(parsed)
       ? BigInt(source)
