@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "./api/access.ts";
 import { createApiClient } from "./api/client.ts";
+import { ApiDeaths } from "./api/deaths.ts";
 import type { Desired } from "./api/desired.ts";
-import { type ApiWorkerData, embeddedDatabase, type FromApi, lastGoodFile } from "./api/messages.ts";
+import { API_HEAP, type ApiWorkerData, embeddedDatabase, type FromApi, lastGoodFile } from "./api/messages.ts";
 import { type PollState, startPolling } from "./api/poll.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { ConfigStatus } from "./model/service-status.ts";
@@ -86,13 +87,15 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   );
   const shownOnNetwork = !settings.api && settings.embedded_api.insecure && !settings.embedded_api.tls;
   return {
-    notes: () =>
-      shownOnNetwork && socketFile !== undefined
+    notes: () => [
+      ...(shownOnNetwork && socketFile !== undefined
         ? [
             `the embedded configuration API serves ${settings.embedded_api.listen} in plain http (embedded_api.insecure: true): ` +
               "keys and passwords can be read on the network; name a certificate in embedded_api.tls",
           ]
-        : [],
+        : []),
+      ...(embedded?.notes() ?? []),
+    ],
     status: () => ({
       origin,
       api_url: api.url,
@@ -127,6 +130,7 @@ function startEmbeddedApi(options: ConfigurationOptions) {
     publishIntervalUnit: settings.publish_interval_unit,
     version,
   };
+  const deaths = new ApiDeaths();
   let told: string | undefined;
   let tellStarted = () => {};
   const listening = new Promise<void>((done) => {
@@ -136,7 +140,9 @@ function startEmbeddedApi(options: ConfigurationOptions) {
     entry: workerUrl("api"),
     name: "api",
     workerData,
+    resourceLimits: API_HEAP,
     log,
+    onExit: (cause) => deaths.add(cause, Date.now()),
     onMessage(message) {
       if (message.type === "listening") {
         log.info(
@@ -151,5 +157,9 @@ function startEmbeddedApi(options: ConfigurationOptions) {
       } else if (message.type === "log") log[message.level](message.fields, message.message);
     },
   });
-  return { started: Promise.race([listening, delay(API_START_MS, undefined, { ref: false })]), stop: () => worker.stop(API_STOP_MS) };
+  return {
+    started: Promise.race([listening, delay(API_START_MS, undefined, { ref: false })]),
+    notes: () => deaths.notes(Date.now()),
+    stop: () => worker.stop(API_STOP_MS),
+  };
 }

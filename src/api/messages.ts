@@ -30,6 +30,12 @@ export interface ApiWorkerData {
   readonly version: string;
 }
 
+/**
+ * Bounds of the heap of the embedded API's worker: several times what the largest request takes. Where the young generation were larger, one
+ * collection could need more room than Node grants a worker at its bound (16 MiB), which ends the whole process.
+ */
+export const API_HEAP = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 } as const;
+
 /** Something done to the embedded API's database from the command line, whether the service runs or not. */
 export type ApiTask =
   | { readonly type: "key_create"; readonly role: "admin" | "collector"; readonly collector: string; readonly name: string | null }

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from "node:v8";
-import { type TransferListItem, Worker } from "node:worker_threads";
+import { type ResourceLimits, type TransferListItem, Worker } from "node:worker_threads";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
@@ -19,6 +19,8 @@ export interface SupervisedWorkerOptions<In> {
   readonly onExit?: (cause: string) => void;
   readonly log: Log;
   readonly execArgv?: readonly string[];
+  /** Bounds of its heap: the worker that reaches them dies alone. Absent: Node's own. */
+  readonly resourceLimits?: ResourceLimits;
   /**
    * It makes so much that dies young that a heap kept small would cost it a multiple of its CPU: from its first start on the heaps of the
    * whole process grow as Node lets them by itself (bin/runtime-flags.sh).
@@ -93,6 +95,7 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
         stdout: true,
         stderr: true,
         ...(options.execArgv && { execArgv: [...options.execArgv] }),
+        ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
       });
     } catch (error) {
       died(messageOf(error), startedMs);

@@ -25,7 +25,7 @@ interface Schema {
 const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Schema;
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
-const listWords = ({ maxItems }: Schema): string => (maxItems === undefined ? "list of" : `list (at most ${maxItems}) of`);
+const listWords = ({ maxItems }: Schema): string => (maxItems === undefined ? "list" : `list (at most ${maxItems})`);
 
 function typeWords(schema: Schema): string {
   const variants = schema.anyOf ?? schema.oneOf;
@@ -34,7 +34,7 @@ function typeWords(schema: Schema): string {
   if (variants) return [...new Set(variants.map(typeWords))].join(" or ");
   if (schema.const !== undefined) return `\`${String(schema.const)}\``;
   if (schema.enum) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
-  if (schema.items) return `${listWords(schema)} ${typeWords(schema.items)}`;
+  if (schema.items) return `${listWords(schema)} of ${typeWords(schema.items)}`;
   return [schema.type ?? "any"].flat().join(" or ");
 }
 
@@ -59,7 +59,7 @@ function tableOf(title: string, schema: z.ZodType | undefined): string[] {
   const said = jsonSchema(schema);
   const rows = [...rowsOf(said.items ?? said)];
   if (rows.length === 0) return [];
-  return ["", `${title}${said.items ? ` (a ${listWords(said)})` : ""}:`, "", "| Field | Type | | |", "|---|---|---|---|", ...rows];
+  return ["", `${title}${said.items ? `: a ${listWords(said)} of` : ""}:`, "", "| Field | Type | | |", "|---|---|---|---|", ...rows];
 }
 
 function sectionOf(name: string, route: Route): string[] {

@@ -71,6 +71,7 @@ export interface ServiceStatusJson {
     readonly removed_sinks?: readonly { readonly uuid: string; readonly pending: number; readonly until: string }[];
     readonly lost: object | null;
   };
+  readonly alarms: readonly string[];
 }
 
 export interface CollectorOptions {

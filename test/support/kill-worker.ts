@@ -6,9 +6,13 @@ const WITHIN_MS = 10_000;
 /**
  * Ends one worker thread of a running collector from outside, at once and without its consent: the operating system has no signal for a
  * single thread, so SIGUSR1 opens Node's own debugger, and that makes the thread exit. The collector has to be started with
- * INSPECTABLE in its environment. Throws an Error where there is no such worker.
+ * INSPECTABLE in its environment. `by` is the JavaScript that ends it. Throws an Error where there is no such worker.
  */
-export async function killWorker(collector: CollectorProcess, name: "store" | "delivery" | "api"): Promise<void> {
+export async function killWorker(
+  collector: CollectorProcess,
+  name: "store" | "delivery" | "api",
+  by: string = "process.exit(9)",
+): Promise<void> {
   const socket = new WebSocket(await debuggerUrl(collector));
   const send = (id: number, method: string, params: object) => socket.send(JSON.stringify({ id, method, params }));
   const seen: string[] = [];
@@ -23,7 +27,7 @@ export async function killWorker(collector: CollectorProcess, name: "store" | "d
         seen.push(title);
         if (session !== undefined || !title.endsWith(` ${name}`)) return;
         session = params.sessionId;
-        const exit = { id: 1, method: "Runtime.evaluate", params: { expression: "process.exit(9)" } };
+        const exit = { id: 1, method: "Runtime.evaluate", params: { expression: by } };
         send(2, "NodeWorker.sendMessageToWorker", { sessionId: session, message: JSON.stringify(exit) });
       } else if (method === "NodeWorker.detachedFromWorker" && params.sessionId === session) done();
     });
@@ -37,6 +41,9 @@ export async function killWorker(collector: CollectorProcess, name: "store" | "d
     socket.close();
   }
 }
+
+/** Fills the heap with 600 MiB at most: where no limit ends the worker before, the machine of the test is spared. */
+export const FILL_HEAP = "globalThis.kept = []; for (let mib = 0; mib < 600; mib++) kept.push(Array(131_072).fill(mib))";
 
 /** A port of the debugger that is free, for several collectors on one machine. */
 export const INSPECTABLE = { NODE_OPTIONS: "--inspect-port=0" };

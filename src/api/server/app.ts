@@ -8,6 +8,7 @@ import { messageOf } from "../../model/failure.ts";
 import { isLoopback } from "../loopback.ts";
 import { ROUTES } from "../routes/index.ts";
 import { type Method, problemSchema, type Route } from "../routes/route.ts";
+import { BodyRoom } from "./body-room.ts";
 import { HttpProblem, invalid, invalidJson, type Part, validationEntries } from "./errors.ts";
 import { hasLongInteger, parseExactly } from "./exact-json.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
@@ -16,6 +17,8 @@ import type { Authenticate, Caller } from "./keys.ts";
 import type { Throttle } from "./throttle.ts";
 
 const BODY_BYTES = 2 ** 20;
+/** Of all large bodies that are being received: four of the largest. */
+const ALL_BODIES_BYTES = 32 * 2 ** 20;
 /** Objects, lists and fields of a body: a batch of 50,000 values, each a list, has 300,000. */
 const BODY_PARTS = 400_000;
 /** Characters of a request's target: three filters of 50 uuids take 7,500. */
@@ -26,6 +29,8 @@ const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path", headers: "header" };
 /** What a key that opens nothing is told when too many of its address wait already, in seconds. */
 const RETRY_AFTER_S = 5;
+/** As RETRY_AFTER_S, where other bodies take all room. */
+const RETRY_BODY_AFTER_S = 1;
 
 export interface AppOptions {
   readonly handlers: Handlers;
@@ -58,6 +63,7 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
       socket.destroy();
     },
   });
+  const room = new BodyRoom(ALL_BODIES_BYTES);
   const callers = new WeakMap<FastifyRequest, Caller>();
   const refuse = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const wait = throttle.failed(addressOf(request));
@@ -103,6 +109,12 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
     callers.set(request, caller);
     const { allow } = configOf(request);
     if (allow !== undefined) return void problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
+    const giveBack = room.take(bodyBytesOf(request));
+    if (!giveBack) {
+      reply.header("retry-after", String(RETRY_BODY_AFTER_S));
+      return void problem(reply, new HttpProblem(503, "the bodies of other requests take all the room there is: send this one again"));
+    }
+    reply.raw.once("close", giveBack);
     return done();
   });
 
@@ -204,6 +216,13 @@ interface RouteConfig {
 }
 
 const configOf = (request: FastifyRequest): RouteConfig => request.routeOptions.config as RouteConfig;
+
+/** What the body takes at most: beyond its limit it is refused. */
+function bodyBytesOf({ headers, routeOptions }: FastifyRequest): number {
+  const limit = routeOptions.bodyLimit ?? BODY_BYTES;
+  if (headers["transfer-encoding"] !== undefined) return limit;
+  return Math.min(Number(headers["content-length"] ?? 0), limit);
+}
 
 /** The peer; over the local socket it has none. */
 const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? LOCAL;
