@@ -21,9 +21,12 @@ export class ApiError extends Error {
   override readonly name = "ApiError";
   /** The answer's status, where there was one. */
   readonly status: number | undefined;
-  constructor({ message, status }: Pick<ApiFailure, "message" | "status">) {
+  /** As in ApiFailure. */
+  readonly refusedAt: ApiFailure["refusedAt"];
+  constructor({ message, status, refusedAt }: Pick<ApiFailure, "message" | "status" | "refusedAt">) {
     super(message);
     this.status = status;
+    this.refusedAt = refusedAt;
   }
 }
 

@@ -54,9 +54,14 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   );
   fields(
     verb(source, "set <name> [fields...]", {
-      description: "Change what is given of a data source; an empty text takes one away.",
+      description:
+        "Change what is given of a data source; an empty text takes one away. Asks for a stored password that would go elsewhere or be less protected.",
       args: { name: SOURCE, fields: "connection details to change, as key=value" },
-      examples: ["collector source set press-1 host=10.0.0.6 --interval 2s", "collector source set press-1 --name press-left --note ''"],
+      examples: [
+        "collector source set press-1 host=10.0.0.6 --interval 2s",
+        "collector source set line-5 host=10.0.0.10 --password-file pw.txt",
+        "collector source set press-1 --name press-left --note ''",
+      ],
     }),
   )
     .option("--name <name>", "a new name")

@@ -96,6 +96,49 @@ test("every type is added from words; passwords come from files and are shown no
   expect([typed.code, typed.err.includes("does not belong on a command line"), typed.err.includes("canary")]).toEqual([2, true, false]);
 });
 
+test("a change that a stored password does not follow: the person is asked for it, or told how to give it", async () => {
+  const { api, run, runWith, well, write } = await commandLine();
+  const file = write("pw", "canary-old\n");
+  await well("source", "add", "ua", "opcua", "endpoint_url=opc.tcp://h:4840", "username=reader", "--password-file", file);
+  await well("source", "add", "plc", "s7plus", "host=h", "port=102", "--password-file", file);
+  const stored = async () => {
+    const sent = await api.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`, undefined, { authorization: api.collectorKey });
+    return Object.values(sent.body["secrets"] ?? {}).map((one) => one["password"]);
+  };
+  const hosts = async () =>
+    (JSON.parse(await well("source", "list", "--json")) as { details: { host: string } }[]).map(({ details }) => details.host);
+  for (const name of ["ua", "plc"]) {
+    // Nobody to ask: what is missing, why, and the option that gives it.
+    const refused = await run("source", "set", name, "host=other");
+    expect([refused.code, refused.out]).toEqual([2, ""]);
+    expect(refused.err).toMatch(/password: send the password too, or remove it: the stored one does not follow a change of host\n/);
+    expect(refused.err).toContain(`there is no terminal to type the password of ${name} on; give it with --password-file FILE`);
+    const json = await run("source", "set", name, "host=other", "--json");
+    expect([json.code, json.err]).toEqual([2, expect.stringContaining("nothing is asked with --json; give it with --password-file FILE")]);
+  }
+  expect([await hosts(), await stored()]).toEqual([
+    ["h", "h"],
+    ["canary-old", "canary-old"],
+  ]);
+
+  const typed = await runWith({ typed: "canary-typed" }, "source", "set", "ua", "host=other");
+  expect([typed.code, typed.out]).toEqual([0, "ua: changed\n"]);
+  await well("source", "set", "plc", "host=other", "--password-file", write("new", "canary-file\n"));
+  expect([await hosts(), (await stored()).toSorted()]).toEqual([
+    ["other", "other"],
+    ["canary-file", "canary-typed"],
+  ]);
+  // What keeps the password where it is asks for nothing.
+  await well("source", "set", "ua", "security_mode=SignAndEncrypt", "endpoint_security_policy=Basic256Sha256", "--note", "n");
+  await well("source", "set", "plc", "destination_tsap=SIMATIC-ROOT-HMI");
+
+  // A file of sources has no passwords: the entry says what to do, the others are taken.
+  const sources = await well("source", "export");
+  const imported = await run("source", "import", write("sources.yaml", sources.replaceAll("host: other", "host: third")));
+  expect(imported.code).toBe(1);
+  expect(imported.err).toContain("change it with collector source set plc key=value… --password-file FILE");
+});
+
 test("opcua by name: security by its own words, a password that is typed, and what was filled in is told", async () => {
   const { api, well, runWith } = await commandLine();
   const told = await runWith(
@@ -126,7 +169,11 @@ test("opcua by name: security by its own words, a password that is typed, and wh
   );
   const plc = await runWith({ typed: "canary-plc" }, "source", "add", "f", "s7plus", "host=h", "port=102", "--ask-password");
   expect([plc.code, plc.err]).toEqual([0, "Password (not shown): \n"]);
-  await well("source", "set", "a", "security_mode=Sign");
+  const weaker = await runWith({ typed: "canary-1" }, "source", "set", "a", "security_mode=Sign");
+  expect([weaker.code, weaker.err]).toEqual([
+    0,
+    expect.stringMatching(/does not follow a change of security_settings\.security_mode\nPassword of a \(not shown\): \n$/),
+  ]);
   // Another user has another password.
   expect((await runWith({ typed: "canary-2" }, "source", "set", "a", "username=other")).code).toBe(0);
   expect(JSON.parse(await well("source", "list", "--json"))).toMatchObject([
@@ -150,7 +197,7 @@ test("opcua by name: security by its own words, a password that is typed, and wh
       .map((one) => JSON.stringify(one))
       .sort(),
   ).toEqual(['{"password":"canary-2"}', '{"password":"canary-plc"}', '{"users.scada.password":"canary-sink"}']);
-  for (const { out, err } of [told, plc, server]) expect(out + err).not.toContain("canary");
+  for (const { out, err } of [told, plc, server, weaker]) expect(out + err).not.toContain("canary");
   for (const [words, options, said] of [
     [
       ["source", "add", "g", "opcua", "endpoint_url=opc.tcp://h", "username=x"],

@@ -8,6 +8,7 @@ import { type ImportProblem, type ImportReport, importReport } from "./import-re
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { sinksOf } from "./sink.ts";
 import { machineOf, machinesOf, sourcesOf } from "./source.ts";
+import { lacksPassword } from "./source-password.ts";
 
 const MAX_BYTES = 10 * 2 ** 20;
 
@@ -80,11 +81,10 @@ export function sourceImport(file: string, options: ApiOptions, io: CommandIo): 
       }
       const source = namedOf(present, name, "data source");
       const changed = changedOf(entry.details, source.details);
-      await api.send("PATCH", `/v2/data-sources/${source.uuid}`, {
-        ...entry,
-        ...later,
-        machine: uuid,
-        details: changed,
+      const patch = { ...entry, ...later, machine: uuid, details: changed };
+      await api.send("PATCH", `/v2/data-sources/${source.uuid}`, patch).catch((error: unknown) => {
+        if (!lacksPassword(error)) throw error;
+        throw new UsageError(`${error.message}; change it with collector source set ${name} key=value… --password-file FILE`);
       });
       return { action: "changed", uuid: source.uuid };
     });

@@ -1,4 +1,5 @@
 import type { DetailsType } from "../model/details.ts";
+import { ApiError } from "./api-connection.ts";
 import { parseFields } from "./fields.ts";
 import { passwordFrom } from "./files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
@@ -32,6 +33,20 @@ export async function sourcePassword(
   if (!askPassword && user === undefined) return undefined;
   return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io, { json });
 }
+
+/** Where a PATCH lacks the password of a data source, without which the API changes nothing that it is bound to (DESIGN, 6). */
+const PLACES: readonly string[] = ["body.details.user_identity.password", "body.details.password"];
+
+/** Whether the API refused a change because the password of the data source is not in it. */
+export const lacksPassword = (error: unknown): error is ApiError =>
+  error instanceof ApiError &&
+  error.status === 422 &&
+  error.refusedAt?.length === 1 &&
+  PLACES.includes(error.refusedAt[0]?.join(".") ?? "");
+
+/** Asks for the password that the API wants with a change. Throws UsageError where nobody can be asked. */
+export const askBoundPassword = (source: string, { json = false }: PasswordOptions, io: CommandIo): Promise<string> =>
+  askHidden(`password of ${source}`, BY_FILE, io, { json });
 
 /** The user that the words name. */
 function userIn({ username, user_identity: identity }: Readonly<Record<string, unknown>>): string | undefined {

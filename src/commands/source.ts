@@ -4,10 +4,10 @@ import { dataSourceSchema } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { answer } from "./answer.ts";
 import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
-import { type CommandIo, EXIT, type ExitCode, UsageError } from "./io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "./io.ts";
 import { toJson } from "./json.ts";
 import { detailsTypeOf, sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
-import { type PasswordOptions, sourcePassword } from "./source-password.ts";
+import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
 import { formatTable } from "./table.ts";
 import { hostPort } from "./values.ts";
 
@@ -79,7 +79,8 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
     const type = words.length > 0 || options.passwordFile !== undefined || options.askPassword ? detailsTypeOf(source.type) : undefined;
     const password = type && (await sourcePassword(type, words, options, io));
     const now = typeof source.details === "object" && source.details !== null ? { ...source.details } : {};
-    const details = type && sourceDetailsPatch(type, words, password, now);
+    const detailsWith = (given: string | undefined) => type && sourceDetailsPatch(type, words, given, now);
+    const details = detailsWith(password);
     const { manufacturer, model, note, machine } = options;
     const patch = {
       ...laterFields(options, api),
@@ -91,7 +92,14 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
       ...(details && { details }),
     };
     if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
-    await api.send("PATCH", `${PATH}/${source.uuid}`, patch);
+    const path = `${PATH}/${source.uuid}`;
+    try {
+      await api.send("PATCH", path, patch);
+    } catch (error) {
+      if (!lacksPassword(error) || password !== undefined) throw error;
+      complain(io, error.message);
+      await api.send("PATCH", path, { ...patch, details: detailsWith(await askBoundPassword(source.name, options, io)) });
+    }
     const known = options.name ?? source.name;
     answer(io, options, { action: "changed", uuid: source.uuid, name: known }, `${known}: changed\n`);
     return EXIT.good;

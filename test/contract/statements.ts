@@ -34,6 +34,7 @@ export const STATEMENTS: readonly string[] = [
   "4.1 POST",
   "4.1 single",
   "4.1 update and delete",
+  "4.1 stored password",
   "4.2 GET",
   "4.2 POST",
   "4.2 GET {uuid}",
@@ -59,6 +60,7 @@ export const STATEMENTS: readonly string[] = [
   "8 odac port",
   "8 s7plus password",
   "8 page size",
+  "8 bodies",
   // 9
   ...[1, 2, 3].map((rule) => `9 rule ${rule}`),
 ];

@@ -145,7 +145,8 @@ export function openDataSources(
     patch: db.transaction((uuid: string, patch: DataSourcePatch) => {
       const row = find(uuid, undefined);
       const { details, ...fields } = patch;
-      const merged = details && mergeDetails(row.type, parseDetails(row.details), details);
+      const merged =
+        details && mergeDetails({ type: row.type, details: parseDetails(row.details), hasPassword: secrets.has(uuid) }, details);
       if (patch.machine !== undefined) ensureMachine.run(patch.machine, collectors.siteOf(row.collector));
       const now = { ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details };
       update.run(now);

@@ -1,7 +1,8 @@
 import type { z } from "zod";
 import { type Details, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
 import { type SinkDetails, type SinkType, sinkDetailsCreateSchema, toReadSinkDetails } from "../../model/sink-details.ts";
-import { HttpProblem, validationEntries } from "./errors.ts";
+import { passwordBoundChanges, passwordPath } from "../../model/stored-password.ts";
+import { HttpProblem, invalid, validationEntries } from "./errors.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -20,6 +21,13 @@ const STAND_INS: { readonly [T in DetailsType]?: Fields } = {
 /** Fields that carry a write-only secret. */
 const SECRET_FIELDS: { readonly [T in DetailsType]?: string } = { opcua: "user_identity", s7plus: "password" };
 
+export interface StoredDetails {
+  readonly type: string;
+  readonly details: Details | null;
+  /** Whether their password is stored here: an imported record has none, and this machine's own secrets are not the API's. */
+  readonly hasPassword: boolean;
+}
+
 export interface MergedDetails {
   readonly details: Details;
   /** Those to store instead of what was stored; undefined: what was stored stays. */
@@ -28,9 +36,10 @@ export interface MergedDetails {
 
 /**
  * `details` of a PATCH over the stored ones: own fields replace, objects inside are replaced whole, absent fields and secrets stay, and
- * the merged record is validated as a creation (DESIGN, 6). The type cannot change. Throws HttpProblem 422.
+ * the merged record is validated as a creation (DESIGN, 6). The type cannot change, nor where a stored password goes without that password.
+ * Throws HttpProblem 422.
  */
-export function mergeDetails(type: string, stored: Details | null, patch: Fields): MergedDetails {
+export function mergeDetails({ type, details: stored, hasPassword }: StoredDetails, patch: Fields): MergedDetails {
   keepType(type, patch);
   const standIns = stored === null ? {} : (STAND_INS[stored.type] ?? {});
   const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
@@ -45,7 +54,23 @@ export function mergeDetails(type: string, stored: Details | null, patch: Fields
   const merged = { ...details, ...Object.fromEntries(kept.map((field) => [field, original[field]])) };
   const secretField = SECRET_FIELDS[details.type];
   // Every field is of the read form: as toReadDetails made it, or as it was stored.
-  return { details: merged as Details, secrets: secretField !== undefined && kept.includes(secretField) ? undefined : secrets };
+  const result = merged as Details;
+  if (stored === null || secretField === undefined || !kept.includes(secretField)) return { details: result, secrets };
+  if (hasPassword) requirePassword(stored, result);
+  return { details: result, secrets: undefined };
+}
+
+/** A stored password follows no change of where it goes, as whom and how protected: who makes one may not know it (DESIGN, 6). */
+function requirePassword(stored: Details, merged: Details): void {
+  const changed = passwordBoundChanges(stored, merged);
+  const path = passwordPath(stored);
+  if (changed.length === 0 || path === undefined) return;
+  throw invalid({
+    loc: ["body", "details", ...path],
+    msg: `send the password too, or remove it: the stored one does not follow a change of ${changed.join(", ")}`,
+    type: "password_required",
+    ctx: { changed },
+  });
 }
 
 /** As STAND_INS, for data sinks: the stored users have no passwords. */

@@ -18,7 +18,7 @@ export function exportRecords(db: Database): { readonly version: 1 } & Readonly<
   const collectors = openCollectors(db);
   const sites = openSites(db);
   // Nothing is created here: neither the store of secrets nor the units of what is filled in have a part in it.
-  const none = { replace: () => {}, read: () => ({}) };
+  const none = { replace: () => {}, has: () => false, read: () => ({}) };
   const sources = openDataSources(db, collectors, none, "seconds");
   const readers: Readonly<Record<Kind, (request: PageRequest) => AnyPage>> = {
     sites: sites.list,

@@ -45,11 +45,14 @@ test("passwords go to the collector's own key alone and stay through a patch of 
   expect(await secretsOf(api)).toEqual({ [a]: { password: CANARY }, [b]: { password: CANARY } });
   expect((await api.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`)).status).toBe(403);
 
-  for (const uuid of [a, b]) {
-    expect((await api.send("PATCH", `/v2/data-sources/${uuid}`, { name: "renamed", details: { port: 1 } })).status).toBe(204);
+  const stronger = { security_mode: "Sign", endpoint_security_policy: "Basic256Sha256", token_security_policy: "Basic256Sha256" };
+  for (const [uuid, before, patch] of [
+    [a, opc.body, { security_settings: stronger }],
+    [b, plc.body, { destination_tsap: "SIMATIC-ROOT-HMI" }],
+  ] as const) {
+    expect((await api.send("PATCH", `/v2/data-sources/${uuid}`, { name: "renamed", details: patch })).status).toBe(204);
     const after = (await api.send("GET", `/v2/data-sources/${uuid}`)).body;
-    const before = uuid === a ? opc.body : plc.body;
-    expect(after["details"]).toEqual({ ...before["details"], port: 1 });
+    expect(after["details"]).toEqual({ ...before["details"], ...patch });
   }
   expect(await secretsOf(api)).toEqual({ [a]: { password: CANARY }, [b]: { password: CANARY } });
 

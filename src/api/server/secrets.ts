@@ -13,6 +13,8 @@ const TAG_BYTES = 16;
 export interface SecretStore {
   /** Replaces all secrets of one record; an empty object deletes them. */
   replace(owner: string, secrets: Readonly<Record<string, string>>): void;
+  /** Whether the record has secrets here, also where they cannot be decrypted. */
+  has(owner: string): boolean;
   /** The secrets of these records. One that cannot be decrypted is left out and logged by its owner and field. */
   read(owners: readonly string[]): Record<string, Record<string, string>>;
 }
@@ -24,6 +26,7 @@ export interface SecretStore {
 export function openSecretStore(db: Database, keyFile: string, log: Log): SecretStore {
   const key = loadKey(keyFile, log);
   const remove = db.prepare<[string]>("DELETE FROM secrets WHERE owner = ?");
+  const exists = db.prepare<[string], number>("SELECT 1 FROM secrets WHERE owner = ? LIMIT 1").pluck();
   const insert = db.prepare<[string, string, Buffer]>("INSERT INTO secrets (owner, field, sealed) VALUES (?, ?, ?)");
   const select = db.prepare<[string], { owner: string; field: string; sealed: Buffer }>(
     "SELECT owner, field, sealed FROM secrets WHERE owner IN (SELECT value FROM json_each(?)) ORDER BY owner, field",
@@ -33,6 +36,7 @@ export function openSecretStore(db: Database, keyFile: string, log: Log): Secret
       remove.run(owner);
       for (const [field, secret] of Object.entries(secrets)) insert.run(owner, field, seal(key, owner, field, secret));
     },
+    has: (owner) => exists.get(owner) !== undefined,
     read(owners) {
       const found: Record<string, Record<string, string>> = {};
       for (const { owner, field, sealed } of select.all(JSON.stringify(owners))) {

@@ -184,6 +184,19 @@ export const GENERAL_TESTS: StatementTests = {
     await createSource(api, { details: password("x") });
   },
   "8 page size": pages,
+  async "8 bodies"(api) {
+    const many = (count: number, item: unknown) => Array(count).fill(item);
+    const refused = async (method: string, path: string, body: unknown) => locs(await api.send(method, path, body));
+    expect(await refused("PUT", "/ext/v1/readout-statuses", many(5001, 0))).toEqual(["body"]);
+    expect(await refused("PUT", "/ext/v1/readout-statuses", many(5000, 0))).toHaveLength(100);
+    const values = { id: "b", data_source: MACHINE, values: many(50_001, 0) };
+    expect(await refused("POST", "/ext/v1/values", values)).toEqual(["body.values"]);
+    const users = many(101, { username: "a", password: "b" });
+    expect(await refused("POST", "/v2/data-sinks", sinkRequest({ details: { type: "opcua", users } }))).toEqual(["body.details.users"]);
+    const fields = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`k${n}`, n]));
+    expect(await refused("PATCH", `/v2/data-sources/${MACHINE}`, { details: fields })).toEqual(["body.details"]);
+    expect(await refused("POST", "/v2/sites", { name: "a", ...fields })).toHaveLength(100);
+  },
   async "9 rule 1"(api) {
     const { body } = await api.send("GET", "/openapi.json");
     const paths = Object.keys(body["paths"] ?? {});

@@ -6,6 +6,7 @@ import {
   as,
   createSink,
   createSource,
+  detailsOf,
   getSource,
   locs,
   refusedSource,
@@ -118,6 +119,36 @@ export const OPERATION_TESTS: StatementTests = {
       expect(locs(await api.send("PATCH", path, { [field]: value }))).toEqual([`body.${field}`]);
     expect((await api.send("DELETE", path)).status).toBe(204);
     expect((await api.send("DELETE", path)).status).toBe(404);
+  },
+  async "4.1 stored password"(api) {
+    const security = { security_mode: "Sign", endpoint_security_policy: "Basic256Sha256", token_security_policy: "Basic256Sha256" };
+    const identity = { type: "UserNamePassword", username: "u", password: "p" };
+    const opcua = await createSource(api, { details: detailsOf("opcua", { security_settings: security, user_identity: identity }) });
+    const s7plus = await createSource(api, { details: detailsOf("s7plus", { password: { type: "set", value: "p" } }) });
+    for (const [{ uuid }, changes, place, password] of [
+      [
+        opcua,
+        [
+          { host: "other" },
+          { port: 1 },
+          { endpoint_url: "opc.tcp://other:4840" },
+          { security_settings: { ...security, security_mode: "None" } },
+          { security_settings: { ...security, endpoint_security_policy: "Basic256" } },
+          { security_settings: { ...security, token_security_policy: "None" } },
+        ],
+        "body.details.user_identity.password",
+        { user_identity: identity },
+      ],
+      [s7plus, [{ host: "other" }, { port: 1 }], "body.details.password", { password: { type: "set", value: "p" } }],
+    ] as const)
+      for (const details of changes) {
+        const before = await getSource(api, uuid);
+        expect(locs(await api.send("PATCH", `/v2/data-sources/${uuid}`, { note: "n", details }))).toEqual([place]);
+        expect(await getSource(api, uuid)).toEqual(before);
+        expect((await api.send("PATCH", `/v2/data-sources/${uuid}`, { details: { ...details, ...password } })).status).toBe(204);
+        const back = { ...(place === "body.details.password" ? { host: "h", port: 102 } : opcua.details), ...password };
+        expect((await api.send("PATCH", `/v2/data-sources/${uuid}`, { details: back })).status).toBe(204);
+      }
   },
 
   async "4.2 GET"(api) {
