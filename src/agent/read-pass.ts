@@ -56,6 +56,11 @@ type Outcome =
   /** Neither tells anything about what was asked. */
   | { readonly type: "busy" | "everything" };
 
+const NOT_REACHED: BadReading = {
+  quality: "bad",
+  fault: "no_answer",
+  detail: "not reached: the readout's time was up before; the next readout goes on here",
+};
 const ANSWERED: Outcome = { type: "answered" };
 
 /**
@@ -168,8 +173,10 @@ export class ReadPass {
     const unreached = isUnanswered || failure ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
     learned.resumeAt = unreached > 0 && left[0] ? Math.max(0, learned.plan(this.#driver, this.#limits).indexOf(left[0])) : 0;
     this.#searching.finish(isUnanswered);
-    if (!isUnanswered && !failure) this.readings.length = learned.width;
+    if (isUnanswered) this.readings.length = 0;
+    else if (!failure) this.readings.length = learned.width;
     if (this.readings.length > 0) this.#searching.fill(this.readings);
+    if (unreached > 0) for (const { request } of left) for (const { index } of request.points) this.readings[index] ??= NOT_REACHED;
     return {
       readings: this.readings,
       failure: failure ?? (isUnanswered ? this.#firstFailure : undefined),
@@ -276,7 +283,9 @@ export class ReadPass {
     const outcome = await this.#ask(session, request, ctx, timeoutMs);
     if (outcome.type === "answered") this.#searching.partAnswered(request.part);
     else if (outcome.type === "failed") {
-      if (!this.#lost) this.#searching.failed(planned, outcome.kind, outcome.reading, outcome.points);
+      // That the readout's time is up says nothing of this request.
+      if (ctx.signal.aborted) this.give(request.points, outcome.reading);
+      else if (!this.#lost) this.#searching.failed(planned, outcome.kind, outcome.reading, outcome.points);
       else this.#keepForLater(planned, outcome.reading);
     }
   }
