@@ -1,5 +1,5 @@
 import { ReasonError } from "../../src/model/reason.ts";
-import { timerMs } from "../../src/model/timer.ts";
+import { Deadline } from "../../src/model/timer.ts";
 
 /** How long to wait for something on the outside. */
 export interface Bound {
@@ -18,17 +18,17 @@ export interface Bound {
 export function bounded<T>(work: Promise<T>, bound: Bound): Promise<T> {
   return new Promise((resolve, reject) => {
     const release = () => {
-      clearTimeout(timer);
+      deadline.cancel();
       bound.signal.removeEventListener("abort", onAbort);
     };
     const onAbort = () => {
       release();
       reject(bound.onAbort());
     };
-    const timer = setTimeout(() => {
+    const deadline = new Deadline(bound.timeoutMs, () => {
       release();
       reject(bound.onTimeout());
-    }, timerMs(bound.timeoutMs));
+    });
     work.then(
       (value) => {
         release();

@@ -1,6 +1,6 @@
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { timerMs } from "../../src/model/timer.ts";
+import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import type { Connection } from "./tcp.ts";
@@ -134,15 +134,14 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
       watch(ctx.signal);
       return new Promise((resolve, reject) => {
         const { answerMs } = ctx.timeouts;
-        const timer = setTimeout(
-          () => connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
-          timerMs(answerMs),
+        const deadline = new Deadline(answerMs, () =>
+          connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
         );
         const request: Pending = {
           describe,
           end(error) {
             if (!pending.delete(request)) return;
-            clearTimeout(timer);
+            deadline.cancel();
             reject(error);
           },
         };
@@ -150,7 +149,7 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
         try {
           start((value) => {
             if (!pending.delete(request)) return;
-            clearTimeout(timer);
+            deadline.cancel();
             resolve(value);
           }, request.end);
         } catch (error) {

@@ -2,7 +2,7 @@ import { lookup } from "node:dns/promises";
 import net from "node:net";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { timerMs } from "../../src/model/timer.ts";
+import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
 import { bounded, stoppedWhile } from "./abort.ts";
 
@@ -84,7 +84,7 @@ function connectTo(address: string, family: number, port: number, where: string,
       },
     });
     const settle = () => {
-      clearTimeout(timer);
+      deadline.cancel();
       ctx.signal.removeEventListener("abort", onAbort);
     };
     const giveUp = (error: ReasonError) => {
@@ -94,9 +94,8 @@ function connectTo(address: string, family: number, port: number, where: string,
     };
     const onAbort = () => giveUp(stoppedWhile(`connecting to ${where}`, ctx.signal));
     const { connectMs } = ctx.timeouts;
-    const timer = setTimeout(
-      () => giveUp(new ReasonError("TIMEOUT", `no TCP connection to ${where} within ${connectMs} ms (connecting)`)),
-      timerMs(connectMs),
+    const deadline = new Deadline(connectMs, () =>
+      giveUp(new ReasonError("TIMEOUT", `no TCP connection to ${where} within ${connectMs} ms (connecting)`)),
     );
     // One listener for the socket's whole life: an 'error' nobody listens to ends the process, also after destroy().
     socket.on("error", (error) => {
