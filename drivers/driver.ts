@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Address } from "../src/model/address.ts";
 import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
 import type { FaultError } from "../src/model/fault.ts";
@@ -54,8 +55,13 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
   readonly timeouts: Timeouts;
   /** Absent: nobody looks at the frames. Not passed on to sessions in the acquisition worker. */
   readonly tap?: Tap;
-  /** Name (or address) to address, with the agent's memory and policy: no connection goes past it. Absent: the system's look-up. */
-  readonly resolve?: (host: string, signal: AbortSignal) => Promise<{ readonly address: string; readonly family: 4 | 6 }>;
+  /**
+   * Name (or address) to its addresses, at least one, in the order in which they are tried, with the agent's memory and policy: no connection
+   * goes past it. Absent: the system's look-up.
+   */
+  readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly Address[]>;
+  /** This of the addresses that `resolve` gave for the host took the connection: it is preferred the next time. */
+  readonly connected?: (host: string, address: string) => void;
 }
 
 export interface Discovered {

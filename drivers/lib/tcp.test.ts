@@ -85,7 +85,7 @@ describe("openTcp", () => {
 
   it("connects where the given look-up says, also for an address", async () => {
     const { port, sockets } = await serve();
-    const connection = await connect(port, context({ resolve: async () => ({ address: "127.0.0.1", family: 4 }) }), "203.0.113.1");
+    const connection = await connect(port, context({ resolve: async () => [{ address: "127.0.0.1", family: 4 }] }), "203.0.113.1");
     open.push(connection);
     await expect.poll(() => sockets.length).toBe(1);
     expect(connection.where).toBe(`203.0.113.1:${port}`);

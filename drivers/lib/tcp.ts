@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import net from "node:net";
+import type { Address } from "../../src/model/address.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { Deadline } from "../../src/model/timer.ts";
@@ -44,16 +45,16 @@ export async function openTcp(endpoint: Endpoint, ctx: DriverContext): Promise<C
   const where = `${endpoint.host}:${endpoint.port}`;
   if (!Number.isInteger(endpoint.port) || endpoint.port < 1 || endpoint.port > 65_535)
     throw new ReasonError("UNKNOWN", `port ${endpoint.port} is not a TCP port: 1 to 65535`, { condition: "configuration_invalid" });
-  const { address, family } = await resolveName(endpoint.host, ctx);
+  const [found] = await resolveName(endpoint.host, ctx);
+  if (!found) throw new ReasonError("LOOKUP_ERROR", `${endpoint.host} has no address`);
+  const { address, family } = found;
   return connectTo(address, family, endpoint.port, where, ctx);
 }
 
-async function resolveName(host: string, ctx: DriverContext): Promise<{ readonly address: string; readonly family: number }> {
+async function resolveName(host: string, ctx: DriverContext): Promise<readonly Address[]> {
   if (ctx.signal.aborted) throw stoppedWhile(`looking up ${host}`, ctx.signal);
-  const family = net.isIP(host);
-  if (family !== 0 && !ctx.resolve) return { address: host, family };
   const { nameMs } = ctx.timeouts;
-  return bounded(ctx.resolve ? ctx.resolve(host, ctx.signal) : lookup(host), {
+  return bounded(ctx.resolve ? ctx.resolve(host, ctx.signal) : systemAddresses(host), {
     signal: ctx.signal,
     timeoutMs: nameMs,
     onTimeout: () => new ReasonError("LOOKUP_ERROR", `no answer for the name ${host} within ${nameMs} ms`),
@@ -61,6 +62,11 @@ async function resolveName(host: string, ctx: DriverContext): Promise<{ readonly
   }).catch((error: unknown) => {
     throw toReasonError(error);
   });
+}
+
+async function systemAddresses(host: string): Promise<readonly Address[]> {
+  const found = await lookup(host, { all: true });
+  return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
 }
 
 function connectTo(address: string, family: number, port: number, where: string, ctx: DriverContext): Promise<Connection> {

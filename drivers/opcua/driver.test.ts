@@ -261,7 +261,7 @@ describe("reading", () => {
       pki,
       resolve: (host) => {
         asked.push(host);
-        return Promise.resolve({ address: "127.0.0.1", family: 4 as const });
+        return Promise.resolve([{ address: "127.0.0.1", family: 4 as const }]);
       },
     });
     const session = await open(

@@ -127,8 +127,14 @@ describe("the acquisition worker", () => {
   it("looks names up on this side, and hands errors of that over", async () => {
     const { open } = start();
     const { lines, log } = recording();
-    await open("looks up", { log, resolve: async (host) => ({ address: host === "press.example" ? "10.1.2.3" : "", family: 4 }) });
-    expect(lines).toEqual([{ level: "info", fields: { found: "10.1.2.3" }, message: "looked up" }]);
+    const reached: string[] = [];
+    await open("looks up", {
+      log,
+      resolve: async (host) => (host === "press.example" ? ["10.1.2.3", "10.1.2.4"] : []).map((address) => ({ address, family: 4 })),
+      connected: (host, address) => void reached.push(`${host} ${address}`),
+    });
+    expect(lines).toEqual([{ level: "info", fields: { found: "10.1.2.3 10.1.2.4" }, message: "looked up" }]);
+    expect(reached).toEqual(["press.example 10.1.2.4"]);
     const fails = async () => {
       throw Object.assign(new Error("queryA ENOTFOUND"), { code: "ENOTFOUND", syscall: "queryA" });
     };

@@ -167,13 +167,12 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
     const settled = async () => {
       try {
         if (!ctx?.resolve) throw new Error("the call that asked for a name has ended");
-        const { address, family } = await ctx.resolve(host, ctx.signal);
-        return { address, family };
+        return (await ctx.resolve(host, ctx.signal)).map(({ address, family }) => ({ address, family }));
       } catch (error) {
         return packError(error);
       }
     };
-    post({ type: "resolved", lookUp, address: await settled() });
+    post({ type: "resolved", lookUp, addresses: await settled() });
   };
 
   function onMessage(message: FromAcquire): void {
@@ -199,6 +198,9 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
         return;
       case "resolve":
         void resolveName(message);
+        return;
+      case "reached":
+        pending.get(message.call)?.ctx.connected?.(message.host, message.address);
         return;
       case "log":
         logFor(message.call, message.session)[message.level](message.fields, message.message);

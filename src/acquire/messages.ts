@@ -1,4 +1,5 @@
 import type { ConnectInput, Limits, Request, Timeouts } from "../../drivers/driver.ts";
+import type { Address } from "../model/address.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { PackedError } from "./failures.ts";
 import type { PackedReadings } from "./readings.ts";
@@ -38,14 +39,9 @@ export type ToAcquire =
     }
   | { readonly type: "abort"; readonly call: number; readonly reason: PackedError }
   | { readonly type: "close"; readonly session: number }
-  | { readonly type: "resolved"; readonly lookUp: number; readonly address: ResolvedAddress | PackedError }
+  | { readonly type: "resolved"; readonly lookUp: number; readonly addresses: readonly Address[] | PackedError }
   | { readonly type: "ping" }
   | { readonly type: "stop" };
-
-export interface ResolvedAddress {
-  readonly address: string;
-  readonly family: 4 | 6;
-}
 
 export type FromAcquire =
   | { readonly type: "connected"; readonly call: number; readonly limits: Limits; readonly warnings: readonly string[] }
@@ -57,6 +53,8 @@ export type FromAcquire =
   | { readonly type: "lost"; readonly session: number }
   | { readonly type: "closed"; readonly session: number }
   | { readonly type: "resolve"; readonly lookUp: number; readonly call: number; readonly host: string }
+  /** This address of the host took the connection of a call. */
+  | { readonly type: "reached"; readonly call: number; readonly host: string; readonly address: string }
   | {
       readonly type: "log";
       /** Undefined: of the worker itself. */

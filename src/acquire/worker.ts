@@ -1,12 +1,13 @@
 import type { MessagePort } from "node:worker_threads";
 import type { AnySession, DriverContext, DriverEntry, Request } from "../../drivers/driver.ts";
+import type { Address } from "../model/address.ts";
 import type { Log } from "../model/context.ts";
 import { toFailure, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
 import { ReasonError } from "../model/reason.ts";
 import { packError, unpackError } from "./failures.ts";
 import { createLineTeller } from "./lines.ts";
-import type { CallContext, FromAcquire, ResolvedAddress, ToAcquire } from "./messages.ts";
+import type { CallContext, FromAcquire, ToAcquire } from "./messages.ts";
 import { packReadings } from "./readings.ts";
 
 export interface AcquireOptions {
@@ -39,7 +40,7 @@ const MAX_WARNINGS = 20;
 export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped }: AcquireOptions): void {
   const calls = new Map<number, Call>();
   const sessions = new Map<number, OpenSession>();
-  const lookUps = new Map<number, (address: ResolvedAddress | Error) => void>();
+  const lookUps = new Map<number, (addresses: readonly Address[] | Error) => void>();
   let lookUpNumber = 0;
   let watch: NodeJS.Timeout | undefined;
   let stopping = false;
@@ -56,10 +57,10 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
 
   const resolveFor =
     (call: number) =>
-    (host: string, signal: AbortSignal): Promise<ResolvedAddress> =>
+    (host: string, signal: AbortSignal): Promise<readonly Address[]> =>
       new Promise((resolve, reject) => {
         const number = ++lookUpNumber;
-        const settle = (answer: ResolvedAddress | Error): void => {
+        const settle = (answer: readonly Address[] | Error): void => {
           lookUps.delete(number);
           signal.removeEventListener("abort", onAbort);
           if (answer instanceof Error) reject(answer);
@@ -91,7 +92,7 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
           log: logOf(call, session),
           timeouts,
           ...(pki && { pki }),
-          ...(resolves && { resolve: resolveFor(call) }),
+          ...(resolves && { resolve: resolveFor(call), connected: (host, address) => tell({ type: "reached", call, host, address }) }),
         },
         state,
       );
@@ -208,7 +209,7 @@ export function runAcquire(port: MessagePort, { drivers, pki: openPki, onStopped
         void close(message.session);
         return;
       case "resolved":
-        lookUps.get(message.lookUp)?.("kind" in message.address ? unpackError(message.address) : message.address);
+        lookUps.get(message.lookUp)?.("kind" in message.addresses ? unpackError(message.addresses) : message.addresses);
         return;
       case "ping":
         tell({ type: "pong" });

@@ -1,13 +1,10 @@
 import { lookup } from "node:dns/promises";
-import { isIP } from "node:net";
+import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
+import { Deadline } from "../model/timer.ts";
 
-/** An address that a socket can connect to. */
-export interface Address {
-  readonly address: string;
-  readonly family: 4 | 6;
-}
+export type { Address } from "../model/address.ts";
 
 /** Asks the system for a name's addresses, the preferred first. Throws a system error with its `code` and `syscall`. */
 export type LookUp = (host: string, signal: AbortSignal) => Promise<readonly Address[]>;
@@ -16,26 +13,41 @@ export interface ResolverOptions {
   readonly lookUp: LookUp;
   /** Monotonic ms. */
   readonly now: () => number;
-  /** No answer came and the last good address is used instead; once per outage of a name. */
+  /** No answer came and the last good addresses are used instead; once per outage of a name. */
   readonly onStale?: (host: string, address: string, ageMs: number) => void;
 }
 
 /** Names to addresses, with a memory: a name server that is away stops nobody who has been connected before. */
 export interface Resolver {
   /**
-   * Rejects with the system's error. A look-up that nobody waits for any more ends by itself; how long a caller waits is its own
-   * affair, and bounded by its signal.
+   * At least one address, in the order in which they are to be tried. Rejects with the system's error. A look-up that nobody waits for any
+   * more ends by itself; how long a caller waits is its own affair, and bounded by its signal.
    */
-  resolve(host: string, signal: AbortSignal): Promise<Address>;
-  /** Connecting to the address that was given failed: the next call looks the name up anew, and prefers another of its addresses. */
+  resolve(host: string, signal: AbortSignal): Promise<readonly Address[]>;
+  /** This address of the host took a connection: it comes first the next time. */
+  connected(host: string, address: string): void;
+  /**
+   * Opening a session at the host failed: the next call looks the name up anew, and what was connected last, or else the first of the
+   * addresses, is tried last.
+   */
   suspect(host: string): void;
+  /**
+   * One text for one device, as far as is known without asking: the address that the host was last connected at, or else the first it is
+   * known to have, so that two names of one address share it; where the name has not been looked up, `deviceKey` of the model. What a name
+   * gives may change with each look-up and connect.
+   */
+  deviceKey(host: string): string;
 }
 
 interface Entry {
-  good: (Address & { readonly atMs: number }) | undefined;
+  /** As the look-up gave them. */
+  addresses: readonly Address[];
+  /** Of the last good look-up. */
+  atMs: number;
   fresh: boolean;
+  connected: string | undefined;
   failed: string | undefined;
-  underWay: Promise<Address> | undefined;
+  underWay: Promise<readonly Address[]> | undefined;
   stale: boolean;
 }
 
@@ -45,6 +57,8 @@ const FRESH_MS = 10_000;
 const GRACE_MS = 500;
 const LOOK_UP_MS = 10_000;
 const MAX_NAMES = 2000;
+/** Of one name; a name server may say anything. */
+const MAX_ADDRESSES = 16;
 
 /** The name does not exist, and a name server says so; all other errors say that none could be asked. */
 const DEFINITE = new Set(["ENOTFOUND", "ENODATA"]);
@@ -53,25 +67,33 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
   const entries = new Map<string, Entry>();
 
   const entryOf = (host: string): Entry => {
-    const known = entries.get(host);
+    const key = keyOf(host);
+    const known = entries.get(key);
     if (known) return known;
     const [oldest] = entries.keys();
     if (entries.size >= MAX_NAMES && oldest !== undefined) entries.delete(oldest);
-    const entry: Entry = { good: undefined, fresh: false, failed: undefined, underWay: undefined, stale: false };
-    entries.set(host, entry);
+    const entry: Entry = {
+      addresses: [],
+      atMs: 0,
+      fresh: false,
+      connected: undefined,
+      failed: undefined,
+      underWay: undefined,
+      stale: false,
+    };
+    entries.set(key, entry);
     return entry;
   };
 
-  const look = async (host: string, entry: Entry): Promise<Address> => {
+  const look = async (host: string, entry: Entry): Promise<readonly Address[]> => {
     try {
       const addresses = await within(LOOK_UP_MS, host, (signal) => lookUp(host, signal));
-      const chosen = addresses.find(({ address }) => address !== entry.failed) ?? addresses[0];
-      if (!chosen) throw systemError("ENODATA", `${host} has no address`);
-      entry.good = { ...chosen, atMs: now() };
+      if (addresses.length === 0) throw systemError("ENODATA", `${host} has no address`);
+      entry.addresses = addresses.slice(0, MAX_ADDRESSES);
+      entry.atMs = now();
       entry.fresh = true;
-      entry.failed = undefined;
       entry.stale = false;
-      return chosen;
+      return inOrder(entry);
     } finally {
       entry.underWay = undefined;
     }
@@ -81,16 +103,17 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
     async resolve(host, signal) {
       signal.throwIfAborted();
       const entry = entryOf(host);
-      const { good } = entry;
-      if (good && entry.fresh && now() - good.atMs < FRESH_MS) return good;
+      const known = entry.addresses.length > 0;
+      if (known && entry.fresh && now() - entry.atMs < FRESH_MS) return inOrder(entry);
       entry.underWay ??= look(host, entry);
       // Nobody may be waiting any more when it fails.
       entry.underWay.catch(() => {});
-      if (!good) return await entry.underWay;
-      const last = (): Address => {
-        if (!entry.stale) onStale?.(host, good.address, now() - good.atMs);
+      if (!known) return await entry.underWay;
+      const last = (): readonly Address[] => {
+        const addresses = inOrder(entry);
+        if (!entry.stale) onStale?.(host, addresses[0]?.address ?? "", now() - entry.atMs);
         entry.stale = true;
-        return good;
+        return addresses;
       };
       try {
         return (await Promise.race([entry.underWay, delayed(GRACE_MS)])) ?? last();
@@ -99,34 +122,57 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
         return last();
       }
     },
+    connected(host, address) {
+      const entry = entries.get(keyOf(host));
+      if (!entry?.addresses.some((known) => known.address === address)) return;
+      entry.connected = address;
+      if (entry.failed === address) entry.failed = undefined;
+    },
     suspect(host) {
-      const entry = entries.get(host);
-      if (!entry?.good) return;
+      const entry = entries.get(keyOf(host));
+      if (!entry) return;
       entry.fresh = false;
-      entry.failed = entry.good.address;
+      entry.failed = entry.connected ?? inOrder(entry)[0]?.address;
+      entry.connected = undefined;
+    },
+    deviceKey(host) {
+      const entry = entries.get(keyOf(host));
+      const [first] = entry ? inOrder(entry) : [];
+      return first ? deviceKey(first.address) : deviceKey(host);
     },
   };
 }
 
+/** Not the dot at the end: with it a name is not completed by the search list. */
+const keyOf = (host: string): string => host.toLowerCase();
+
+/** What took the last connection first, where the last one failed last, the others as the look-up gave them. */
+function inOrder({ addresses, connected, failed }: Entry): readonly Address[] {
+  const rank = ({ address }: Address): number => (address === connected ? 0 : address === failed ? 2 : 1);
+  return [...addresses].sort((a, b) => rank(a) - rank(b));
+}
+
 /**
- * What a driver's context resolves with: the address that is connected to is the one that was judged. `resolver` absent: the system's
- * look-up; `permit` absent: every address is allowed. Rejects with ReasonError (condition forbidden_by_policy), or as the look-up does.
+ * What a driver's context resolves with: the addresses that are connected to are those that were judged; those that the policy closes are
+ * left out. `resolver` absent: the system's look-up; `permit` absent: every address is allowed. Rejects with ReasonError (condition
+ * forbidden_by_policy) where no address is left, or as the look-up does.
  */
 export const permittedResolve =
   (resolver: Pick<Resolver, "resolve"> | undefined, permit: Permit | undefined, port: number) =>
-  async (host: string, signal: AbortSignal): Promise<Address> => {
-    const family = isIP(host);
-    const address = family === 0 ? await (resolver?.resolve(host, signal) ?? systemAddress(host)) : literal(host, family);
-    const refusal = permit?.(address.address, port);
-    if (refusal === undefined) return address;
-    throw new ReasonError("UNKNOWN", family === 0 ? `${host}: ${refusal}` : refusal, { condition: "forbidden_by_policy" });
+  async (host: string, signal: AbortSignal): Promise<readonly Address[]> => {
+    const literal = literalAddress(host);
+    const addresses = literal ? [literal] : await (resolver?.resolve(host, signal) ?? systemAddresses(host));
+    if (!permit) return addresses;
+    const refusals = addresses.map(({ address }) => permit(address, port));
+    const [refusal] = refusals;
+    const open = addresses.filter((_, i) => refusals[i] === undefined);
+    if (open.length > 0 || refusal === undefined) return open;
+    throw new ReasonError("UNKNOWN", literal ? refusal : `${host}: ${refusal}`, { condition: "forbidden_by_policy" });
   };
 
-const literal = (address: string, family: number): Address => ({ address, family: family === 6 ? 6 : 4 });
-
-async function systemAddress(host: string): Promise<Address> {
-  const { address, family } = await lookup(host);
-  return literal(address, family);
+async function systemAddresses(host: string): Promise<readonly Address[]> {
+  const found = await lookup(host, { all: true });
+  return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
 }
 
 const delayed = (ms: number): Promise<undefined> => new Promise((done) => setTimeout(done, ms, undefined).unref());
@@ -134,15 +180,14 @@ const delayed = (ms: number): Promise<undefined> => new Promise((done) => setTim
 async function within<T>(ms: number, host: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const end = new AbortController();
   const late = systemError("ETIMEOUT", `no answer for the name ${host} within ${ms} ms`);
-  const timer = setTimeout(() => end.abort(late), ms);
-  timer.unref();
+  const deadline = new Deadline(ms, () => end.abort(late));
   try {
     return await Promise.race([
       work(end.signal),
       new Promise<never>((_, fail) => end.signal.addEventListener("abort", () => fail(late), { once: true })),
     ]);
   } finally {
-    clearTimeout(timer);
+    deadline.cancel();
   }
 }
 

@@ -18,12 +18,14 @@ export default defineDriver<{ host: string; port: number }, Record<string, never
   plan: (points) => points.map((point) => ({ points: [point] })),
   async connect({ details: { host, port } }, ctx) {
     if (!ctx.resolve) throw new Error("needs a resolver");
-    const { address, family } = await bounded(ctx.resolve(host, ctx.signal), {
+    const [found] = await bounded(ctx.resolve(host, ctx.signal), {
       signal: ctx.signal,
       timeoutMs: ctx.timeouts.nameMs,
       onTimeout: () => new ReasonError("LOOKUP_ERROR", `no answer for the name ${host}`),
       onAbort: () => stoppedWhile(`looking up ${host}`, ctx.signal),
     });
+    if (!found) throw new Error("no address");
+    const { address, family } = found;
     const socket = dgram.createSocket(family === 6 ? "udp6" : "udp4");
     let lost: ReasonError | undefined;
     let waiting: { readonly nonce: number; done(error?: Error): void } | undefined;

@@ -47,7 +47,11 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
     if (does === "comes late") await later(300);
     if (does === "spins") for (;;);
     if (does === "ends") process.exit(7);
-    if (does === "looks up") ctx.log.info({ found: (await ctx.resolve?.("press.example", ctx.signal))?.address }, "looked up");
+    if (does === "looks up") {
+      const found = (await ctx.resolve?.("press.example", ctx.signal)) ?? [];
+      ctx.log.info({ found: found.map(({ address }) => address).join(" ") }, "looked up");
+      ctx.connected?.("press.example", found.at(-1)?.address ?? "");
+    }
     Atomics.add(seen, SEEN.connects, 1);
     let isAlive = true;
     const warnings = ["as it is"];
