@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type NameServer, startNameServer } from "../../test/support/name-server.ts";
 import { candidates, createNameLookup, fromHosts } from "./name-lookup.ts";
 
+const V6 = "fd00:0000:0000:0000:0000:0000:0000:0001";
 const forever = new AbortController().signal;
 
 describe("names", () => {
@@ -41,6 +42,34 @@ describe("names", () => {
     ["broken.lab", "ESERVFAIL"],
   ])("that fail keep the name server's code: %s", async (name, code) => {
     await expect(lookUp(name, forever)).rejects.toMatchObject({ code, syscall: "queryA" });
+  });
+
+  it.each([
+    ["without IPv6, where that question is never answered", { v4: ["10.0.0.1"], v6: "silent" }, ["10.0.0.1"]],
+    ["without IPv4, where that question is never answered", { v4: "silent", v6: [V6] }, ["fd00::1"]],
+    ["of both kinds, IPv4 first, whichever answer comes first", { v4: ["10.0.0.1"], v6: [V6], v4AfterMs: 2 }, ["10.0.0.1", "fd00::1"]],
+    ["of both kinds, the later answer not waited for", { v4: ["10.0.0.1"], v6: [V6], v6AfterMs: 4000 }, ["10.0.0.1"]],
+    ["that have IPv6 only", { v4: [], v6: [V6] }, ["fd00::1"]],
+    ["that have IPv6 only, said later", { v4: [], v6: [V6], v6AfterMs: 200 }, ["fd00::1"]],
+    ["whose IPv6 question is refused", { v4: ["10.0.0.1"], v6: 2, v4AfterMs: 100 }, ["10.0.0.1"]],
+    ["whose IPv6 question is denied, as some servers do wrongly", { v4: ["10.0.0.1"], v6: 3, v4AfterMs: 200 }, ["10.0.0.1"]],
+  ] as const)("are found %s", async (_, answers, wanted) => {
+    server.names.set("both.lab", answers);
+    const began = performance.now();
+    expect((await lookUp("both.lab", forever)).map(({ address }) => address)).toEqual(wanted);
+    expect(performance.now() - began).toBeLessThan(3 * 250);
+  });
+
+  it("that do not exist are known not to while the IPv6 question has no answer", async () => {
+    server.names.set("nobody.lab", { v4: 3, v6: "silent" });
+    const began = performance.now();
+    await expect(lookUp("nobody.lab", forever)).rejects.toMatchObject({ code: "ENOTFOUND" });
+    expect(performance.now() - began).toBeLessThan(3 * 250);
+  });
+
+  it("that are addresses in another spelling are not asked for", async () => {
+    expect(await lookUp("127.1", forever)).toEqual([{ address: "127.0.0.1", family: 4 }]);
+    expect(await lookUp("::FFFF:10.0.0.1", forever)).toEqual([{ address: "10.0.0.1", family: 4 }]);
   });
 
   it("that are never answered end when the signal aborts, and delay no other", async () => {

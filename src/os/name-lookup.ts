@@ -1,11 +1,8 @@
 import { lookup, Resolver } from "node:dns/promises";
 import { open } from "node:fs/promises";
 import net from "node:net";
-
-interface Address {
-  readonly address: string;
-  readonly family: 4 | 6;
-}
+import { type Address, literalAddress } from "../model/address.ts";
+import { sleep } from "../model/timer.ts";
 
 export interface NameLookupOptions {
   readonly hostsFile?: string;
@@ -16,6 +13,8 @@ export interface NameLookupOptions {
 
 const TRY_MS = 1500;
 const TRIES = 3;
+/** Once one kind of address is known, the answer about the other is waited for no longer than this (RFC 8305, 3: resolution delay). */
+const OTHER_KIND_MS = 50;
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_SEARCH = 6;
 
@@ -46,8 +45,8 @@ export function createNameLookup(options: NameLookupOptions = {}) {
   };
 
   return async (host: string, signal: AbortSignal): Promise<readonly Address[]> => {
-    const family = net.isIP(host);
-    if (family === 4 || family === 6) return [{ address: host, family }];
+    const literal = literalAddress(host);
+    if (literal) return [literal];
     const name = host.toLowerCase().replace(/\.$/, "");
     const known = fromHosts(await textOf(hostsFile), name);
     if (known.length > 0) return known;
@@ -64,6 +63,8 @@ export function createNameLookup(options: NameLookupOptions = {}) {
       return await askSystem(name, signal);
     } finally {
       signal.removeEventListener("abort", cancel);
+      // What nobody waits for any more.
+      cancel();
     }
   };
 }
@@ -75,17 +76,44 @@ const isUnknown = (error: unknown): boolean => codeOf(error) === "ENOTFOUND" || 
 async function askServers(resolver: Resolver, names: readonly string[]): Promise<readonly Address[]> {
   let first: unknown;
   for (const name of names) {
-    const [v4, v6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
-    const found: Address[] = [
-      ...(v4.status === "fulfilled" ? v4.value.map((address) => ({ address, family: 4 as const })) : []),
-      ...(v6.status === "fulfilled" ? v6.value.map((address) => ({ address, family: 6 as const })) : []),
-    ];
-    if (found.length > 0) return found;
-    const error: unknown = v4.status === "rejected" ? v4.reason : undefined;
+    const { addresses, error } = await askBothKinds(resolver, name);
+    if (addresses.length > 0) return addresses;
     first ??= error;
     if (!isUnknown(error)) throw error ?? new Error(`${name} has no address`);
   }
   throw first;
+}
+
+interface Found {
+  readonly addresses: readonly Address[];
+  /** Why there is none. */
+  readonly error?: unknown;
+}
+
+/**
+ * IPv4 first; the error is that of the question for IPv4. A name server that leaves one of the questions without an answer, as some do with
+ * that for IPv6, delays the other by no more than OTHER_KIND_MS.
+ */
+async function askBothKinds(resolver: Resolver, name: string): Promise<Found> {
+  const settled = (asked: Promise<string[]>, family: 4 | 6): Promise<Found> =>
+    asked.then(
+      (found) => ({ addresses: found.map((address) => ({ address, family })) }),
+      (error: unknown) => ({ addresses: [], error }),
+    );
+  const v4 = settled(resolver.resolve4(name), 4);
+  const v6 = settled(resolver.resolve6(name), 6);
+  const otherwise = async (other: Promise<Found>): Promise<Found> => {
+    const stop = new AbortController();
+    const found = await Promise.race([other, sleep(OTHER_KIND_MS, stop.signal).then((): Found => ({ addresses: [] }))]);
+    stop.abort();
+    return found;
+  };
+  const [isV4, first] = await Promise.race([v4.then((found) => [true, found] as const), v6.then((found) => [false, found] as const)]);
+  const isEnough = first.addresses.length > 0 || (isV4 && codeOf(first.error) === "ENOTFOUND");
+  const other = isV4 ? v6 : v4;
+  const second = isEnough ? await otherwise(other) : await other;
+  const [four, six] = isV4 ? [first, second] : [second, first];
+  return { addresses: [...four.addresses, ...six.addresses], error: four.error };
 }
 
 /** Addresses of a name in a hosts file, IPv4 first. Pure. */
