@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
+import type { Connection } from "./connection.ts";
 import { createExchange, type Framing } from "./exchange.ts";
-import type { Connection } from "./tcp.ts";
 
 /** A connection without a socket: what it was told and what it wrote. */
 function fakeConnection() {
@@ -17,9 +17,12 @@ function fakeConnection() {
     where: "plc:502",
     failure: () => failure,
     alive: () => failure === undefined,
-    write: (bytes) => void written.push(Buffer.from(bytes)),
+    write: (bytes) => written.push(Buffer.from(bytes)) > 0,
+    drained: async () => {},
+    pause: () => {},
+    resume: () => {},
     onBytes: (receiver) => {
-      receive = receiver;
+      receive = receiver ?? receive;
     },
     onLost: (listener) => void listeners.push(listener),
     fail(reason, way) {
@@ -94,7 +97,7 @@ describe("frames", () => {
     const frames: number[][] = [];
     let receive: (chunk: Buffer) => void = () => {};
     const onBytes: Connection["onBytes"] = (take) => {
-      receive = take;
+      receive = take ?? receive;
     };
     createExchange({ ...connection, onBytes }, undefined, framing(frames));
     const shared = Buffer.of(2, 10);

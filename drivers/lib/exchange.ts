@@ -3,7 +3,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
-import type { Connection } from "./tcp.ts";
+import type { Connection } from "./connection.ts";
 
 /** True for a request that only reads; else what the frame is, in words (`function 6 (write single register)`). Pure. */
 export type Fence = (frame: Uint8Array) => true | string;

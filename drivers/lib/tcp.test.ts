@@ -13,14 +13,14 @@ afterEach(() => {
 });
 
 /** Sockets that the server has taken, and its port. */
-async function serve(onSocket: (socket: net.Socket) => void = () => {}, allowHalfOpen = false) {
+async function serve(onSocket: (socket: net.Socket) => void = () => {}, allowHalfOpen = false, host = "127.0.0.1") {
   const sockets: net.Socket[] = [];
   const server = net.createServer({ allowHalfOpen }, (socket) => {
     socket.on("error", () => {});
     sockets.push(socket);
     onSocket(socket);
   });
-  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  await new Promise<void>((ready) => server.listen(0, host, ready));
   open.push({
     close() {
       for (const socket of sockets) socket.destroy();
@@ -31,11 +31,11 @@ async function serve(onSocket: (socket: net.Socket) => void = () => {}, allowHal
 }
 
 /** A server whose thread stands still after listen(): nobody accepts. */
-async function listenWithoutAccepting() {
+async function listenWithoutAccepting(host = "127.0.0.1", onPort = 0) {
   const gate = new Int32Array(new SharedArrayBuffer(4));
   const source = `
     const { parentPort, workerData } = require("node:worker_threads");
-    const server = require("node:net").createServer().listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
+    const server = require("node:net").createServer().listen({ port: ${onPort}, host: "${host}", backlog: 1 }, () => {
       parentPort.postMessage(server.address().port);
       setImmediate(() => Atomics.wait(workerData, 0, 0));
     });`;
@@ -130,6 +130,84 @@ describe("openTcp", () => {
   });
 });
 
+/** A port of a host of which SYNs get no answer. */
+async function silence(host: string, port: number): Promise<void> {
+  const { stop } = await listenWithoutAccepting(host, port);
+  open.push({ close: stop });
+  // The first few are taken into the kernel's backlog; once it is full, further SYNs get no answer.
+  await Promise.all(
+    Array.from(
+      { length: 6 },
+      () =>
+        new Promise<void>((done) => {
+          const socket = net.connect({ host, port });
+          socket.on("error", () => {});
+          socket.once("connect", done);
+          setTimeout(done, 200);
+          open.push({ close: () => socket.destroy() });
+        }),
+    ),
+  );
+}
+
+describe("openTcp with several addresses", () => {
+  const [ALIVE, SILENT, REFUSES] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"] as const;
+  const at = (addresses: readonly string[], connectMs: number, more: Partial<DriverContext> = {}) =>
+    context({
+      resolve: async () => addresses.map((address) => ({ address, family: 4 })),
+      timeouts: { nameMs: 5000, connectMs, answerMs: 5000 },
+      ...more,
+    });
+
+  it.each([[[ALIVE, SILENT, REFUSES]], [[SILENT, ALIVE, REFUSES]], [[SILENT, REFUSES, ALIVE]], [[REFUSES, SILENT, ALIVE]]])(
+    "finds the one that lives within the connect time-out: %j",
+    async (addresses) => {
+      const { port, sockets } = await serve();
+      await silence(SILENT, port);
+      const connected: string[] = [];
+      for (const connectMs of [5000, 400]) {
+        const ctx = at(addresses, connectMs, { connected: (host, address) => void connected.push(`${host} ${address}`) });
+        const connection = await connect(port, ctx, "plc");
+        open.push(connection);
+        expect(connection.where).toBe(`plc:${port}`);
+        expect(getEventListeners(ctx.signal, "abort")).toEqual([]);
+      }
+      expect(connected).toEqual([`plc ${ALIVE}`, `plc ${ALIVE}`]);
+      await expect.poll(() => sockets.length).toBe(2);
+    },
+  );
+
+  it.each([
+    [[SILENT, REFUSES], "CONNECTION_REFUSED"],
+    [[REFUSES, SILENT], "CONNECTION_REFUSED"],
+    [[REFUSES, REFUSES], "CONNECTION_REFUSED"],
+    [[SILENT, SILENT], "TIMEOUT"],
+    // No way there: a v6 network that this machine is not in, and v4 multicast.
+    [["224.0.0.1", SILENT], "TIMEOUT"],
+    [["224.0.0.1", REFUSES], "CONNECTION_REFUSED"],
+  ])("gives the reason that says most of the device and names each: %j", async (addresses, reason) => {
+    const { port } = await serve();
+    await silence(SILENT, port);
+    const error = await connect(port, at(addresses, 300), "plc").catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ reason: { type: reason }, message: expect.stringContaining("plc has 2 addresses: ") });
+    for (const address of addresses) expect(error).toMatchObject({ message: expect.stringContaining(`${address} `) });
+  });
+
+  it("leaves no attempt behind when the signal aborts", async () => {
+    const { port } = await serve();
+    await silence(SILENT, port);
+    const stop = new AbortController();
+    const work = connect(port, at([SILENT, SILENT, ALIVE], 5000, { signal: stop.signal }), "plc");
+    setTimeout(() => stop.abort(), 50);
+    await expect(work).rejects.toMatchObject({ reason: { type: "TIMEOUT" }, message: expect.stringContaining("connecting to plc") });
+    expect(getEventListeners(stop.signal, "abort")).toEqual([]);
+  });
+
+  it("takes a name without an address for LOOKUP_ERROR", async () => {
+    await expect(connect(502, at([], 300), "plc")).rejects.toMatchObject({ reason: { type: "LOOKUP_ERROR" } });
+  });
+});
+
 describe("Connection", () => {
   it("knows RST from FIN, at once", async () => {
     const { port, sockets } = await serve();
@@ -201,5 +279,98 @@ describe("Connection", () => {
     await connection.close();
     expect((await lost).message).toContain("closed by the collector");
     connection.write(Buffer.from("nobody takes it, and nothing throws"));
+  });
+
+  it("keeps what arrives before there is a receiver, and gives it in order", async () => {
+    const { port, sockets } = await serve((socket) => socket.write("hello, "));
+    const connection = await connect(port);
+    open.push(connection);
+    await new Promise((done) => setTimeout(done, 100));
+    const got: string[] = [];
+    connection.onBytes((chunk) => got.push(chunk.toString()));
+    // Not from within onBytes: who sets it may not be ready.
+    expect(got).toEqual([]);
+    sockets[0]?.write("world");
+    await expect.poll(() => got.join("")).toBe("hello, world");
+    connection.onBytes(undefined);
+    sockets[0]?.write(" and ");
+    await new Promise((done) => setTimeout(done, 100));
+    connection.onBytes((chunk) => got.push(chunk.toString()));
+    sockets[0]?.write("more");
+    await expect.poll(() => got.join("")).toBe("hello, world and more");
+  });
+
+  it("keeps a bounded part of it, and the device has to wait", async () => {
+    const sent = Buffer.from(Array.from({ length: 64 * 1024 }, (_, i) => (i * 7) & 0xff));
+    let taken = 0;
+    const TOTAL = 32 * 1024 * 1024;
+    const { port } = await serve((socket) => {
+      const more = () => {
+        while (taken < TOTAL && !socket.destroyed) {
+          taken += sent.length;
+          if (!socket.write(sent)) return void socket.once("drain", more);
+        }
+      };
+      more();
+    });
+    const connection = await connect(port);
+    open.push(connection);
+    await new Promise((done) => setTimeout(done, 300));
+    expect(taken).toBeLessThan(TOTAL);
+    let got = 0;
+    let wrong = 0;
+    connection.onBytes((chunk) => {
+      for (const byte of chunk.subarray(0, 1)) if (byte !== ((got * 7) & 0xff)) wrong++;
+      got += chunk.length;
+    });
+    await expect.poll(() => got, { timeout: 10_000 }).toBe(TOTAL);
+    expect(wrong).toBe(0);
+  });
+
+  it("gives nothing while it is paused, and all of it afterwards", async () => {
+    const { port, sockets } = await serve();
+    const connection = await connect(port);
+    open.push(connection);
+    let got = "";
+    connection.onBytes((chunk) => {
+      got += chunk.toString();
+      connection.pause();
+    });
+    await expect.poll(() => sockets.length).toBe(1);
+    sockets[0]?.write("one");
+    await expect.poll(() => got).toBe("one");
+    sockets[0]?.write("two");
+    await new Promise((done) => setTimeout(done, 100));
+    expect(got).toBe("one");
+    connection.resume();
+    await expect.poll(() => got).toBe("onetwo");
+  });
+
+  it("says when the device takes less than is written, and when it has taken it", async () => {
+    const { port, sockets } = await serve((socket) => socket.pause());
+    const connection = await connect(port);
+    open.push(connection);
+    await connection.drained();
+    const chunk = Buffer.alloc(64 * 1024);
+    let written = 0;
+    while (connection.write(chunk) && written < 10_000) written++;
+    let isDrained = false;
+    const drained = connection.drained().then(() => {
+      isDrained = true;
+    });
+    await new Promise((done) => setTimeout(done, 100));
+    expect(isDrained).toBe(false);
+    sockets[0]?.resume();
+    await drained;
+    expect(connection.alive()).toBe(true);
+  });
+
+  it("is lost where a driver writes on and on, and nobody waits for ever", async () => {
+    const { port } = await serve((socket) => socket.pause());
+    const connection = await connect(port);
+    const chunk = Buffer.alloc(1024 * 1024);
+    for (let i = 0; i < 100; i++) connection.write(chunk);
+    await connection.drained();
+    expect(connection.failure()).toMatchObject({ condition: "internal_error", message: expect.stringContaining("wait to be sent") });
   });
 });

@@ -1,16 +1,33 @@
-import { lookup } from "node:dns/promises";
 import net from "node:net";
 import type { Address } from "../../src/model/address.ts";
 import { toReasonError } from "../../src/model/failure.ts";
-import { ReasonError } from "../../src/model/reason.ts";
+import { ReasonError, type ReasonType } from "../../src/model/reason.ts";
 import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
-import { bounded, stoppedWhile } from "./abort.ts";
+import { stoppedWhile } from "./abort.ts";
+import { type Connection, StreamConnection } from "./connection.ts";
+import { resolveHost } from "./resolve.ts";
 
-/** How long our FIN waits for the peer's: an RST instead leaves some controllers with a stuck connection slot. */
-const CLOSE_WAIT_MS = 1000;
 /** First keep-alive probe after this long without traffic: finds peers that vanished without a word. */
 const KEEP_ALIVE_MS = 10_000;
+/** The next address is tried so long after the one before it (RFC 8305, 5: connection attempt delay). */
+const NEXT_ADDRESS_MS = 250;
+/** Of one host. */
+const MAX_ADDRESSES = 16;
+
+/**
+ * What says most of a device where its addresses failed in different ways: that something there refused says more than that nothing
+ * answered, and that this machine has no way to one of the addresses (IPv6, mostly) says the least of the others.
+ */
+const MOST_TELLING: readonly ReasonType[] = [
+  "CONNECTION_REFUSED",
+  "CONNECTION_RESET",
+  "CONNECTION_CLOSED",
+  "HOST_DOWN",
+  "NO_ROUTE_TO_HOST",
+  "TIMEOUT",
+  "NETWORK_UNREACHABLE",
+];
 
 /**
  * Every socket is read into this one buffer, so that reading allocates nothing. On Linux the kernel fills it in the same
@@ -18,65 +35,69 @@ const KEEP_ALIVE_MS = 10_000;
  */
 const RECEIVED = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** An open TCP connection that remembers how it was lost. */
-export interface Connection {
-  /** For messages: `host:port`. */
-  readonly where: string;
-  /** The first failure; undefined while all is well. */
-  failure(): ReasonError | undefined;
-  alive(): boolean;
-  /** Writes, unless the connection is lost; what goes wrong shows as its loss. */
-  write(bytes: Uint8Array): void;
-  /** Takes what arrives from now on; the chunk is valid during the call only. Set it in the turn in which openTcp settled. */
-  onBytes(receiver: (chunk: Buffer) => void): void;
-  /** Called once, when the connection is lost or closed; at once if it already is. */
-  onLost(listener: (failure: ReasonError) => void): void;
-  /** Declares it lost. `destroy` drops it at once, `close` says goodbye as close() does. */
-  fail(failure: ReasonError, how: "destroy" | "close"): void;
-  /** FIN, at most a second for the peer's, then destroyed. Idempotent, never throws. */
-  close(): Promise<void>;
-}
-
 /**
- * Name look-up and TCP connect, each within its time-out.
- * Throws ReasonError: LOOKUP_ERROR, the kernel's errno as its reason, or TIMEOUT whose message names the phase.
+ * Name look-up and TCP connect, each within its time-out. Of several addresses the next one is tried 250 ms after the one before it (sooner
+ * where the time-out is short) or as soon as that failed, and the first connection is taken.
+ * Throws ReasonError: LOOKUP_ERROR, the kernel's errno as its reason, or TIMEOUT whose message names the phase; of several addresses the
+ * reason that says most of the device, and the message names each.
  */
 export async function openTcp(endpoint: Endpoint, ctx: DriverContext): Promise<Connection> {
-  const where = `${endpoint.host}:${endpoint.port}`;
   if (!Number.isInteger(endpoint.port) || endpoint.port < 1 || endpoint.port > 65_535)
     throw new ReasonError("UNKNOWN", `port ${endpoint.port} is not a TCP port: 1 to 65535`, { condition: "configuration_invalid" });
-  const [found] = await resolveName(endpoint.host, ctx);
-  if (!found) throw new ReasonError("LOOKUP_ERROR", `${endpoint.host} has no address`);
-  const { address, family } = found;
-  return connectTo(address, family, endpoint.port, where, ctx);
+  const addresses = await resolveHost(endpoint.host, ctx);
+  return new Opening(endpoint, addresses.slice(0, MAX_ADDRESSES), ctx).connection;
 }
 
-async function resolveName(host: string, ctx: DriverContext): Promise<readonly Address[]> {
-  if (ctx.signal.aborted) throw stoppedWhile(`looking up ${host}`, ctx.signal);
-  const { nameMs } = ctx.timeouts;
-  return bounded(ctx.resolve ? ctx.resolve(host, ctx.signal) : systemAddresses(host), {
-    signal: ctx.signal,
-    timeoutMs: nameMs,
-    onTimeout: () => new ReasonError("LOOKUP_ERROR", `no answer for the name ${host} within ${nameMs} ms`),
-    onAbort: () => stoppedWhile(`looking up ${host}`, ctx.signal),
-  }).catch((error: unknown) => {
-    throw toReasonError(error);
-  });
-}
+/** Connecting to the first of several addresses that answers. */
+class Opening {
+  readonly connection: Promise<Connection>;
+  readonly #endpoint: Endpoint;
+  readonly #where: string;
+  readonly #addresses: readonly Address[];
+  readonly #ctx: DriverContext;
+  readonly #resolve: (connection: Connection) => void;
+  readonly #reject: (error: ReasonError) => void;
+  readonly #deadline: Deadline;
+  readonly #onAbort = () => this.#giveUp(stoppedWhile(`connecting to ${this.#where}`, this.#ctx.signal));
+  readonly #sockets = new Set<net.Socket>();
+  readonly #failures = new Map<Address, ReasonError>();
+  #next = 0;
+  #nextTimer: ReturnType<typeof setTimeout> | undefined;
 
-async function systemAddresses(host: string): Promise<readonly Address[]> {
-  const found = await lookup(host, { all: true });
-  return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
-}
+  constructor(endpoint: Endpoint, addresses: readonly Address[], ctx: DriverContext) {
+    this.#endpoint = endpoint;
+    this.#where = `${endpoint.host}:${endpoint.port}`;
+    this.#addresses = addresses;
+    this.#ctx = ctx;
+    const { promise, resolve, reject } = Promise.withResolvers<Connection>();
+    this.connection = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#deadline = new Deadline(ctx.timeouts.connectMs, () => this.#giveUp(this.#failure()));
+    if (ctx.signal.aborted) this.#onAbort();
+    else {
+      ctx.signal.addEventListener("abort", this.#onAbort, { once: true });
+      this.#tryNext();
+    }
+  }
 
-function connectTo(address: string, family: number, port: number, where: string, ctx: DriverContext): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    let connection: ReturnType<typeof createConnection> | undefined;
+  #tryNext(): void {
+    clearTimeout(this.#nextTimer);
+    const address = this.#addresses[this.#next++];
+    if (!address) return;
+    const left = this.#addresses.length - this.#next;
+    const delayMs = Math.min(NEXT_ADDRESS_MS, this.#ctx.timeouts.connectMs / (this.#addresses.length + 1));
+    if (left > 0) this.#nextTimer = setTimeout(() => this.#tryNext(), delayMs);
+    this.#try(address);
+  }
+
+  #try(address: Address): void {
+    let connection: StreamConnection | undefined;
     const socket = net.connect({
-      host: address,
-      family,
-      port,
-      // The look-up has chosen one address; Node's own choice would give each only 250 ms.
+      host: address.address,
+      family: address.family,
+      port: this.#endpoint.port,
+      // The addresses are chosen here; Node's own choice would give each only 250 ms.
       autoSelectFamily: false,
       noDelay: true,
       keepAlive: true,
@@ -89,92 +110,57 @@ function connectTo(address: string, family: number, port: number, where: string,
         },
       },
     });
-    const settle = () => {
-      deadline.cancel();
-      ctx.signal.removeEventListener("abort", onAbort);
-    };
-    const giveUp = (error: ReasonError) => {
-      settle();
-      socket.destroy();
-      reject(error);
-    };
-    const onAbort = () => giveUp(stoppedWhile(`connecting to ${where}`, ctx.signal));
-    const { connectMs } = ctx.timeouts;
-    const deadline = new Deadline(connectMs, () =>
-      giveUp(new ReasonError("TIMEOUT", `no TCP connection to ${where} within ${connectMs} ms (connecting)`)),
-    );
+    this.#sockets.add(socket);
     // One listener for the socket's whole life: an 'error' nobody listens to ends the process, also after destroy().
     socket.on("error", (error) => {
       if (connection) connection.lose(toReasonError(error));
-      else giveUp(toReasonError(error));
+      else this.#failed(address, socket, toReasonError(error));
     });
     socket.once("connect", () => {
-      settle();
-      connection = createConnection(socket, where);
-      resolve(connection);
+      this.#sockets.delete(socket);
+      this.#end();
+      connection = new StreamConnection(socket, this.#where);
+      this.#ctx.connected?.(this.#endpoint.host, address.address);
+      this.#resolve(connection);
     });
-    if (ctx.signal.aborted) onAbort();
-    else ctx.signal.addEventListener("abort", onAbort, { once: true });
-  });
+  }
+
+  #failed(address: Address, socket: net.Socket, failure: ReasonError): void {
+    // Given up already: its error says nothing.
+    if (!this.#sockets.delete(socket)) return;
+    this.#failures.set(address, failure);
+    if (this.#failures.size === this.#addresses.length) this.#giveUp(this.#failure());
+    else this.#tryNext();
+  }
+
+  #giveUp(failure: ReasonError): void {
+    this.#end();
+    this.#reject(failure);
+  }
+
+  #end(): void {
+    this.#deadline.cancel();
+    clearTimeout(this.#nextTimer);
+    this.#ctx.signal.removeEventListener("abort", this.#onAbort);
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  /** What the addresses that have failed say, and that the others did not answer. */
+  #failure(): ReasonError {
+    const { connectMs } = this.#ctx.timeouts;
+    const silent = () => new ReasonError("TIMEOUT", `no TCP connection to ${this.#where} within ${connectMs} ms (connecting)`);
+    const failures = this.#addresses.map((address) => this.#failures.get(address) ?? silent());
+    const [worst = silent()] = [...failures].sort((a, b) => telling(a) - telling(b));
+    if (failures.length === 1) return worst;
+    const each = failures.map(({ reason }, i) => `${this.#addresses[i]?.address} ${reason.type}`).join(", ");
+    const { reason, condition } = worst;
+    const message = `${worst.message}; ${this.#endpoint.host} has ${failures.length} addresses: ${each}`;
+    return new ReasonError(reason, message, { cause: worst.cause, ...(condition && { condition }) });
+  }
 }
 
-function createConnection(
-  socket: net.Socket,
-  where: string,
-): Connection & { received(chunk: Buffer): void; lose(failure: ReasonError): void } {
-  let failure: ReasonError | undefined;
-  let closing: Promise<void> | undefined;
-  let receiver: ((chunk: Buffer) => void) | undefined;
-  const listeners: ((failure: ReasonError) => void)[] = [];
-
-  const lose = (reason: ReasonError) => {
-    if (failure) return;
-    failure = reason;
-    receiver = undefined;
-    for (const listener of listeners.splice(0)) listener(reason);
-  };
-  const close = () => {
-    closing ??= new Promise<void>((done) => {
-      if (socket.closed) {
-        done();
-        return;
-      }
-      const timer = setTimeout(() => socket.destroy(), CLOSE_WAIT_MS);
-      socket.once("close", () => {
-        clearTimeout(timer);
-        done();
-      });
-      socket.end();
-    });
-    lose(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} was closed by the collector`));
-    return closing;
-  };
-  socket.once("end", () => lose(new ReasonError("CONNECTION_CLOSED", `${where} closed the connection`)));
-  socket.once("close", () => lose(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} is closed`)));
-
-  return {
-    where,
-    failure: () => failure,
-    alive: () => failure === undefined,
-    write(bytes) {
-      if (!failure) socket.write(bytes);
-    },
-    onBytes(take) {
-      receiver = take;
-    },
-    onLost(listener) {
-      if (failure) listener(failure);
-      else listeners.push(listener);
-    },
-    fail(reason, how) {
-      lose(reason);
-      if (how === "destroy") socket.destroy();
-      else void close();
-    },
-    close,
-    received(chunk) {
-      receiver?.(chunk);
-    },
-    lose,
-  };
+function telling({ reason }: ReasonError): number {
+  const place = MOST_TELLING.indexOf(reason.type);
+  return place === -1 ? MOST_TELLING.length : place;
 }

@@ -47,8 +47,8 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
           answeredMs = performance.now();
         }
       },
-      alive: connection.alive,
-      close: connection.close,
+      alive: () => connection.alive(),
+      close: () => connection.close(),
     };
   },
 });

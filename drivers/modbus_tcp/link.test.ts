@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { parseDataType } from "../../src/model/value.ts";
-import type { Connection } from "../lib/tcp.ts";
+import type { Connection } from "../lib/connection.ts";
 import { parseAddress } from "./address.ts";
 import { linkModbus } from "./link.ts";
 import { limitsOf, plan } from "./plan.ts";
@@ -27,10 +27,14 @@ function answering(): Connection & { readonly transactions: Set<number> } {
       if (waiting.length === 0) setImmediate(answerAll);
       waiting.push(Buffer.from(bytes));
       transactions.add(Buffer.from(bytes).readUInt16BE(0));
+      return true;
     },
+    drained: async () => {},
     onBytes(receiver) {
-      receive = receiver;
+      receive = receiver ?? receive;
     },
+    pause() {},
+    resume() {},
     onLost() {},
     fail(failure) {
       throw failure;

@@ -1,8 +1,8 @@
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { DriverContext, Tap } from "../driver.ts";
+import type { Connection } from "../lib/connection.ts";
 import { createExchange } from "../lib/exchange.ts";
-import type { Connection } from "../lib/tcp.ts";
 import { exceptionFault } from "./exceptions.ts";
 import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, requestFrame, transactionOf, wrongAnswer } from "./frames.ts";
 import { describeRead, type ModbusRead } from "./plan.ts";

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Tap } from "../driver.ts";
-import type { Connection } from "../lib/tcp.ts";
+import type { Connection } from "../lib/connection.ts";
 import { quote } from "../lib/text.ts";
 
 /** OPC 10000-6, 7.1.2.2: type, chunk, length. */
