@@ -24,6 +24,20 @@ describe("bounded", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
+  it("gives the work its time again with each progress", async () => {
+    const { signal } = new AbortController();
+    const began = performance.now();
+    const progressing = bounded(never, {
+      ...bound(signal, 200),
+      onBegin(extend) {
+        setTimeout(extend, 150);
+        setTimeout(extend, 300);
+      },
+    });
+    await expect(progressing).rejects.toThrow("too late");
+    expect(performance.now() - began).toBeGreaterThanOrEqual(490);
+  });
+
   it("gives up when the signal aborts, also where it already has", async () => {
     const stop = new AbortController();
     const work = bounded(never, bound(stop.signal));

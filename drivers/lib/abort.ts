@@ -9,6 +9,8 @@ export interface Bound {
   onTimeout(): Error;
   /** What is thrown when the signal aborts. */
   onAbort(): Error;
+  /** Called once, at the beginning: calling `extend` gives the work all of its time again, up to the signal. */
+  onBegin?(extend: () => void): void;
 }
 
 /**
@@ -29,6 +31,7 @@ export function bounded<T>(work: Promise<T>, bound: Bound): Promise<T> {
       release();
       reject(bound.onTimeout());
     });
+    bound.onBegin?.(() => deadline.extend());
     work.then(
       (value) => {
         release();

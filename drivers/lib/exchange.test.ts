@@ -2,6 +2,7 @@ import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { sleep } from "../../src/model/timer.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
 import { createExchange, type Framing } from "./exchange.ts";
@@ -22,7 +23,7 @@ function fakeConnection() {
     pause: () => {},
     resume: () => {},
     onBytes: (receiver) => {
-      receive = receiver ?? receive;
+      receive = receiver ?? (() => {});
     },
     onLost: (listener) => void listeners.push(listener),
     fail(reason, way) {
@@ -141,6 +142,32 @@ describe("frames", () => {
     await expect(request).rejects.toMatchObject({ condition: "internal_error", message: expect.stringContaining("a bug") });
   });
 
+  it("hands the stream over with what it has of the next frame", () => {
+    const { connection, receive } = fakeConnection();
+    const frames: number[][] = [];
+    const exchange = createExchange(connection, undefined, framing(frames));
+    receive(1, 5, 3, 16, 3);
+    expect(exchange.release()).toEqual(Buffer.of(3, 16, 3));
+    receive(1, 5);
+    expect(frames).toEqual([[1, 5]]);
+  });
+
+  it("hands over from within the frame that ends its part, and takes nothing after it", () => {
+    const { connection, receive } = fakeConnection();
+    const frames: number[][] = [];
+    let rest: Buffer | undefined;
+    const exchange = createExchange(
+      connection,
+      undefined,
+      framing(frames, () => {
+        rest = exchange.release();
+      }),
+    );
+    receive(1, 5, 1, 6, 2);
+    expect(frames).toEqual([[1, 5]]);
+    expect(rest).toEqual(Buffer.of(1, 6, 2));
+  });
+
   it("gives copies of every frame to the tap, both ways", () => {
     const { connection, receive } = fakeConnection();
     const tapped: [string, number[]][] = [];
@@ -183,6 +210,59 @@ describe("request", () => {
     });
     expect(how).toEqual(["close"]);
     await expect(exchange.request(context(), what, () => {})).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+  });
+
+  it("has its time anew with each part of an answer that arrives, and no more than that", async () => {
+    const { connection, receive } = fakeConnection();
+    let settle: (value: number) => void = () => {};
+    const exchange = createExchange(
+      connection,
+      undefined,
+      framing([], (frame) => settle(frame.length)),
+    );
+    const ctx = context(undefined, 300);
+    const answered = exchange.request<number>(ctx, what, (answer) => {
+      settle = answer;
+    });
+    for (const byte of [4, 1, 2, 3]) {
+      receive(byte);
+      await sleep(180);
+    }
+    receive(4);
+    expect(await answered).toBe(5);
+    const stalled = exchange.request(ctx, what, () => {});
+    const began = performance.now();
+    receive(4, 1);
+    await expect(stalled).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    expect(performance.now() - began).toBeLessThan(3 * 300);
+  });
+
+  it("has its time anew where the driver says that what came is a part of the answer; other frames give it none", async () => {
+    const { connection, receive } = fakeConnection();
+    const frames: number[][] = [];
+    const exchange = createExchange(
+      connection,
+      undefined,
+      framing(frames, (frame) => {
+        if (frame[1] === 7) exchange.progress();
+      }),
+    );
+    const began = performance.now();
+    const request = exchange.request(context(undefined, 300), what, () => {});
+    const parts = setInterval(() => receive(1, frames.length < 3 ? 7 : 8), 150);
+    await expect(request).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    clearInterval(parts);
+    expect(performance.now() - began).toBeGreaterThanOrEqual(450 + 290);
+    expect(performance.now() - began).toBeLessThan(3 * 750);
+  });
+
+  it("is not prolonged beyond the signal by parts that never end", async () => {
+    const { connection, receive } = fakeConnection();
+    const exchange = createExchange(connection, undefined, { ...framing([]), frameLength: () => 9 });
+    const request = exchange.request(context(AbortSignal.timeout(300), 200), what, () => {});
+    const dribble = setInterval(() => receive(0), 50);
+    await expect(request).rejects.toMatchObject({ message: expect.stringContaining("deadline") });
+    clearInterval(dribble);
   });
 
   it("ends with the connection's loss, all at once", async () => {

@@ -32,18 +32,29 @@ export interface Exchange {
   send(frame: Uint8Array): void;
   /**
    * `start` sends and arranges that `answer` or `refuse` is called; only the first call counts. Ends in any case: with these,
-   * the connection's loss, the context's signal or its `answerMs` (both TIMEOUT; the connection is then closed, because a late
-   * answer must not meet a later request). `describe` names the request for messages.
+   * the connection's loss, the context's signal or its `answerMs`, counted from the last part of an answer (both TIMEOUT; the connection
+   * is then closed, because a late answer must not meet a later request). `describe` names the request for messages.
    */
   request<T>(
     ctx: DriverContext,
     describe: () => string,
     start: (answer: (value: T) => void, refuse: (error: Error) => void) => void,
   ): Promise<T>;
+  /**
+   * What arrived is part of an answer that is not whole: requests under way have their `answerMs` anew, up to their signal. Bytes of a
+   * frame that is not whole count by themselves.
+   */
+  progress(): void;
+  /**
+   * Ends taking frames, for another protocol on the same connection; what goes wrong from then on is not the exchange's. Gives the bytes
+   * that arrived after the last frame it took.
+   */
+  release(): Buffer;
 }
 
 interface Pending {
   readonly describe: () => string;
+  readonly deadline: Deadline;
   end(error: Error): void;
 }
 
@@ -54,6 +65,10 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
   // The signal is the readout's: listening once for all its requests costs less than once for each.
   const watched = new Set<AbortSignal>();
   let held: Buffer = NOTHING;
+  let isReleased = false;
+  /** What is being taken apart, and where its next frame begins. */
+  let bytes: Buffer = NOTHING;
+  let start = 0;
 
   const onAbort = (event: Event) => {
     const [oldest] = pending;
@@ -76,26 +91,32 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
     for (const request of [...pending]) request.end(failure);
   });
 
+  const progress = () => {
+    for (const { deadline } of pending) deadline.extend();
+  };
   const outOfSync = (why: string) =>
     connection.fail(
       new ReasonError("UNKNOWN", `${connection.where} broke the protocol: ${why}`, { condition: "protocol_violation" }),
       "destroy",
     );
   const takeFrames = (chunk: Buffer) => {
-    const bytes = held.length > 0 ? Buffer.concat([held, chunk]) : chunk;
-    let start = 0;
-    while (start < bytes.length && connection.alive()) {
+    bytes = held.length > 0 ? Buffer.concat([held, chunk]) : chunk;
+    start = 0;
+    while (start < bytes.length && connection.alive() && !isReleased) {
       const length = framing.frameLength(bytes, start);
       if (typeof length === "string") return outOfSync(length);
       if (length === undefined || start + length > bytes.length) break;
       const frame = bytes.subarray(start, start + length);
       tap?.("in", Uint8Array.prototype.slice.call(frame));
+      start += length;
       const wrong = framing.onFrame(frame);
       if (wrong !== undefined) return outOfSync(wrong);
-      start += length;
     }
-    held = start < bytes.length && connection.alive() ? Buffer.from(bytes.subarray(start)) : NOTHING;
+    held = start < bytes.length && connection.alive() && !isReleased ? Buffer.from(bytes.subarray(start)) : NOTHING;
+    bytes = NOTHING;
+    if (held.length === 0) return;
     if (held.length > framing.maxFrameBytes) outOfSync(`a frame of more than ${framing.maxFrameBytes} bytes`);
+    else progress();
   };
   connection.onBytes((chunk) => {
     try {
@@ -139,6 +160,7 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
         );
         const request: Pending = {
           describe,
+          deadline,
           end(error) {
             if (!pending.delete(request)) return;
             deadline.cancel();
@@ -156,6 +178,14 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
           request.end(error instanceof Error ? error : new Error(messageOf(error)));
         }
       });
+    },
+    progress,
+    release() {
+      const rest = Buffer.from(bytes.length > 0 ? bytes.subarray(start) : held);
+      isReleased = true;
+      held = NOTHING;
+      connection.onBytes(undefined);
+      return rest;
     },
   };
 }

@@ -20,9 +20,12 @@ interface Tampering {
   readonly sent: string[];
 }
 
+/** Parts of what is sent in several come so many ms apart. */
+const PART_MS = 300;
+
 /** A server without security whose every chunk passes `change` on its way out, and what it gets `hear`. */
 async function tampered(
-  change: (type: string, body: Buffer, chunk: Buffer) => Buffer | undefined,
+  change: (type: string, body: Buffer, chunk: Buffer) => Buffer | readonly Buffer[] | undefined,
   options: OpcuaSimulatorOptions = {},
   hear: (bytes: Buffer) => void = () => {},
 ): Promise<Tampering> {
@@ -50,7 +53,9 @@ async function tampered(
         const chunk = Buffer.from(waiting.subarray(0, waiting.readUInt32LE(4)));
         waiting = waiting.subarray(chunk.length);
         const type = chunk.toString("latin1", 0, 3);
-        near.write(type === "ACK" ? chunk : (change(type, requestBody(chunk) ?? chunk, chunk) ?? chunk));
+        const changed = type === "ACK" ? chunk : (change(type, requestBody(chunk) ?? chunk, chunk) ?? chunk);
+        if (Buffer.isBuffer(changed)) near.write(changed);
+        else for (const [i, part] of changed.entries()) setTimeout(() => near.write(part), i * PART_MS);
       }
     });
   });
@@ -197,6 +202,16 @@ it("takes an answer in as many chunks as it has said, and no more", async () => 
   });
 });
 
+it("waits for an answer as long as chunks of it come, each within the answer time-out", async () => {
+  let slow = false;
+  const { port } = await tampered((type, _body, chunk) => (slow && type === "MSG" ? partsOf(chunk, 4) : undefined));
+  const session = await open(port);
+  slow = true;
+  const ctx = { ...context(), timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 2 * PART_MS } };
+  expect(await readTexts(session, [nsu("Double")], ctx)).toMatchObject([{ quality: "good" }]);
+  slow = false;
+});
+
 it("asks in several chunks for what is too much for one", async () => {
   const simulator = await startOpcuaSimulator({ bulk: 5000 });
   endings.push(() => simulator.close());
@@ -213,17 +228,18 @@ it("asks in several chunks for what is too much for one", async () => {
 });
 
 /** A message of one chunk without security as so many (OPC 10000-6, 6.7.2). */
-function inChunks(chunk: Buffer, count: number): Buffer {
+const inChunks = (chunk: Buffer, count: number): Buffer => Buffer.concat(partsOf(chunk, count));
+
+function partsOf(chunk: Buffer, count: number): readonly Buffer[] {
   const head = chunk.subarray(0, 24);
   const body = chunk.subarray(24);
-  const parts = Array.from({ length: count }, (_, i) => {
+  return Array.from({ length: count }, (_, i) => {
     const part = Buffer.concat([head, body.subarray(Math.floor((i * body.length) / count), Math.floor(((i + 1) * body.length) / count))]);
     part.write(i < count - 1 ? "C" : "F", 3, "latin1");
     part.writeUInt32LE(part.length, 4);
     part.writeUInt32LE(head.readUInt32LE(16) + i, 16);
     return part;
   });
-  return Buffer.concat(parts);
 }
 
 it("asks for less on the next session after an answer that was too large", async () => {

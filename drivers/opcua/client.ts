@@ -89,6 +89,9 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     maxAnswerBytes: options.maxAnswerBytes,
     onError: ({ code, reason }) => errorResponse(statusOf(code, reason), `the connection to ${where}`),
     onTooLarge: options.onTooLarge,
+    onProgress() {
+      for (const call of waiting) call.extend();
+    },
     tap,
     before(chunk) {
       if (!hooked) hook();
@@ -138,11 +141,11 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
   let failure: ReasonError | undefined;
   const listeners: ((failure: ReasonError) => void)[] = [];
   /** Of the calls under way: node-opcua does not call back for all that goes wrong. */
-  const waiting = new Set<(failure: ReasonError) => void>();
+  const waiting = new Set<{ reject(failure: ReasonError): void; extend(): void }>();
   const fail = (reason: ReasonError): void => {
     if (failure) return;
     failure = connection.failure() ?? reason;
-    for (const reject of waiting) reject(failure);
+    for (const call of waiting) call.reject(failure);
     for (const listener of listeners.splice(0)) listener(failure);
   };
   connection.onLost(fail);
@@ -160,11 +163,11 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     bound: CallContext,
   ): Promise<T> => {
     const { answerMs } = bound.timeouts;
-    let settle: ((failure: ReasonError) => void) | undefined;
+    const call = { reject: (_failure: ReasonError): void => {}, extend: () => {} };
     const answered = bounded(
       new Promise<T>((resolve, reject) => {
-        settle = reject;
-        waiting.add(reject);
+        call.reject = reject;
+        waiting.add(call);
         work((error, value) => {
           const answer = current;
           if (answer?.content) resolve(answer.content as T);
@@ -177,11 +180,12 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
         timeoutMs: answerMs,
         onTimeout: () => new ReasonError("TIMEOUT", `no answer of ${where} to ${what} within ${answerMs} ms`),
         onAbort: () => stoppedWhile(`waiting for the answer of ${where} to ${what}`, bound.signal),
+        onBegin(extend) {
+          call.extend = extend;
+        },
       },
     );
-    return answered.finally(() => {
-      if (settle) waiting.delete(settle);
-    });
+    return answered.finally(() => waiting.delete(call));
   };
 
   const close = once(async (goodbye: RequestOf<"CloseSession"> | undefined): Promise<boolean> => {

@@ -27,6 +27,8 @@ export interface TransportOptions {
   onError(error: TransportError): ReasonError;
   /** An answer exceeds `maxAnswerBytes`. */
   onTooLarge(): void;
+  /** A chunk came, and the answer has more. */
+  onProgress(): void;
   /** Throws where the chunk must not leave; called before each. */
   before(chunk: Uint8Array): void;
   readonly tap?: Tap | undefined;
@@ -187,6 +189,7 @@ export class Transport extends EventEmitter {
       this.#messageBytes = 0;
       this.#messageChunks = 0;
     }
+    if (chunk[3] === 0x43) this.#options.onProgress();
     try {
       this.emit("chunk", chunk);
       return undefined;
