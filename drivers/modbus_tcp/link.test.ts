@@ -66,3 +66,21 @@ it("answers stay with their requests when the transaction ids begin anew", async
   expect(wrong).toBe(0);
   expect(connection.transactions.size).toBe(65_536);
 });
+
+it("transaction ids go on across the connections of a device, and each device has its own", async () => {
+  const [request] = plan(
+    [{ index: 0, ...parseAddress("holding:7", parseDataType("uint16"), settingsSchema.parse({})) }],
+    limitsOf(settingsSchema.parse({})),
+  );
+  if (!request) throw new Error("nothing planned");
+  const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 5000 } };
+  const used = async (where: string) => {
+    const connection = { ...answering(), where };
+    const read = linkModbus(connection, undefined);
+    for (let i = 0; i < 3; i++) await read(request, ctx);
+    return [...connection.transactions];
+  };
+  expect(await used("gateway:502")).toEqual([1, 2, 3]);
+  expect(await used("gateway:502")).toEqual([4, 5, 6]);
+  expect(await used("gateway:503")).toEqual([1, 2, 3]);
+});

@@ -3,6 +3,7 @@ import type { Reading } from "../../src/model/value.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { createExchange } from "../lib/exchange.ts";
+import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { exceptionFault } from "./exceptions.ts";
 import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, requestFrame, transactionOf, wrongAnswer } from "./frames.ts";
 import { describeRead, type ModbusRead } from "./plan.ts";
@@ -21,11 +22,13 @@ interface Sent {
   readonly refuse: (error: Error) => void;
 }
 
-/** Reads over an open connection. Throws as `Session.read` does. */
-export function linkModbus(connection: Connection, tap: Tap | undefined): Read {
+/** Transaction ids by `host:port`: a gateway may give a new connection the late answer to a request over the one before it. */
+const transactionsOf = createDeviceMemory(() => createIdCounter(16));
+
+/** Reads over an open connection; transaction ids go on where those of the last connection ended. Throws as `Session.read` does. */
+export function linkModbus(connection: Connection, tap: Tap | undefined, transactions: IdCounter = transactionsOf(connection.where)): Read {
   // By transaction id. What ends without an answer ends the connection too, and all of this with it.
   const sent = new Map<number, Sent>();
-  let transaction = 0;
   let unmatched = 0;
 
   const exchange = createExchange(connection, tap, {
@@ -59,7 +62,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Read {
       ctx,
       () => `${describeRead(read)}${unmatched > 0 ? ` (answers with a transaction id of no request: ${unmatched})` : ""}`,
       (answer, refuse) => {
-        transaction = (transaction + 1) & 0xffff;
+        const transaction = transactions.next();
         const request = requestFrame(transaction, read);
         sent.set(transaction, { read, request, answer, refuse });
         exchange.send(request);
