@@ -1,0 +1,303 @@
+import dgram from "node:dgram";
+import { messageOf, toReasonError } from "../../src/model/failure.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import { Deadline } from "../../src/model/timer.ts";
+import type { DriverContext, Endpoint, Tap } from "../driver.ts";
+import { bounded, stoppedWhile } from "./abort.ts";
+import type { Fence } from "./exchange.ts";
+import type { IdPool } from "./ids.ts";
+import { resolveHost } from "./resolve.ts";
+
+/** What a protocol tells its datagrams. */
+export interface DatagramOptions {
+  readonly fence: Fence;
+  /** The id of the request that a datagram answers; undefined: it is no answer of this protocol. Pure. */
+  idOf(datagram: Buffer): number | undefined;
+  /** Those of the device, so that they outlive a socket: a late answer may reach the next one on the same local port. */
+  readonly ids: IdPool;
+  /** Requests under way at once; a hard bound. */
+  readonly maxInFlight: number;
+  /** A request is sent so many times more within its answer time-out, evenly spaced. 0: a lost datagram is a time-out. */
+  readonly retransmissions: number;
+  /** Port of this machine; absent: any. */
+  readonly localPort?: number;
+  readonly tap?: Tap | undefined;
+}
+
+/** Datagrams that were dropped, since the socket was opened. */
+export interface DroppedDatagrams {
+  /** Answers to a request that was given up. */
+  readonly late: number;
+  /** Answers to a request that has been answered. */
+  readonly duplicates: number;
+  /** No answers of this protocol, or to no request. */
+  readonly strangers: number;
+}
+
+/** One request: what is sent, and what is made of its answer. */
+export interface DatagramRequest<T> {
+  /** The datagram with this id. Called once: what is sent again is the same. */
+  frame(id: number): Uint8Array;
+  /**
+   * What an answer with the request's id says, or throws: FaultError where the device refused the request, ReasonError where the answer
+   * breaks the protocol; the socket stays open. Undefined: it is no answer to this request, which goes on waiting. The datagram is valid
+   * during the call only.
+   */
+  take(datagram: Buffer): T | undefined;
+  /** Names the request for messages. */
+  describe(): string;
+}
+
+/** Requests over one connected UDP socket: every datagram out passes the fence, and every request ends. */
+export interface Datagrams {
+  /** For messages: `host:port`. */
+  readonly where: string;
+  /** The first failure; undefined while all is well. A time-out is none. */
+  failure(): ReasonError | undefined;
+  alive(): boolean;
+  dropped(): DroppedDatagrams;
+  /**
+   * Ends in any case: with its answer, the socket's loss (a refusal by ICMP has its reason), or with the context's signal or `answerMs`
+   * (both TIMEOUT; the socket stays open, and the id rests). Throws ReasonError where the fence refuses the datagram; the socket is then
+   * closed.
+   */
+  request<T>(ctx: DriverContext, request: DatagramRequest<T>): Promise<T>;
+  /** Called once, when the socket is lost or closed; at once if it already is. */
+  onLost(listener: (failure: ReasonError) => void): void;
+  /** Idempotent, never throws. */
+  close(): Promise<void>;
+}
+
+/**
+ * Name look-up and a socket that is connected, so that strangers are kept out and refusals come in. Of several addresses the first one is
+ * taken: nothing tells whether it answers until it is asked.
+ * Throws ReasonError: LOOKUP_ERROR, or the kernel's errno as its reason.
+ */
+export async function openUdp(endpoint: Endpoint, ctx: DriverContext, options: DatagramOptions): Promise<Datagrams> {
+  const where = `${endpoint.host}:${endpoint.port}`;
+  if (!Number.isInteger(endpoint.port) || endpoint.port < 1 || endpoint.port > 65_535)
+    throw new ReasonError("UNKNOWN", `port ${endpoint.port} is not a UDP port: 1 to 65535`, { condition: "configuration_invalid" });
+  const [{ address, family }] = await resolveHost(endpoint.host, ctx);
+  const socket = dgram.createSocket(family === 6 ? "udp6" : "udp4");
+  try {
+    await bounded(connected(socket, address, endpoint.port, options.localPort), {
+      signal: ctx.signal,
+      timeoutMs: ctx.timeouts.connectMs,
+      onTimeout: () => new ReasonError("TIMEOUT", `no UDP socket for ${where} within ${ctx.timeouts.connectMs} ms`),
+      onAbort: () => stoppedWhile(`opening a socket for ${where}`, ctx.signal),
+    });
+  } catch (error) {
+    // An error that nobody listens to ends the process.
+    socket.on("error", () => {});
+    socket.close();
+    const failure = toReasonError(error);
+    if (options.localPort === undefined || failure.condition !== "collector_host_trouble") throw failure;
+    throw new ReasonError("UNKNOWN", `the local UDP port ${options.localPort} cannot be used: ${failure.message}`, {
+      cause: error,
+      condition: "collector_host_trouble",
+    });
+  }
+  return new UdpDatagrams(socket, where, options, () => ctx.connected?.(endpoint.host, address));
+}
+
+function connected(socket: dgram.Socket, address: string, port: number, localPort: number | undefined): Promise<void> {
+  return new Promise((done, fail) => {
+    socket.once("error", fail);
+    const connect = () => {
+      socket.connect(port, address, (error?: Error) => {
+        socket.removeListener("error", fail);
+        if (error) fail(error);
+        else done();
+      });
+    };
+    if (localPort === undefined) connect();
+    else socket.bind({ port: localPort, exclusive: true }, connect);
+  });
+}
+
+interface Pending {
+  take(datagram: Buffer): void;
+  end(error: Error): void;
+}
+
+/** Ids that were answered last, to know a duplicate by. */
+const MAX_ANSWERED = 256;
+
+class UdpDatagrams implements Datagrams {
+  readonly where: string;
+  readonly #socket: dgram.Socket;
+  readonly #options: DatagramOptions;
+  readonly #onFirstAnswer: () => void;
+  readonly #pending = new Map<number, Pending>();
+  readonly #answered = new Set<number>();
+  readonly #listeners: ((failure: ReasonError) => void)[] = [];
+  readonly #dropped = { late: 0, duplicates: 0, strangers: 0 };
+  #hasAnswered = false;
+  #failure: ReasonError | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(socket: dgram.Socket, where: string, options: DatagramOptions, onFirstAnswer: () => void) {
+    this.#socket = socket;
+    this.where = where;
+    this.#options = options;
+    this.#onFirstAnswer = onFirstAnswer;
+    socket.on("message", (datagram) => this.#received(datagram));
+    // For the socket's whole life: an 'error' nobody listens to ends the process.
+    socket.on("error", (error) => this.#lose(toReasonError(error)));
+  }
+
+  failure(): ReasonError | undefined {
+    return this.#failure;
+  }
+
+  alive(): boolean {
+    return this.#failure === undefined;
+  }
+
+  dropped(): DroppedDatagrams {
+    return { ...this.#dropped };
+  }
+
+  onLost(listener: (failure: ReasonError) => void): void {
+    if (this.#failure) listener(this.#failure);
+    else this.#listeners.push(listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= new Promise((done) => this.#socket.close(() => done()));
+    this.#lose(new ReasonError("CONNECTION_CLOSED", `the socket for ${this.where} was closed by the collector`));
+    return this.#closing;
+  }
+
+  async request<T>(ctx: DriverContext, request: DatagramRequest<T>): Promise<T> {
+    const { ids, maxInFlight } = this.#options;
+    if (this.#failure) throw this.#failure;
+    if (ctx.signal.aborted) throw stoppedWhile(`about to ask for ${request.describe()}`, ctx.signal);
+    const id = this.#pending.size < maxInFlight ? ids.take(performance.now()) : undefined;
+    if (id === undefined)
+      throw new ReasonError("UNKNOWN", `more than ${maxInFlight} requests in flight on one socket`, { condition: "internal_error" });
+    this.#answered.delete(id);
+    let frame: Uint8Array;
+    try {
+      frame = request.frame(id);
+      this.#refuseOutside(frame);
+    } catch (error) {
+      ids.release(id);
+      throw error;
+    }
+    return this.#ask(ctx, request, id, frame);
+  }
+
+  #ask<T>(ctx: DriverContext, request: DatagramRequest<T>, id: number, frame: Uint8Array): Promise<T> {
+    const { ids, retransmissions } = this.#options;
+    const { answerMs } = ctx.timeouts;
+    return new Promise((resolve, reject) => {
+      let left = retransmissions;
+      const waitMs = answerMs / (retransmissions + 1);
+      const onAbort = () => pending.end(stoppedWhile(`waiting for the answer to ${request.describe()}`, ctx.signal));
+      const settle = () => {
+        deadline.cancel();
+        ctx.signal.removeEventListener("abort", onAbort);
+        this.#pending.delete(id);
+      };
+      const answered = () => {
+        settle();
+        ids.release(id);
+        this.#remember(id);
+      };
+      const pending: Pending = {
+        take: (datagram) => {
+          try {
+            const answer = request.take(datagram);
+            if (answer === undefined) {
+              this.#dropped.strangers++;
+              return;
+            }
+            answered();
+            resolve(answer);
+          } catch (error) {
+            answered();
+            reject(error instanceof Error ? error : new Error(messageOf(error)));
+          }
+        },
+        end: (error) => {
+          settle();
+          ids.rest(id, performance.now());
+          reject(error);
+        },
+      };
+      const onDue = () => {
+        if (left-- === 0) {
+          pending.end(new ReasonError("TIMEOUT", this.#silence(request.describe(), answerMs)));
+          return;
+        }
+        deadline = new Deadline(waitMs, onDue);
+        this.#send(frame);
+      };
+      let deadline = new Deadline(waitMs, onDue);
+      this.#pending.set(id, pending);
+      ctx.signal.addEventListener("abort", onAbort, { once: true });
+      this.#send(frame);
+    });
+  }
+
+  #silence(what: string, answerMs: number): string {
+    const { retransmissions } = this.#options;
+    const times = retransmissions === 0 ? "" : `, sent ${retransmissions + 1} times`;
+    const { strangers } = this.#dropped;
+    const dropped = strangers === 0 ? "" : ` (datagrams that answer no request: ${strangers})`;
+    return `no answer of ${this.where} within ${answerMs} ms to ${what}${times}${dropped}`;
+  }
+
+  #refuseOutside(frame: Uint8Array): void {
+    const allowed = this.#options.fence(frame);
+    if (allowed === true) return;
+    const refused = new ReasonError("UNKNOWN", `not sent: ${allowed}; only requests that read pass`, { condition: "internal_error" });
+    this.#lose(refused);
+    void this.close();
+    throw refused;
+  }
+
+  #send(frame: Uint8Array): void {
+    this.#options.tap?.("out", Uint8Array.prototype.slice.call(frame));
+    this.#socket.send(frame, (error) => {
+      if (error) this.#lose(toReasonError(error));
+    });
+  }
+
+  #received(datagram: Buffer): void {
+    if (this.#failure) return;
+    this.#options.tap?.("in", Uint8Array.prototype.slice.call(datagram));
+    const id = this.#idOf(datagram);
+    const pending = id === undefined ? undefined : this.#pending.get(id);
+    if (pending) {
+      if (!this.#hasAnswered) this.#onFirstAnswer();
+      this.#hasAnswered = true;
+      pending.take(datagram);
+    } else if (id === undefined) this.#dropped.strangers++;
+    else if (this.#answered.has(id)) this.#dropped.duplicates++;
+    else if (this.#options.ids.isResting(id)) this.#dropped.late++;
+    else this.#dropped.strangers++;
+  }
+
+  #idOf(datagram: Buffer): number | undefined {
+    try {
+      return this.#options.idOf(datagram);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #remember(id: number): void {
+    this.#answered.add(id);
+    const [oldest] = this.#answered;
+    if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.#answered.delete(oldest);
+  }
+
+  #lose(failure: ReasonError): void {
+    if (this.#failure) return;
+    this.#failure = failure;
+    for (const pending of [...this.#pending.values()]) pending.end(failure);
+    for (const listener of this.#listeners.splice(0)) listener(failure);
+  }
+}
