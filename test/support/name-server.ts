@@ -25,6 +25,7 @@ export interface NameServer {
 export async function startNameServer(): Promise<NameServer> {
   const names = new Map<string, NameAnswer | NameAnswers>();
   const asked: string[] = [];
+  let isOpen = true;
   const socket = dgram.createSocket("udp4");
   socket.on("error", () => {});
   socket.on("message", (query: Buffer, from: RemoteInfo) => {
@@ -54,13 +55,17 @@ export async function startNameServer(): Promise<NameServer> {
       return Buffer.concat([Buffer.from([0xc0, 0x0c, 0, isV4 ? 1 : 28, 0, 1, 0, 0, 0, 5, 0, bytes.length]), bytes]);
     });
     const message = Buffer.concat([head, query.subarray(12, end), ...records]);
-    setTimeout(() => socket.send(message, from.port, from.address, () => {}), (isV4 ? both.v4AfterMs : both.v6AfterMs) ?? 0);
+    setTimeout(() => isOpen && socket.send(message, from.port, from.address, () => {}), (isV4 ? both.v4AfterMs : both.v6AfterMs) ?? 0);
   });
   await new Promise<void>((ready) => socket.bind(0, "127.0.0.1", ready));
   return {
     at: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
     names,
     asked,
-    close: () => new Promise((done) => socket.close(() => done())),
+    close: () =>
+      new Promise((done) => {
+        isOpen = false;
+        socket.close(() => done());
+      }),
   };
 }
