@@ -2,6 +2,7 @@ import { getEventListeners } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
+import { createResolver, permittedResolve } from "../../src/agent/resolve.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
@@ -191,6 +192,23 @@ describe("openTcp with several addresses", () => {
     const error = await connect(port, at(addresses, 300), "plc").catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ reason: { type: reason }, message: expect.stringContaining("plc has 2 addresses: ") });
     for (const address of addresses) expect(error).toMatchObject({ message: expect.stringContaining(`${address} `) });
+  });
+
+  it("begins with the one that took the last connection, and finds another when that one has gone", async () => {
+    const first = await serve();
+    await silence(SILENT, first.port);
+    const lookUp = async () => [SILENT, ALIVE, REFUSES].map((address) => ({ address, family: 4 as const }));
+    const resolver = createResolver({ lookUp, now: () => performance.now() });
+    const permitted = permittedResolve(resolver, (address) => (address === REFUSES ? `${address} is closed` : undefined), first.port);
+    const ctx = context({ resolve: permitted, connected: resolver.connected });
+    const order = async () => (await permitted("plc", ctx.signal)).map(({ address }) => address);
+    expect(await order()).toEqual([SILENT, ALIVE]);
+    open.push(await connect(first.port, ctx, "plc"));
+    expect(await order()).toEqual([ALIVE, SILENT]);
+    resolver.suspect("plc");
+    expect(await order()).toEqual([SILENT, ALIVE]);
+    open.push(await connect(first.port, ctx, "plc"));
+    expect(await order()).toEqual([ALIVE, SILENT]);
   });
 
   it("leaves no attempt behind when the signal aborts", async () => {
