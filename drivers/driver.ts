@@ -5,7 +5,7 @@ import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
 import type { FaultError } from "../src/model/fault.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { sleep } from "../src/model/timer.ts";
-import type { DataType, Reading } from "../src/model/value.ts";
+import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
 
 /** One variable to read, its address already parsed. `index` is its place in the source's layout. */
 export interface Point<A = unknown> {
@@ -62,7 +62,25 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly Address[]>;
   /** This of the addresses that `resolve` gave for the host took the connection: it is preferred the next time. */
   readonly connected?: (host: string, address: string) => void;
+  /** What outlives a session of this device. Absent: nothing does. */
+  readonly device?: DeviceMemory;
+  /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: nobody looks. */
+  readonly progress?: (done: number, total: number | undefined) => void;
 }
+
+/**
+ * What a driver keeps of one device over sessions: learned limits, resolved symbols. Kept by the agent while it runs, for a bounded
+ * number of devices and of keys each; what was not used for longest goes first. Values are plain data that nobody changes.
+ */
+export interface DeviceMemory {
+  get(key: string): unknown;
+  set(key: string, value: unknown): void;
+}
+
+/** What a device says of a point before it is read: where it is and of which type, or why it cannot be read. */
+export type Prepared<A = unknown> =
+  | { readonly point: Point<A>; readonly address: A; readonly type: DataType }
+  | { readonly point: Point<A>; readonly refusal: FaultError };
 
 export interface Discovered {
   readonly address: string;
@@ -85,6 +103,14 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
+  /**
+   * Looks up where points are before they are planned and read (a symbol, a path, a size). Batches of any size; the agent keeps each
+   * batch, also where the rest fails or its deadline comes, and asks for what is missing in the next readout. Points that are not
+   * prepared are not planned. Throws as `read` does. Absent: addresses are read as they are.
+   */
+  prepare?(points: readonly Point<A>[], ctx: DriverContext): AsyncIterable<readonly Prepared<A>[]>;
+  /** What has been prepared holds in sessions of an equal epoch (the version of a program, a list of namespaces). Absent: in all. */
+  readonly epoch?: string;
   /**
    * What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`, but
    * for sessions in the acquisition worker, which are only read.
@@ -118,9 +144,9 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   /** Whether a device of this type can be asked what it has. Absent: it cannot. */
   readonly canDiscover?: boolean;
   /** Where the device is: sources that share it take turns. */
-  endpoint(details: D): Endpoint;
+  endpoint(details: D, settings: S): Endpoint;
   /** False: a new connection for each readout. */
-  keepsConnection(details: D): boolean;
+  keepsConnection(details: D, settings: S): boolean;
   /**
    * Sources on one host and port with equal keys share an open connection: what of the configuration the connection depends on.
    * Pure. Absent: all of details, settings and secrets.
@@ -130,6 +156,13 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   limits?(granted: L, settings: S): L;
   /** What the configuration itself makes a warning of in status: one sentence each, without secrets. Pure. Absent: nothing. */
   warningsOf?(details: D, settings: S): readonly string[];
+  /**
+   * Pure. The type that a word of the field means (`S5TIME`, `WSTRING[16]`); undefined: it is none of this driver's. Words that every
+   * driver takes are not asked for: see parseDataType. Absent: there are no others.
+   */
+  parseType?(text: string): DataType | undefined;
+  /** Pure. A request in the field's words: `holding registers 10..12 of unit 1`. Absent: it is named by its variables. */
+  describe?(request: R): string;
   /**
    * Pure. `type` undefined: the driver's default for this address. Settings are those of the source (a unit id, an order).
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
@@ -162,6 +195,10 @@ export interface DriverEntry {
   driver(): Promise<{ readonly default: AnyDriver }>;
 }
 
+/** The type that a word means to this driver: one that every driver takes, or one of its own. Pure. */
+export const typeOf = (driver: Pick<AnyDriver, "parseType">, text: string): DataType | undefined =>
+  parseDataType(text) ?? driver.parseType?.(text.trim());
+
 /** What closing may take at most, whatever the far side and the driver do. */
 const CLOSE_WITHIN_MS = 10_000;
 
@@ -191,6 +228,8 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
             throw toFailure(named(error));
           }
         },
+        ...(session.prepare && { prepare: (points, prepareCtx: DriverContext) => guardEach(session.prepare?.(points, prepareCtx), named) }),
+        ...(session.epoch !== undefined && { epoch: session.epoch }),
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), named) }),
         ...(session.warnings && { warnings: () => orElse<readonly string[]>(() => session.warnings?.() ?? [], []) }),
         alive: () => orElse(() => session.alive(), false),
@@ -221,7 +260,7 @@ function orElse<T>(look: () => T, otherwise: T): T {
   }
 }
 
-async function* guardEach(found: AsyncIterable<Discovered> | undefined, named: (error: unknown) => unknown): AsyncGenerator<Discovered> {
+async function* guardEach<T>(found: AsyncIterable<T> | undefined, named: (error: unknown) => unknown): AsyncGenerator<T> {
   try {
     if (found) yield* found;
   } catch (error) {

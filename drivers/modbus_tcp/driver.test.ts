@@ -195,9 +195,9 @@ describe("reading", () => {
 
   it("keeps its connection or not as the details say", () => {
     const details = (more: object) => driver.details.parse({ type: "modbus_tcp", host: "plc", ...more });
-    expect(driver.keepsConnection(details({}))).toBe(false);
-    expect(driver.keepsConnection(details({ ephemeral_connections: false }))).toBe(true);
-    expect(driver.endpoint(details({}))).toEqual({ host: "plc", port: 502, transport: "tcp" });
+    expect(driver.keepsConnection(details({}), {})).toBe(false);
+    expect(driver.keepsConnection(details({ ephemeral_connections: false }), {})).toBe(true);
+    expect(driver.endpoint(details({}), {})).toEqual({ host: "plc", port: 502, transport: "tcp" });
     expect(driver.maxConnections).toBe(1);
   });
 

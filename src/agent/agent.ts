@@ -7,6 +7,7 @@ import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
+import { DeviceMemories } from "./device-memory.ts";
 import { createLanes } from "./lanes.ts";
 import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./prepare.ts";
 import { canonicalJson, reconcile } from "./reconcile.ts";
@@ -53,6 +54,7 @@ const LONGEST_START_SPREAD_MS = 10_000;
 
 export function createAgent(deps: AgentDeps): Agent {
   const lanes = createLanes(deps.clock.monotonicMs);
+  const memories = new DeviceMemories();
   const reasonLines = createReasonBudget(deps.clock.monotonicMs);
   const running = new Map<string, Entry>();
   /** By source; they change without the source being started again. */
@@ -80,7 +82,7 @@ export function createAgent(deps: AgentDeps): Agent {
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
     for (const warning of newWarnings(record.uuid, spec.warnings)) log.warn({}, warning);
     try {
-      return startSource(spec, configured, lastReadoutAt, { ...deps, lanes, startSpreadMs, log, reasonLines });
+      return startSource(spec, configured, lastReadoutAt, { ...deps, lanes, memories, startSpreadMs, log, reasonLines });
     } catch (error) {
       return parked(input, configured, lastReadoutAt, internalError(error), deps);
     }

@@ -73,7 +73,8 @@ export interface Planned {
  * output; times are ms of one monotonic clock.
  */
 export class LearnedGroups {
-  readonly points: readonly Point[];
+  /** What is planned; see `use`. */
+  points: readonly Point[];
   /** One more than the highest place in the layout. */
   readonly width: number;
   readonly closed = new Map<Point, Closed>();
@@ -106,6 +107,17 @@ export class LearnedGroups {
   constructor(points: readonly Point[]) {
     this.points = points;
     this.width = points.reduce((width, { index }) => Math.max(width, index + 1), 0);
+  }
+
+  /** Plans these points from now on: the same ones, or more of them are prepared. What was learned of those that stay is kept. */
+  use(points: readonly Point[]): void {
+    if (points === this.points) return;
+    this.points = points;
+    const known = new Set(points);
+    for (const point of this.closed.keys()) if (!known.has(point)) this.closed.delete(point);
+    for (const point of this.cuts) if (!known.has(point)) this.cuts.delete(point);
+    this.#limits = undefined;
+    this.groups = [];
   }
 
   /** The device may be another one, or have another program: all is asked as freshly planned. */

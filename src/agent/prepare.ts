@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { AnyDriver, ConnectInput, Endpoint, Point, Timeouts } from "../../drivers/driver.ts";
+import { type AnyDriver, type ConnectInput, type Endpoint, type Point, type Timeouts, typeOf } from "../../drivers/driver.ts";
 import type { Condition } from "../model/condition.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
@@ -7,7 +7,7 @@ import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
 import type { DataSource } from "../model/resources.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
-import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
+import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import type { Problem } from "./status.ts";
 
@@ -35,6 +35,8 @@ export interface SourceSpec {
   readonly keepsConnection: boolean;
   readonly maxConnections: number;
   readonly timeouts: Timeouts;
+  /** For looking up addresses in one readout. */
+  readonly prepareMs: number;
   readonly intervalMs: number;
   readonly layout: Layout;
   readonly points: readonly Point[];
@@ -93,7 +95,7 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
       points.push({ index, address: parsed.address, type: parsed.type });
       if (variable.scaling) scalings.set(index, variable.scaling);
     }
-    const raw = "reading" in parsed ? (parseDataType(variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
+    const raw = "reading" in parsed ? (typeOf(driver, variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
     return {
       uuid: variable.uuid,
       name: variable.name,
@@ -104,7 +106,7 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
       exploration: variable.status === "EXPLORATION",
     };
   });
-  const { name_timeout, connect_timeout, answer_timeout, max_connections } = settings.data;
+  const { name_timeout, connect_timeout, answer_timeout, prepare_timeout, max_connections } = settings.data;
   return {
     spec: {
       uuid: record.uuid,
@@ -112,10 +114,11 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
       type: record.type,
       driver,
       connect: { details: details.data, settings: driverSettings.data, secrets: input.secrets },
-      endpoint: driver.endpoint(details.data),
-      keepsConnection: driver.keepsConnection(details.data),
+      endpoint: driver.endpoint(details.data, driverSettings.data),
+      keepsConnection: driver.keepsConnection(details.data, driverSettings.data),
       maxConnections: max_connections ?? driver.maxConnections,
       timeouts: { nameMs: name_timeout, connectMs: connect_timeout, answerMs: answer_timeout },
+      prepareMs: prepare_timeout,
       intervalMs: interval.ms,
       layout: { source: { uuid: record.uuid, name: record.name }, variables },
       points,
@@ -181,7 +184,7 @@ function parse(
   settings: unknown,
 ): { readonly address: unknown; readonly type: DataType } | { readonly reading: Reading } {
   try {
-    const parsed = driver.parseAddress(variable.address, variable.type === null ? undefined : parseDataType(variable.type), settings);
+    const parsed = driver.parseAddress(variable.address, wantedType(variable.type, driver), settings);
     if (variable.scaling && (parsed.type.scalar === "bool" || parsed.type.scalar === "string"))
       return {
         reading: {
@@ -194,6 +197,14 @@ function parse(
   } catch (error) {
     return { reading: { quality: "bad", fault: error instanceof FaultError ? error.fault : "address_invalid", detail: messageOf(error) } };
   }
+}
+
+/** Throws FaultError where the word is no type of this driver. */
+function wantedType(text: string | null, driver: AnyDriver): DataType | undefined {
+  if (text === null) return undefined;
+  const type = typeOf(driver, text);
+  if (!type) throw new FaultError("type_mismatch", `${JSON.stringify(text)} is not a type of ${driver.title}: expected ${TYPE_EXAMPLES}`);
+  return type;
 }
 
 /** What a scaled value is, in the shape that it has on the device. */

@@ -10,8 +10,9 @@ import { type Extra, Searching } from "./searching.ts";
 /**
  * Why a pass wants no more of its connection. `done`: nothing is left to ask. `lost`: go on over a new one. `renew`: the same, and
  * nothing is wrong: the device closes after so many answers. `failed`: the source gave no answer. `stopped`: the signal aborted.
+ * `unprepared`: the device has another program, so that addresses have to be looked up again before it goes on.
  */
-export type PassEnd = "done" | "lost" | "renew" | "failed" | "stopped";
+export type PassEnd = "done" | "lost" | "renew" | "failed" | "stopped" | "unprepared";
 
 export interface PassOptions {
   /** Monotonic ms. */
@@ -54,7 +55,7 @@ type Outcome =
   /** `points`: of the request, those that failed as one. */
   | { readonly type: "failed"; readonly kind: FailureKind; readonly reading: BadReading; readonly points: readonly Point[] }
   /** Neither tells anything about what was asked. */
-  | { readonly type: "busy" | "everything" };
+  | { readonly type: "busy" | "everything" | "program" };
 
 const NOT_REACHED: BadReading = {
   quality: "bad",
@@ -94,6 +95,9 @@ export class ReadPass {
   #lastAnswers = 0;
   #barren = 0;
   #sequential = false;
+  #isUnprepared = false;
+  /** Once in a readout: a device that says so each time is not asked in a circle. */
+  #hasPreparedAgain = false;
   #restMs = 0;
   #sent = 0;
   #answered = 0;
@@ -387,6 +391,11 @@ export class ReadPass {
       case "everything":
         this.#learned.shut = reading;
         return { type: "everything" };
+      case "program":
+        this.#isDefinite = false;
+        if (this.#hasPreparedAgain) this.give(request.points, reading);
+        else this.#isUnprepared = true;
+        return { type: "program" };
     }
   }
 
@@ -419,7 +428,7 @@ export class ReadPass {
   }
 
   #hasEnded(ctx: DriverContext): boolean {
-    return this.#lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || this.#isToRenew();
+    return this.#lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || this.#isUnprepared || this.#isToRenew();
   }
 
   #isToRenew(): boolean {
@@ -432,6 +441,11 @@ export class ReadPass {
     const lost = this.#lost;
     if (ctx.signal.aborted) return "stopped";
     if (!lost && this.#learned.shut) return "done";
+    if (!lost && this.#isUnprepared) {
+      this.#isUnprepared = false;
+      this.#hasPreparedAgain = true;
+      return "unprepared";
+    }
     if (lost) {
       this.#learnLoss(lost);
       if (this.#barren >= this.#maxBarren() || this.#restMs > 0) return "failed";

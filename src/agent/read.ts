@@ -12,6 +12,10 @@ export interface ReadDeps {
   limitsOf?(session: AnySession): Limits;
   /** The first connection of the readout stands: its requests begin now. */
   began?(): void;
+  /** Looks up addresses before a connection is used, and makes them what is planned. Throws ReasonError. Absent: nothing to look up. */
+  prepare?(session: AnySession): Promise<void>;
+  /** What was looked up holds no longer. */
+  unprepared?(): void;
 }
 
 /** A pass that has ended, and what is left of its connection. */
@@ -50,9 +54,21 @@ export async function readOnce(
         return { ...pass.finish(refused), session: undefined, closing, refused };
       }
     }
+    try {
+      await deps.prepare?.(session);
+    } catch (error) {
+      const refused = toReasonError(error);
+      closing = session.close();
+      return { ...pass.finish(refused), session: undefined, closing, refused: undefined };
+    }
     if (connections === 0) deps.began?.();
     try {
       const end = await pass.run(session, deps.limitsOf?.(session) ?? session.limits, ctx, isKept);
+      if (end === "unprepared") {
+        deps.unprepared?.();
+        isKept = false;
+        continue;
+      }
       const goesOn = end === "lost" || end === "renew";
       if (!goesOn && !pass.isLost && session.alive()) return { ...pass.finish(), session, closing, refused: undefined };
       closing = session.close();

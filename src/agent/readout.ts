@@ -1,13 +1,16 @@
 import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
+import { deviceKey } from "../model/address.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
-import { timerMs } from "../model/timer.ts";
+import { Deadline } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import type { DeviceMemories } from "./device-memory.ts";
 import type { Lanes, Membership, Turn } from "./lanes.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
+import { Preparation } from "./preparation.ts";
 import type { SourceSpec } from "./prepare.ts";
 import { type Read, readOnce } from "./read.ts";
 import { permittedResolve, type Resolver } from "./resolve.ts";
@@ -36,6 +39,7 @@ export interface Outcome {
 
 export interface ReadoutDeps {
   readonly lanes: Lanes;
+  readonly memories: DeviceMemories;
   readonly clock: Clock;
   readonly log: Log;
   readonly resolver?: Resolver;
@@ -48,6 +52,7 @@ export interface ReadoutDeps {
 export class Readouts {
   readonly #spec: SourceSpec;
   readonly #learned: LearnedGroups;
+  readonly #preparation: Preparation;
   readonly #deps: ReadoutDeps;
   readonly #lane: string;
   /** Sources with the same way in share open connections; the text may hold secrets and never leaves this object. */
@@ -65,8 +70,11 @@ export class Readouts {
     const { driver, endpoint, connect } = spec;
     this.#spec = spec;
     this.#learned = learned;
+    this.#preparation = new Preparation(spec.points);
     this.#deps = deps;
-    this.#lane = `${endpoint.transport}:${endpoint.host.toLowerCase()}:${endpoint.port}`;
+    // Two spellings of one device share a lane; a name that comes to mean another address later keeps the one that it has.
+    const host = deps.resolver?.deviceKey(endpoint.host) ?? deviceKey(endpoint.host);
+    this.#lane = `${endpoint.transport}:${host}:${endpoint.port}`;
     const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
     this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
     this.#membership = deps.lanes.join(this.#lane, this.#key, spec.intervalMs);
@@ -77,6 +85,11 @@ export class Readouts {
   /** What the last session had to say of itself. */
   get warnings(): readonly string[] {
     return this.#warnings;
+  }
+
+  /** How far the look-up of addresses has come; undefined: all are known. */
+  get preparing(): { readonly done: number; readonly total: number } | undefined {
+    return this.#preparation.progress;
   }
 
   /** Whether other sources of the same device are answered. */
@@ -106,17 +119,11 @@ export class Readouts {
     const waitedMs = clock.monotonicMs() - askedMs;
     if (turn instanceof ReasonError) return this.#failed(turn, waitedMs);
     if (!turn) return this.#failed(new ReasonError("CONNECTION_CLOSED", "the data source is being stopped"), waitedMs);
-    const deadline = new AbortController();
-    const onStop = () => deadline.abort(stop.reason);
-    if (stop.aborted) onStop();
-    else stop.addEventListener("abort", onStop, { once: true });
-    const expired = new ReasonError("TIMEOUT", "the readout's deadline has passed");
-    const timer = setTimeout(() => deadline.abort(expired), timerMs(this.#deadlineMs));
+    const deadline = new ReadoutDeadline(this.#deadlineMs, stop);
     try {
-      return { ...(await this.#readIn(turn, deadline.signal, stop)), waitedMs };
+      return { ...(await this.#readIn(turn, deadline, stop)), waitedMs };
     } finally {
-      clearTimeout(timer);
-      stop.removeEventListener("abort", onStop);
+      deadline.end();
     }
   }
 
@@ -126,7 +133,8 @@ export class Readouts {
     await this.#membership.leave();
   }
 
-  async #readIn(turn: Turn, signal: AbortSignal, stop: AbortSignal): Promise<Outcome> {
+  async #readIn(turn: Turn, deadline: ReadoutDeadline, stop: AbortSignal): Promise<Outcome> {
+    const { signal } = deadline;
     let { session } = turn;
     if (this.#isToRenew) {
       await session?.close();
@@ -139,7 +147,7 @@ export class Readouts {
     const began = () => {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs() };
     };
-    const reading = this.#readOver(session, signal, beganMs, began);
+    const reading = this.#readOver(session, deadline, beganMs, began, stop);
     const result = await settledWithin(LET_GO_MS, reading, signal);
     if (!result) {
       // Whatever it may still open is closed again.
@@ -162,10 +170,25 @@ export class Readouts {
   }
 
   /** What was read; a ReasonError where the driver made a mistake: the turn is given back all the same, because others wait for it. */
-  async #readOver(kept: AnySession | undefined, signal: AbortSignal, beganMs: number, began: () => void): Promise<Read | ReasonError> {
+  async #readOver(
+    kept: AnySession | undefined,
+    deadline: ReadoutDeadline,
+    beganMs: number,
+    began: () => void,
+    stop: AbortSignal,
+  ): Promise<Read | ReasonError> {
     const { clock, log, resolver, connecting } = this.#deps;
+    const { signal } = deadline;
     const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
-    const ctx: DriverContext = { signal, log, timeouts, ...(this.#resolve && { resolve: this.#resolve }) };
+    const device = this.#deps.memories.of(`${this.#lane} ${this.#spec.type}`);
+    const ctx: DriverContext = {
+      signal,
+      log,
+      timeouts,
+      device,
+      ...(this.#resolve && { resolve: this.#resolve }),
+      ...(resolver && { connected: (host: string, address: string) => resolver.connected(host, address) }),
+    };
     const open = async (): Promise<AnySession> => {
       connecting();
       try {
@@ -175,11 +198,25 @@ export class Readouts {
         throw error;
       }
     };
+    const prepare = async (session: AnySession): Promise<void> => {
+      if (!session.prepare) return;
+      deadline.pause();
+      const looking = AbortSignal.any([stop, AbortSignal.timeout(this.#spec.prepareMs)]);
+      try {
+        await this.#preparation.run(session, { ...ctx, signal: looking });
+      } finally {
+        this.#learned.use(this.#preparation.ready);
+        deadline.resume();
+      }
+    };
+    const unprepared = () => this.#preparation.forget();
     const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
     const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, Math.max(intervalMs, timeouts.answerMs));
     const options = { now: clock.monotonicMs, searchUntilMs, share: this.#membership.share, intervalMs };
     try {
-      return await readOnce({ driver, connect: open, limitsOf, began }, this.#learned, kept, ctx, options);
+      const read = await readOnce({ driver, connect: open, limitsOf, began, prepare, unprepared }, this.#learned, kept, ctx, options);
+      if (read.readings.length > 0 || read.failure === undefined) this.#preparation.fill(read.readings);
+      return read;
     } catch (error) {
       return toReasonError(error);
     }
@@ -202,6 +239,43 @@ export class Readouts {
   #failed(failure: ReasonError, waitedMs: number): Outcome {
     const time = this.#deps.clock.epochMs();
     return { time, spanMs: 0, readings: [], failure, definite: false, restMs: restMsOf(failure), unreached: 0, requests: 0, waitedMs };
+  }
+}
+
+/** The deadline of one readout, which stands still while addresses are looked up. */
+class ReadoutDeadline {
+  readonly #controller = new AbortController();
+  readonly #deadlineMs: number;
+  readonly #stop: AbortSignal;
+  readonly #onStop = () => this.#controller.abort(this.#stop.reason);
+  #running: Deadline | undefined;
+
+  constructor(deadlineMs: number, stop: AbortSignal) {
+    this.#deadlineMs = deadlineMs;
+    this.#stop = stop;
+    if (stop.aborted) this.#onStop();
+    else stop.addEventListener("abort", this.#onStop, { once: true });
+    this.resume();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  pause(): void {
+    this.#running?.cancel();
+  }
+
+  /** The whole time from now on. */
+  resume(): void {
+    this.#running?.cancel();
+    const expired = new ReasonError("TIMEOUT", "the readout's deadline has passed");
+    this.#running = new Deadline(this.#deadlineMs, () => this.#controller.abort(expired));
+  }
+
+  end(): void {
+    this.#running?.cancel();
+    this.#stop.removeEventListener("abort", this.#onStop);
   }
 }
 

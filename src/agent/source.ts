@@ -9,6 +9,7 @@ import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
+import type { DeviceMemories } from "./device-memory.ts";
 import { Freshness } from "./freshness.ts";
 import type { Lanes } from "./lanes.ts";
 import { LearnedGroups } from "./learned-groups.ts";
@@ -25,6 +26,7 @@ import { createBackoff, nextTick, stableFraction, ticksBetween } from "./time.ts
 /** What a source's task needs of the agent. */
 export interface SourceDeps {
   readonly lanes: Lanes;
+  readonly memories: DeviceMemories;
   readonly clock: Clock;
   /** The first readout comes within this: many that start at once are spread. */
   readonly startSpreadMs: number;
@@ -157,11 +159,13 @@ class SourceTask {
   #warnings(): readonly string[] {
     const { intervalMs, maxConnections, warnings } = this.#spec;
     const fit = this.#fit.warning;
+    const { preparing } = this.#readouts;
     const hasWaited = this.#waitedMs >= LONG_WAIT_INTERVALS * intervalMs && !this.#trouble;
     const waited = `waited ${formatDuration(this.#waitedMs)} for its turn: the ${maxConnections} connection(s) to ${this.#where} were in use by other data sources`;
     return [
       ...warnings,
       ...this.#readouts.warnings,
+      ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
       ...(fit === undefined ? [] : [fit]),
       ...(hasWaited ? [waited] : []),
       ...culprits(this.#learned, this.#layout),

@@ -57,7 +57,7 @@ describe("CSV", () => {
       [
         "name;address;type;factor;status",
         "a;holding:0;uint16;;",
-        "b;holding:1;unit16;;",
+        "b;holding:1;uint 16;;",
         "",
         "c;;uint16;;",
         'd;"holding:3;uint16;;',
@@ -71,7 +71,7 @@ describe("CSV", () => {
     );
     expect(variables.map(({ name }) => name)).toEqual(["a", "i"]);
     expect(problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
-      expect.stringMatching(/^3: type: "unit16": expected a type such as/),
+      expect.stringMatching(/^3: type: "uint 16": expected a type such as/),
       "5: address: is empty; each variable needs one",
       expect.stringMatching(/^6: a field opens with " and is never closed/),
       expect.stringMatching(/^7: factor: "1\.000,5" is not a number; write 0\.1 or 0,1/),

@@ -1,7 +1,8 @@
+import { typeOf } from "../../drivers/driver.ts";
 import { localOptions } from "../agent/wanted.ts";
 import { messageOf } from "../model/failure.ts";
 import { type Settings, sourceSettingsSchema } from "../model/settings.ts";
-import { parseDataType } from "../model/value.ts";
+import { TYPE_EXAMPLES } from "../model/value.ts";
 import { entryOf } from "./device.ts";
 import { issueWords } from "./fields.ts";
 
@@ -39,7 +40,9 @@ export async function addressCheck(
   return {
     problemOf({ address, type }) {
       try {
-        driver.parseAddress(address, type === null ? undefined : parseDataType(type), options.data);
+        const wanted = type === null ? undefined : typeOf(driver, type);
+        if (type !== null && !wanted) return `type: ${JSON.stringify(type)} is not a type of ${driver.title}: expected ${TYPE_EXAMPLES}`;
+        driver.parseAddress(address, wanted, options.data);
         return undefined;
       } catch (error) {
         return `address: ${messageOf(error)}`;

@@ -129,7 +129,7 @@ function print(found: readonly Discovered[], { csv }: BrowseOptions, io: Command
 }
 
 function tellFailure(target: Target, failure: ReasonError, { json, csv }: BrowseOptions, count: number, io: CommandIo): void {
-  const endpoint = endpointText(target.driver, target.details);
+  const endpoint = endpointText(target.driver, target.details, target.settings);
   if (json) {
     io.stdout.write(`${toJson(failureObject(failure, endpoint))}\n`);
     return;

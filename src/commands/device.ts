@@ -76,17 +76,22 @@ export async function pkiOf(type: string, config: string | undefined, log: Log, 
 
 /** A driver's context for one call. */
 export function contextOf(
-  { driver, details, timeouts }: { readonly driver: AnyDriver; readonly details: unknown; readonly timeouts: DriverContext["timeouts"] },
+  {
+    driver,
+    details,
+    settings,
+    timeouts,
+  }: { readonly driver: AnyDriver; readonly details: unknown; readonly settings: unknown; readonly timeouts: DriverContext["timeouts"] },
   more: { readonly signal: AbortSignal; readonly log: Log; readonly permit: Permit | undefined; readonly pki: Pki | undefined },
 ): DriverContext {
   const { signal, log, permit, pki } = more;
-  const resolved = permit && permittedResolve(undefined, permit, driver.endpoint(details).port);
+  const resolved = permit && permittedResolve(undefined, permit, driver.endpoint(details, settings).port);
   return { signal, log, timeouts, ...(resolved && { resolve: resolved }), ...(pki && { pki }) };
 }
 
 /** `host:port` of the device, for people. */
-export function endpointText(driver: AnyDriver, details: unknown): string {
-  const { host, port } = driver.endpoint(details);
+export function endpointText(driver: AnyDriver, details: unknown, settings: unknown): string {
+  const { host, port } = driver.endpoint(details, settings);
   return hostPort(host, port);
 }
 

@@ -1,10 +1,10 @@
 import type { z } from "zod";
-import type { AnyDriver, Timeouts } from "../../drivers/driver.ts";
+import { type AnyDriver, type Timeouts, typeOf } from "../../drivers/driver.ts";
 import { DETAILS, type DetailsType, detailsCreateSchema, toReadDetails } from "../model/details.ts";
 import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
-import { type DataType, parseDataType } from "../model/value.ts";
+import type { DataType } from "../model/value.ts";
 import {
   issueWords,
   type JsonSchema,
@@ -154,10 +154,13 @@ function check<T>(schema: z.ZodType<T>, value: unknown, mistakes: string[], word
 }
 
 /** What follows the last colon is a type only if it is one, and no name in a browse path (`/Objects/2:Int32`). */
-export function splitType(text: string): { readonly address: string; readonly type: DataType | undefined } {
+export function splitType(
+  text: string,
+  driver: Pick<AnyDriver, "parseType"> = {},
+): { readonly address: string; readonly type: DataType | undefined } {
   const colon = text.lastIndexOf(":");
   const isName = text.startsWith("/") && /\/\d{1,5}$/.test(text.slice(0, colon));
-  const type = colon <= 0 || isName ? undefined : parseDataType(text.slice(colon + 1));
+  const type = colon <= 0 || isName ? undefined : typeOf(driver, text.slice(colon + 1));
   return type ? { address: text.slice(0, colon), type } : { address: text, type: undefined };
 }
 
@@ -168,7 +171,7 @@ function parsePoint(
   settings: unknown,
   keys: ReadonlyMap<string, unknown>,
 ): TypedPoint | UsageError {
-  const { address: text, type } = splitType(word);
+  const { address: text, type } = splitType(word, driver);
   try {
     return { text, ...driver.parseAddress(text, type ?? defaultType, settings) };
   } catch (error) {

@@ -1,11 +1,11 @@
-import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
+import { type AnyDriver, type AnySession, type DriverContext, type Point, typeOf } from "../../drivers/driver.ts";
 import { LearnedGroups } from "../agent/learned-groups.ts";
 import { readOnce } from "../agent/read.ts";
 import { explainFault } from "../model/catalogue.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
 import { sleep } from "../model/timer.ts";
-import { type DataType, formatDataType, parseDataType, type Reading } from "../model/value.ts";
+import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import { escapeControls } from "../os/log-text.ts";
 import {
   contextOf,
@@ -54,14 +54,14 @@ export async function read(type: string, words: readonly string[], options: Read
   const timeoutMs = durationOf("--timeout", options.timeout);
   const intervalMs = durationOf("--interval", options.interval);
   const count = countOf(options.count);
-  const input = await withPassword(parseReadInput(driver, words, typeOf(options.type)), options.passwordFile, io);
+  const input = await withPassword(parseReadInput(driver, words, typeOption(driver, options.type)), options.passwordFile, io);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
   const learned = new LearnedGroups(points);
   const permit = permitOfPerson(policyOf(options.config));
   const log = personLog(io);
   const pki = await pkiOf(driver.type, options.config, log, io);
-  const endpoint = endpointText(driver, input.details);
-  const keeps = driver.keepsConnection(input.details);
+  const endpoint = endpointText(driver, input.details, input.settings);
+  const keeps = driver.keepsConnection(input.details, input.settings);
   let session: AnySession | undefined;
   let exit: ExitCode | undefined;
   try {
@@ -100,10 +100,10 @@ function countOf(text: string): number {
   return count;
 }
 
-function typeOf(text: string | undefined): DataType | undefined {
+function typeOption(driver: AnyDriver, text: string | undefined): DataType | undefined {
   if (text === undefined) return undefined;
-  const type = parseDataType(text);
-  if (!type) throw new UsageError(`--type ${text}: expected a type such as bool, int16, uint32, float32, string(20) or float32[10]`);
+  const type = typeOf(driver, text);
+  if (!type) throw new UsageError(`--type ${text}: expected ${TYPE_EXAMPLES}`);
   return type;
 }
 

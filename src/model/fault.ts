@@ -18,9 +18,10 @@ export type Fault = (typeof FAULTS)[number];
 /**
  * What a refusal is about. `points`: something of what was asked for, so that asking for less finds it. `busy`: the device at this
  * moment, whatever is asked. `silent`: a unit behind the device, or what was asked of it, gives the device no answer. `everything`:
- * whatever this client asks (a missing privilege, an access that is switched off); asking for less never helps.
+ * whatever this client asks (a missing privilege, an access that is switched off); asking for less never helps. `program`: what was
+ * prepared, because the device has another program by now.
  */
-export type RefusalScope = "points" | "busy" | "silent" | "everything";
+export type RefusalScope = "points" | "busy" | "silent" | "everything" | "program";
 
 /** The device (or the address parser) refuses one variable or one request. The source itself is well. */
 export class FaultError extends Error {

@@ -14,7 +14,12 @@ test("an empty file is the embedded API on loopback with every default", () => {
     sources: {},
     sinks: {},
   });
-  expect(sourceSettingsSchema.parse({})).toEqual({ name_timeout: 5000, connect_timeout: 5000, answer_timeout: 3000 });
+  expect(sourceSettingsSchema.parse({})).toEqual({
+    name_timeout: 5000,
+    connect_timeout: 5000,
+    answer_timeout: 3000,
+    prepare_timeout: 60_000,
+  });
 });
 
 test("the API's key needs a collector, and a network that does not show it", () => {
@@ -59,7 +64,7 @@ describe("refused, at its key", () => {
     ["an interval of zero", { interval: "0ms" }],
     ["no connection at all", { max_connections: 0 }],
     ["a deadline of zero", { connect_timeout: "0s" }],
-    ["a deadline that is a number", { answer_timeout: 3000 }],
+    ["a deadline that is a number", { answer_timeout: 3000, prepare_timeout: 60_000 }],
     ["an unknown key", { timeout: "3s" }],
   ])("%s of a source", (_name, input) => {
     expect(sourceSettingsSchema.safeParse(input).error?.issues).toHaveLength(1);

@@ -39,14 +39,18 @@ describe("types", () => {
     ["float64[2x3]", { scalar: "float64", count: 6, dimensions: [2, 3] }],
     ["string(20)[3]", { scalar: "string", maxBytes: 20, count: 3 }],
     ["uint8[65535]", { scalar: "uint8", count: 65_535 }],
+    ["REAL", { scalar: "float32" }],
+    ["DINT[4]", { scalar: "int32", count: 4 }],
+    ["word", { scalar: "uint16" }],
+    ["LReal[2x2]", { scalar: "float64", count: 4, dimensions: [2, 2] }],
   ])("%s", (text, type) => {
     expect(parseDataType(text)).toEqual(type);
   });
 
   test.each([
     "",
-    "int",
-    "real",
+    "int17",
+    "s5time",
     "uint16(2)",
     "string(0)",
     "string(65536)",

@@ -34,6 +34,8 @@ export interface DataType {
   readonly count?: number;
   /** Of a matrix, whose elements lie row by row: `count` is their product. */
   readonly dimensions?: readonly number[];
+  /** The field's own word, where a driver reads more from it than the scalar (`S5TIME`, `BCD`). Only on its way to parseAddress. */
+  readonly word?: string;
 }
 
 /** int64 and uint64 are bigint, so that a counter above 2^53 keeps its last digits; all other numbers are number. */
@@ -63,13 +65,45 @@ export interface Readout {
   readonly readings: readonly (Reading | undefined)[];
 }
 
+/** What engineers call these types: IEC 61131-3 (2013), 6.4.2; OPC 10000-6, 5.1.2; C. */
+const FIELD_WORDS: Readonly<Record<string, ScalarType>> = {
+  boolean: "bool",
+  sint: "int8",
+  sbyte: "int8",
+  usint: "uint8",
+  byte: "uint8",
+  int: "int16",
+  uint: "uint16",
+  word: "uint16",
+  dint: "int32",
+  udint: "uint32",
+  dword: "uint32",
+  lint: "int64",
+  ulint: "uint64",
+  lword: "uint64",
+  real: "float32",
+  float: "float32",
+  lreal: "float64",
+  double: "float64",
+};
+
+/** For messages. */
+export const TYPE_EXAMPLES = "a type such as bool, int16, uint32, float32, REAL, string(20) or float32[10]";
+
+/** A word that may be a type of some driver, with its length and its elements. */
+export const TYPE_WORD = /^[A-Za-z][A-Za-z0-9_]{0,30}(?:\(\d{1,5}\))?(?:\[\d{1,5}(?:x\d{1,5}){0,7}\])?$/;
+
 const TYPE = /^([a-z0-9]+)(?:\((\d{1,5})\))?(?:\[(\d{1,5}(?:x\d{1,5}){0,7})\])?$/;
 
-/** Reads `uint16`, `string(20)`, `float32[10]`, `float64[2x3]`; undefined when the text is not a type. Case does not matter. `auto` is none: it is what no type means. */
+/**
+ * Reads `uint16`, `string(20)`, `float32[10]`, `float64[2x3]`, and the field's words for them (`REAL`, `DINT[4]`); undefined when the
+ * text is not a type. Case does not matter. `auto` is none: it is what no type means.
+ */
 export function parseDataType(text: string): DataType | undefined {
   const match = TYPE.exec(text.trim().toLowerCase());
   if (!match) return undefined;
-  const scalar = SCALAR_TYPES.find((name) => name === match[1]);
+  const word = match[1] ?? "";
+  const scalar = SCALAR_TYPES.find((name) => name === word) ?? (Object.hasOwn(FIELD_WORDS, word) ? FIELD_WORDS[word] : undefined);
   if (!scalar) return undefined;
   const maxBytes = match[2] === undefined ? undefined : Number(match[2]);
   const dimensions = match[3]?.split("x").map(Number) ?? [];

@@ -29,7 +29,7 @@ describe("refused", () => {
     ["an empty name", { name: "" }, ["name"]],
     ["a name of 201 characters", { name: "x".repeat(201) }, ["name"]],
     ["an empty address", { address: "" }, ["address"]],
-    ["a type that is none", { type: "int" }, ["type"]],
+    ["a type that is none", { type: "16 bits" }, ["type"]],
     ["a status in lower case", { status: "active" }, ["status"]],
     ["an infinite factor", { scaling: { factor: Number.POSITIVE_INFINITY } }, ["scaling", "factor"]],
     ["an offset that is text", { scaling: { offset: "1" } }, ["scaling", "offset"]],

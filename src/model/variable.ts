@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { uuidSchema } from "./uuid.ts";
-import { parseDataType } from "./value.ts";
+import { TYPE_EXAMPLES, TYPE_WORD } from "./value.ts";
 
 /** INACTIVE is not read. EXPLORATION is read and reaches CLI, page and platform, never MQTT or OPC UA. */
 export const VARIABLE_STATUSES = ["INACTIVE", "EXPLORATION", "ACTIVE"] as const;
@@ -14,10 +14,12 @@ const fields = {
   address: z.string().min(1).max(VARIABLE_MAX.address).describe("Address in the grammar of the data source's driver"),
   type: z
     .string()
-    .refine((text) => parseDataType(text) !== undefined, "expected a type such as bool, int16, uint32, float32, string(20) or float32[10]")
+    .regex(TYPE_WORD, `expected ${TYPE_EXAMPLES}`)
     .nullable()
     .default(null)
-    .describe("Type of the value (uint16, float32, string(20), float32[10]); null takes the driver's default for the address"),
+    .describe(
+      "Type of the value (uint16, float32, REAL, string(20), float32[10]) or a word of the driver's; null takes its default for the address",
+    ),
   unit: z.string().max(VARIABLE_MAX.unit).nullable().default(null).describe("Unit of the value after scaling"),
   scaling: z
     .strictObject({

@@ -60,10 +60,10 @@ const openSockets = () => process.getActiveResourcesInfo().filter((name) => /TCP
 export const CHECKS: readonly Check[] = [
   {
     name: "is registered under its own name",
-    async run({ driver, type, detailsFor }) {
+    async run({ driver, type, detailsFor, settings }) {
       expect(driver.type).toBe(type);
       expect(driver.title).not.toBe("");
-      expect(driver.endpoint(detailsFor(4711))).toMatchObject({ host: "127.0.0.1", port: 4711 });
+      expect(driver.endpoint(detailsFor(4711), settings)).toMatchObject({ host: "127.0.0.1", port: 4711 });
     },
   },
   {

@@ -84,7 +84,7 @@ const PLANTED: readonly (readonly [mistake: string, check: RegExp, plant: (drive
     (driver) => ({
       ...driver,
       async connect(input, ctx) {
-        const { host, port } = driver.endpoint(input.details);
+        const { host, port } = driver.endpoint(input.details, input.settings);
         // MODBUS Application Protocol V1.1b3, 6.6: write single register.
         const socket = net.connect(port, host, () => socket.end(Buffer.from([0, 1, 0, 0, 0, 6, 1, 6, 0, 0, 0, 1])));
         socket.on("error", () => {});
