@@ -64,7 +64,7 @@ describe("refused, at its key", () => {
     ["an interval of zero", { interval: "0ms" }],
     ["no connection at all", { max_connections: 0 }],
     ["a deadline of zero", { connect_timeout: "0s" }],
-    ["a deadline that is a number", { answer_timeout: 3000, prepare_timeout: 60_000 }],
+    ["a deadline that is a number", { answer_timeout: 3000 }],
     ["an unknown key", { timeout: "3s" }],
   ])("%s of a source", (_name, input) => {
     expect(sourceSettingsSchema.safeParse(input).error?.issues).toHaveLength(1);

@@ -39,6 +39,6 @@ describe("refused", () => {
   });
 
   test("a type, with what would be right", () => {
-    expect(variableInputSchema.safeParse({ ...least, type: "word" }).error?.issues[0]?.message).toContain("uint32");
+    expect(variableInputSchema.safeParse({ ...least, type: "two words" }).error?.issues[0]?.message).toContain("uint32");
   });
 });
