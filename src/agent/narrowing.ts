@@ -71,8 +71,8 @@ export class Narrowing {
   }
 }
 
-/** Up to `most` points spread evenly over the run, its ends among them. Pure. */
-export function spread(points: readonly Point[], most: number): readonly Point[] {
-  if (points.length <= most) return points;
-  return Array.from({ length: most }, (_, i) => points[Math.round((i * (points.length - 1)) / (most - 1))]).filter((p) => p !== undefined);
+/** Up to `most` (2 at least) of the list, spread evenly over it, its ends among them. Pure. */
+export function spread<T>(list: readonly T[], most: number): readonly T[] {
+  if (list.length <= most) return list;
+  return Array.from({ length: most }, (_, i) => list[Math.round((i * (list.length - 1)) / (most - 1))]).filter((one) => one !== undefined);
 }

@@ -4,8 +4,9 @@ import { FaultError, PartialRefusal } from "../model/fault.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
+import type { Extra, PassView } from "./extras.ts";
 import { type BadReading, badReading, type FailureKind, type Group, type LearnedGroups, type Planned } from "./learned-groups.ts";
-import { type Extra, Searching } from "./searching.ts";
+import { Searching } from "./searching.ts";
 
 /**
  * Why a pass wants no more of its connection. `done`: nothing is left to ask. `lost`: go on over a new one. `renew`: the same, and
@@ -69,7 +70,7 @@ const ANSWERED: Outcome = { type: "answered" };
  * what fails is kept for last and halved, so that one wrong address costs one reading and not its request. A request on which the
  * connection ends is asked last, alone. What was learned stays in `learned`.
  */
-export class ReadPass {
+export class ReadPass implements PassView {
   readonly readings: (Reading | undefined)[] = [];
   readonly #driver: AnyDriver;
   readonly #learned: LearnedGroups;
@@ -200,7 +201,7 @@ export class ReadPass {
     return points.every(({ index }) => this.hasReading(index));
   }
 
-  give(points: readonly Point[], reading: BadReading): void {
+  give(points: readonly Point[], reading: Reading): void {
     for (const { index } of points) this.readings[index] = reading;
   }
 
@@ -276,7 +277,7 @@ export class ReadPass {
     while (this.#at < this.#main.length) {
       const planned = this.#main[this.#at++];
       if (!planned || this.isRead(planned.request)) continue;
-      if (!this.#searching.isSilent(planned.request) && !this.#searching.defers(planned)) return planned;
+      if (!this.#searching.skips(planned)) return planned;
     }
     return undefined;
   }
@@ -338,7 +339,7 @@ export class ReadPass {
       this.#searching.answered(extra);
     } else if (outcome.type === "failed") {
       const costMs = this.#now() - began;
-      this.#searching.extraFailed(extra, outcome.kind, outcome.reading, outcome.points, costMs);
+      this.#searching.extraFailed(extra, { ...outcome, costMs });
     }
   }
 

@@ -1,0 +1,89 @@
+import type { Point, Request } from "../../drivers/driver.ts";
+import type { Reading } from "../model/value.ts";
+import type { DeviceShare } from "./device-time.ts";
+import type { BadReading, FailureKind, Group, LearnedGroups, Planned, Search } from "./learned-groups.ts";
+
+/** What an extra request is for. */
+export type Purpose =
+  /** What was planned and has no reading yet. */
+  | { readonly what: "planned"; readonly planned: Planned }
+  /** Whether the part answers at all. */
+  | { readonly what: "part"; readonly part: string }
+  /** Whether the device answers at all. */
+  | { readonly what: "life" }
+  /** A half of what failed, or all of it once more. */
+  | { readonly what: "step" | "check"; readonly search: Search }
+  /** Whether each part of what failed fails. */
+  | { readonly what: "sample"; readonly search: Search; readonly point: Point }
+  /** Whether everything fails. */
+  | { readonly what: "survey" }
+  /** Whether a closed point is well again. */
+  | { readonly what: "probe"; readonly group: Group; readonly point: Point }
+  /** Whether a group can be asked as freshly planned again. */
+  | { readonly what: "fresh"; readonly group: Group }
+  /** Whether points on both sides of a closed one may share a request. */
+  | { readonly what: "bridge"; readonly group: Group; readonly cut: Point };
+
+/** A request beside the plan: it looks for what failed, or whether what failed is well again. */
+export type Extra = {
+  readonly request: Request;
+  /** It may stay without an answer: it is waited for as long as the device takes as a rule. */
+  readonly isRisky: boolean;
+  /** It is waited for as long as any request all the same. */
+  readonly isPatient?: boolean;
+} & Purpose;
+
+/** How an extra request failed: `points` of it as one. */
+export interface ExtraFailure {
+  readonly kind: FailureKind;
+  readonly reading: BadReading;
+  readonly points: readonly Point[];
+  readonly costMs: number;
+}
+
+/** What the parts of a readout's search know of its pass and of its time. */
+export interface SearchContext {
+  readonly learned: LearnedGroups;
+  readonly share: DeviceShare;
+  /** Monotonic ms. */
+  readonly now: () => number;
+  /** Between two readouts. */
+  readonly intervalMs: number;
+  /** Whether what is searched for once may be asked, though it may stay without an answer. */
+  mayRisk(): boolean;
+  /** The same for what is asked again and again: it has its share of this source's time, and what is idle of it. */
+  mayProbe(): boolean;
+  readonly pass: PassView;
+}
+
+/** The pass, as far as it is looked at and told something. */
+export interface PassView {
+  readonly sent: number;
+  readonly answered: number;
+  /** Requests answered with a value at least. */
+  readonly good: number;
+  hasReading(index: number): boolean;
+  isRead(request: Request): boolean;
+  give(points: readonly Point[], reading: Reading): void;
+  /** Asks these as planned before anything else is looked for. */
+  queue(planned: readonly Planned[]): void;
+  /** Begins again with the plan as it is now: what was learned is forgotten. */
+  restart(): void;
+}
+
+/** What has no answer takes at most one part in so many of the time. */
+const COST_SHARE = 10;
+/** After so many tries without an answer, a minute lies between two. */
+const MANY_TRIES = 30;
+const LONG_PAUSE_MS = 60_000;
+/** Each of so many tries of what has no answer is waited for as long as any request. */
+const PATIENT_EVERY = 5;
+
+/** Until what has no answer is asked again: a tenth of the time is its, and it is not asked in each readout. Pure. */
+export function pauseMs(costMs: number, failures: number, intervalMs: number): number {
+  if (failures >= MANY_TRIES) return LONG_PAUSE_MS;
+  return Math.min(LONG_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2));
+}
+
+/** Whether the next try after so many in vain is waited for as long as any request. Pure. */
+export const isPatient = (failures: number): boolean => failures % PATIENT_EVERY === PATIENT_EVERY - 1;

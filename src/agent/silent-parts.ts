@@ -1,0 +1,159 @@
+import type { Point, Request } from "../../drivers/driver.ts";
+import { type Extra, isPatient, pauseMs, type SearchContext } from "./extras.ts";
+import type { BadReading, Group, Planned } from "./learned-groups.ts";
+import { spread } from "./narrowing.ts";
+
+/** A part of which a request failed before any was answered. */
+interface Deferred {
+  reading: BadReading;
+  /** The one that failed first, and what waits for it. */
+  readonly planned: Planned[];
+  /** Points that are asked to learn whether the part answers at all. */
+  readonly samples: Point[];
+  costMs: number;
+}
+
+/** Points of a part that are asked before it is held to be silent. */
+const SAMPLES = 2;
+/** A part that is back is read again within this, where there is time to look. */
+const BACK_WITHIN_MS = 60_000;
+
+/**
+ * The parts (units) of a device that do not answer. What else is planned for a part waits once a request of it has failed, because
+ * each may take a whole time-out; a part that stays silent is asked for one point now and then.
+ */
+export class SilentParts {
+  readonly #context: SearchContext;
+  readonly #answered = new Set<string>();
+  readonly #deferred = new Map<string, Deferred>();
+  #parts = new Set<string | undefined>();
+  #probes = 0;
+
+  constructor(context: SearchContext) {
+    this.#context = context;
+  }
+
+  begin(): void {
+    this.#parts = new Set(this.#context.learned.groups.map(({ fresh }) => fresh.part));
+    this.#deferred.clear();
+  }
+
+  get areSeveral(): boolean {
+    return this.#parts.size > 1;
+  }
+
+  isSilent({ part }: Request): boolean {
+    return part !== undefined && this.#context.learned.silent.has(part);
+  }
+
+  /** Whether the part is one of several and has answered nothing in this readout. */
+  isUnheard(part: string | undefined): boolean {
+    return part !== undefined && this.areSeveral && !this.#answered.has(part);
+  }
+
+  answered(part: string | undefined): void {
+    if (part === undefined) return;
+    this.#answered.add(part);
+    this.#context.learned.heard.add(part);
+  }
+
+  /** Whether the request waits until its part is known to answer. */
+  defers(planned: Planned): boolean {
+    const { part } = planned.request;
+    const deferred = part === undefined ? undefined : this.#deferred.get(part);
+    deferred?.planned.push(planned);
+    return deferred !== undefined;
+  }
+
+  /** A request had no answer. False: its part has answered others in this readout. */
+  defer(planned: Planned, reading: BadReading): boolean {
+    const { part } = planned.request;
+    if (part === undefined || this.#answered.has(part)) return false;
+    const known = this.#deferred.get(part);
+    if (known) known.planned.push(planned);
+    else this.#deferred.set(part, { reading, planned: [planned], samples: this.#samplesOf(part, planned.group), costMs: 0 });
+    return true;
+  }
+
+  /** Points far from what failed, where there are any; none of a part that has never answered. */
+  #samplesOf(part: string, failed: Group): Point[] {
+    const { heard, groups } = this.#context.learned;
+    if (!heard.has(part)) return [];
+    const others = groups.filter((group) => group.fresh.part === part && group !== failed);
+    const points = others.length > 0 ? others.flatMap(({ fresh }) => fresh.points[0] ?? []) : failed.fresh.points;
+    return [...spread(points, SAMPLES)].reverse();
+  }
+
+  /** One small request to a part of which nothing was answered; one that is not asked in time is silent by what is known. */
+  next(): Extra | undefined {
+    const { learned, mayRisk } = this.#context;
+    for (const [part, deferred] of this.#deferred) {
+      const point = mayRisk() ? deferred.samples.shift() : undefined;
+      const [request] = point ? learned.requestsFor([point]) : [];
+      if (request) return { what: "part", part, request, isRisky: true };
+      this.#deferred.delete(part);
+      this.#demote(part, deferred.reading, deferred.costMs);
+    }
+    return undefined;
+  }
+
+  /** One point of the part that is due for longest; as many in a readout as it takes to ask each within a minute. */
+  probe(): Extra | undefined {
+    const { learned, intervalMs, mayProbe, now } = this.#context;
+    const most = Math.max(1, Math.ceil((learned.silent.size * intervalMs) / BACK_WITHIN_MS));
+    const nowMs = now();
+    const due = [...learned.silent].filter(([, { dueMs }]) => dueMs <= nowMs).sort(([, a], [, b]) => a.dueMs - b.dueMs);
+    const [first] = due;
+    if (!first || this.#probes >= most || !mayProbe()) return undefined;
+    const [part, { probes }] = first;
+    const point = learned.pointOf(part);
+    const [request] = point ? learned.requestsFor([point]) : [];
+    if (request) this.#probes++;
+    return request && { what: "part", part, request, isRisky: true, isPatient: isPatient(probes) };
+  }
+
+  get hasProbed(): boolean {
+    return this.#probes > 0;
+  }
+
+  /** The part answers. Gives the request that failed first, which then is to blame itself, if there is one. */
+  isBack(part: string): { readonly planned: Planned; readonly reading: BadReading } | undefined {
+    const { learned, pass } = this.#context;
+    const deferred = this.#deferred.get(part);
+    this.#deferred.delete(part);
+    learned.silent.delete(part);
+    const [first, ...others] = deferred?.planned ?? [];
+    pass.queue(deferred ? others : this.#plannedOf(part));
+    return first && deferred && { planned: first, reading: deferred.reading };
+  }
+
+  #plannedOf(part: string): readonly Planned[] {
+    return this.#context.learned.groups
+      .filter(({ fresh }) => fresh.part === part)
+      .flatMap((group) => group.requests.map((request) => ({ request, group })));
+  }
+
+  /** The one point that was asked had no answer either. */
+  isStillSilent(part: string, reading: BadReading, costMs: number): void {
+    const deferred = this.#deferred.get(part);
+    if (deferred && deferred.samples.length > 0) {
+      deferred.reading = reading;
+      deferred.costMs = costMs;
+      return;
+    }
+    this.#deferred.delete(part);
+    this.#demote(part, reading, costMs);
+  }
+
+  #demote(part: string, reading: BadReading, costMs: number): void {
+    const { learned, intervalMs, now } = this.#context;
+    const probes = (learned.silent.get(part)?.probes ?? -1) + 1;
+    const why: BadReading = { ...reading, detail: `${part} does not answer: ${reading.detail ?? ""}` };
+    learned.silent.set(part, { reading: why, probes, dueMs: now() + pauseMs(costMs, probes, intervalMs) });
+  }
+
+  /** There was no time to look at what is deferred: each is looked at as soon as there is. */
+  finish(): void {
+    for (const [part, { reading }] of this.#deferred) this.#demote(part, reading, 0);
+  }
+}
