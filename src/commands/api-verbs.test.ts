@@ -302,7 +302,7 @@ test("variables are loaded from a CSV file, told apart by name, written out agai
   await well("variables", "rm", "press-1", "temperature", "pressure");
   expect(await well("variables", "list", "press-1")).toContain("has no variables");
   expect((await run("variables", "import", "press-1", "/nowhere.csv")).code).toBe(2);
-  expect((await run("variables", "add", "press-1", "x", "holding:0", "--type", "float12")).err).toContain("type: expected a type");
+  expect((await run("variables", "add", "press-1", "x", "holding:0", "--type", "float12")).err).toContain("expected a type");
 });
 
 test("sources and sinks are written to a file and brought back by name, here and to another collector", async () => {
