@@ -72,6 +72,20 @@ describe("decodeText", () => {
     ["\0", ""],
   ])("reads %j as %j", (raw, text) => expect(decodeText(Buffer.from(raw))).toBe(text));
 
+  it.each([
+    ["Mühle ä", 1, "Mühle"],
+    ["Temperatur °C", 1, "Temperatur °"],
+    ["Messung ä", 1, "Messung"],
+    ["Größe €", 1, "Größe"],
+    ["Größe €", 2, "Größe"],
+    ["ok 🙂 🙂", 3, "ok 🙂"],
+  ])("leaves out what the field has cut of %j (%i bytes)", (whole, cut, text) => {
+    const bytes = Buffer.from(whole);
+    expect(decodeText(bytes.subarray(0, bytes.length - cut))).toBe(text);
+  });
+
+  it("takes a last character of Latin-1 for one", () => expect(decodeText(Buffer.from("Prä", "latin1"))).toBe("Prä"));
+
   it("takes bytes that are no UTF-8 as Latin-1", () => expect(decodeText(Buffer.from("Mühle", "latin1"))).toBe("Mühle"));
 });
 

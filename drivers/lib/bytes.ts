@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import type { Scalar, ScalarType } from "../../src/model/value.ts";
 
 /**
@@ -76,11 +76,32 @@ export function numberReader(type: NumberType, order: WordOrder): NumberReader {
   };
 }
 
-/** The text up to the first NUL without trailing white space: UTF-8 where it is valid, else Latin-1. */
+/**
+ * The text up to the first NUL without trailing white space: UTF-8 where it is valid, else Latin-1. Where it fills its field, a last
+ * character that the field has cut is left out.
+ */
 export function decodeText(bytes: Uint8Array): string {
   const end = bytes.indexOf(0);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, end < 0 ? bytes.length : end);
-  return text.toString(isUtf8(text) ? "utf8" : "latin1").trimEnd();
+  if (isUtf8(text)) return text.toString("utf8").trimEnd();
+  const whole = end < 0 ? text.subarray(0, lastCharacterAt(text)) : text;
+  // A last ä of Latin-1 looks like a character that is cut. The byte that begins ä in UTF-8 is an Ã there, which hardly ends a text.
+  const isCut = whole.length < text.length && isUtf8(whole) && (!isAscii(whole) || LATIN_LEADS.has(text[whole.length] ?? 0));
+  return (isCut ? whole.toString("utf8") : text.toString("latin1")).trimEnd();
+}
+
+/** What begins U+0080 to U+00FF in UTF-8. */
+const LATIN_LEADS = new Set([0xc2, 0xc3]);
+
+/** Where a character of several bytes begins that the end cuts; the length where none does. RFC 3629, 3. */
+function lastCharacterAt(text: Buffer): number {
+  for (let back = 1; back <= Math.min(3, text.length); back++) {
+    const byte = text[text.length - back] ?? 0;
+    if ((byte & 0b1100_0000) === 0b1000_0000) continue;
+    const length = byte >= 0b1111_0000 ? 4 : byte >= 0b1110_0000 ? 3 : byte >= 0b1100_0000 ? 2 : 1;
+    return length > back ? text.length - back : text.length;
+  }
+  return text.length;
 }
 
 /** What makes a number no value (`NaN`, `Infinity`, `-Infinity`); undefined for a good one. */

@@ -1,10 +1,11 @@
-/** JSON on one line in which a bigint is a number with all its digits. Values that JSON lacks (undefined, NaN, functions) are as in JSON.stringify. */
+/** JSON on one line in which a bigint is a number with all its digits, and a negative zero keeps its sign. Values that JSON lacks (undefined, NaN, functions) are as in JSON.stringify. */
 export function toJson(value: unknown): string {
   return write(value) ?? "null";
 }
 
 function write(value: unknown): string | undefined {
   if (typeof value === "bigint") return value.toString();
+  if (Object.is(value, -0)) return "-0";
   if (Array.isArray(value)) return `[${value.map((item) => write(item) ?? "null").join(",")}]`;
   if (typeof value !== "object" || value === null || ("toJSON" in value && typeof value.toJSON === "function"))
     return JSON.stringify(value);

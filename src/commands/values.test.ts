@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { toJson } from "./json.ts";
 import { hostPort, jsonValue, textValue } from "./values.ts";
 
 test("an IPv6 address is told from its port", () => {
@@ -15,4 +16,12 @@ test("a float32 shows the digits that it has, a long array how much of it is not
   expect(textValue(["a", 'b"'], { scalar: "string", maxBytes: 2, count: 2 })).toBe('["a", "b\\""]');
   const long = Array.from({ length: 25 }, (_, n) => n);
   expect(textValue(long, { scalar: "uint16", count: 25 })).toMatch(/^\[0, 1, .*, 19, … 5 more\]$/);
+});
+
+test("a negative zero keeps its sign", () => {
+  expect([textValue(-0, { scalar: "float64" }), textValue([-0, 0], { scalar: "float32", count: 2 }), toJson({ value: -0 })]).toEqual([
+    "-0",
+    "[-0, 0]",
+    '{"value":-0}',
+  ]);
 });

@@ -1,3 +1,4 @@
+import { numberText } from "../model/number.ts";
 import type { DataType, Scalar, Value } from "../model/value.ts";
 import { shortestFloat32, toJson } from "./json.ts";
 
@@ -12,10 +13,12 @@ export function jsonValue(value: Value, type: DataType): Value {
 /** The value for people, on one line; long arrays are cut, and say so. Text keeps its control characters: whoever prints it escapes them. */
 export function textValue(value: Value, type: DataType): string {
   const shown = jsonValue(value, type);
-  if (typeof shown !== "object") return typeof shown === "string" ? shown : String(shown);
-  const cells = shown.slice(0, MAX_SHOWN).map((scalar) => (typeof scalar === "string" ? toJson(scalar) : String(scalar)));
+  if (typeof shown !== "object") return scalarText(shown);
+  const cells = shown.slice(0, MAX_SHOWN).map((scalar) => (typeof scalar === "string" ? toJson(scalar) : scalarText(scalar)));
   return `[${cells.join(", ")}${shown.length > MAX_SHOWN ? `, … ${shown.length - MAX_SHOWN} more` : ""}]`;
 }
+
+const scalarText = (scalar: Scalar): string => (typeof scalar === "number" ? numberText(scalar) : String(scalar));
 
 /** `host:port` for people, an IPv6 address in brackets. */
 export function hostPort(host: string, port: number | undefined): string {

@@ -217,6 +217,12 @@ describe("total", () => {
     expect(typeof messageOf(thrown)).toBe("string");
   });
 
+  test("a refused certificate comes without Node's advice for who starts the program", () => {
+    const words = "unable to verify the first certificate";
+    const error = new Error(`${words}; if the root CA is installed locally, try running Node.js with  --use-system-ca`);
+    expect(messageOf(error)).toBe(words);
+  });
+
   test("whatever is thrown becomes a failure with a message", () => {
     const thrown = fc.oneof(
       fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true, withMap: true, withSet: true, withTypedArray: true }),

@@ -75,9 +75,13 @@ function text(error: Error, key: "code" | "syscall"): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** What Node adds to a refused certificate: advice for who starts the program, which nobody here does. */
+const NODES_ADVICE = /[;,.]? if the root CA is installed locally, try running Node\.js with\s+--use-system-ca/gi;
+
 /** The message of what was thrown, whatever it is. Total: never throws. */
 export function messageOf(error: unknown): string {
-  return attempt(() => String(error instanceof Error ? error.message : error)) ?? "something was thrown that cannot be shown";
+  const words = attempt(() => String(error instanceof Error ? error.message : error)) ?? "something was thrown that cannot be shown";
+  return words.includes("--use-system-ca") ? words.replaceAll(NODES_ADVICE, "") : words;
 }
 
 /** What is thrown may itself throw when it is looked at: a getter, a toString, a revoked proxy. */

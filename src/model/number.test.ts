@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { float32Text, shortFloat32 } from "./number.ts";
+import { float32Text, numberText, shortFloat32 } from "./number.ts";
 
 const finite = fc.float({ noNaN: true, noDefaultInfinity: true });
 const digitsOf = (text: string) => (text.split("e")[0] ?? "").replace(/[-.]/g, "").replace(/^0+|0+$/g, "").length;
@@ -56,4 +56,8 @@ test("what is no finite number stays what it is", () => {
 test("a number that is no float32 keeps its digits", () => {
   expect(float32Text(0.1)).toBe("0.1");
   expect(float32Text(0.123456789012)).toBe("0.123456789012");
+});
+
+test("a negative zero keeps its sign", () => {
+  expect([numberText(-0), float32Text(-0), numberText(0), numberText(-1.5)]).toEqual(["-0", "-0", "0", "-1.5"]);
 });

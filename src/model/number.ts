@@ -8,7 +8,7 @@ const MIN_NORMAL = 2 ** -126;
 
 /** `shortFloat32` as text: of a finite number a JSON number. Pure. */
 export function float32Text(value: number): string {
-  return String(shortFloat32(value));
+  return numberText(shortFloat32(value));
 }
 
 /**
@@ -43,3 +43,6 @@ function shortByPrecision(value: number): number {
   }
   return Number(value.toPrecision(MAX_DIGITS));
 }
+
+/** A finite number in its shortest digits. The sign of a negative zero stays, which `String` leaves out. */
+export const numberText = (value: number): string => (Object.is(value, -0) ? "-0" : String(value));

@@ -1,3 +1,5 @@
+import { numberText } from "../../model/number.ts";
+
 const FIRST_BYTES = 64 * 1024;
 /** A scratch above this is given back after use. */
 const KEPT_BYTES = 2 ** 20;
@@ -68,10 +70,10 @@ export class JsonBytes {
     this.#length += this.#bytes.write(text, this.#length);
   }
 
-  /** A finite number, as `String` writes it. */
+  /** A finite number, as `numberText` writes it. */
   number(value: number): void {
-    if ((value | 0) === value && value !== -MAX_INT32 - 1) this.#int32(value);
-    else this.text(String(value));
+    if ((value | 0) === value && value !== -MAX_INT32 - 1 && !(value === 0 && 1 / value < 0)) this.#int32(value);
+    else this.text(numberText(value));
   }
 
   #int32(value: number): void {

@@ -68,6 +68,11 @@ describe("the message", () => {
     expect(readout.errors).toEqual({ a: { fault: "not_a_number" }, b: { fault: "not_a_number" }, c: { fault: "not_a_number" } });
   });
 
+  test("keeps the sign of a negative zero", () => {
+    const layout = layoutOf(["a", "float64"], ["b", "float32"], ["c", "float64[2]"]);
+    expect(only(batchOf(layout, [good(-0), good(-0), good([-0, 0])]))).toContain('"values":{"a":-0,"b":-0,"c":[-0,0]}');
+  });
+
   test("is none where nothing was asked for or everything is explored only", () => {
     const layout = layoutOf(["a", "bool"], ["b", "bool", true]);
     expect(writeBatch(batchOf(layout, [undefined, good(true)]), OPTIONS)).toEqual({ messages: [], tooLarge: 0 });

@@ -1,5 +1,5 @@
 import type { Layout } from "../../model/layout.ts";
-import { float32Text } from "../../model/number.ts";
+import { float32Text, numberText } from "../../model/number.ts";
 import type { Reading, Scalar, Value } from "../../model/value.ts";
 import type { SinkBatch } from "../sink.ts";
 
@@ -121,7 +121,7 @@ function scalarText(value: Scalar, isFloat32: boolean): string | undefined {
   switch (typeof value) {
     case "number":
       if (!Number.isFinite(value)) return undefined;
-      return isFloat32 ? float32Text(value) : String(value);
+      return isFloat32 ? float32Text(value) : numberText(value);
     case "bigint":
       return value.toString();
     case "string":
