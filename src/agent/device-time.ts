@@ -29,6 +29,10 @@ interface User {
 /** A source that was answered within so many of its intervals, or within this time, is one that others may not hurt. */
 const HEALTHY_INTERVALS = 3;
 const HEALTHY_MS = 30_000;
+/** A probe that took less than so many usual time-outs was waited for as long as the device takes as a rule. */
+const USUAL = 1.5;
+/** Between two probes at most, so that what is back is read within a minute. */
+const LONGEST_PAUSE_MS = 40_000;
 /** So many times longer is waited after a request was given up. */
 const PATIENCE = 3;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
@@ -46,6 +50,9 @@ export class DeviceTime {
   readonly #users = new Set<User>();
   #freeAtMs = Number.NEGATIVE_INFINITY;
   #lastCostMs = 0;
+  /** What a probe costs that is not waited for as long as any request. */
+  #usualCostMs = 0;
+  #isUsual = false;
   /** The device may still be busy with a request that was given up: it answers the next one later. */
   #isAfterProbe = false;
   #isNextPatient = false;
@@ -72,7 +79,7 @@ export class DeviceTime {
         this.#answered(ms);
       },
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
-      expectedCostMs: (fullMs) => Math.max(this.#lastCostMs, this.#pace.timeoutMs(fullMs)),
+      expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
       othersAnsweredSince: (ms) => [...this.#users].some((other) => other !== user && other.answeredMs >= ms),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
@@ -106,14 +113,17 @@ export class DeviceTime {
     this.#isAfterProbe = true;
     this.#isNextPatient = true;
     this.#lastCostMs = costMs;
+    this.#isUsual = costMs < USUAL * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
+    if (this.#isUsual) this.#usualCostMs = costMs;
     this.#charge(costMs);
   }
 
   #charge(costMs: number): void {
     const intervalMs = this.#healthyIntervalMs(undefined);
     if (intervalMs === undefined) return;
-    const share = 2 * this.#lastCostMs <= intervalMs ? LARGE_SHARE : SMALL_SHARE;
-    this.#freeAtMs = Math.max(this.#freeAtMs, this.#now()) + costMs * (share - 1);
+    const share = 2 * costMs <= intervalMs ? LARGE_SHARE : SMALL_SHARE;
+    // Not one after the other: what many cost before anything was known of them would put the next probe off for long.
+    this.#freeAtMs = Math.max(this.#freeAtMs, this.#now() + Math.min(LONGEST_PAUSE_MS, costMs * (share - 1)));
   }
 
   #answered(ms: number): void {
@@ -125,6 +135,7 @@ export class DeviceTime {
     // A gateway that serves one request at a time is busy with the probe for longer than it was waited for.
     this.#isAfterProbe = false;
     this.#lastCostMs += ms;
-    this.#charge(ms);
+    if (this.#isUsual) this.#usualCostMs = this.#lastCostMs;
+    this.#charge(this.#lastCostMs);
   }
 }

@@ -49,6 +49,8 @@ export interface SearchContext {
   readonly now: () => number;
   /** Between two readouts. */
   readonly intervalMs: number;
+  /** A part is looked at closely before it is held to be silent, also where each look takes a time-out. */
+  readonly isThorough: boolean;
   /** Whether what is searched for once may be asked, though it may stay without an answer. */
   mayRisk(): boolean;
   /** The same for what is asked again and again: it has its share of this source's time, and what is idle of it. */

@@ -24,6 +24,8 @@ export interface PassOptions {
   readonly share?: DeviceShare;
   /** Between two readouts of this source. Default: 0. */
   readonly intervalMs?: number;
+  /** For a person who reads once: see SearchContext. Default: false. */
+  readonly isThorough?: boolean;
 }
 
 export interface ReadResult {
@@ -107,7 +109,7 @@ export class ReadPass implements PassView {
   #pending: Extra | undefined;
 
   constructor(driver: AnyDriver, learned: LearnedGroups, options: PassOptions = {}) {
-    const { now = () => performance.now(), searchUntilMs = Number.POSITIVE_INFINITY, intervalMs = 0 } = options;
+    const { now = () => performance.now(), searchUntilMs = Number.POSITIVE_INFINITY, intervalMs = 0, isThorough = false } = options;
     const share = options.share ?? new DeviceTime(now).join(intervalMs);
     this.#driver = driver;
     this.#learned = learned;
@@ -122,6 +124,7 @@ export class ReadPass implements PassView {
       answerMs: () => this.#answerMs,
       share,
       intervalMs,
+      isThorough,
       pass: this,
     });
   }
@@ -318,7 +321,7 @@ export class ReadPass implements PassView {
     if (this.#lost?.sessionLost && isFirstTime && (this.#answersHere > 0 || this.#isStale)) {
       this.#againOnce.add(planned.request);
       this.#again.push(planned);
-    } else this.#searching.suspect(planned, reading);
+    } else this.#searching.suspect(planned, reading, this.#lost?.reason.type !== "TIMEOUT");
   }
 
   #takeExtra(): Extra | undefined {

@@ -18,6 +18,7 @@ interface Options {
   answerMs(): number;
   readonly share: DeviceShare;
   readonly intervalMs: number;
+  readonly isThorough: boolean;
   readonly pass: PassView;
 }
 
@@ -53,12 +54,13 @@ export class Searching {
   #hasFailed = false;
 
   constructor(learned: LearnedGroups, options: Options) {
-    const { share, now, intervalMs, pass } = options;
+    const { share, now, intervalMs, isThorough, pass } = options;
     const context: SearchContext = {
       learned,
       share,
       now,
       intervalMs,
+      isThorough,
       pass,
       mayRisk: () => !this.#isTimeUp() && share.mayProbe(true),
       mayProbe: () => this.#mayProbe(),
@@ -116,7 +118,7 @@ export class Searching {
   /** A planned request, or a part of it, was refused or had no answer over a connection that stands. */
   failed(planned: Planned, kind: FailureKind, reading: BadReading, points: readonly Point[]): void {
     this.#hasFailed = true;
-    if (kind === "lost" && this.#parts.defer(planned, reading)) return;
+    if (kind === "lost" && this.#parts.defer(planned, reading, false)) return;
     if (kind === "refused") this.#parts.answered(planned.request.part);
     this.#runs.start(planned.group, points, kind, reading);
   }
@@ -129,10 +131,10 @@ export class Searching {
     if (group) this.#runs.start(group, points, "refused", reading);
   }
 
-  /** The connection ended on this planned request. */
-  suspect(planned: Planned, reading: BadReading): void {
+  /** The connection ended on this planned request, `isQuick`: at once. */
+  suspect(planned: Planned, reading: BadReading, isQuick: boolean): void {
     this.#hasFailed = true;
-    if (this.#parts.areSeveral && this.#parts.defer(planned, reading)) return;
+    if (this.#parts.areSeveral && this.#parts.defer(planned, reading, isQuick)) return;
     if (this.#suspected.has(planned.request)) this.#runs.start(planned.group, planned.request.points, "lost", reading);
     else this.#suspects.push({ planned, reading });
     this.#suspected.add(planned.request);

@@ -65,20 +65,24 @@ export class SilentParts {
     return deferred !== undefined;
   }
 
-  /** A request had no answer. False: its part has answered others in this readout. */
-  defer(planned: Planned, reading: BadReading): boolean {
+  /**
+   * A request had no answer. False: its part has answered others in this readout. `isQuick`: that took no time, so that looking
+   * closer takes none either.
+   */
+  defer(planned: Planned, reading: BadReading, isQuick: boolean): boolean {
     const { part } = planned.request;
     if (part === undefined || this.#answered.has(part)) return false;
     const known = this.#deferred.get(part);
     if (known) known.planned.push(planned);
-    else this.#deferred.set(part, { reading, planned: [planned], samples: this.#samplesOf(part, planned.group), costMs: 0 });
+    else this.#deferred.set(part, { reading, planned: [planned], samples: this.#samplesOf(part, planned.group, isQuick), costMs: 0 });
     return true;
   }
 
-  /** Points far from what failed, where there are any; none of a part that has never answered. */
-  #samplesOf(part: string, failed: Group): Point[] {
-    const { heard, groups } = this.#context.learned;
-    if (!heard.has(part)) return [];
+  /** Points far from what failed, where there are any; none of a part that has never answered and takes a time-out for each. */
+  #samplesOf(part: string, failed: Group, isQuick: boolean): Point[] {
+    const { learned, isThorough } = this.#context;
+    const { heard, groups } = learned;
+    if (!heard.has(part) && !isQuick && !isThorough) return [];
     const others = groups.filter((group) => group.fresh.part === part && group !== failed);
     const points = others.length > 0 ? others.flatMap(({ fresh }) => fresh.points[0] ?? []) : failed.fresh.points;
     return [...spread(points, SAMPLES)].reverse();

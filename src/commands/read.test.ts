@@ -52,3 +52,29 @@ describe("read and the policy of the machine", () => {
     expect(err).toMatch(/policy\.yaml: sources\.networks/);
   });
 });
+
+describe("read of a device of which a part does not answer", () => {
+  const holding = new Map([0, 1, 2, 3, 4].map((at) => [at, at * 11] as const));
+  const units = new Map([1, 2].map((unit) => [unit, { holding }] as const));
+
+  async function readAround(misbehave: Parameters<typeof startModbusPlant>[0]["misbehave"], ...addresses: string[]) {
+    const plant = await startModbusPlant({ units, ...(misbehave && { misbehave }) });
+    open.push(plant.close);
+    const words = ["read", "modbus_tcp", "host=127.0.0.1", `port=${plant.port}`, "answer_timeout=300ms", ...addresses, "--json"];
+    const { code, out } = await runCommand(...words);
+    return { code, values: JSON.parse(out).values as { value: unknown; fault?: string }[] };
+  }
+
+  it("shows what the other unit answers, over a new connection", async () => {
+    const { code, values } = await readAround(({ unit }) => (unit === 1 ? { silent: true } : undefined), "1/holding:0", "2/holding:1");
+    expect(code).toBe(EXIT.variableBad);
+    expect(values).toMatchObject([{ value: null, fault: "no_answer" }, { value: 11 }]);
+  });
+
+  it.each([{ hangUp: "rst" as const }, { silent: true as const }])("shows what can be read beside an address with %j", async (odd) => {
+    const bad = ({ start, count }: { start: number; count: number }) => (start <= 2 && start + count > 2 ? odd : undefined);
+    const { code, values } = await readAround(bad, "holding:0", "holding:2", "holding:4", "2/holding:1");
+    expect(code).toBe(EXIT.variableBad);
+    expect(values).toMatchObject([{ value: 0 }, { value: null, fault: "no_answer" }, { value: 44 }, { value: 11 }]);
+  });
+});

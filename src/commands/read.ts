@@ -125,7 +125,9 @@ async function pass(
   try {
     if (!kept) await given?.close();
     const connect = () => driver.connect({ details, settings, secrets }, ctx);
-    const { readings, failure, unreached, session, closing } = await readOnce({ driver, connect, began }, learned, kept, ctx);
+    const { readings, failure, unreached, session, closing } = await readOnce({ driver, connect, began }, learned, kept, ctx, {
+      isThorough: true,
+    });
     const spanMs = performance.now() - started;
     await closing;
     const late = new ReasonError("TIMEOUT", `not everything was read within ${timeoutMs} ms; give more with --timeout`);
