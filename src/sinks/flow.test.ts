@@ -323,3 +323,70 @@ describe("unstored rows", () => {
     expect(settleAll(flow)).toEqual([-1, 1, 2]);
   });
 });
+
+describe("held rows", () => {
+  const flowOf = () => {
+    const set = setUp();
+    set.attach();
+    set.flow.open();
+    return set;
+  };
+  const jobsOf = (flow: Flow): Job[] => {
+    const jobs: Job[] = [];
+    for (let job = flow.next(Number.POSITIVE_INFINITY, 100); job; job = flow.next(Number.POSITIVE_INFINITY, 100)) jobs.push(job);
+    return jobs;
+  };
+
+  test("stay pending while those behind them are acknowledged, over closes too, and do not come again", () => {
+    const { flow, commit, position, nextId } = flowOf();
+    flow.take(commit(9), 0);
+    const [first, ...others] = jobsOf(flow);
+    if (!first) throw new Error("nothing to write");
+    flow.hold(first);
+    for (const job of others) flow.settle(job, done(job));
+    const pending = () => Array.from({ length: nextId() - 1 }, (_, i) => i + 1).filter((id) => isPending(position(), id));
+    expect(pending()).toEqual(idsOf(first));
+    flow.close();
+    flow.open();
+    expect(jobsOf(flow)).toEqual([]);
+    expect(flow.readHeld(idsOf(first)[0] ?? 0)?.id).toBe(idsOf(first)[0]);
+    for (const id of idsOf(first)) flow.settleHeld(id, { delivered: 0, dropped: { refused: 1 } });
+    expect(pending()).toEqual([]);
+    expect(flow.isHeld(idsOf(first)[0] ?? 0)).toBe(false);
+  });
+
+  test("that are more ranges than the file keeps hold back what is done between them, and no longer than they are held", () => {
+    const { flow, commit, position, nextId } = flowOf();
+    const rows = commit(90);
+    const held: number[] = [];
+    for (const [i, one] of rows.entries()) {
+      flow.take([one], 0);
+      for (const job of jobsOf(flow)) {
+        if (i % 3 !== 0) flow.settle(job, done(job));
+        else {
+          flow.hold(job);
+          held.push(...idsOf(job));
+        }
+      }
+    }
+    const isDone = (id: number) => !isPending(position(), id);
+    expect(position().older.length).toBeLessThanOrEqual(16);
+    expect(isDone(2)).toBe(true);
+    expect(isDone(89)).toBe(false);
+    flow.close();
+    flow.open();
+    expect(jobsOf(flow)).toEqual([]);
+    for (const id of held) flow.settleHeld(id, { delivered: 1, dropped: {} });
+    expect(Array.from({ length: nextId() - 1 }, (_, i) => i + 1).every(isDone)).toBe(true);
+  });
+
+  test("come again where the file is attached anew", () => {
+    const { flow, commit, attach } = flowOf();
+    flow.take(commit(3), 0);
+    for (const job of jobsOf(flow)) flow.hold(job);
+    attach();
+    flow.open();
+    expect(jobsOf(flow).flatMap(idsOf).sort()).toEqual([1, 2, 3]);
+    expect(flow.isHeld(1)).toBe(false);
+  });
+});

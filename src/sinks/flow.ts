@@ -1,7 +1,7 @@
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
 import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
 import { createGrouper, type Group, type GroupBounds, groupRows } from "./grouping.ts";
-import { createLane, type Outcome, type Settled } from "./lane.ts";
+import { createLane, joinAllSettled, type Lane, type Outcome, type Settled } from "./lane.ts";
 
 /** A group to write. */
 export interface Job {
@@ -52,8 +52,18 @@ export interface Flow {
   /** The sink is lost: what is not acknowledged is left to the file. */
   close(): void;
   next(nowMs: number, inFlight: number): Job | undefined;
-  /** By row of the job's group. */
-  settle(job: Job, outcomes: readonly Outcome[]): void;
+  /** By row of the job's group; undefined: the row is held from now on. */
+  settle(job: Job, outcomes: readonly (Outcome | undefined)[]): void;
+  /**
+   * The job's rows are no longer on their way: they stay pending until settleHeld, over closes too, while rows behind them go on. Those that
+   * are in no file, or newer elsewhere, are let go of.
+   */
+  hold(job: Job): void;
+  isHeld(id: number): boolean;
+  /** A held row as the file has it; undefined: it was dropped from the file meanwhile. Throws if the file cannot be read. */
+  readHeld(id: number): StoredBatch | undefined;
+  /** It is held no more. `outcome` undefined: the file no longer has it. */
+  settleHeld(id: number, outcome: Outcome | undefined): void;
   /** When next() may have more without anything else happening. */
   nextDueMs(): number | undefined;
   /** Only what is live is still to go, at once. True when nothing of it waits. */
@@ -63,6 +73,8 @@ export interface Flow {
 }
 
 const LIVE_RUN = 3;
+/** Rows that are done and cannot be said to be, while the held ones between them are more ranges than the file keeps. */
+const MAX_UNSAID = 100_000;
 
 export function createFlow(options: FlowOptions): Flow {
   const { keepsAll, inOrder, keyOf } = options;
@@ -102,8 +114,40 @@ export function createFlow(options: FlowOptions): Flow {
     }
   };
 
+  /** Taken off their lanes. */
+  const held = new Set<number>();
+  let unsaid: Settled[] = [];
+  let unsaidRows = 0;
+
+  /** What is pending as this flow knows it is no more ranges than the file keeps: more of them would join some that are done here. */
+  const fits = (): boolean => {
+    if (held.size === 0 && unsaid.length <= 1) return true;
+    const rows = [...held, ...live.ids(), ...backlog.ids()];
+    return union([...older, ...rangesOf(rows)]).length <= MAX_OLDER_RANGES;
+  };
   const acknowledge = (settled: Settled | undefined): void => {
-    if (settled && keepsAll) options.acknowledge(settled);
+    if (!settled || !keepsAll) return;
+    unsaid.push(settled);
+    unsaidRows += settled.ids.length;
+    if (fits()) sayAll();
+    else if (unsaidRows > MAX_UNSAID) deliverAgain();
+  };
+  /** At once: half of it may be more ranges than the file keeps. */
+  const sayAll = (): void => {
+    const [first, ...others] = unsaid.splice(0);
+    unsaidRows = 0;
+    if (first) options.acknowledge(others.length === 0 ? first : joinAllSettled([first, ...others]));
+  };
+  /** At least once is promised, memory has a bound. */
+  const deliverAgain = (): void => {
+    addOlder(unsaid.flatMap(({ ids }) => rangesOf(ids)));
+    unsaid = [];
+    unsaidRows = 0;
+  };
+  const forgetHeld = (): void => {
+    held.clear();
+    unsaid = [];
+    unsaidRows = 0;
   };
   const addOlder = (ranges: readonly IdRange[]): void => {
     if (keepsAll && liveFrom !== undefined) older = union([...older, ...ranges]);
@@ -142,6 +186,11 @@ export function createFlow(options: FlowOptions): Flow {
   /** In order: something older is still to be written. */
   const mustWait = (): boolean => inOrder && (older.length > 0 || olderReady.length > 0);
 
+  const holdRow = (lane: Lane, id: number): void => {
+    lane.remove(id);
+    if (keepsAll) held.add(id);
+  };
+
   const nextOlder = (): Group | undefined => {
     for (let range = older[0]; olderReady.length === 0 && range; range = older[0]) {
       const rows = options.read(range.from, range.to, options.maxReadBytes);
@@ -157,6 +206,7 @@ export function createFlow(options: FlowOptions): Flow {
   return {
     attach(position, edge) {
       forget();
+      forgetHeld();
       live.takeAll();
       backlog.takeAll();
       older = keepsAll ? union([...position.older, { from: position.live, to: edge }]) : [];
@@ -169,6 +219,7 @@ export function createFlow(options: FlowOptions): Flow {
       newestBytes = 0;
       if (!keepsAll) return;
       forget();
+      forgetHeld();
       live.takeAll();
       backlog.takeAll();
       older = [];
@@ -211,12 +262,11 @@ export function createFlow(options: FlowOptions): Flow {
       isOpen = false;
       forget();
       const lanes = [live.takeAll(), backlog.takeAll()];
-      const rest = union([...older, ...lanes.flatMap(({ unsettled }) => rangesOf(unsettled))]);
+      addOlder(lanes.flatMap(({ unsettled }) => rangesOf(unsettled)));
+      if (held.size > 0) for (const { settled } of lanes) acknowledge(settled);
       // The file keeps so many ranges; with more of them some rows would be pending there that are done here.
-      if (rest.length <= MAX_OLDER_RANGES) for (const { settled } of lanes) acknowledge(settled);
-      const unsaid = rest.length <= MAX_OLDER_RANGES ? [] : lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? []));
-      older = [];
-      addOlder([...rest, ...unsaid]);
+      else if (older.length <= MAX_OLDER_RANGES) for (const { settled } of lanes) acknowledge(settled);
+      else addOlder(lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? [])));
     },
     next(nowMs, inFlight) {
       if (isHalted) return undefined;
@@ -239,7 +289,7 @@ export function createFlow(options: FlowOptions): Flow {
     settle(job, outcomes) {
       if (again.has(job.group)) return;
       if (isUnstored(job.group)) {
-        const values = outcomes.reduce((sum, { delivered }) => sum + delivered, 0);
+        const values = outcomes.reduce((sum, outcome) => sum + (outcome?.delivered ?? 0), 0);
         if (keepsAll && values > 0) options.deliveredUnstored(values);
         return;
       }
@@ -249,8 +299,23 @@ export function createFlow(options: FlowOptions): Flow {
       for (const [i, row] of job.group.rows.entries()) {
         const outcome = outcomes[i];
         if (outcome) lane.settle(row.id, outcome);
+        else holdRow(lane, row.id);
       }
       acknowledge(lane.takeSettled());
+    },
+    hold(job) {
+      if (again.has(job.group) || isUnstored(job.group) || job.generation !== generation) return;
+      const lane = job.backlog ? backlog : live;
+      if (job.backlog) olderUnderWay--;
+      for (const { id } of job.group.rows) holdRow(lane, id);
+      acknowledge(lane.takeSettled());
+    },
+    isHeld: (id) => held.has(id),
+    readHeld: (id) => options.read(id, id + 1, options.maxReadBytes)[0],
+    settleHeld(id, outcome) {
+      if (!held.delete(id)) return;
+      if (outcome) acknowledge({ ids: [id], ...outcome });
+      else if (fits()) sayAll();
     },
     nextDueMs: () => (isHalted ? undefined : grouper.nextDueMs()),
     halt() {

@@ -18,6 +18,8 @@ export interface Lane {
   settle(id: number, outcome: Outcome): void;
   /** Takes a row off: it goes another way. */
   remove(id: number): void;
+  /** Of all that is in the lane. */
+  ids(): Iterable<number>;
   /** The settled rows in front of the first that is not. */
   takeSettled(): Settled | undefined;
   /** Empties the lane: all that is settled, and the rest. */
@@ -32,6 +34,7 @@ export function createLane(): Lane {
       if (rows.has(id)) rows.set(id, outcome);
     },
     remove: (id) => void rows.delete(id),
+    ids: () => rows.keys(),
     takeSettled() {
       const taken: [number, Outcome][] = [];
       for (const [id, outcome] of rows) {
@@ -65,10 +68,12 @@ function sum(rows: readonly (readonly [number, Outcome])[]): Settled | undefined
 }
 
 /** Two acknowledgements as one. */
-export function joinSettled(a: Settled, b: Settled): Settled {
-  const dropped = { ...a.dropped };
-  addDropped(dropped, b.dropped);
-  return { ids: [...a.ids, ...b.ids], delivered: a.delivered + b.delivered, dropped };
+export const joinSettled = (a: Settled, b: Settled): Settled => joinAllSettled([a, b]);
+
+export function joinAllSettled(all: readonly Settled[]): Settled {
+  const dropped: Partial<Record<DropReason, number>> = {};
+  for (const one of all) addDropped(dropped, one.dropped);
+  return { ids: all.flatMap(({ ids }) => ids), delivered: all.reduce((sum, one) => sum + one.delivered, 0), dropped };
 }
 
 function addDropped(into: Partial<Record<DropReason, number>>, more: Outcome["dropped"]): void {

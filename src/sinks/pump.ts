@@ -8,7 +8,6 @@ import type { SinkReport, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import { type Backoff, backOff, HEALTHY_MS } from "./backoff.ts";
 import { createFlow, type Flow } from "./flow.ts";
-import { isClose } from "./guard.ts";
 import type { Settled } from "./lane.ts";
 import { openLeftBehind } from "./left-behind.ts";
 import type { Opening } from "./opening.ts";
@@ -16,7 +15,8 @@ import type { PreparedSink } from "./prepare.ts";
 import type { Sink, Unwelcome } from "./sink.ts";
 import { createStanding } from "./standing.ts";
 import { createTidings } from "./tidings.ts";
-import { createWriter } from "./writer.ts";
+import { isClose } from "./way-out.ts";
+import { Writer } from "./writer.ts";
 
 /** What a pump needs of the others. */
 export interface PumpPort {
@@ -111,13 +111,15 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     deliveredUnstored: (values) => port.deliveredUnstored(values),
   });
   const standing = createStanding(prepared.endpoint, log, () => port.changed());
-  const writer = createWriter({
+  const writer = new Writer({
     flow,
     takesExploration: kind.takesExploration,
     log,
     layout: (id) => port.layout(id),
     names: () => ({ epoch: port.epoch(), life: port.life }),
     wrote: standing.wrote,
+    dropped: standing.dropped,
+    keeping: standing.keeping,
   });
   const gaps = { gaps: () => port.gaps(), epoch: () => port.epoch(), published: port.gapPublished };
   const tidings = createTidings(keepsAll ? gaps : undefined, log);
@@ -169,6 +171,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     let closedSoon = 0;
     while (!stopping.signal.aborted) {
       let reason: ReasonError;
+      let isIsolating = false;
       try {
         const opened = await open();
         if (!opened) return;
@@ -176,11 +179,12 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         const lost = await serve(opened);
         if (!lost) return;
         const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
+        isIsolating = writer.isIsolating();
         const writes = writer.lost(lost, tidings.isTelling());
         if (wasHealthy || !isClose(lost.reason.type)) closedSoon = 0;
         else if (writes === 0) closedSoon++;
         await letGo(opened);
-        if (wasHealthy) backoff = undefined;
+        if (wasHealthy || isIsolating) backoff = undefined;
         reason = lost;
       } catch (error) {
         if (stopping.signal.aborted) return;
@@ -191,7 +195,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       const isTakeover = closedSoon >= CLOSED_SOON_TIMES && kind.closedSoonHint !== undefined;
       const delayMs = isTakeover ? TAKEOVER_MS : Math.max(next.delayMs, restMsOf(reason));
       const hint = `closed ${closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${kind.closedSoonHint}`;
-      standing.lost(reason, delayMs, isTakeover ? hint : undefined);
+      standing.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
       await sleep(delayMs, stopping.signal);
     }
   };
@@ -205,7 +209,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       isGone.lost = true;
     });
     while (!isGone.lost && performance.now() < endMs && !(flow.drain() && writer.isIdle())) {
-      writer.wake();
+      writer.drain();
       await sleep(DRAIN_STEP_MS);
     }
   };
@@ -246,8 +250,15 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   let ending: Promise<void> | undefined;
   return {
     keepsAll,
-    flow,
+    flow: {
+      isAttached: flow.isAttached,
+      detach() {
+        flow.detach();
+        writer.forget();
+      },
+    },
     attach(position, edge) {
+      writer.forget();
       flow.attach(position, edge);
       writer.wake();
     },

@@ -18,8 +18,23 @@ export interface SinkBatch {
   readonly backlog: boolean;
   /** True: older and newer readouts of a source arrive in the order of their writes. Else those of the backlog do, and the others do. */
   readonly inOrder?: boolean;
-  /** The far side has closed on larger messages of it: they are made no larger than this in bytes, but for single values. */
+  /** The far side has failed on larger messages: they are made no larger than this in bytes, but for single values. */
   readonly maxMessageBytes?: number;
+}
+
+/** Values of a batch: of one of its readouts, in the order in which they are iterated, those of the variables from <= place < to. */
+export interface BatchPart {
+  readonly readout: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** One message that the far side did not take, over a way out that goes on. The rest of the batch is not concerned. */
+export interface Refusal {
+  /** What was in it, by rising readout and place. */
+  readonly parts: readonly BatchPart[];
+  /** The far side's words, with what it was about. */
+  readonly detail: string;
 }
 
 /** A readout of a batch, to be kept. Its texts and arrays are shared. */
@@ -41,9 +56,12 @@ export interface SinkGap {
 
 /** What became of a batch, in values; the rest of it the far side holds. */
 export interface WriteResult {
+  /** Given up for ever: they are dropped and counted. */
   readonly refused: number;
   /** Why, for the sink's state; the first one is enough. */
   readonly detail?: string;
+  /** Messages that may be at fault themselves: the delivery tries what was in them apart, in ever smaller batches. */
+  readonly refusals?: readonly Refusal[];
 }
 
 export interface OpenInput<D, S> {
@@ -92,7 +110,7 @@ export interface Sink {
   readonly inFlight: number;
   /** What an operator should know of this way out although it works. */
   readonly warnings: readonly string[];
-  /** Resolves once the far side holds the batch (or part of it was refused for ever). Throws ReasonError when the way out is lost. */
+  /** Resolves once the far side holds the batch, but for what the result says. Throws ReasonError when the way out is lost. */
   write(batch: SinkBatch, ctx: Context): Promise<WriteResult>;
   /**
    * The sources as they are now: retained status and metadata where the protocol has them; what is no longer listed is cleared.

@@ -25,7 +25,7 @@ test("each change is said once; the next try moves without a word", () => {
   const first = standing.report();
   vi.advanceTimersByTime(5000);
   standing.lost(silent, 2000);
-  standing.lost(silent, 4000, "another client");
+  standing.lost(silent, 4000, { hint: "another client" });
   standing.opened();
   standing.stopped();
   standing.stopped();

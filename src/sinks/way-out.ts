@@ -1,4 +1,4 @@
-import type { ReasonError } from "../model/reason.ts";
+import type { ReasonError, ReasonType } from "../model/reason.ts";
 
 /** What every open sink has in common: so many writes at once, the others in line, until it is lost for one reason. */
 export interface WayOut {
@@ -51,3 +51,6 @@ export function createWayOut(inFlight: number): WayOut {
     isIdle: () => underWay === 0,
   };
 }
+
+/** The far side, or something on the way, has ended the connection. */
+export const isClose = (type: ReasonType): boolean => type === "CONNECTION_CLOSED" || type === "CONNECTION_RESET";

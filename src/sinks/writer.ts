@@ -1,12 +1,11 @@
 import type { Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
-import type { ReasonError } from "../model/reason.ts";
+import { ReasonError } from "../model/reason.ts";
 import { type Decoded, decodeJob, type Names, withRefused } from "./decode.ts";
 import type { Flow, Job } from "./flow.ts";
-import { createGuard } from "./guard.ts";
-import type { Outcome } from "./lane.ts";
+import { Isolation } from "./isolation.ts";
 import type { Opening } from "./opening.ts";
-import type { SinkBatch } from "./sink.ts";
+import type { Suspect, Suspects } from "./suspects.ts";
 
 export interface WriterOptions {
   readonly flow: Flow;
@@ -17,143 +16,251 @@ export interface WriterOptions {
   readonly names: () => Names;
   /** A write is through, with so many values refused for ever. */
   readonly wrote: (refused: number, detail: string | undefined) => void;
+  /** So many values are given up: the far side failed on them alone while others passed. */
+  readonly dropped: (values: number, detail: string) => void;
+  /** What the far side failed on, while that is kept to be tried again; undefined: nothing is. */
+  readonly keeping: (detail: string | undefined) => void;
 }
-
-/** Takes from the flow what is next and writes it to the sink, as much at once as the sink takes. */
-export interface Writer {
-  open(opening: Opening): void;
-  /** The sink is let go of: what is not acknowledged is left to the file. */
-  close(): void;
-  /** There may be more to write. */
-  wake(): void;
-  isIdle(): boolean;
-  /** Why the sink was lost: how many writes were under way. `isTelling`: something else was, too. */
-  lost(reason: ReasonError, isTelling: boolean): number;
-  /** No timer is left. */
-  end(): void;
-}
-
-/** A row's time may be any number. */
-const timeText = (epochMs: number): string => (Math.abs(epochMs) <= 8.64e15 ? new Date(epochMs).toISOString() : String(epochMs));
 
 /** After the file could not be read. */
 const READ_PAUSE_MS = 1000;
-/** An open connection that lasts so long without a write is not closed for another reason than the next write. */
+/** An open connection that lasts so long is not closed for another reason than the next write. */
 const PROOF_MS = 500;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export function createWriter({ flow, takesExploration, log, layout, names, wrote }: WriterOptions): Writer {
-  const guard = createGuard();
-  let current: Opening | undefined;
-  let underWay = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let soon: NodeJS.Immediate | undefined;
-  let notBeforeMs = 0;
+/** Takes from the flow what is next and writes it to the sink, as much at once as the sink takes; between that, suspects by themselves. */
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #isolation: Isolation;
+  readonly #suspects: Suspects;
+  /** Normal jobs that the sink has. */
+  readonly #jobs = new Set<Job>();
+  #opening: Opening | undefined;
+  #openedMs = 0;
+  #passesBefore = 0;
+  #underWay = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Immediate | undefined;
+  #notBeforeMs = 0;
+  #isDraining = false;
+  /** A suspect was the last to be written: a normal job is next, so that others pass beside suspects. */
+  #wasSuspect = false;
+  /** Normal jobs ended the opening before with nothing taken: in this one a suspect is first, or none would ever be tried. */
+  #isSuspectFirst = false;
+  /** This opening is thrown away by the writer: that says nothing of what is under way. */
+  #isGivenUp = false;
+  /** The last loss may have been for what was told: the writes are not suspected for it, once. */
+  #isInDoubt = false;
 
-  const wakeSoon = (): void => {
-    soon ??= setImmediate(() => {
-      soon = undefined;
-      wake();
-    });
-  };
+  constructor(options: WriterOptions) {
+    this.#options = options;
+    this.#isolation = new Isolation(options);
+    this.#suspects = this.#isolation.suspects;
+  }
+
+  open(opening: Opening): void {
+    this.#opening = opening;
+    this.#openedMs = performance.now();
+    this.#passesBefore = this.#suspects.passes;
+    this.#isGivenUp = false;
+    this.#suspects.opened();
+    this.#options.flow.open();
+    this.#wasSuspect = !this.#isSuspectFirst;
+    if (this.#isInDoubt || this.#isSuspectFirst) this.#notBeforeMs = this.#openedMs + PROOF_MS;
+    this.wake();
+  }
+
+  /** The sink is let go of: what is not acknowledged is left to the file. */
+  close(): void {
+    this.#opening = undefined;
+    clearTimeout(this.#timer);
+    this.#options.flow.close();
+  }
+
+  /** The file is another one, or is gone: its rows come again. */
+  forget(): void {
+    this.#isolation.clear();
+    this.#jobs.clear();
+    this.#tellKept();
+  }
+
+  isIdle(): boolean {
+    return this.#underWay === 0;
+  }
+
+  /** Values pass over this opening, and what the far side fails on beside them is being found. */
+  isIsolating(): boolean {
+    return this.#suspects.size > 0 && this.#suspects.passes > this.#passesBefore;
+  }
+
+  /** Only what is live is still to be written. */
+  drain(): void {
+    this.#isDraining = true;
+    this.wake();
+  }
+
+  /** No timer is left. */
+  end(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#soon);
+  }
+
+  /** Why the sink was lost: how many writes were under way. `isTelling`: something else was, too. */
+  lost({ message }: ReasonError, isTelling: boolean): number {
+    const jobs = [...this.#jobs];
+    this.#jobs.clear();
+    const writes = jobs.length + this.#isolation.underWay();
+    this.#isSuspectFirst = jobs.length > 0 && this.#suspects.size > 0 && this.#suspects.passes === this.#passesBefore;
+    if (this.#isGivenUp) {
+      this.#isolation.release();
+    } else if (writes === 0) {
+      this.#isInDoubt &&= isTelling;
+    } else {
+      this.#isInDoubt = isTelling && !this.#isInDoubt;
+      if (this.#isInDoubt) this.#isolation.release();
+      else this.#isolation.lost(jobs, message);
+      this.#tellKept();
+    }
+    return writes;
+  }
 
   /** Starts one write and comes back for the next, so that no slice of this thread is longer than one batch. */
-  const wake = (): void => {
-    clearTimeout(timer);
-    const opening = current;
-    const inFlight = guard.isAlone() ? 1 : (opening?.sink.inFlight ?? 0);
-    if (!opening || underWay >= inFlight) return;
+  wake(): void {
+    clearTimeout(this.#timer);
+    const opening = this.#opening;
+    if (!opening || this.#isGivenUp || this.#isolation.isQuiet() || this.#underWay >= opening.sink.inFlight) return;
     const nowMs = performance.now();
-    const waitMs = notBeforeMs - nowMs;
-    if (waitMs > 0) {
-      timer = setTimeout(wake, waitMs);
+    if (nowMs < this.#notBeforeMs) {
+      this.#wakeAt(this.#notBeforeMs, nowMs);
       return;
     }
-    let job: Job | undefined;
     try {
-      job = flow.next(nowMs, inFlight);
+      const hasStarted = this.#wasSuspect
+        ? this.#writeNext(opening, nowMs) || this.#writeSuspect(opening, nowMs)
+        : this.#writeSuspect(opening, nowMs) || this.#writeNext(opening, nowMs);
+      if (!hasStarted) this.#wakeAt(this.#nextDueMs(nowMs), nowMs);
     } catch (error) {
-      unreadable(error);
-      return;
+      this.#unreadable(error);
     }
-    if (!job) {
-      const dueMs = flow.nextDueMs();
-      if (dueMs !== undefined) timer = setTimeout(wake, Math.min(Math.max(1, dueMs - nowMs), MAX_TIMER_MS));
-      return;
-    }
-    underWay++;
-    void write(opening, job).finally(() => {
-      underWay--;
-      wakeSoon();
+  }
+
+  #wakeSoon(): void {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = undefined;
+      this.wake();
     });
-    wakeSoon();
-  };
+  }
+
+  #wakeAt(atMs: number | undefined, nowMs: number): void {
+    if (atMs !== undefined) this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(1, atMs - nowMs), MAX_TIMER_MS));
+  }
+
+  #nextDueMs(nowMs: number): number | undefined {
+    const suspectMs = this.#isDraining ? undefined : this.#suspects.nextDueMs();
+    const provedMs = this.#openedMs + PROOF_MS;
+    return least(
+      suspectMs === undefined ? undefined : Math.max(suspectMs, nowMs < provedMs ? provedMs : 0),
+      this.#options.flow.nextDueMs(),
+    );
+  }
+
+  #start(work: Promise<void>): void {
+    this.#underWay++;
+    void work.finally(() => {
+      this.#underWay--;
+      this.#wakeSoon();
+    });
+    this.#wakeSoon();
+  }
+
+  /** True: others wait. One that needs quiet does until the connection has proved that it lasts, and then until nothing else is under way. */
+  #writeSuspect(opening: Opening, nowMs: number): boolean {
+    if (this.#isDraining) return false;
+    const suspect = this.#suspects.next(nowMs, nowMs - this.#openedMs >= PROOF_MS);
+    if (!suspect) return false;
+    if (suspect.needsQuiet && this.#underWay > 0) return true;
+    this.#wasSuspect = true;
+    this.#start(this.#attempt(opening, suspect, nowMs));
+    return true;
+  }
+
+  async #attempt(opening: Opening, suspect: Suspect, nowMs: number): Promise<void> {
+    try {
+      await this.#isolation.attempt(suspect, opening, least(suspect.maxMessageBytes, this.#suspects.maxMessageBytes(nowMs)));
+    } catch (error) {
+      this.#unreadable(error);
+      return;
+    }
+    this.#afterWrite(opening);
+  }
+
+  /** Throws if the file cannot be read. */
+  #writeNext(opening: Opening, nowMs: number): boolean {
+    const job = this.#options.flow.next(nowMs, opening.sink.inFlight);
+    if (!job) return false;
+    if (this.#suspects.isSuspected(job)) {
+      this.#isolation.hold(job);
+      this.#wakeSoon();
+      return true;
+    }
+    this.#wasSuspect = false;
+    this.#start(this.#write(opening, job));
+    return true;
+  }
+
+  async #write(opening: Opening, job: Job): Promise<void> {
+    const { flow, layout, takesExploration, names, wrote } = this.#options;
+    let decoded: Decoded;
+    try {
+      decoded = decodeJob(job, layout(job.group.layout), takesExploration, names());
+    } catch (error) {
+      this.#unreadable(error);
+      return;
+    }
+    if (!decoded.batch) {
+      flow.settle(job, decoded.outcomes);
+      return;
+    }
+    const maxMessageBytes = this.#suspects.maxMessageBytes(performance.now());
+    const batch = maxMessageBytes === undefined ? decoded.batch : { ...decoded.batch, maxMessageBytes };
+    this.#jobs.add(job);
+    try {
+      const { refused, detail, refusals = [] } = await opening.sink.write(batch, opening.ctx);
+      this.#jobs.delete(job);
+      const outcomes = withRefused(decoded.outcomes, refused);
+      if (refusals.length > 0) this.#isolation.settle(job, batch, { ...decoded, outcomes }, refusals);
+      else {
+        flow.settle(job, outcomes);
+        if (outcomes.some(({ delivered }) => delivered > 0)) this.#suspects.passed(job);
+      }
+      wrote(refused, detail);
+      this.#afterWrite(opening);
+    } catch (error) {
+      opening.lose(error);
+    }
+  }
+
+  /** A far side that refuses all it gets is given a rest, like one that cannot be reached. */
+  #afterWrite(opening: Opening): void {
+    this.#tellKept();
+    if (!this.#suspects.isOverwhelmed() || opening !== this.#opening || this.#isGivenUp) return;
+    this.#isGivenUp = true;
+    opening.lose(new ReasonError("UNKNOWN", `too many messages are refused; the last: ${this.#isolation.why ?? "without a word"}`));
+  }
+
+  #tellKept(): void {
+    this.#options.keeping(this.#suspects.size === 0 ? undefined : this.#isolation.why);
+  }
 
   /** What was taken from the file goes back to it. */
-  const unreadable = (error: unknown): void => {
-    log.debug({ err: error }, "the buffer cannot be read; it is tried again");
-    flow.close();
-    if (current) flow.open();
-    notBeforeMs = performance.now() + READ_PAUSE_MS;
-    wakeSoon();
-  };
-
-  const write = async (opening: Opening, job: Job): Promise<void> => {
-    const outcomes: Outcome[] = [];
-    for (const part of guard.partsOf(job)) {
-      let decoded: Decoded;
-      try {
-        decoded = decodeJob(part, layout(part.group.layout), takesExploration, names());
-      } catch (error) {
-        unreadable(error);
-        return;
-      }
-      try {
-        const refused = decoded.batch ? await writePart(opening, part, decoded.batch) : 0;
-        outcomes.push(...withRefused(decoded.outcomes, refused));
-      } catch (error) {
-        opening.lose(error);
-        return;
-      }
-    }
-    guard.held(job);
-    flow.settle(job, outcomes);
-  };
-
-  /** Values that the sink refuses for ever. */
-  const writePart = async ({ sink, ctx }: Opening, part: Job, batch: SinkBatch): Promise<number> => {
-    const { closes, why, maxMessageBytes } = guard.verdictOf(part);
-    if (closes !== undefined) {
-      wrote(
-        1,
-        `${why}, ${closes} times right after the readout of ${batch.layout.source.name} of ${timeText(part.group.rows[0]?.time ?? 0)}: it is dropped; see the far side's log, it may limit the size of a message`,
-      );
-      guard.held(part);
-      return Number.POSITIVE_INFINITY;
-    }
-    guard.begin(part);
-    const whole = maxMessageBytes === undefined ? batch : { ...batch, maxMessageBytes };
-    const { refused, detail } = await sink.write(whole, ctx);
-    guard.held(part);
-    wrote(refused, detail);
-    return refused;
-  };
-
-  return {
-    open(opening) {
-      current = opening;
-      flow.open();
-      if (guard.isSuspicious()) notBeforeMs = performance.now() + PROOF_MS;
-      wake();
-    },
-    close() {
-      current = undefined;
-      clearTimeout(timer);
-      flow.close();
-    },
-    wake,
-    isIdle: () => underWay === 0,
-    lost: (reason, isTelling) => guard.lost(reason, isTelling),
-    end: () => clearImmediate(soon),
-  };
+  #unreadable(error: unknown): void {
+    this.#options.log.debug({ err: error }, "the buffer cannot be read; it is tried again");
+    this.#options.flow.close();
+    if (this.#opening) this.#options.flow.open();
+    this.#notBeforeMs = performance.now() + READ_PAUSE_MS;
+    this.#wakeSoon();
+  }
 }
+
+const least = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);

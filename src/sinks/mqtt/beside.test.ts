@@ -42,7 +42,8 @@ describe("createBeside", () => {
       canRetain: true,
       lost,
       endCode: () => endCode,
-      publish: () => (answer === undefined ? failed : Promise.resolve(answer === "" ? undefined : answer)),
+      publish: () =>
+        answer === undefined ? failed : Promise.resolve(answer === "" ? { type: "accepted" } : { type: "of_topic", detail: answer }),
       close: () => Promise.resolve(),
     };
     const beside = createBeside(connection, unwelcome, () => values);

@@ -1,7 +1,7 @@
 import { ReasonError } from "../../model/reason.ts";
 import { HEALTHY_MS } from "../backoff.ts";
-import { isClose } from "../guard.ts";
 import type { Unwelcome } from "../sink.ts";
+import { isClose } from "../way-out.ts";
 import type { Connection } from "./connect.ts";
 import { isOfPublish } from "./refusal.ts";
 
@@ -77,9 +77,10 @@ export function createBeside(connection: Connection, unwelcome: Map<string, Unwe
     async publish(topic, payload, retain) {
       unanswered.add(topic);
       try {
-        const refusal = await connection.publish(topic, payload, retain);
-        if (refusal !== undefined) refused = { detail: refusal, atMs: performance.now() };
-        return refusal;
+        const outcome = await connection.publish(topic, payload, retain);
+        if (outcome.type === "accepted") return undefined;
+        refused = { detail: outcome.detail, atMs: performance.now() };
+        return outcome.detail;
       } catch (error) {
         throw error instanceof ReasonError ? named(error) : error;
       } finally {

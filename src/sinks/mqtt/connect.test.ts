@@ -86,7 +86,7 @@ describe("the version", () => {
     cleanups.push(() => broker.stop());
     const connection = await open(broker.port);
     expect(connection.version).toBe(4);
-    expect(await connection.publish("a/b", "hello", false)).toBeUndefined();
+    expect(await connection.publish("a/b", "hello", false)).toEqual({ type: "accepted" });
     await expect.poll(() => broker.received).toContainEqual({ topic: "a/b", payload: "hello", retain: false });
   });
 });
@@ -148,13 +148,23 @@ describe("a connection that does not come about", () => {
 });
 
 describe("a publish", () => {
-  test("refused for ever by the broker resolves with its words", async () => {
+  test.each([
+    [135, "of_topic", /refuses a publish to a\/b: Not authorized \(code 135\); give this user/],
+    [144, "of_topic", /Topic Name invalid \(code 144\)/],
+    [149, "too_large", /Packet too large \(code 149\); raise the broker's limit/],
+    [128, "refused", /Unspecified error \(code 128\)/],
+    [153, "refused", /Payload format invalid \(code 153\)/],
+    [0x42, "refused", /unknown reason \(code 66\)/],
+    [0xff, "refused", /unknown reason \(code 255\)/],
+  ])("refused by the broker with code %i resolves with its words, and the connection goes on", async (code, type, words) => {
     const broker = await raw((packet, socket) => {
       if (packet.type === CONNECT) socket.write(connack5(0));
-      if (packet.type === PUBLISH) socket.write(puback(packet, 135));
+      if (packet.type === PUBLISH) socket.write(puback(packet, packet.body.includes("good") ? 0 : code));
     });
     const connection = await open(broker.port);
-    expect(await connection.publish("a/b", "x", false)).toMatch(/refuses a publish to a\/b: Not authorized \(code 135\)/);
+    expect(await connection.publish("a/b", "x", false)).toEqual({ type, detail: expect.stringMatching(words) });
+    expect(await connection.publish("a/b", "good", false)).toEqual({ type: "accepted" });
+    expect(broker.sockets).toHaveLength(1);
   });
 
   test("that nobody subscribes to (code 16) is delivered", async () => {
@@ -162,7 +172,7 @@ describe("a publish", () => {
       if (packet.type === CONNECT) socket.write(connack5(0));
       if (packet.type === PUBLISH) socket.write(puback(packet, 16));
     });
-    expect(await (await open(broker.port)).publish("a", "x", false)).toBeUndefined();
+    expect(await (await open(broker.port)).publish("a", "x", false)).toEqual({ type: "accepted" });
   });
 
   test("above the quota is tried again over a new connection", async () => {
@@ -213,6 +223,12 @@ describe("an open connection is lost", () => {
       (socket: Socket) => socket.write(Buffer.from([0xe0, 2, 142, 0])),
       "CONNECTION_CLOSED",
       /Session taken over \(code 142\); another client/,
+    ],
+    [
+      "by DISCONNECT with a code that MQTT does not know",
+      (socket: Socket) => socket.write(Buffer.from([0xe0, 2, 0x42, 0])),
+      "CONNECTION_CLOSED",
+      /unknown reason \(code 66\)/,
     ],
     [
       "by bytes that are not MQTT",

@@ -1,16 +1,21 @@
 import type { Socket } from "node:net";
 import { ErrorWithReasonCode, type IConnackPacket, MqttClient, ReasonCodes, Store } from "mqtt";
 import mqttPacket from "mqtt-packet";
+import packetConstants from "mqtt-packet/constants.js";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { createWayOut } from "../way-out.ts";
-import { connectRefused, isPassing, isVersionRefusal, refusalText } from "./refusal.ts";
+import { connectRefused, isPassing, isVersionRefusal, refusalText, refusalType } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
 
 // The packet writer keeps a Buffer for each number below 65536: 7 MB of heap for what two bytes' writing saves.
 mqttPacket.writeToStream.cacheNumbers = false;
+// The packet reader takes a code that is not in its table for a violation of MQTT and ends the connection over it, whatever the code says of
+// one publish: mosquitto answers a publish above its message_size_limit with PUBACK 149, which MQTT 5.0, 3.4.2.1, does not list.
+for (const table of [packetConstants.MQTT5_PUBACK_PUBREC_CODES, packetConstants.MQTT5_DISCONNECT_CODES])
+  for (let code = 0; code <= 0xff; code++) table[code] ??= `code ${code}`;
 
 export interface ConnectOptions {
   readonly host: string;
@@ -30,6 +35,12 @@ export interface ConnectOptions {
   readonly will: { readonly topic: string; readonly payload: string };
 }
 
+/** What the broker says of one publish; the connection goes on. */
+export type PublishOutcome =
+  | { readonly type: "accepted" }
+  /** too_large: smaller ones may be taken. of_topic: whatever else is published there would be refused, too. `detail`: the broker's words. */
+  | { readonly type: "refused" | "too_large" | "of_topic"; readonly detail: string };
+
 export interface Connection {
   readonly version: 4 | 5;
   /** Publishes under way at once; further ones wait their turn. */
@@ -41,8 +52,8 @@ export interface Connection {
   readonly lost: Promise<ReasonError>;
   /** Of the broker's DISCONNECT (MQTT 5.0, 3.14.2.1); undefined: it sent none. */
   endCode(): number | undefined;
-  /** QoS 1. Resolves on PUBACK: with nothing when the broker has it, with the broker's words when it refuses it for ever. Throws ReasonError when the connection is lost. */
-  publish(topic: string, payload: string | Buffer, retain: boolean): Promise<string | undefined>;
+  /** QoS 1. Resolves on PUBACK. Throws ReasonError when the connection is lost. */
+  publish(topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome>;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
 }
@@ -208,7 +219,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
   socket.on("end", closed);
   socket.on("close", closed);
 
-  const send = (topic: string, payload: string | Buffer, retain: boolean): Promise<string | undefined> =>
+  const send = (topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome> =>
     new Promise((done, reject) => {
       const settle = (act: () => void): void => {
         clearTimeout(timer);
@@ -222,12 +233,12 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
       rejects.add(give);
       client.publish(topic, payload, { qos: 1, retain }, (error) => {
         if (way.failure()) return;
-        if (!error) return settle(() => done(undefined));
+        if (!error) return settle(() => done({ type: "accepted" }));
         const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
         if (code === undefined) return fail(reasonOfClient(error, endpoint));
         const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
         if (isPassing(code)) return fail(new ReasonError("UNKNOWN", `the broker ${endpoint} does not take a publish now: ${text}`));
-        settle(() => done(`the broker refuses a publish to ${topic}: ${text}`));
+        settle(() => done({ type: refusalType(code), detail: `the broker refuses a publish to ${topic}: ${text}` }));
       });
     });
 

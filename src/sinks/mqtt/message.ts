@@ -1,7 +1,7 @@
 import type { Layout } from "../../model/layout.ts";
 import { float32Text } from "../../model/number.ts";
 import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
-import type { SinkBatch, SinkGap } from "../sink.ts";
+import type { BatchPart, SinkBatch, SinkGap } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md beside this file). */
@@ -10,6 +10,8 @@ export interface Message {
   readonly payload: Buffer;
   /** Readings in it, good or faulted. */
   readonly values: number;
+  /** Where they are in the batch; absent: all of the batch is in this message. */
+  readonly parts?: readonly BatchPart[];
 }
 
 export interface MessageOptions {
@@ -117,7 +119,8 @@ export function* writeEach(
       out.text(open(`${batch.id}.${number}.${place}`, head));
       writeReadout(readout, columns, int64, place, place + 1);
       out.text(close);
-      yield { payload: out.copy(), values: 1, place, fits: out.length <= maxBytes };
+      const parts = [{ readout: number, from: place, to: place + 1 }];
+      yield { payload: out.copy(), values: 1, parts, place, fits: out.length <= maxBytes };
     }
     number++;
   }
@@ -154,20 +157,22 @@ function pack(
     bytes += part.payload.length + 1;
   };
   /** The readings from <= place < to of a readout; where they are too many, by halves. */
-  const addPart = (readout: Readout, from: number, to: number): void => {
+  const addPart = (readout: Readout, number: number, from: number, to: number): void => {
     out.start();
     const values = writeReadout(readout, columns, int64, from, to);
     if (values === 0) return;
     const size = frame() + out.length;
-    if (size <= Math.min(partBytes, maxBytes) || (to - from === 1 && size <= maxBytes)) add({ payload: out.copy(), values });
+    if (size <= Math.min(partBytes, maxBytes) || (to - from === 1 && size <= maxBytes))
+      add({ payload: out.copy(), values, parts: [{ readout: number, from, to }] });
     else if (to - from === 1) tooLarge += values;
     else {
       const middle = (from + to) >> 1;
-      addPart(readout, from, middle);
-      addPart(readout, middle, to);
+      addPart(readout, number, from, middle);
+      addPart(readout, number, middle, to);
     }
   };
-  for (const readout of batch.readouts) addPart(readout, 0, columns.length);
+  let number = 0;
+  for (const readout of batch.readouts) addPart(readout, number++, 0, columns.length);
   flush();
   return { messages, tooLarge };
 }
@@ -182,7 +187,7 @@ function join(parts: readonly Message[], head: string, close: string): Message {
     values += part.values;
   }
   out.text(close);
-  return { payload: out.copy(), values };
+  return { payload: out.copy(), values, parts: parts.flatMap((part) => part.parts ?? []) };
 }
 
 /** Writes the readings from <= place < to; returns how many. */

@@ -23,11 +23,23 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
 /** Refusals that pass: the message is kept and tried again over a new connection. 145 packet identifier in use, 151 quota exceeded. */
 const PASSING = new Set([145, 151]);
 
+/** In PUBACK no code of MQTT 5.0 (3.4.2.1), and what mosquitto answers above its message_size_limit. */
+const PACKET_TOO_LARGE = 149;
+
+/** 135 Not authorized, 144 Topic Name invalid: it is not what is in the message. */
+const OF_THE_TOPIC = new Set([135, 144]);
+
 /** DISCONNECT may be for what was published (MQTT 5.0, 3.14.2.1): too large, no right, a topic or options that it does not take. */
 const OF_A_PUBLISH = new Set([131, 135, 144, 149, 154, 155]);
 
 /** Whether a broker that ended the session with this code, or without one, may have done so for a publish. */
 export const isOfPublish = (code: number | undefined): boolean => code === undefined || OF_A_PUBLISH.has(code);
+
+/** What a PUBACK with this code, which is not one of success, says of the publish. Codes that MQTT does not know are refusals of it. */
+export function refusalType(code: number): "too_large" | "of_topic" | "refused" {
+  if (code === PACKET_TOO_LARGE) return "too_large";
+  return OF_THE_TOPIC.has(code) ? "of_topic" : "refused";
+}
 
 export const isPassing = (code: number): boolean => PASSING.has(code);
 

@@ -5,11 +5,12 @@ import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { publishIntervalMs } from "../publish-interval.ts";
-import { defineSink, type OpenInput, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { defineSink, type OpenInput, type Refusal, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { createBeside } from "./beside.ts";
-import { type Connection, connectMqtt } from "./connect.ts";
+import { type Connection, connectMqtt, type PublishOutcome } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
 import { type Retained, retainedOf } from "./retained.ts";
+import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
 import { collectorStatusTopic, dataTopic, gapTopic, parseTopic, type TopicPlan } from "./topics.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
@@ -130,13 +131,14 @@ async function openSink(
   const warnings = [...warningsOf(connection), ...(beside.barred === undefined ? [] : [beside.barred])];
   const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
   const payloadBytes = (topic: string): number => maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
+  const limit = createSizeLimit(SPLIT_BYTES);
   const messageOptions = (topic: string, wantedBytes = SPLIT_BYTES): MessageOptions => {
     const maxBytes = payloadBytes(topic);
-    const splitBytes = Math.min(wantedBytes, maxBytes);
-    return { int64: local.int64, maxBytes, splitBytes, partBytes: wantedBytes === SPLIT_BYTES ? maxBytes : splitBytes };
+    const splitBytes = Math.min(wantedBytes, limit.bytes(), maxBytes);
+    return { int64: local.int64, maxBytes, splitBytes, partBytes: splitBytes < Math.min(SPLIT_BYTES, maxBytes) ? splitBytes : maxBytes };
   };
 
-  async function* messagesOf(batch: SinkBatch, count: (tooLarge: number) => void): AsyncGenerator<Message & { readonly topic: string }> {
+  function* messagesOf(batch: SinkBatch, count: (tooLarge: number) => void): Generator<Message & { readonly topic: string }> {
     const { source, variables } = batch.layout;
     if (!plan.perVariable) {
       const topic = dataTopic(plan, source.name, "");
@@ -172,7 +174,7 @@ async function openSink(
     }
   }
 
-  const publishValues = async (topic: string, payload: Buffer): Promise<string | undefined> => {
+  const publishValues = async (topic: string, payload: Buffer): Promise<PublishOutcome> => {
     valuesUnderWay++;
     try {
       return await connection.publish(topic, payload, false);
@@ -183,26 +185,45 @@ async function openSink(
 
   /** `handedOver` is called when nothing of the batch waits for its turn any more. */
   async function publishAll(batch: SinkBatch, ctx: Context, handedOver: () => void): Promise<WriteResult> {
+    const refusals: Refusal[] = [];
     let refused = 0;
     let detail: string | undefined;
-    const messages = messagesOf(batch, (tooLarge) => {
-      if (tooLarge === 0) return;
-      refused += tooLarge;
-      detail ??= `a value of ${batch.layout.source.name} is larger than the ${maxPacketBytes} bytes that the broker takes; read shorter strings or arrays, or raise the limit of the broker`;
-    });
-    const lane = async (): Promise<void> => {
-      for await (const { topic, payload, values } of messages) {
-        if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
-        const refusal = await publishValues(topic, payload);
-        if (refusal === undefined) continue;
-        refused += values;
-        detail ??= refusal;
+    const giveUp = (values: number, why: string): void => {
+      refused += values;
+      if (values > 0) detail ??= why;
+    };
+    const leftOut = (tooLarge: number): void =>
+      giveUp(
+        tooLarge,
+        `a value of ${batch.layout.source.name} is larger than the ${maxPacketBytes} bytes that the broker takes; read shorter strings or arrays, or raise the limit of the broker`,
+      );
+    const publishOne = async (
+      { topic, payload, values, parts = wholeOf(batch) }: Message & { readonly topic: string },
+      id: string,
+    ): Promise<void> => {
+      if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
+      const outcome = await publishValues(topic, payload);
+      if (outcome.type === "accepted") return;
+      if (outcome.type === "of_topic") return giveUp(values, outcome.detail);
+      if (outcome.type === "refused" || values === 1) {
+        refusals.push({ parts, detail: `${outcome.detail}; it was of ${batch.layout.source.name}` });
+        return;
       }
+      limit.tooLarge(payload.length);
+      const smaller = partOf(batch, parts, id, payload.length >> 1);
+      let number = 0;
+      for (const message of messagesOf(smaller, leftOut))
+        await publishOne({ ...message, parts: message.parts ? partsWithin(message.parts, parts) : parts }, `${id}.${++number}`);
+    };
+    const messages = messagesOf(batch, leftOut);
+    let number = 0;
+    const lane = async (): Promise<void> => {
+      for (const message of messages) await publishOne(message, `${batch.id}.${++number}`);
       handedOver();
     };
     // One lane more than the window: it sees the end while the others wait for their acknowledgements.
     await Promise.all(Array.from({ length: connection.window + 1 }, lane));
-    return { refused, ...(detail !== undefined && { detail }) };
+    return { refused, ...(detail !== undefined && { detail }), ...(refusals.length > 0 && { refusals }) };
   }
 
   const warn = (warning: string): void => {

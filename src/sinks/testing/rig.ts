@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import type { Ledger, SinkLedger } from "../../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
 import type { FromStore, ToStore } from "../../buffer/messages.ts";
@@ -21,17 +21,25 @@ export interface Rig {
   /** Starts sinks that keep the whole history, and links the workers. */
   start(...sinks: readonly SinkSpec[]): void;
   /** Readouts of `variables` uint32 at `timeOf`, whose first value is their running number from 0 per rig. */
-  append(
-    count: number,
-    more?: { readonly source?: string; readonly variables?: number; readonly timeOf?: (number: number) => number },
-  ): void;
+  append(count: number, more?: Appended): void;
+  /** The delivery opens the file anew. */
+  relink(): void;
   ledger(): Ledger | undefined;
   sink(uuid?: string): SinkLedger | undefined;
   report(uuid?: string): SinkReport | undefined;
   stop(): Promise<void>;
 }
 
-const RIG_START_MS = 1_800_000_000_000;
+export interface Appended {
+  readonly source?: string;
+  readonly variables?: number;
+  /** Epoch ms by running number. */
+  readonly timeOf?: (number: number) => number;
+  /** Instead of numbers: the texts of the readout with this number. */
+  readonly textsOf?: (number: number) => readonly string[];
+}
+
+export const RIG_START_MS = 1_800_000_000_000;
 
 export const mqttSpec = (port: number, more: Partial<SinkSpec> = {}, details: object = {}): SinkSpec => ({
   uuid: "sink-1",
@@ -43,6 +51,10 @@ export const mqttSpec = (port: number, more: Partial<SinkSpec> = {}, details: ob
   publishIntervalUnit: "milliseconds",
   ...more,
 });
+
+/** Also where tests run beside each other, which expect.poll does not allow. */
+const until = (isSo: () => boolean, timeoutMs: number): Promise<void> =>
+  vi.waitFor(() => expect(isSo()).toBe(true), { timeout: timeoutMs, interval: 20 });
 
 export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliveryOptions: DeliveryOptions = {}): Promise<Rig> {
   const folder = await mkdtemp(path.join(tmpdir(), "delivery-"));
@@ -61,7 +73,7 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
     link();
   });
   const delivery = workerOf<FromDelivery>((port) => runDelivery(port, deliveryOptions));
-  await expect.poll(() => store.told.some((m) => m.type === "ready")).toBe(true);
+  await until(() => store.told.some((m) => m.type === "ready"), 10_000);
   let seq = 0;
   let readouts = 0;
   const ask = (message: ToDelivery, transfer: readonly MessagePort[] = []) => delivery.port.postMessage(message, transfer);
@@ -76,25 +88,28 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
       for (const sink of sinks) ask({ type: "start", sink });
       link();
     },
-    append(count, { source = "press-1", variables = 4, timeOf = (number: number) => RIG_START_MS + number * 1000 } = {}) {
-      const layout = plainLayout(variables, { scalar: "uint32" }, source);
+    append(count, { source = "press-1", variables = 4, timeOf = (number: number) => RIG_START_MS + number * 1000, textsOf } = {}) {
+      const layout = plainLayout(variables, { scalar: textsOf ? "string" : "uint32" }, source);
       store.port.postMessage({ type: "layout", key: layoutKey(layout), layout });
       const batches = Array.from({ length: count }, () => {
         const number = readouts++;
         const time = timeOf(number);
-        const { payload, count: values, explorationCount } = encodeReadout(layout, plainReadout(variables, number, time));
+        const numbers = plainReadout(variables, number, time);
+        const texts = textsOf?.(number).map((value) => ({ quality: "good" as const, value }));
+        const { payload, count: values, explorationCount } = encodeReadout(layout, texts ? { ...numbers, readings: texts } : numbers);
         return { seq: ++seq, layoutKey: layoutKey(layout), time, count: values, explorationCount, payload };
       });
       store.port.postMessage({ type: "append", batches });
     },
+    relink: link,
     ledger,
     sink: (uuid = "sink-1") => ledger()?.sinks.find((one) => one.sink === uuid),
     report: (uuid = "sink-1") => delivery.told.findLast((m) => m.type === "report")?.sinks.find((one) => one.uuid === uuid),
     async stop() {
       ask({ type: "shutdown" });
-      await expect.poll(delivery.isClosed, { timeout: 10_000 }).toBe(true);
+      await until(delivery.isClosed, 10_000);
       store.port.postMessage({ type: "stop" });
-      await expect.poll(store.isClosed).toBe(true);
+      await until(store.isClosed, 10_000);
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -1,0 +1,106 @@
+import type { Socket } from "node:net";
+import { connack4, connack5, puback, type RawBroker, type RawPacket, startRawBroker, versionOf } from "./raw-broker.ts";
+
+/** What a broker does about a publish instead of taking it. Codes: MQTT 5.0, 2.4; `closes` follows the answer with a FIN. */
+export type Refusal =
+  | { readonly how: "puback"; readonly code: number; readonly closes?: boolean }
+  | { readonly how: "disconnect"; readonly code: number }
+  | { readonly how: "fin" | "reset" | "silence" };
+
+export interface Publish {
+  readonly topic: string;
+  readonly payload: string;
+  /** Topic, packet identifier, properties and payload. */
+  readonly bytes: number;
+}
+
+export interface RefusingBroker extends RawBroker {
+  /** Publishes of values that it took, in order. */
+  readonly taken: readonly Publish[];
+  /** Publishes of values that it did not take. */
+  readonly refused: readonly Publish[];
+  /** Every value that it took, as `source/readout time/variable`, and how often. */
+  values(): ReadonlyMap<string, number>;
+  /** Replaces what is refused; undefined: nothing. */
+  refuse(next: (publish: Publish) => Refusal | undefined): void;
+}
+
+const CONNECT = 1;
+const PUBLISH = 3;
+const PINGREQ = 12;
+
+/** A broker on 127.0.0.1 that takes all but the publishes of values for which `refuse` says how they are refused. */
+export async function startRefusingBroker(version: 4 | 5, refuse: (publish: Publish) => Refusal | undefined): Promise<RefusingBroker> {
+  const taken: Publish[] = [];
+  const refused: Publish[] = [];
+  let refusalOf = refuse;
+  const onPublish = (packet: RawPacket, socket: Socket): void => {
+    if (socket.writableEnded || socket.destroyed) return;
+    const publish = publishOf(packet, version);
+    const isOfValues = publish.payload.includes('"readouts"');
+    const refusal = isOfValues ? refusalOf(publish) : undefined;
+    if (isOfValues) (refusal ? refused : taken).push(publish);
+    if (!refusal) socket.write(puback(packet));
+    else act(refusal, packet, socket);
+  };
+  const broker = await startRawBroker((packet, socket) => {
+    if (packet.type === CONNECT && version === 4 && versionOf(packet) === 5) socket.end(connack4(1));
+    else if (packet.type === CONNECT) socket.write(version === 5 ? connack5(0) : connack4(0));
+    else if (packet.type === PINGREQ) socket.write(Buffer.from([0xd0, 0]));
+    else if (packet.type === PUBLISH) onPublish(packet, socket);
+  });
+  return {
+    ...broker,
+    taken,
+    refused,
+    values: () => countValues(taken),
+    refuse(next) {
+      refusalOf = next;
+    },
+  };
+}
+
+function act(refusal: Refusal, packet: RawPacket, socket: Socket): void {
+  switch (refusal.how) {
+    case "puback":
+      socket.write(puback(packet, refusal.code));
+      if (refusal.closes) socket.end();
+      return;
+    case "disconnect":
+      socket.end(Buffer.from([0xe0, 2, refusal.code, 0]));
+      return;
+    case "fin":
+      socket.end();
+      return;
+    case "reset":
+      socket.resetAndDestroy();
+      return;
+    case "silence":
+      return;
+  }
+}
+
+/** MQTT 5.0, 3.3: topic, packet identifier, length of the properties (none are sent), payload. */
+function publishOf({ body }: RawPacket, version: 4 | 5): Publish {
+  const topicEnd = 2 + body.readUInt16BE(0);
+  const payload = body.subarray(topicEnd + 2 + (version === 5 ? 1 : 0)).toString();
+  return { topic: body.subarray(2, topicEnd).toString(), payload, bytes: body.length };
+}
+
+interface Payload {
+  readonly source: string;
+  readonly readouts: readonly { readonly ts: string; readonly values: Readonly<Record<string, unknown>> }[];
+}
+
+function countValues(publishes: readonly Publish[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { payload } of publishes) {
+    const { source, readouts } = JSON.parse(payload) as Payload;
+    for (const { ts, values } of readouts)
+      for (const name of Object.keys(values)) {
+        const key = `${source}/${Date.parse(ts)}/${name}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+  }
+  return counts;
+}
