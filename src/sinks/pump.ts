@@ -125,6 +125,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const tidings = createTidings(keepsAll ? gaps : undefined, log);
 
   const unwelcome = new Map<string, Unwelcome>();
+  const remembered = new Map<string, string>();
   let current: Opening | undefined;
   /** Aborts when one opening of the sink ends. */
   let life = new AbortController();
@@ -133,8 +134,9 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     life = new AbortController();
     const signal = AbortSignal.any([life.signal, stopping.signal, AbortSignal.timeout(limits.openTimeoutMs)]);
     const { uuid, name, secrets } = spec;
+    const kept = { leftBehind: leftBehind.topics, unwelcome, remembered };
     const opened = await kind.open(
-      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, leftBehind: leftBehind.topics, unwelcome },
+      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, ...kept },
       { ...port.surroundings, signal, log },
     );
     if (!stopping.signal.aborted) return opened;

@@ -75,6 +75,8 @@ export interface OpenInput<D, S> {
   readonly leftBehind: Set<string>;
   /** What, apart from values, the far side ended an opening for, and until when it is spared that (monotonic ms). Over all openings, kept by the delivery. */
   readonly unwelcome?: Map<string, Unwelcome>;
+  /** What the sink wants to know of the far side at its next openings, by a key of its own. Kept by the delivery while it runs. */
+  readonly remembered?: Map<string, string>;
 }
 
 export interface Unwelcome {

@@ -81,6 +81,45 @@ describe("the version", () => {
     expect((await open(broker.port)).version).toBe(4);
   });
 
+  /** Closes on the CONNECTs for which `closes` holds, by their number from 0 and version, and answers the others. */
+  const closing = (closes: (number: number, version: number) => boolean): Promise<RawBroker> => {
+    let connects = 0;
+    return raw((packet, socket) => {
+      if (packet.type === DISCONNECT) socket.end();
+      if (packet.type !== CONNECT) return;
+      if (closes(connects++, versionOf(packet))) socket.resetAndDestroy();
+      else socket.write(versionOf(packet) === 5 ? connack5(0) : connack4(0));
+    });
+  };
+  const versions = (broker: RawBroker): number[] => broker.packets.filter((p) => p.type === CONNECT).map(versionOf);
+
+  test.each([1, 2, 3, 4])("stays MQTT 5 where the first %i connections are reset on CONNECT and the broker speaks it", async (resets) => {
+    const broker = await closing((number) => number < resets);
+    const connection = await open(broker.port).catch(() => open(broker.port));
+    expect(connection.version).toBe(5);
+  });
+
+  test("is 3.1.1 where MQTT 5 is closed on each time and 3.1.1 is answered between; that is known at the next opening", async () => {
+    const broker = await closing((_number, version) => version === 5);
+    const remembered = new Map<string, string>();
+    expect((await open(broker.port, { remembered })).version).toBe(4);
+    expect(versions(broker)).toEqual([5, 5, 5, 4, 5, 4]);
+    expect((await open(broker.port, { remembered })).version).toBe(4);
+    expect(versions(broker).slice(6)).toEqual([5, 4]);
+  });
+
+  test("goes back to MQTT 5 where the broker answers it again, and then a close is nothing but a close", async () => {
+    let closesOn5 = true;
+    const broker = await closing((_number, version) => version === 5 && closesOn5);
+    const remembered = new Map<string, string>();
+    expect((await open(broker.port, { remembered })).version).toBe(4);
+    closesOn5 = false;
+    expect((await open(broker.port, { remembered })).version).toBe(5);
+    closesOn5 = true;
+    expect((await failure(open(broker.port, { remembered }))).reason).toEqual({ type: "CONNECTION_RESET" });
+    expect(versions(broker).at(-1)).toBe(5);
+  });
+
   test("is 3.1.1 with aedes", async () => {
     const broker = await startBroker();
     cleanups.push(() => broker.stop());

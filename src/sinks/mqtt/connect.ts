@@ -9,6 +9,7 @@ import { createWayOut } from "../way-out.ts";
 import { connectRefused, isPassing, isVersionRefusal, refusalText, refusalType } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
+import { chooseVersion, OtherVersionError } from "./version.ts";
 
 // The packet writer keeps a Buffer for each number below 65536: 7 MB of heap for what two bytes' writing saves.
 mqttPacket.writeToStream.cacheNumbers = false;
@@ -33,6 +34,8 @@ export interface ConnectOptions {
   /** Publishes under way at once; the broker's receive maximum may be lower and wins. */
   readonly window: number;
   readonly will: { readonly topic: string; readonly payload: string };
+  /** What is known of the broker from earlier openings; absent: nothing, and nothing is kept. */
+  readonly remembered?: Map<string, string>;
 }
 
 /** What the broker says of one publish; the connection goes on. */
@@ -64,22 +67,13 @@ const MAX_PACKET_BYTES = 268_435_455;
 const MAX_INCOMING_BYTES = 65_536;
 const CLOSE_TIMEOUT_MS = 1000;
 
-/**
- * Connects with MQTT 5, and with 3.1.1 where the broker refuses that version or closes on it.
- * Throws ReasonError; nothing is left open then.
- */
+/** Connects, with the version that the broker speaks (version.ts). Throws ReasonError; nothing is left open then. */
 export async function connectMqtt(options: ConnectOptions, ctx: Context): Promise<Connection> {
-  try {
-    return await attempt(options, 5, ctx);
-  } catch (error) {
-    if (!(error instanceof OtherVersionError)) throw error;
-    ctx.log.debug({ endpoint: endpointOf(options), err: error }, "the broker does not take MQTT 5; trying 3.1.1");
-    return await attempt(options, 4, ctx);
-  }
+  return await chooseVersion(async (version) => {
+    if (version === 4) ctx.log.debug({ endpoint: endpointOf(options) }, "the broker does not take MQTT 5; trying 3.1.1");
+    return await attempt(options, version, ctx);
+  }, options.remembered ?? new Map());
 }
-
-/** The broker's answer to CONNECT allows that it speaks another version only. */
-class OtherVersionError extends Error {}
 
 const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`;
 
@@ -139,13 +133,13 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
       const reason = error
         ? withHint(toReasonError(error), hint)
         : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT${hint}`);
-      fail(version === 5 ? wrapped(reason) : reason);
+      fail(version === 5 ? wrapped(reason, false) : reason);
     };
     client.once("connect", done);
     client.on("error", (error) => {
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
       const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code);
-      fail(version === 5 && isVersionRefusal(error.code) ? wrapped(refused) : refused);
+      fail(version === 5 && isVersionRefusal(error.code) ? wrapped(refused, true) : refused);
     });
     socket.once("end", () => closed(undefined));
     socket.once("close", () => closed(undefined));
@@ -157,8 +151,8 @@ const withHint = (reason: ReasonError, hint: string): ReasonError =>
     ? new ReasonError(reason.reason, reason.message + hint, { cause: reason })
     : reason;
 
-const wrapped = (reason: ReasonError): ReasonError =>
-  new ReasonError(reason.reason, reason.message, { cause: new OtherVersionError(reason.message, { cause: reason }) });
+const wrapped = (reason: ReasonError, saysSo: boolean): ReasonError =>
+  new ReasonError(reason.reason, reason.message, { cause: new OtherVersionError(reason.message, saysSo, { cause: reason }) });
 
 /** Nothing that arrives from now on reaches the library, and no error of the socket is without a listener. */
 function silence(client: MqttClient, socket: Socket): void {

@@ -100,7 +100,7 @@ export default defineSink<MqttDetails, MqttSettings>({
   },
 });
 
-function connectOptions({ uuid, details, settings: local, secrets }: OpenInput<MqttDetails, MqttSettings>, plan: TopicPlan) {
+function connectOptions({ uuid, details, settings: local, secrets, remembered }: OpenInput<MqttDetails, MqttSettings>, plan: TopicPlan) {
   return {
     host: details.host,
     port: details.port,
@@ -113,6 +113,7 @@ function connectOptions({ uuid, details, settings: local, secrets }: OpenInput<M
     keepaliveS: Math.round(local.keepalive / 1000),
     window: local.in_flight,
     will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
+    ...(remembered && { remembered }),
   };
 }
 
