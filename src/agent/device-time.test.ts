@@ -20,7 +20,7 @@ describe("DeviceTime", () => {
       const [well, dead] = [time.join(intervalMs), time.join(intervalMs)];
       well.answered(5);
       expect(dead.mayProbe(true)).toBe(true);
-      dead.probed(costMs);
+      dead.probed(costMs, false);
       pass(pauseMs - 1);
       expect([dead.mayProbe(true), well.mayProbe(false)]).toEqual([false, false]);
       pass(1);
@@ -33,7 +33,7 @@ describe("DeviceTime", () => {
     const [well, dead] = [time.join(10_000), time.join(10_000)];
     well.answered(5);
     expect(well.timeoutMs(3000)).toBe(500);
-    dead.probed(500);
+    dead.probed(500, false);
     well.answered(700);
     expect(well.timeoutMs(3000)).toBe(500);
     pass(3 * (500 + 700) - 1);
@@ -46,7 +46,7 @@ describe("DeviceTime", () => {
     const { time, pass } = device();
     const [one, other] = [time.join(1000), time.join(1000)];
     one.answered(5);
-    one.probed(3000);
+    one.probed(3000, false);
     expect([one.mayProbe(true), one.mayProbe(false), other.mayProbe(true)]).toEqual([true, false, false]);
     pass(31_000);
     expect(other.mayProbe(true)).toBe(true);

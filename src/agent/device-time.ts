@@ -7,8 +7,8 @@ export interface DeviceShare {
    * bounded it otherwise.
    */
   mayProbe(isOwnTime: boolean): boolean;
-  /** One had no answer for so many ms. */
-  probed(costMs: number): void;
+  /** One had no answer for so many ms; `isIdleTime`: that nobody else wanted. */
+  probed(costMs: number, isIdleTime: boolean): void;
   /** A request was answered with values, after so many ms. */
   answered(ms: number): void;
   /**
@@ -53,6 +53,7 @@ export class DeviceTime {
   /** What a probe costs that is not waited for as long as any request. */
   #usualCostMs = 0;
   #isUsual = false;
+  #isCharged = false;
   /** The device may still be busy with a request that was given up: it answers the next one later. */
   #isAfterProbe = false;
   #isNextPatient = false;
@@ -73,7 +74,7 @@ export class DeviceTime {
     this.#users.add(user);
     return {
       mayProbe: (isOwnTime) => this.#healthyIntervalMs(isOwnTime ? user : undefined) === undefined || this.#now() >= this.#freeAtMs,
-      probed: (costMs) => this.#probed(costMs),
+      probed: (costMs, isIdleTime) => this.#probed(costMs, isIdleTime),
       answered: (ms) => {
         user.answeredMs = this.#now();
         this.#answered(ms);
@@ -109,13 +110,14 @@ export class DeviceTime {
     return isPatient ? Math.min(fullMs, PATIENCE * timeoutMs) : timeoutMs;
   }
 
-  #probed(costMs: number): void {
+  #probed(costMs: number, isIdleTime: boolean): void {
     this.#isAfterProbe = true;
     this.#isNextPatient = true;
     this.#lastCostMs = costMs;
     this.#isUsual = costMs < USUAL * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
     if (this.#isUsual) this.#usualCostMs = costMs;
-    this.#charge(costMs);
+    this.#isCharged = !isIdleTime;
+    if (this.#isCharged) this.#charge(costMs);
   }
 
   #charge(costMs: number): void {
@@ -136,6 +138,6 @@ export class DeviceTime {
     this.#isAfterProbe = false;
     this.#lastCostMs += ms;
     if (this.#isUsual) this.#usualCostMs = this.#lastCostMs;
-    this.#charge(this.#lastCostMs);
+    if (this.#isCharged) this.#charge(this.#lastCostMs);
   }
 }

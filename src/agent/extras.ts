@@ -31,6 +31,8 @@ export type Extra = {
   readonly isRisky: boolean;
   /** It is waited for as long as any request all the same. */
   readonly isPatient?: boolean;
+  /** The time that a probe takes; absent: its share. */
+  readonly time?: ProbeTime;
 } & Purpose;
 
 /** How an extra request failed: `points` of it as one. */
@@ -40,6 +42,9 @@ export interface ExtraFailure {
   readonly points: readonly Point[];
   readonly costMs: number;
 }
+
+/** `share`: its share of the device's time. `idle`: what this source has left until its next readout, which costs nobody. */
+export type ProbeTime = "share" | "idle";
 
 /** What the parts of a readout's search know of its pass and of its time. */
 export interface SearchContext {
@@ -53,8 +58,8 @@ export interface SearchContext {
   readonly isThorough: boolean;
   /** Whether what is searched for once may be asked, though it may stay without an answer. */
   mayRisk(): boolean;
-  /** The same for what is asked again and again: it has its share of this source's time, and what is idle of it. */
-  mayProbe(): boolean;
+  /** The time that what is asked again and again takes, if there is any for it now. */
+  probeTime(): ProbeTime | undefined;
   readonly pass: PassView;
 }
 
@@ -78,8 +83,8 @@ const COST_SHARE = 10;
 /** After so many tries without an answer, a minute lies between two. */
 const MANY_TRIES = 30;
 const LONG_PAUSE_MS = 60_000;
-/** Each of so many tries of what has no answer is waited for as long as any request. */
-const PATIENT_EVERY = 5;
+/** After so many tries of what has no answer, one is waited for as long as any request. */
+const TRIES_BEFORE_PATIENCE = 4;
 
 /** Until what has no answer is asked again: a tenth of the time is its, and it is not asked in each readout. Pure. */
 export function pauseMs(costMs: number, failures: number, intervalMs: number): number {
@@ -87,5 +92,5 @@ export function pauseMs(costMs: number, failures: number, intervalMs: number): n
   return Math.min(LONG_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2));
 }
 
-/** Whether the next try after so many in vain is waited for as long as any request. Pure. */
-export const isPatient = (failures: number): boolean => failures % PATIENT_EVERY === PATIENT_EVERY - 1;
+/** Whether the next try is waited for as long as any request, after so many that were not; never in idle time, which it would exceed. Pure. */
+export const isPatient = (hasty: number, time: ProbeTime): boolean => hasty >= TRIES_BEFORE_PATIENCE && time === "share";

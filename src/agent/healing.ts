@@ -73,14 +73,22 @@ export class Healing {
     }
   }
 
-  probeFailed(point: Point, { kind, reading, costMs }: ExtraFailure): void {
+  probeFailed(point: Point, { kind, reading, costMs }: ExtraFailure, wasPatient: boolean): void {
     const { learned, intervalMs, now } = this.#context;
     const before = learned.closed.get(point);
     learned.vainProbes++;
     if (!before) return;
     const failures = before.failures + 1;
     const dueMs = now() + (kind === "lost" ? pauseMs(costMs, failures, intervalMs) : 0);
-    learned.closed.set(point, { reading, kind, isAlone: before.isAlone, failures, askedIn: learned.readouts, dueMs });
+    learned.closed.set(point, {
+      reading,
+      kind,
+      isAlone: before.isAlone,
+      failures,
+      hasty: wasPatient ? 0 : before.hasty + 1,
+      askedIn: learned.readouts,
+      dueMs,
+    });
   }
 
   freshAnswered(group: Group): void {
@@ -126,14 +134,15 @@ export class Healing {
     const group = point && learned.groupOf(point);
     const [request] = point ? learned.requestsFor([point]) : [];
     if (!group || !point || !closed || !request) return undefined;
-    return { what: "probe", group, point, request, isRisky: closed.kind === "lost", isPatient: isPatient(closed.failures) };
+    const time = (closed.kind === "lost" ? this.#context.probeTime() : undefined) ?? "share";
+    return { what: "probe", group, point, request, isRisky: closed.kind === "lost", isPatient: isPatient(closed.hasty, time), time };
   }
 
   #longestClosed(isPause: boolean): readonly [Point, Closed] | undefined {
-    const { learned, mayProbe, now } = this.#context;
+    const { learned, probeTime, now } = this.#context;
     if (learned.closed.size === 0) return undefined;
     const nowMs = now();
-    const mayRisk = mayProbe();
+    const mayRisk = probeTime() !== undefined;
     let longest: readonly [Point, Closed] | undefined;
     for (const [point, closed] of learned.closed) {
       if (closed.kind === "lost" ? !mayRisk || (closed.dueMs > nowMs && !this.#isHealing) : isPause) continue;

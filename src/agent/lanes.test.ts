@@ -116,7 +116,7 @@ describe("lanes", () => {
     held.release(undefined);
     const probe = await one;
     now += 500;
-    healthy.share.probed(500);
+    healthy.share.probed(500, false);
     probe.release(undefined);
     (await first).release(undefined);
     (await second).release(undefined);
@@ -136,7 +136,7 @@ describe("lanes", () => {
     const lanes = createLanes();
     const healthy = lanes.join("d", "a", 60_000);
     healthy.share.answered(5);
-    healthy.share.probed(20);
+    healthy.share.probed(20, false);
     const began = performance.now();
     (await turn(lanes, "a", 1, forever, true)).release(undefined);
     expect(performance.now() - began).toBeGreaterThanOrEqual(50);
@@ -146,7 +146,7 @@ describe("lanes", () => {
     const lanes = createLanes();
     const one = lanes.join("d", "a", INTERVAL_MS);
     one.share.answered(5);
-    one.share.probed(100_000);
+    one.share.probed(100_000, false);
     (await turn(lanes, "a", 1, forever, true, () => false)).release(undefined);
   });
 

@@ -19,6 +19,8 @@ export interface Closed {
   readonly isAlone: boolean;
   /** In a row. */
   readonly failures: number;
+  /** Of these, since one was waited for as long as any request. */
+  readonly hasty: number;
   /** Number of the readout in which it was asked last. */
   readonly askedIn: number;
   /** Monotonic ms before which it is not asked again. */
@@ -29,6 +31,8 @@ export interface Closed {
 export interface Silent {
   readonly reading: BadReading;
   readonly probes: number;
+  /** Of these, since one was waited for as long as any request. */
+  readonly hasty: number;
   /** Monotonic ms. */
   readonly dueMs: number;
 }
@@ -219,16 +223,16 @@ export class LearnedGroups {
   }
 
   /** Closes a point, with a cut behind it so that no request bridges it. The group is to be planned again. */
-  close(group: Group, point: Point, closed: Omit<Closed, "failures">): void {
+  close(group: Group, point: Point, closed: Omit<Closed, "failures" | "hasty">): void {
     const failures = (this.closed.get(point)?.failures ?? 0) + 1;
-    this.closed.set(point, { ...closed, failures });
+    this.closed.set(point, { ...closed, failures, hasty: failures });
     const next = group.fresh.points[group.fresh.points.indexOf(point) + 1];
     if (next) this.cuts.add(next);
   }
 
   /** Closes a whole run: one of its points is asked now and then. */
-  closeRun(group: Group, run: readonly Point[], closed: Omit<Closed, "failures">): void {
-    const shared: Closed = { ...closed, failures: 1 };
+  closeRun(group: Group, run: readonly Point[], closed: Omit<Closed, "failures" | "hasty">): void {
+    const shared: Closed = { ...closed, failures: 1, hasty: 1 };
     for (const point of run) {
       if (!this.closed.has(point)) this.closed.set(point, shared);
       this.cuts.delete(point);
@@ -239,8 +243,8 @@ export class LearnedGroups {
   }
 
   /** Closes everything: the device refuses whatever it is asked. */
-  closeAll(closed: Omit<Closed, "failures">): void {
-    const shared: Closed = { ...closed, failures: 1 };
+  closeAll(closed: Omit<Closed, "failures" | "hasty">): void {
+    const shared: Closed = { ...closed, failures: 1, hasty: 1 };
     this.cuts.clear();
     for (const group of this.groups) {
       group.searches = [];

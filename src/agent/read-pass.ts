@@ -98,6 +98,8 @@ export class ReadPass implements PassView {
   #lastAnswers = 0;
   #barren = 0;
   #sequential = false;
+  /** What is asked takes time that nobody else wants. */
+  #isIdleTime = false;
   #isUnprepared = false;
   /** Once in a readout: a device that says so each time is not asked in a circle. */
   #hasPreparedAgain = false;
@@ -335,7 +337,9 @@ export class ReadPass implements PassView {
     const began = this.#now();
     const fullMs = ctx.timeouts.answerMs;
     const timeoutMs = isRisky && !extra.isPatient ? this.#share.timeoutMs(fullMs) : fullMs;
+    this.#isIdleTime = extra.time === "idle";
     const outcome = await this.#ask(session, request, ctx, timeoutMs);
+    this.#isIdleTime = false;
     if (ctx.signal.aborted && this.#lost) return;
     if (outcome.type === "answered") {
       this.#searching.partAnswered(request.part);
@@ -361,7 +365,7 @@ export class ReadPass implements PassView {
     } catch (error) {
       const known = toFailure(error);
       if (known instanceof FaultError) return this.#refused(request, known, this.#now() - began);
-      if (!ctx.signal.aborted) this.#share.probed(this.#now() - began);
+      if (!ctx.signal.aborted) this.#share.probed(this.#now() - began, this.#isIdleTime);
       return this.#ended(request, known);
     }
   }
@@ -385,7 +389,7 @@ export class ReadPass implements PassView {
       case "points":
         return { type: "failed", kind: "refused", reading, points: request.points };
       case "silent":
-        this.#share.probed(tookMs);
+        this.#share.probed(tookMs, this.#isIdleTime);
         this.#isDefinite = false;
         return { type: "failed", kind: "lost", reading, points: request.points };
       case "busy":

@@ -1,7 +1,7 @@
 import type { Point, Request } from "../../drivers/driver.ts";
 import type { Reading } from "../model/value.ts";
 import type { DeviceShare } from "./device-time.ts";
-import type { Extra, ExtraFailure, PassView, SearchContext } from "./extras.ts";
+import type { Extra, ExtraFailure, PassView, ProbeTime, SearchContext } from "./extras.ts";
 import { Healing } from "./healing.ts";
 import type { BadReading, FailureKind, Group, LearnedGroups, Planned } from "./learned-groups.ts";
 import { spread } from "./narrowing.ts";
@@ -63,7 +63,7 @@ export class Searching {
       isThorough,
       pass,
       mayRisk: () => !this.#isTimeUp() && share.mayProbe(true),
-      mayProbe: () => this.#mayProbe(),
+      probeTime: () => this.#probeTime(),
     };
     this.#learned = learned;
     this.#options = options;
@@ -153,11 +153,12 @@ export class Searching {
     return now() >= searchUntilMs && this.#extras >= EXTRAS_AT_ANY_TIME;
   }
 
-  #mayProbe(): boolean {
+  #probeTime(): ProbeTime | undefined {
     const { share, now, idleUntilMs, answerMs } = this.#options;
-    if (this.#isTimeUp()) return false;
+    if (this.#isTimeUp()) return undefined;
+    if (share.mayProbe(false)) return "share";
     const isIdle = now() + share.expectedCostMs(answerMs()) <= idleUntilMs;
-    return share.mayProbe(false) || (isIdle && share.mayProbe(true));
+    return isIdle && share.mayProbe(true) ? "idle" : undefined;
   }
 
   #nextFollowUp(): Extra | undefined {
@@ -244,7 +245,7 @@ export class Searching {
         break;
       case "part":
         // A refusal is an answer too.
-        if (kind === "lost") this.#parts.isStillSilent(extra.part, reading, costMs);
+        if (kind === "lost") this.#parts.isStillSilent(extra.part, reading, costMs, extra.isPatient === true);
         else {
           this.#parts.answered(extra.part);
           this.#partIsBack(extra.part);
@@ -263,7 +264,7 @@ export class Searching {
         this.#runs.surveyFailed(failure);
         break;
       case "probe":
-        this.#healing.probeFailed(extra.point, failure);
+        this.#healing.probeFailed(extra.point, failure, extra.isPatient === true);
         break;
       case "fresh":
         this.#healing.freshFailed(extra.group);

@@ -103,17 +103,18 @@ export class SilentParts {
 
   /** One point of the part that is due for longest; as many in a readout as it takes to ask each within a minute. */
   probe(): Extra | undefined {
-    const { learned, intervalMs, mayProbe, now } = this.#context;
+    const { learned, intervalMs, probeTime, now } = this.#context;
     const most = Math.max(1, Math.ceil((learned.silent.size * intervalMs) / BACK_WITHIN_MS));
     const nowMs = now();
     const due = [...learned.silent].filter(([, { dueMs }]) => dueMs <= nowMs).sort(([, a], [, b]) => a.dueMs - b.dueMs);
     const [first] = due;
-    if (!first || this.#probes >= most || !mayProbe()) return undefined;
-    const [part, { probes }] = first;
+    const time = first && this.#probes < most ? probeTime() : undefined;
+    if (!first || !time) return undefined;
+    const [part, { hasty }] = first;
     const point = learned.pointOf(part);
     const [request] = point ? learned.requestsFor([point]) : [];
     if (request) this.#probes++;
-    return request && { what: "part", part, request, isRisky: true, isPatient: isPatient(probes) };
+    return request && { what: "part", part, request, isRisky: true, isPatient: isPatient(hasty, time), time };
   }
 
   get hasProbed(): boolean {
@@ -138,7 +139,7 @@ export class SilentParts {
   }
 
   /** The one point that was asked had no answer either. */
-  isStillSilent(part: string, reading: BadReading, costMs: number): void {
+  isStillSilent(part: string, reading: BadReading, costMs: number, wasPatient: boolean): void {
     const deferred = this.#deferred.get(part);
     if (deferred && deferred.samples.length > 0) {
       deferred.reading = reading;
@@ -146,14 +147,16 @@ export class SilentParts {
       return;
     }
     this.#deferred.delete(part);
-    this.#demote(part, reading, costMs);
+    this.#demote(part, reading, costMs, wasPatient);
   }
 
-  #demote(part: string, reading: BadReading, costMs: number): void {
+  #demote(part: string, reading: BadReading, costMs: number, wasPatient = false): void {
     const { learned, intervalMs, now } = this.#context;
-    const probes = (learned.silent.get(part)?.probes ?? -1) + 1;
+    const before = learned.silent.get(part);
+    const probes = (before?.probes ?? -1) + 1;
+    const hasty = wasPatient ? 0 : (before?.hasty ?? -1) + 1;
     const why: BadReading = { ...reading, detail: `${part} does not answer: ${reading.detail ?? ""}` };
-    learned.silent.set(part, { reading: why, probes, dueMs: now() + pauseMs(costMs, probes, intervalMs) });
+    learned.silent.set(part, { reading: why, probes, hasty, dueMs: now() + pauseMs(costMs, probes, intervalMs) });
   }
 
   /** There was no time to look at what is deferred: each is looked at as soon as there is. */

@@ -73,6 +73,8 @@ class Run {
   /** Healthy units that were ever said to fail while it was measured. */
   readonly accused = new Set<string>();
   isMeasuring = false;
+  /** All units answer by now: those that were dead may be said to have failed until they are read. */
+  #isBack = false;
   readonly #before = new Map<string, number>();
 
   private constructor(scenario: Scenario, gateway: Gateway, clock: ReturnType<typeof startClock>) {
@@ -105,7 +107,7 @@ class Run {
   }
 
   #accuse(): void {
-    if (!this.isMeasuring) return;
+    if (!this.isMeasuring || this.#isBack) return;
     for (const { name, error } of this.#agent.reports())
       if (error !== null && (name === "all" || !this.gateway.dead.has(Number(name.slice(5)))))
         this.accused.add(`${name}: ${error.reason.type}`);
@@ -139,6 +141,7 @@ class Run {
   }
 
   comeBack(): void {
+    this.#isBack = true;
     this.gateway.dead.clear();
     this.good.clear();
     this.isMeasuring = true;
