@@ -56,7 +56,14 @@ const MAX_BARREN_ALIVE = 12;
 type Outcome =
   | { readonly type: "answered" }
   /** `points`: of the request, those that failed as one. */
-  | { readonly type: "failed"; readonly kind: FailureKind; readonly reading: BadReading; readonly points: readonly Point[] }
+  | {
+      readonly type: "failed";
+      readonly kind: FailureKind;
+      readonly reading: BadReading;
+      readonly points: readonly Point[];
+      /** The connection ended with it. */
+      readonly isLoss?: true;
+    }
   /** Neither tells anything about what was asked. */
   | { readonly type: "busy" | "everything" | "program" };
 
@@ -295,8 +302,8 @@ export class ReadPass implements PassView {
     else if (outcome.type === "failed") {
       // That the readout's time is up says nothing of this request.
       if (ctx.signal.aborted) this.give(request.points, outcome.reading);
-      else if (!this.#lost) this.#searching.failed(planned, outcome.kind, outcome.reading, outcome.points);
-      else this.#keepForLater(planned, outcome.reading);
+      else if (outcome.isLoss) this.#keepForLater(planned, outcome.reading);
+      else this.#searching.failed(planned, outcome.kind, outcome.reading, outcome.points);
     }
   }
 
@@ -307,7 +314,9 @@ export class ReadPass implements PassView {
   #timeoutMs({ part }: Request, fullMs: number): number {
     const { unanswered, isHeard } = this.#learned;
     if (unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
-    const isDoubtful = this.#answered === 0 ? unanswered > 0 || !isHeard || this.#firstFailure !== undefined : this.#isInTrouble(part);
+    const isUnheardUnit = !isHeard && part !== undefined;
+    const isUnanswered = unanswered > 0 || isUnheardUnit || this.#firstFailure !== undefined;
+    const isDoubtful = this.#answered === 0 ? isUnanswered : this.#isInTrouble(part);
     return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
   }
 
@@ -421,7 +430,7 @@ export class ReadPass implements PassView {
     // What a stale connection says of itself is no news.
     if (!(this.#isStale && this.#answersHere === 0 && failure.sessionLost)) this.#firstFailure ??= failure;
     const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
-    return { type: "failed", kind: "lost", reading, points: request.points };
+    return { type: "failed", kind: "lost", reading, points: request.points, isLoss: true };
   }
 
   #noteAnswer(): void {
