@@ -189,7 +189,10 @@ export class Isolation {
     const rest = lists.filter((list) => list.length > 0);
     const restValues = rest.reduce((sum, list) => sum + valuesIn(list, places), 0);
     if (refused > 0 && detail !== undefined) this.#options.dropped(refused, detail);
-    if (refused > 0) this.#spread(pieces, places, refused);
+    if (refused > 0) {
+      this.suspects.refusals++;
+      this.#spread(pieces, places, refused);
+    }
     if (restValues === 0) {
       this.suspects.arrived(suspect, performance.now());
       for (const { row } of pieces) this.#change(row, -1);

@@ -184,7 +184,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         isIsolating = writer.isIsolating();
         const writes = writer.lost(lost, tidings.isTelling());
         if (wasHealthy || !isClose(lost.reason.type)) closedSoon = 0;
-        else if (writes === 0) closedSoon++;
+        else if (writes === 0 && !writer.hasJustRefused()) closedSoon++;
         await letGo(opened);
         if (wasHealthy || isIsolating) backoff = undefined;
         reason = lost;

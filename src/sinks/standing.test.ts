@@ -78,3 +78,33 @@ test("a close right after a refusal does not hide it; a later one, and one of a 
   standing.lost(silent, 1000);
   expect(standing.report().error?.detail).toBe("the broker does not answer");
 });
+
+test("what is dropped is a line each, ten a minute, and is shown over openings for a minute", () => {
+  standing.opened();
+  for (let i = 1; i <= 12; i++) standing.dropped(1, `dropped ${i}`);
+  const errors = () => said.filter(([level]) => level === "error").map(([, detail]) => detail);
+  expect(errors()).toEqual(Array.from({ length: 10 }, (_, i) => `dropped ${i + 1}`));
+  standing.lost(closed, 1000, { isIsolating: true });
+  expect(standing.report()).toMatchObject({ state: "ERROR", error: { detail: "the broker closed the connection" } });
+  standing.opened();
+  expect(standing.report()).toMatchObject({ state: "ERROR", error: { detail: "dropped 12" } });
+  vi.advanceTimersByTime(60_001);
+  standing.wrote(0, undefined);
+  expect(standing.report()).toMatchObject({ state: "OK", error: null });
+  standing.dropped(1, "dropped 13");
+  expect(errors()).toHaveLength(11);
+});
+
+test("what is kept to be tried again is shown while it is, and said once over all the openings that it costs", () => {
+  standing.opened();
+  standing.keeping("the broker refuses a publish");
+  for (let openings = 0; openings < 5; openings++) {
+    expect(standing.report()).toMatchObject({ state: "ERROR", error: { detail: "the broker refuses a publish" } });
+    standing.lost(closed, 1000, { isIsolating: true });
+    standing.opened();
+    standing.keeping("the broker refuses a publish");
+  }
+  standing.keeping(undefined);
+  expect(standing.report()).toMatchObject({ state: "OK", error: null });
+  expect(said.filter(([level]) => level !== "debug").map(([level]) => level)).toEqual(["info", "warn", "info"]);
+});

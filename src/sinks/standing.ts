@@ -47,6 +47,8 @@ export function createStanding(endpoint: string, log: Log, changed: () => void):
   /** Over openings: it may have been lost for that. */
   let drop: { readonly detail: string; readonly atMs: number } | undefined;
   let kept: string | undefined;
+  /** One line for all that is kept at a time. */
+  let isKeptSaid = false;
   let wasIsolating = false;
   const lines = { sinceMs: Number.NEGATIVE_INFINITY, count: 0, unsaid: 0 };
 
@@ -77,8 +79,8 @@ export function createStanding(endpoint: string, log: Log, changed: () => void):
     else if (refusal) {
       if (state !== "ERROR" || trouble?.detail !== refusal.detail) fail(unknown(refusal.detail), "error", REFUSED);
     } else if (kept !== undefined) {
-      // One line for all that is kept at a time.
-      if (state !== "ERROR") fail(unknown(kept), "warn", KEPT);
+      if (state !== "ERROR") fail(unknown(kept), isKeptSaid ? "debug" : "warn", KEPT);
+      isKeptSaid = true;
     } else if (enter("OK")) log.info({ since }, "the sink is connected");
   };
 
@@ -120,6 +122,7 @@ export function createStanding(endpoint: string, log: Log, changed: () => void):
     keeping(detail) {
       if (detail === kept) return;
       kept = detail;
+      isKeptSaid &&= detail !== undefined;
       show();
     },
     stopped() {

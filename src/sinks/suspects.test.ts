@@ -30,19 +30,24 @@ describe("what is under way when the way out is lost", () => {
     expect([job(1, 2), job(3, 4)].map((one) => suspects.isSuspected(one))).toEqual([true, false]);
   });
 
-  test("is written alone, in smaller messages, then in halves; what then arrives tells how large messages may be", () => {
+  test("is written alone, then in smaller messages; what then arrives tells how large messages may be, for a minute and longer each time", () => {
     const suspects = new Suspects();
-    suspects.addJob(job(1, 2));
-    const sizes: (number | undefined)[] = [];
-    for (let losses = 0; losses < 3; losses++) {
-      const suspect = next(suspects, losses);
-      expect(suspect.needsQuiet).toBe(true);
-      sizes.push(suspect.maxMessageBytes);
-      if (losses < 2) expect(suspects.failed(suspect, [[], []], true, losses)).toEqual({ type: "kept" });
-      else suspects.arrived(suspect, losses);
+    let nowMs = 0;
+    for (const lastsMs of [60_000, 120_000, 240_000]) {
+      suspects.addJob(job(1, 2));
+      const sizes: (number | undefined)[] = [];
+      for (let losses = 0; losses < 3; losses++) {
+        const suspect = next(suspects, nowMs);
+        expect(suspect.needsQuiet).toBe(true);
+        sizes.push(suspect.maxMessageBytes);
+        if (losses < 2) expect(suspects.failed(suspect, [[], []], true, nowMs)).toEqual({ type: "kept" });
+        else suspects.arrived(suspect, nowMs);
+      }
+      expect(sizes).toEqual([undefined, 16_384, 1024]);
+      expect(suspects.size).toBe(0);
+      nowMs += lastsMs;
+      expect([suspects.maxMessageBytes(nowMs - 1), suspects.maxMessageBytes(nowMs)]).toEqual([1024, undefined]);
     }
-    expect(sizes).toEqual([undefined, 16_384, 1024]);
-    expect([suspects.size, suspects.maxMessageBytes(3), suspects.maxMessageBytes(3 + 3_600_000)]).toEqual([0, 1024, undefined]);
   });
 
   test("whose half alone arrives tells nothing of sizes", () => {

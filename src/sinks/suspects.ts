@@ -41,8 +41,8 @@ const SPACING_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Parts that one refused message may be taken into: beyond it a part counts as a single value. */
 const MAX_SPLITS = 64;
-/** A far side that takes only small messages is tried with larger ones again after this. */
-const LEARNT_MS = 3_600_000;
+/** A far side that was found to take only small messages is tried with larger ones again after the first, then after twice as long each time. */
+const LEARNT_MS = { least: 60_000, most: 3_600_000 } as const;
 /** Jobs whose losses are counted; the oldest are forgotten. */
 const MAX_JOBS = 1000;
 /** Suspects at once. */
@@ -73,8 +73,11 @@ export class Suspects {
   #waiting = new Set<Tracked>();
   /** Writes of which the far side took values. */
   passes = 0;
+  /** Messages that the far side refused. */
+  refusals = 0;
   #refusedInARow = 0;
   #learnt: { readonly maxMessageBytes: number; readonly untilMs: number } | undefined;
+  #learntMs: number = LEARNT_MS.least;
 
   /** A normal job that is to be added instead of written. */
   isSuspected(job: Job): boolean {
@@ -111,7 +114,7 @@ export class Suspects {
 
   /** What was in one refused message of a write that was no suspect's. */
   addRefused(suspect: Pick<Suspect, "layout" | "backlog" | "pieces">): void {
-    this.#refusedInARow++;
+    this.#refused();
     this.#add({ ...suspect, needsQuiet: false }, 0);
   }
 
@@ -148,8 +151,7 @@ export class Suspects {
   arrived(suspect: Suspect, nowMs: number): void {
     const one = this.#tracked(suspect);
     const bytes = MESSAGE_BYTES[one.rung];
-    if (bytes !== undefined && one.origin.splits === 0)
-      this.#learnt = { maxMessageBytes: Math.min(bytes, this.#learnt?.maxMessageBytes ?? bytes), untilMs: nowMs + LEARNT_MS };
+    if (bytes !== undefined && one.origin.splits === 0) this.#learn(bytes, nowMs);
     this.remove(suspect);
     this.passed();
   }
@@ -162,6 +164,7 @@ export class Suspects {
   /** Part of it has arrived; of the rest each part was in one refused message. */
   narrowed(suspect: Suspect, rest: readonly (readonly Piece[])[]): void {
     const one = this.#tracked(suspect);
+    this.refusals++;
     this.passed();
     this.#replace(
       one,
@@ -176,7 +179,7 @@ export class Suspects {
   failed(suspect: Suspect, halves: readonly (readonly Piece[])[] | undefined, isLoss: boolean, nowMs: number): Verdict {
     const one = this.#tracked(suspect);
     one.isUnderWay = false;
-    if (!isLoss) this.#refusedInARow++;
+    if (!isLoss) this.#refused();
     if (isLoss && one.rung + 1 < MESSAGE_BYTES.length) {
       this.#replace(one, [{ ...one, needsQuiet: true, rung: one.rung + 1 }]);
       return { type: "kept" };
@@ -224,6 +227,18 @@ export class Suspects {
   #dueMs({ failures, passes, failedMs, pauseMs }: Tracked): number {
     if (failures === 0) return 0;
     return failedMs + (this.passes > passes ? SPACING_MS : pauseMs);
+  }
+
+  #refused(): void {
+    this.refusals++;
+    this.#refusedInARow++;
+  }
+
+  /** It may have been chance: a far side that was silent for a while fails on any size. */
+  #learn(bytes: number, nowMs: number): void {
+    const isNew = this.maxMessageBytes(nowMs) === undefined;
+    this.#learnt = { maxMessageBytes: Math.min(bytes, this.#learnt?.maxMessageBytes ?? bytes), untilMs: nowMs + this.#learntMs };
+    if (isNew) this.#learntMs = Math.min(this.#learntMs * 2, LEARNT_MS.most);
   }
 
   /** Its parts are tried next: what is learnt from one, as how large a message may be, is good for those that wait. */

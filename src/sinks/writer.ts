@@ -24,8 +24,10 @@ export interface WriterOptions {
 
 /** After the file could not be read. */
 const READ_PAUSE_MS = 1000;
-/** An open connection that lasts so long is not closed for another reason than the next write. */
+/** An open connection that lasts so long, and so long after a refusal, is not closed for another reason than the next write. */
 const PROOF_MS = 500;
+/** A close so soon after a refusal may be what the far side does about it. */
+const CLOSED_ON_REFUSAL_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Takes from the flow what is next and writes it to the sink, as much at once as the sink takes; between that, suspects by themselves. */
@@ -38,6 +40,8 @@ export class Writer {
   #opening: Opening | undefined;
   #openedMs = 0;
   #passesBefore = 0;
+  #refusals = 0;
+  #refusedMs = Number.NEGATIVE_INFINITY;
   #underWay = 0;
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Immediate | undefined;
@@ -91,6 +95,11 @@ export class Writer {
   /** Values pass over this opening, and what the far side fails on beside them is being found. */
   isIsolating(): boolean {
     return this.#suspects.size > 0 && this.#suspects.passes > this.#passesBefore;
+  }
+
+  /** The far side has just refused something: it may end the way out over that. */
+  hasJustRefused(): boolean {
+    return performance.now() - this.#refusedMs < CLOSED_ON_REFUSAL_MS;
   }
 
   /** Only what is live is still to be written. */
@@ -173,12 +182,19 @@ export class Writer {
     this.#wakeSoon();
   }
 
-  /** True: others wait. One that needs quiet does until the connection has proved that it lasts, and then until nothing else is under way. */
+  /**
+   * True: others wait. One that needs quiet does until the connection has proved that it lasts, then until nothing else is under way, and
+   * until the far side has not closed on what it refused.
+   */
   #writeSuspect(opening: Opening, nowMs: number): boolean {
     if (this.#isDraining) return false;
     const suspect = this.#suspects.next(nowMs, nowMs - this.#openedMs >= PROOF_MS);
     if (!suspect) return false;
     if (suspect.needsQuiet && this.#underWay > 0) return true;
+    if (suspect.needsQuiet && nowMs < this.#refusedMs + PROOF_MS) {
+      this.#wakeAt(this.#refusedMs + PROOF_MS, nowMs);
+      return true;
+    }
     this.#wasSuspect = true;
     this.#start(this.#attempt(opening, suspect, nowMs));
     return true;
@@ -234,6 +250,7 @@ export class Writer {
         if (outcomes.some(({ delivered }) => delivered > 0)) this.#suspects.passed(job);
       }
       wrote(refused, detail);
+      if (refused > 0) this.#suspects.refusals++;
       this.#afterWrite(opening);
     } catch (error) {
       opening.lose(error);
@@ -243,6 +260,8 @@ export class Writer {
   /** A far side that refuses all it gets is given a rest, like one that cannot be reached. */
   #afterWrite(opening: Opening): void {
     this.#tellKept();
+    if (this.#refusals !== this.#suspects.refusals) this.#refusedMs = performance.now();
+    this.#refusals = this.#suspects.refusals;
     if (!this.#suspects.isOverwhelmed() || opening !== this.#opening || this.#isGivenUp) return;
     this.#isGivenUp = true;
     opening.lose(new ReasonError("UNKNOWN", `too many messages are refused; the last: ${this.#isolation.why ?? "without a word"}`));

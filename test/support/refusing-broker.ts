@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import { connack4, connack5, puback, type RawBroker, type RawPacket, startRawBroker, versionOf } from "./raw-broker.ts";
 
-/** What a broker does about a publish instead of taking it. Codes: MQTT 5.0, 2.4; `closes` follows the answer with a FIN. */
+/** What a broker does about a publish instead of taking it. Codes: MQTT 5.0, 2.4; `closes`: a FIN follows the answer, `afterMs` later. */
 export type Refusal =
-  | { readonly how: "puback"; readonly code: number; readonly closes?: boolean }
+  | { readonly how: "puback"; readonly code: number; readonly closes?: boolean; readonly afterMs?: number }
   | { readonly how: "disconnect"; readonly code: number }
   | { readonly how: "fin" | "reset" | "silence" };
 
@@ -64,7 +64,8 @@ function act(refusal: Refusal, packet: RawPacket, socket: Socket): void {
   switch (refusal.how) {
     case "puback":
       socket.write(puback(packet, refusal.code));
-      if (refusal.closes) socket.end();
+      if (refusal.closes && refusal.afterMs !== undefined) setTimeout(() => socket.end(), refusal.afterMs).unref();
+      else if (refusal.closes) socket.end();
       return;
     case "disconnect":
       socket.end(Buffer.from([0xe0, 2, refusal.code, 0]));

@@ -22,6 +22,8 @@ export interface Rig {
   start(...sinks: readonly SinkSpec[]): void;
   /** Readouts of `variables` uint32 at `timeOf`, whose first value is their running number from 0 per rig. */
   append(count: number, more?: Appended): void;
+  /** Appended so far: the next one has this number. */
+  readouts(): number;
   /** The delivery opens the file anew. */
   relink(): void;
   ledger(): Ledger | undefined;
@@ -101,6 +103,7 @@ export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliver
       });
       store.port.postMessage({ type: "append", batches });
     },
+    readouts: () => readouts,
     relink: link,
     ledger,
     sink: (uuid = "sink-1") => ledger()?.sinks.find((one) => one.sink === uuid),
