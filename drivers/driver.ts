@@ -80,7 +80,12 @@ export interface DeviceMemory {
 /** What a device says of a point before it is read: where it is and of which type, or why it cannot be read. */
 export type Prepared<A = unknown> =
   | { readonly point: Point<A>; readonly address: A; readonly type: DataType }
-  | { readonly point: Point<A>; readonly refusal: FaultError };
+  | {
+      readonly point: Point<A>;
+      readonly refusal: FaultError;
+      /** The device may have it after so many ms: it is looked up again then. Absent: when the epoch or the program changes. */
+      readonly retryAfterMs?: number;
+    };
 
 export interface Discovered {
   readonly address: string;

@@ -70,7 +70,7 @@ export class Readouts {
     const { driver, endpoint, connect } = spec;
     this.#spec = spec;
     this.#learned = learned;
-    this.#preparation = new Preparation(spec.points);
+    this.#preparation = new Preparation(spec.points, deps.clock.monotonicMs);
     this.#deps = deps;
     // Two spellings of one device share a lane; a name that comes to mean another address later keeps the one that it has.
     const host = deps.resolver?.deviceKey(endpoint.host) ?? deviceKey(endpoint.host);
@@ -199,7 +199,7 @@ export class Readouts {
       }
     };
     const prepare = async (session: AnySession): Promise<void> => {
-      if (!session.prepare) return;
+      if (!this.#preparation.isDue(session)) return;
       deadline.pause();
       const looking = AbortSignal.any([stop, AbortSignal.timeout(this.#spec.prepareMs)]);
       try {

@@ -1,0 +1,103 @@
+import { expect, it } from "vitest";
+import type { AnySession, DriverContext, Point, Prepared } from "../../drivers/driver.ts";
+import { silentLog } from "../model/context.ts";
+import { FaultError } from "../model/fault.ts";
+import type { Reading } from "../model/value.ts";
+import { Preparation } from "./preparation.ts";
+
+const ctx: DriverContext = {
+  signal: new AbortController().signal,
+  log: silentLog,
+  timeouts: { nameMs: 1, connectMs: 1, answerMs: 1 },
+};
+const points = ["a", "b", "c"].map((address, index): Point => ({ index, address, type: { scalar: "auto" } }));
+
+/** A device that finds what `where` has, and asks for patience with the rest. */
+function deviceOf(where: Map<string, number>, retryAfterMs?: number) {
+  const asked: string[][] = [];
+  const session = (epoch: string) =>
+    ({
+      epoch,
+      async *prepare(wanted: readonly Point[]): AsyncGenerator<Prepared[]> {
+        asked.push(wanted.map(({ address }) => String(address)));
+        for (const point of wanted) {
+          const found = where.get(String(point.address));
+          yield [
+            found === undefined
+              ? { point, refusal: new FaultError("not_found", "no such symbol"), ...(retryAfterMs !== undefined && { retryAfterMs }) }
+              : { point, address: { at: found }, type: point.type },
+          ];
+        }
+      },
+    }) as unknown as AnySession;
+  return { asked, session };
+}
+
+it("looks a refused point up again when its time has come, and asks for nothing else", async () => {
+  let nowMs = 0;
+  const where = new Map([
+    ["a", 1],
+    ["c", 3],
+  ]);
+  const { asked, session } = deviceOf(where, 30_000);
+  const preparation = new Preparation(points, () => nowMs);
+  const one = session("1");
+  expect(preparation.isDue(one)).toBe(true);
+  await preparation.run(one, ctx);
+  const { ready } = preparation;
+  expect(ready.map(({ address }) => address)).toEqual([{ at: 1 }, { at: 3 }]);
+  nowMs = 29_999;
+  expect(preparation.isDue(one)).toBe(false);
+  nowMs = 30_000;
+  expect(preparation.isDue(one)).toBe(true);
+  await preparation.run(one, ctx);
+  expect(preparation.ready).toBe(ready);
+  const readings: (Reading | undefined)[] = [];
+  preparation.fill(readings);
+  expect(readings).toMatchObject([undefined, { fault: "not_found", detail: "no such symbol" }]);
+  expect(preparation.isDue(one)).toBe(false);
+  where.set("b", 2);
+  nowMs = 60_000;
+  await preparation.run(one, ctx);
+  expect(preparation.ready).toHaveLength(3);
+  nowMs = 1e9;
+  expect(preparation.isDue(session("1"))).toBe(false);
+  expect(asked).toEqual([["a", "b", "c"], ["b"], ["b"]]);
+});
+
+it("leaves a refusal without a time until the epoch changes", async () => {
+  let nowMs = 0;
+  const where = new Map([["a", 1]]);
+  const { asked, session } = deviceOf(where);
+  const preparation = new Preparation(points, () => nowMs);
+  await preparation.run(session("1"), ctx);
+  nowMs = 1e9;
+  expect(preparation.isDue(session("1"))).toBe(false);
+  expect(preparation.isDue(session("2"))).toBe(true);
+  await preparation.run(session("2"), ctx);
+  expect(asked).toEqual([
+    ["a", "b", "c"],
+    ["a", "b", "c"],
+  ]);
+});
+
+it("keeps the point of what is found where it was, so that what was learned of it stays", async () => {
+  const where = new Map([
+    ["a", 1],
+    ["b", 2],
+    ["c", 3],
+  ]);
+  const { session } = deviceOf(where);
+  const preparation = new Preparation(points);
+  await preparation.run(session("1"), ctx);
+  const { ready } = preparation;
+  preparation.forget();
+  expect(preparation.ready).toEqual([]);
+  await preparation.run(session("1"), ctx);
+  expect(preparation.ready).toBe(ready);
+  where.set("b", 20);
+  await preparation.run(session("2"), ctx);
+  const again = preparation.ready;
+  expect(again.map((point, i) => point === ready[i])).toEqual([true, false, true]);
+  expect(again[1]).toMatchObject({ index: 1, address: { at: 20 } });
+});
