@@ -1,5 +1,7 @@
 import { type AnyDriver, type AnySession, type DriverContext, type Point, typeOf } from "../../drivers/driver.ts";
+import { DeviceMemories } from "../agent/device-memory.ts";
 import { LearnedGroups } from "../agent/learned-groups.ts";
+import { Preparation } from "../agent/preparation.ts";
 import { readOnce } from "../agent/read.ts";
 import { explainFault } from "../model/catalogue.ts";
 import { toReasonError } from "../model/failure.ts";
@@ -48,6 +50,12 @@ interface Pass {
   readonly failure: ReasonError | undefined;
 }
 
+/** What is known of the device over passes. */
+interface Kept {
+  readonly learned: LearnedGroups;
+  readonly preparation: Preparation;
+}
+
 /** `collector read`: reads a source that needs no configuration, and says what it answers. Throws UsageError. */
 export async function read(type: string, words: readonly string[], options: ReadOptions, io: CommandIo): Promise<ExitCode> {
   const driver = await driverOf(type);
@@ -56,7 +64,8 @@ export async function read(type: string, words: readonly string[], options: Read
   const count = countOf(options.count);
   const input = await withPassword(parseReadInput(driver, words, typeOption(driver, options.type)), options.passwordFile, io);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
-  const learned = new LearnedGroups(points);
+  const kept: Kept = { learned: new LearnedGroups(points), preparation: new Preparation(points) };
+  const device = new DeviceMemories().of(driver.type);
   const permit = permitOfPerson(policyOf(options.config));
   const log = personLog(io);
   const pki = await pkiOf(driver.type, options.config, log, io);
@@ -70,9 +79,12 @@ export async function read(type: string, words: readonly string[], options: Read
       const done = await pass(
         driver,
         input,
-        contextOf({ driver, ...input }, { signal: AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), log, permit, pki }),
+        {
+          ...contextOf({ driver, ...input }, { signal: AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), log, permit, pki }),
+          device,
+        },
         session,
-        learned,
+        kept,
         timeoutMs,
       );
       session = done.session;
@@ -112,7 +124,7 @@ async function pass(
   { details, settings, secrets }: ReadInput,
   ctx: DriverContext,
   given: AnySession | undefined,
-  learned: LearnedGroups,
+  { learned, preparation }: Kept,
   timeoutMs: number,
 ): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
   const kept = given?.alive() ? given : undefined;
@@ -125,9 +137,14 @@ async function pass(
   try {
     if (!kept) await given?.close();
     const connect = () => driver.connect({ details, settings, secrets }, ctx);
-    const { readings, failure, unreached, session, closing } = await readOnce({ driver, connect, began }, learned, kept, ctx, {
-      isThorough: true,
-    });
+    const prepare = async (session: AnySession) => {
+      await preparation.run(session, ctx);
+      learned.use(preparation.ready);
+    };
+    const unprepared = () => preparation.forget();
+    const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
+    const { readings, failure, unreached, session, closing } = read;
+    if (readings.length > 0 || failure === undefined) preparation.fill(readings);
     const spanMs = performance.now() - started;
     await closing;
     const late = new ReasonError("TIMEOUT", `not everything was read within ${timeoutMs} ms; give more with --timeout`);

@@ -43,7 +43,10 @@ async function openOurs(driver: AnyDriver, { port, url, nodeIds }: BenchMachine)
   });
   const session = await driver.connect({ details, settings, secrets: {} }, context);
   const points = nodeIds.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-  const requests: readonly Request[] = driver.plan(points, session.limits);
+  const ready: Point[] = [];
+  for await (const batch of session.prepare?.(points, context) ?? [points])
+    for (const one of batch) if (!("refusal" in one)) ready.push("point" in one ? { ...one.point, address: one.address } : one);
+  const requests: readonly Request[] = driver.plan(ready, session.limits);
   return async () => {
     let good = 0;
     for (const request of requests) for (const { quality } of await session.read(request, context)) if (quality === "good") good++;

@@ -12,7 +12,7 @@ import type { ProxyFault } from "../support/fault-proxy.ts";
 import { freePort } from "../support/free-port.ts";
 import { ALLOWED } from "./allowed.ts";
 import { type Rig, reasonOf, SECRET, typeOf, within } from "./rig.ts";
-import { readAll } from "./support/read-all.ts";
+import { prepareAll, readAll } from "./support/read-all.ts";
 
 /** One promise of every driver. Rejects where it is broken. */
 export interface Check {
@@ -274,11 +274,11 @@ export const CHECKS: readonly Check[] = [
                 return undefined;
               });
           if (!session) continue;
-          const requests = driver.plan(points, session.limits);
-          const request = requests[left % requests.length];
           left--;
-          if (!request) continue;
           try {
+            const requests = driver.plan(await prepareAll(session, points, within(10_000, 20), new Map()), session.limits);
+            const request = requests[left % Math.max(1, requests.length)];
+            if (!request) continue;
             const readings = await session.read(request, within(10_000, 20));
             expect(readings.length).toBe(request.points.length);
             for (const reading of readings) expect(["good", "uncertain", "bad"]).toContain(reading.quality);

@@ -9,10 +9,16 @@ export interface ReadAll {
   readonly failure: ReasonError | undefined;
 }
 
-/** The least that an agent does: plan, read one request after the other, and halve what the device refuses. Apart from the agent's own. */
+/** The least that an agent does: prepare, plan, read one request after the other, and halve what the device refuses. Apart from the agent's own. */
 export async function readAll(driver: AnyDriver, session: AnySession, points: readonly Point[], ctx: DriverContext): Promise<ReadAll> {
   const readings = new Map<number, Reading>();
-  const queue = driver.plan(points, session.limits);
+  let ready: readonly Point[];
+  try {
+    ready = await prepareAll(session, points, ctx, readings);
+  } catch (error) {
+    return { readings, failure: error as ReasonError };
+  }
+  const queue = driver.plan(ready, session.limits);
   for (let request = queue.shift(); request; request = queue.shift()) {
     try {
       const answer = await session.read(request, ctx);
@@ -32,4 +38,22 @@ export async function readAll(driver: AnyDriver, session: AnySession, points: re
     }
   }
   return { readings, failure: undefined };
+}
+
+/** The points to plan; what cannot be planned has its reading. */
+export async function prepareAll(
+  session: AnySession,
+  points: readonly Point[],
+  ctx: DriverContext,
+  readings: Map<number, Reading>,
+): Promise<readonly Point[]> {
+  if (!session.prepare) return points;
+  const ready: Point[] = [];
+  for await (const batch of session.prepare(points, ctx))
+    for (const one of batch) {
+      const { index } = one.point;
+      if ("refusal" in one) readings.set(index, { quality: "bad", fault: one.refusal.fault, detail: one.refusal.message });
+      else ready.push({ index, address: one.address, type: one.type });
+    }
+  return ready.sort((a, b) => a.index - b.index);
 }
