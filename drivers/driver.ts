@@ -114,7 +114,10 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * prepared are not planned. Throws as `read` does. Absent: addresses are read as they are.
    */
   prepare?(points: readonly Point<A>[], ctx: DriverContext): AsyncIterable<readonly Prepared<A>[]>;
-  /** What has been prepared holds in sessions of an equal epoch (the version of a program, a list of namespaces). Absent: in all. */
+  /**
+   * What has been prepared holds in sessions of an equal epoch (the version of a program, a list of namespaces); it may change while
+   * the session lives. Absent: in all.
+   */
   readonly epoch?: string;
   /**
    * What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`, but
@@ -224,7 +227,7 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
       const session = await driver.connect(input, ctx).catch((error: unknown) => {
         throw toReasonError(named(error));
       });
-      return {
+      const guardedSession: Session<A, R, L> = {
         limits: session.limits,
         async read(request, readCtx) {
           try {
@@ -234,7 +237,6 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           }
         },
         ...(session.prepare && { prepare: (points, prepareCtx: DriverContext) => guardEach(session.prepare?.(points, prepareCtx), named) }),
-        ...(session.epoch !== undefined && { epoch: session.epoch }),
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), named) }),
         ...(session.warnings && { warnings: () => orElse<readonly string[]>(() => session.warnings?.() ?? [], []) }),
         alive: () => orElse(() => session.alive(), false),
@@ -252,6 +254,9 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           }
         },
       };
+      // It may change while the session lives.
+      if ("epoch" in session) Object.defineProperty(guardedSession, "epoch", { get: () => session.epoch, enumerable: true });
+      return guardedSession;
     },
   };
   return guarded as unknown as AnyDriver;

@@ -10,10 +10,23 @@ export interface PathElement {
   readonly name: string;
 }
 
-/** Where a variable is. `text` is its canonical form: equal texts are one node. Plain data: it crosses threads. */
+/**
+ * Where a variable is. `text` is its canonical form: equal texts are one node. What is read is always `resolved`. Plain data: it crosses
+ * threads.
+ */
 export type OpcuaAddress =
   | { readonly kind: "node"; readonly text: string; readonly namespace: Namespace; readonly id: Identifier }
-  | { readonly kind: "path"; readonly text: string; readonly elements: readonly PathElement[] };
+  | { readonly kind: "path"; readonly text: string; readonly elements: readonly PathElement[] }
+  | ResolvedAddress;
+
+/** A node as the server counts its namespaces in one epoch. */
+export interface ResolvedAddress {
+  readonly kind: "resolved";
+  readonly namespace: number;
+  readonly id: Identifier;
+  /** The path that led there; absent: the configuration names the node itself. */
+  readonly path?: string;
+}
 
 /** Identifier of a node (OPC 10000-3, 8.2): number, text, GUID (lower case) or bytes (Base64). */
 export type Identifier =

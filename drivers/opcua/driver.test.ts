@@ -408,7 +408,7 @@ describe("writing", () => {
   it("is no part of a session", async () => {
     const simulator = await start();
     const session = await open(detailsOf(simulator.port), context());
-    expect(Object.keys(session).sort()).toEqual(["alive", "close", "discover", "limits", "read", "warnings"]);
+    expect(Object.keys(session).sort()).toEqual(["alive", "close", "discover", "epoch", "limits", "prepare", "read", "warnings"]);
   });
 
   it("is refused by the channel, on the encoded request, before anything is sent", async () => {

@@ -47,7 +47,11 @@ export function errorResponse(status: ServerStatus, to: string): ReasonError {
   });
 }
 
-/** A refused request within a good session: the request's fault, or the end of the session. */
+/**
+ * A refused request within a good session: the request's fault, or the end of the session. Missing rights end it too and are no
+ * refusal of everything: roles are granted when a session is activated (OPC 10000-18, 4.3), so only the next one can have them, and
+ * the API has a reason for what the server says.
+ */
 export function requestFailure(status: ServerStatus, to: string): FaultError | ReasonError {
   if (isTooMuch(status.code)) return new FaultError("device_error", describeStatus(status, to));
   if (isBusy(status.code)) return new FaultError("device_error", describeStatus(status, to), { scope: "busy" });

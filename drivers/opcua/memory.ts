@@ -1,35 +1,51 @@
-/** What outlives a session, by server: how much it takes at once, its first list of namespaces, sessions that it still holds for us. */
-export interface ServerMemory {
+import type { DeviceMemory } from "../driver.ts";
+
+/** What is kept of a server over sessions: how much it takes at once, its first list of namespaces, sessions that it still holds for us. */
+export interface ServerFacts {
   /** Points in one request, learned from answers that were too large; undefined: nothing learned. */
-  maxPoints: number | undefined;
+  readonly maxPoints: number | undefined;
   /** The list that ns= addresses are held to mean. */
-  firstNamespaces: readonly (string | null)[] | undefined;
+  readonly firstNamespaces: readonly (string | null)[] | undefined;
   /** Monotonic ms until which the server may hold a session of ours that we could not end. */
-  lostUntilMs: number;
+  readonly lostUntilMs: number;
   /** Warnings that the log has had, each once: they come again with each session. */
-  readonly told: Set<string>;
+  readonly logged: readonly string[];
+  /** How often nodes that paths had led to were gone: each time, what paths lead to is looked up again. */
+  readonly programs: number;
 }
 
-/** Servers that are remembered; the one that was not used for longest goes first. */
-const MAX_SERVERS = 1000;
+const NOTHING: ServerFacts = {
+  maxPoints: undefined,
+  firstNamespaces: undefined,
+  lostUntilMs: Number.NEGATIVE_INFINITY,
+  logged: [],
+  programs: 0,
+};
 
-export type Memory = (server: string) => ServerMemory;
+/** What is known of one server, in the memory of its device; without one it is known as long as this object lives. */
+export class ServerMemory {
+  readonly #device: DeviceMemory | undefined;
+  readonly #key: string;
+  #own: ServerFacts = NOTHING;
 
-export function createMemory(): Memory {
-  const servers = new Map<string, ServerMemory>();
-  return (server) => {
-    const known = servers.get(server) ?? {
-      maxPoints: undefined,
-      firstNamespaces: undefined,
-      lostUntilMs: Number.NEGATIVE_INFINITY,
-      told: new Set(),
-    };
-    servers.delete(server);
-    servers.set(server, known);
-    for (const oldest of servers.keys()) {
-      if (servers.size <= MAX_SERVERS) break;
-      servers.delete(oldest);
-    }
-    return known;
-  };
+  /** Behind one host and port, `endpointUrl` says which server is meant. */
+  constructor(device: DeviceMemory | undefined, endpointUrl: string) {
+    this.#device = device;
+    this.#key = `server ${endpointUrl}`;
+  }
+
+  get facts(): ServerFacts {
+    return this.#device ? ((this.#device.get(this.#key) as ServerFacts | undefined) ?? NOTHING) : this.#own;
+  }
+
+  learn(facts: Partial<ServerFacts>): void {
+    const all = { ...this.facts, ...facts };
+    this.#own = all;
+    this.#device?.set(this.#key, all);
+  }
+
+  /** The server may hold a session for so long that could not be ended. */
+  lost(sessionTimeoutMs: number): void {
+    this.learn({ lostUntilMs: Math.max(this.facts.lostUntilMs, performance.now() + sessionTimeoutMs) });
+  }
 }

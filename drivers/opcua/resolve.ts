@@ -1,18 +1,13 @@
 import { NodeId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
-import type { Reading } from "../../src/model/value.ts";
-import type { OpcuaAddress } from "./address.ts";
+import type { DriverContext, Point, Prepared } from "../driver.ts";
+import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { describeCode } from "./failure.ts";
 import type { Namespaces } from "./namespaces.ts";
-import { makeRequest, type RequestOf } from "./services.ts";
+import { makeRequest, type RequestOf, type ResponseOf } from "./services.ts";
 import { qualityOf } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
-
-export type Bad = Extract<Reading, { readonly quality: "bad" }>;
-
-/** Where each address is in this session: a node, or why there is none. */
-export type Resolve = (addresses: readonly OpcuaAddress[], ctx: CallContext) => Promise<readonly (NodeId | Bad)[]>;
 
 export interface ResolveOptions {
   readonly call: Channel["call"];
@@ -21,98 +16,161 @@ export interface ResolveOptions {
   readonly maxPaths: number;
 }
 
+type PathAddress = Extract<OpcuaAddress, { kind: "path" }>;
+type NodeAddress = Extract<OpcuaAddress, { kind: "node" }>;
+type PreparedPoint = Prepared<OpcuaAddress>;
+type PathResult = NonNullable<ResponseOf<"TranslateBrowsePathsToNodeIds">["results"]>[number];
+
 /** A path that leads nowhere is looked for again after this long: the server may still be loading. */
 const AGAIN_MS = 30_000;
+/** What is under way when the signal aborts may end so long after: a request that is given up costs the connection. */
+const GRACE_MS = 1000;
+/** Points without a request in one batch. */
+const BATCH = 1000;
 const HIERARCHICAL_REFERENCES = 33;
 const ROOT = 84;
 const WHOLE_PATH = 0xffff_ffff;
 
 const ID_TYPES = { i: NodeId.NodeIdType.NUMERIC, s: NodeId.NodeIdType.STRING, g: NodeId.NodeIdType.GUID, b: NodeId.NodeIdType.BYTESTRING };
+const ID_LETTERS = new Map(Object.entries(ID_TYPES).map(([letter, type]) => [type, letter as keyof typeof ID_TYPES]));
 
-/** What addresses mean is asked for once in a session: namespace indexes and paths may be others in the next one. */
-export function createResolve({ call, namespaces, maxPaths }: ResolveOptions): Resolve {
-  const found = new Map<string, NodeId | Bad>();
-  const lookedForAt = new Map<string, number>();
+/** The node of a resolved address. */
+export const nodeIdOf = ({ namespace, id: { type, value } }: ResolvedAddress): NodeId =>
+  new NodeId(ID_TYPES[type], type === "b" ? Buffer.from(value, "base64") : value, namespace);
 
-  const ofNode = (address: Extract<OpcuaAddress, { kind: "node" }>): NodeId | Bad => {
-    const index = namespaces.indexOf(address.namespace);
-    if (index === undefined) return { quality: "bad", fault: "not_found", detail: namespaces.missing(address.namespace) };
-    const { type, value } = address.id;
-    return new NodeId(ID_TYPES[type], type === "b" ? Buffer.from(value, "base64") : value, index);
-  };
-
-  type PathAddress = Extract<OpcuaAddress, { kind: "path" }>;
-  const translate = async (paths: readonly PathAddress[], ctx: CallContext): Promise<void> => {
-    const request: RequestOf<"TranslateBrowsePathsToNodeIds"> = makeRequest("TranslateBrowsePathsToNodeIds", {
-      browsePaths: paths.map(({ elements }) => ({
-        startingNode: new NodeId(NodeId.NodeIdType.NUMERIC, ROOT, 0),
-        relativePath: {
-          elements: elements.map(({ namespace, name }) => ({
-            referenceTypeId: new NodeId(NodeId.NodeIdType.NUMERIC, HIERARCHICAL_REFERENCES, 0),
-            isInverse: false,
-            includeSubtypes: true,
-            targetName: { namespaceIndex: namespaces.indexOf(namespace) ?? 0, name },
-          })),
-        },
-      })),
-    });
-    const { results } = await call("TranslateBrowsePathsToNodeIds", request, ctx);
-    for (const [i, path] of paths.entries()) {
-      const result = results?.[i];
-      const targets = (result?.targets ?? []).filter(({ remainingPathIndex }) => remainingPathIndex === WHOLE_PATH);
-      const ids = new Map(targets.map(({ targetId }) => [targetId.toString(), targetId]));
-      const [id] = ids.values();
-      if (!result || qualityOf(result.statusCode.value) === "bad" || !id)
-        found.set(path.text, {
-          quality: "bad",
-          fault: "not_found",
-          detail:
-            result && qualityOf(result.statusCode.value) === "bad"
-              ? describeCode(statusOf(result.statusCode.value, null))
-              : "the path leads to no node of this server",
-        });
-      else if (ids.size > 1)
-        found.set(path.text, {
-          quality: "bad",
-          fault: "not_found",
-          detail: `the path leads to ${ids.size} nodes: ${[...ids.keys()].slice(0, 3).join(", ")}; take one of their ids`,
-        });
-      else found.set(path.text, new NodeId(id.identifierType, id.value, id.namespace));
-    }
-  };
-
-  return async (addresses, ctx) => {
-    const at = performance.now();
-    const wanted = new Map<string, PathAddress>();
-    for (const address of addresses) {
-      const known = found.get(address.text);
-      if (known instanceof NodeId) continue;
-      if (address.kind === "node") {
-        if (known === undefined) found.set(address.text, ofNode(address));
-        continue;
-      }
-      if (known !== undefined && at - (lookedForAt.get(address.text) ?? 0) < AGAIN_MS) continue;
+/**
+ * Where each point is in this session: its node, or why there is none. Namespaces take no request; paths are asked for in what the
+ * server takes at once, each once. Ends between two requests when the signal aborts. Throws as `Session.read` does.
+ */
+export async function* resolvePoints(
+  points: readonly Point<OpcuaAddress>[],
+  { call, namespaces, maxPaths }: ResolveOptions,
+  ctx: DriverContext,
+): AsyncGenerator<readonly PreparedPoint[]> {
+  const paths = new Map<string, { readonly address: PathAddress; readonly points: Point<OpcuaAddress>[] }>();
+  const known: PreparedPoint[] = [];
+  for (const point of points) {
+    const { address } = point;
+    if (address.kind === "resolved") known.push({ point, address, type: point.type });
+    else if (address.kind === "node") known.push(ofNode(point, address, namespaces));
+    else {
       const lost = address.elements.find(({ namespace }) => namespaces.indexOf(namespace) === undefined);
-      lookedForAt.set(address.text, at);
-      if (lost) found.set(address.text, { quality: "bad", fault: "not_found", detail: namespaces.missing(lost.namespace) });
-      else wanted.set(address.text, address);
+      const same = paths.get(address.text);
+      if (lost) known.push({ point, refusal: new FaultError("not_found", namespaces.missing(lost.namespace)) });
+      else if (same) same.points.push(point);
+      else paths.set(address.text, { address, points: [point] });
     }
-    await inParts([...wanted.values()], maxPaths, (part) => translate(part, ctx));
-    return addresses.map((address): NodeId | Bad => found.get(address.text) ?? { quality: "bad", fault: "not_found" });
-  };
+  }
+  for (let at = 0; at < known.length; at += BATCH) yield known.slice(at, at + BATCH);
+  const bound = withGrace(ctx);
+  try {
+    const queue = partsOf([...paths.values()], maxPaths);
+    for (let part = queue.shift(); part && !ctx.signal.aborted; part = queue.shift()) {
+      let results: readonly PathResult[] = [];
+      let refused: FaultError | undefined;
+      try {
+        const request = pathsRequest(
+          part.map(({ address }) => address),
+          namespaces,
+        );
+        results = (await call("TranslateBrowsePathsToNodeIds", request, bound)).results ?? [];
+      } catch (error) {
+        if (!(error instanceof FaultError) || error.scope !== "points") throw error;
+        if (part.length > 1) {
+          queue.unshift(...halvesOf(part));
+          continue;
+        }
+        refused = error;
+      }
+      yield part.flatMap(({ address, points: asked }, i) => {
+        const found = refused ?? ofPath(results[i], address);
+        return asked.map(
+          (point): PreparedPoint =>
+            found instanceof FaultError ? { point, refusal: found, retryAfterMs: AGAIN_MS } : { point, address: found, type: point.type },
+        );
+      });
+    }
+  } finally {
+    bound.end();
+  }
 }
+
+function ofNode(point: Point<OpcuaAddress>, { namespace, id }: NodeAddress, namespaces: Namespaces): PreparedPoint {
+  const index = namespaces.indexOf(namespace);
+  return index === undefined
+    ? { point, refusal: new FaultError("not_found", namespaces.missing(namespace)) }
+    : { point, address: { kind: "resolved", namespace: index, id }, type: point.type };
+}
+
+const pathsRequest = (paths: readonly PathAddress[], namespaces: Namespaces): RequestOf<"TranslateBrowsePathsToNodeIds"> =>
+  makeRequest("TranslateBrowsePathsToNodeIds", {
+    browsePaths: paths.map(({ elements }) => ({
+      startingNode: new NodeId(NodeId.NodeIdType.NUMERIC, ROOT, 0),
+      relativePath: {
+        elements: elements.map(({ namespace, name }) => ({
+          referenceTypeId: new NodeId(NodeId.NodeIdType.NUMERIC, HIERARCHICAL_REFERENCES, 0),
+          isInverse: false,
+          includeSubtypes: true,
+          targetName: { namespaceIndex: namespaces.indexOf(namespace) ?? 0, name },
+        })),
+      },
+    })),
+  });
+
+function ofPath(result: PathResult | undefined, { text }: PathAddress): ResolvedAddress | FaultError {
+  if (result && qualityOf(result.statusCode.value) === "bad")
+    return new FaultError("not_found", describeCode(statusOf(result.statusCode.value, null)));
+  const targets = (result?.targets ?? []).filter(({ remainingPathIndex }) => remainingPathIndex === WHOLE_PATH);
+  const ids = new Map(targets.map(({ targetId }) => [targetId.toString(), targetId]));
+  const [id] = ids.values();
+  if (!id) return new FaultError("not_found", "the path leads to no node of this server");
+  if (ids.size > 1) {
+    const some = [...ids.keys()].slice(0, 3).join(", ");
+    return new FaultError("not_found", `the path leads to ${ids.size} nodes: ${some}; take one of their ids`);
+  }
+  return { kind: "resolved", namespace: id.namespace, id: identifierOf(id), path: text };
+}
+
+/** As plain data. */
+function identifierOf({ identifierType, value }: NodeId): ResolvedAddress["id"] {
+  if (typeof value === "number") return { type: "i", value };
+  if (Buffer.isBuffer(value)) return { type: "b", value: value.toString("base64") };
+  return { type: ID_LETTERS.get(identifierType) === "g" ? "g" : "s", value: String(value) };
+}
+
+/** The context of calls that may end a little after the signal's abort. */
+function withGrace({ signal, timeouts }: DriverContext): CallContext & { end(): void } {
+  const late = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    timer = setTimeout(() => late.abort(signal.reason), GRACE_MS);
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  const end = () => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  };
+  return { signal: late.signal, timeouts, end };
+}
+
+function partsOf<T>(items: readonly T[], size: number): (readonly T[])[] {
+  const parts: (readonly T[])[] = [];
+  for (let at = 0; at < items.length; at += Math.max(1, size)) parts.push(items.slice(at, at + Math.max(1, size)));
+  return parts;
+}
+
+const halvesOf = <T>(part: readonly T[]): readonly (readonly T[])[] => [part.slice(0, part.length >> 1), part.slice(part.length >> 1)];
 
 /** One part after the other; a part that the server refuses is halved, down to one. */
 export async function inParts<T>(items: readonly T[], size: number, work: (part: readonly T[]) => Promise<void>): Promise<void> {
-  const queue: (readonly T[])[] = [];
-  for (let at = 0; at < items.length; at += Math.max(1, size)) queue.push(items.slice(at, at + Math.max(1, size)));
+  const queue = partsOf(items, size);
   for (let part = queue.shift(); part; part = queue.shift()) {
     try {
       await work(part);
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || part.length < 2) throw error;
-      const half = part.length >> 1;
-      queue.unshift(part.slice(0, half), part.slice(half));
+      queue.unshift(...halvesOf(part));
     }
   }
 }

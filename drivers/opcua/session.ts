@@ -1,34 +1,36 @@
+import { createHash, randomUUID } from "node:crypto";
 import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../driver.ts";
-import type { OpcuaAddress } from "./address.ts";
+import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import type { OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
 import { describeCode, protocolViolation } from "./failure.ts";
+import { gonePaths, LookUpGap } from "./gone-nodes.ts";
 import { createJson } from "./json.ts";
-import { createMemory, type ServerMemory } from "./memory.ts";
+import { ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
 import type { OpcuaRead } from "./plan.ts";
-import { type Bad, createResolve, inParts, type Resolve } from "./resolve.ts";
+import { inParts, nodeIdOf, resolvePoints } from "./resolve.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
 import { createSubscription, type Subscription } from "./subscribe.ts";
 import { toReading } from "./values.ts";
 
-const memory = createMemory();
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
 const SOURCE = 0;
 const NEITHER = 3;
-/** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, the state, and what the server takes at once. */
+/** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, when the server began, its state, and what it takes at once. */
 const NODES = {
   namespaces: 2255,
+  startTime: 2257,
   state: 2259,
   maxRead: 11705,
   maxBrowse: 11710,
@@ -41,21 +43,21 @@ const MOST_KEEP_ALIVE_MS = 20_000;
 /** Above this the clocks are worth a word: source time stamps are the server's. */
 const SKEW_MS = 10_000;
 const MAX_NAMESPACES = 65_536;
-const MAX_TOLD = 50;
+const MAX_LOGGED = 50;
+/** In one request, where the server names no limit. */
+const MAX_PATHS = 100;
 
 export type OpcuaSession = Session<OpcuaAddress, OpcuaRead, Limits>;
 
 /** An activated session that reads. Throws ReasonError or FaultError. */
 export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: DriverContext): Promise<OpcuaSession> {
   const { details, settings } = input;
-  const key = `${endpoint.host}:${endpoint.port} ${details.endpoint_url}`;
-  const server = memory(key);
+  const server = new ServerMemory(ctx.device, details.endpoint_url);
   const onTooLarge = () => {
-    server.maxPoints = Math.max(1, Math.min(server.maxPoints ?? settings.max_nodes, settings.max_nodes) >> 1);
+    const most = Math.min(server.facts.maxPoints ?? settings.max_nodes, settings.max_nodes);
+    server.learn({ maxPoints: Math.max(1, most >> 1) });
   };
-  const onLost = () => {
-    server.lostUntilMs = Math.max(server.lostUntilMs, performance.now() + settings.session_timeout);
-  };
+  const onLost = () => server.lost(settings.session_timeout);
   const opened = await openSession({ input, endpoint, maxAnswerBytes: settings.max_answer_bytes, onTooLarge, onLost }, ctx).catch(
     async (error: unknown) => {
       throw await explained(error, server, settings.session_timeout, ctx);
@@ -75,7 +77,7 @@ async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs:
   if (!(error instanceof ReasonError) || error.reason.type !== "OPC_UA_ERROR_RESPONSE") return error;
   const { code, name } = error.reason;
   if (codeOf(code) === STATUS.BadTooManySessions) {
-    const lostMs = server.lostUntilMs - performance.now();
+    const lostMs = server.facts.lostUntilMs - performance.now();
     const retryAfterMs = lostMs > 0 ? lostMs : sessionTimeoutMs;
     const ends = `a session that the collector has lost may be among them, and ends within ${Math.ceil(retryAfterMs / 1000)} s`;
     return new ReasonError(error.reason, `${error.message}; ${ends}`, { cause: error, retryAfterMs });
@@ -86,6 +88,8 @@ async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs:
 
 interface Capabilities {
   readonly namespaces: readonly (string | null)[];
+  /** When the server began to run; undefined: it does not say. */
+  readonly startTime: string | undefined;
   readonly maxRead: number;
   readonly maxBrowse: number;
   readonly maxRegister: number;
@@ -95,7 +99,8 @@ interface Capabilities {
 
 /** 0 where the server names no limit (OPC 10000-5, 6.3.11). */
 async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
-  const ids = [NODES.namespaces, NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
+  const limits = [NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
+  const ids = [NODES.namespaces, ...limits, NODES.startTime];
   const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
   const results: RawValue[] = [];
   await inParts(nodes, nodes.length, async (part) => {
@@ -107,7 +112,16 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   };
   const list: unknown = results[0]?.value;
   const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
-  return { namespaces, maxRead: number(1), maxBrowse: number(2), maxRegister: number(3), maxTranslate: number(4), maxItems: number(5) };
+  const began: unknown = results[ids.length - 1]?.value;
+  return {
+    namespaces,
+    startTime: typeof began === "string" ? began : undefined,
+    maxRead: number(1),
+    maxBrowse: number(2),
+    maxRegister: number(3),
+    maxTranslate: number(4),
+    maxItems: number(5),
+  };
 }
 
 async function readNodes({ channel, call }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly RawValue[]> {
@@ -136,15 +150,7 @@ function lost(channel: Channel, failure: ReasonError): ReasonError {
 /** Ends the session; one that the server may still hold is remembered. */
 async function sayGoodbye({ channel, goodbye, timeoutMs }: OpenedSession, server: ServerMemory): Promise<void> {
   const ended = await channel.close(goodbye);
-  if (!ended) server.lostUntilMs = Math.max(server.lostUntilMs, performance.now() + timeoutMs);
-}
-
-/** What a request needs on the wire, made once for as long as its nodes stay what they are. */
-interface Prepared {
-  readonly nodes: readonly ReadValueId[];
-  /** For each point its place in `nodes`, or why it has none. */
-  readonly places: readonly (number | Bad)[];
-  readonly isFinal: boolean;
+  if (!ended) server.lost(timeoutMs);
 }
 
 function sessionOf(
@@ -155,16 +161,18 @@ function sessionOf(
   ctx: DriverContext,
 ): OpcuaSession {
   const { channel, call } = opened;
-  server.firstNamespaces ??= capabilities.namespaces;
-  const namespaces: Namespaces = namespacesOf(server.firstNamespaces, capabilities.namespaces);
+  const firstNamespaces = server.facts.firstNamespaces ?? capabilities.namespaces;
+  server.learn({ firstNamespaces });
+  const namespaces: Namespaces = namespacesOf(firstNamespaces, capabilities.namespaces);
   const warnings = [...opened.warnings];
   const warn = (words: string | undefined): void => {
     if (words === undefined || warnings.includes(words)) return;
     warnings.push(words);
     // Of the words alone: what is measured is another number each time.
     const key = words.replaceAll(/\d+/g, "");
-    if (server.told.has(key) || server.told.size >= MAX_TOLD) return;
-    server.told.add(key);
+    const { logged } = server.facts;
+    if (logged.includes(key) || logged.length >= MAX_LOGGED) return;
+    server.learn({ logged: [...logged, key] });
     ctx.log.warn({}, words);
   };
   warn(namespaces.warning);
@@ -173,22 +181,27 @@ function sessionOf(
       `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
     );
 
-  const resolve = createResolve({ call, namespaces, maxPaths: capabilities.maxTranslate || 100 });
+  const paths = { call, namespaces, maxPaths: capabilities.maxTranslate || MAX_PATHS };
+  const running = runOf(firstNamespaces, capabilities);
+  const gap = new LookUpGap();
   const json = createJson({ readObjects: (nodes, bound) => readObjects(opened, nodes, bound), call });
   const maxPoints = Math.max(
     1,
-    Math.min(settings.max_nodes, capabilities.maxRead || settings.max_nodes, server.maxPoints ?? settings.max_nodes),
+    Math.min(settings.max_nodes, capabilities.maxRead || settings.max_nodes, server.facts.maxPoints ?? settings.max_nodes),
   );
   const limits: Limits = { maxPoints, maxBytes: settings.max_answer_bytes, inFlight: settings.in_flight };
   let usedAt = performance.now();
 
   const registered = settings.read_mode === "registered" ? createRegistered(opened, capabilities, warn) : undefined;
-  let preparations = new WeakMap<OpcuaRead, Prepared>();
-  const prepare = async (request: OpcuaRead, bound: CallContext): Promise<Prepared> => {
-    const known = preparations.get(request);
+  // Made once for as long as a request is read.
+  let nodesOf = new WeakMap<OpcuaRead, readonly ReadValueId[]>();
+  const nodesFor = async (request: OpcuaRead, bound: CallContext): Promise<readonly ReadValueId[]> => {
+    const known = nodesOf.get(request);
     if (known) return known;
-    const made = await prepared(request, resolve, registered, bound);
-    if (made.isFinal) preparations.set(request, made);
+    const ids = request.points.map(({ address }) => nodeIdOf(resolved(address)));
+    const used = registered ? await registered.idsOf(ids, bound) : ids;
+    const made = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
+    nodesOf.set(request, made);
     return made;
   };
 
@@ -199,15 +212,20 @@ function sessionOf(
 
   const read = async (request: OpcuaRead, readCtx: DriverContext): Promise<readonly Reading[]> => {
     usedAt = performance.now();
-    const { nodes, places } = await prepare(request, readCtx);
-    const values =
-      nodes.length === 0 ? [] : subscription ? await subscription.read(nodes, readCtx) : await readNodes(opened, nodes, readCtx);
-    if (registered?.isForgotten(values)) preparations = new WeakMap();
+    const nodes = await nodesFor(request, readCtx);
+    const values = subscription ? await subscription.read(nodes, readCtx) : await readNodes(opened, nodes, readCtx);
+    const isForgotten = registered?.isForgotten(values) === true;
+    if (isForgotten) nodesOf = new WeakMap();
+    const gone = isForgotten ? [] : gonePaths(request, values);
+    if (gone.length > 0 && gap.pass()) {
+      server.learn({ programs: server.facts.programs + 1 });
+      throw new FaultError("not_found", `the server does not know the node that ${gone[0]} led to: paths are looked up again`, {
+        scope: "program",
+      });
+    }
     await json.learn(values, readCtx);
     return request.points.map((point, i): Reading => {
-      const place = places[i];
-      if (typeof place !== "number") return place ?? { quality: "bad", fault: "not_found" };
-      const value = values[place];
+      const value = values[i];
       return value
         ? toReading(value, point.type, json.toJson, describe)
         : { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
@@ -230,6 +248,13 @@ function sessionOf(
   return {
     limits,
     read,
+    prepare(points, prepareCtx) {
+      usedAt = performance.now();
+      return resolvePoints(points, paths, prepareCtx);
+    },
+    get epoch() {
+      return `${running} ${server.facts.programs}`;
+    },
     discover: (discoverCtx): AsyncIterable<Discovered> => discoverWith(opened, capabilities, discoverCtx),
     alive: () => channel.alive(),
     warnings: () => warnings,
@@ -242,17 +267,20 @@ function sessionOf(
   };
 }
 
-async function prepared(request: OpcuaRead, resolve: Resolve, registered: Registered | undefined, ctx: CallContext): Promise<Prepared> {
-  const found = await resolve(
-    request.points.map(({ address }) => address),
-    ctx,
-  );
-  const ids = found.filter((node): node is NodeId => node instanceof NodeId);
-  const used = registered ? await registered.idsOf(ids, ctx) : ids;
-  let at = 0;
-  const places = found.map((node) => (node instanceof NodeId ? at++ : node));
-  const nodes = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
-  return { nodes, places, isFinal: ids.length === found.length };
+/**
+ * What resolved addresses hold for: one run of the server, with its namespaces. A server that does not say when it began may have been
+ * started anew before each session.
+ */
+function runOf(first: readonly (string | null)[], { namespaces, startTime }: Capabilities): string {
+  const run = startTime ?? randomUUID();
+  return createHash("sha256")
+    .update(JSON.stringify([first, namespaces, run]))
+    .digest("base64url");
+}
+
+function resolved(address: OpcuaAddress): ResolvedAddress {
+  if (address.kind === "resolved") return address;
+  throw new ReasonError("UNKNOWN", `${address.text} was not looked up before it was read`, { condition: "internal_error" });
 }
 
 const describe = (status: number): string => describeCode(statusOf(status, null));

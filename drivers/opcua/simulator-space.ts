@@ -58,6 +58,8 @@ export interface SpaceOptions {
 /** A variable that a test may change; with another built-in type the variable's own changes along. */
 export interface PlantVariable {
   set(value: VariantLike, status?: StatusCode): void;
+  /** The paths that led to it lead to another node, of this id and a double; its own id is unknown from then on. */
+  moveTo(id: string, value: number): void;
 }
 
 export interface Space {
@@ -216,6 +218,18 @@ export function fillSpace(addressSpace: AddressSpace, options: SpaceOptions): Sp
             held = add(top, id, to, value.arrayType === VariantArrayType.Array ? { valueRank: 1 } : {});
           }
           held.setValueFromSource(value, status, now());
+        },
+        moveTo(to, value) {
+          const held = nodes.get(id) ?? node;
+          const [folder = top] = held.findReferencesAsObject("Organizes", false);
+          const browseName = held.browseName.name ?? id;
+          plant.deleteNode(held);
+          nodes.delete(id);
+          add(folder as Folder, to, DataType.Double, { browseName }).setValueFromSource(
+            { dataType: DataType.Double, value },
+            StatusCodes.Good,
+            now(),
+          );
         },
       };
     },

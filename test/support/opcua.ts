@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { AnySession, DriverContext } from "../../drivers/driver.ts";
 import driver from "../../drivers/opcua/driver.ts";
+import { DeviceMemories } from "../../src/agent/device-memory.ts";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import type { OpcuaDetails } from "../../src/model/details.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { createPki, type OpenPki } from "../../src/os/pki/pki.ts";
+import { prepareAll } from "../conformance/support/read-all.ts";
 
 export interface TestPki extends OpenPki {
   readonly dir: string;
@@ -59,13 +61,22 @@ export const connect = (
   details: OpcuaDetails,
   ctx: DriverContext,
   { settings = {}, secrets = {} }: ConnectOptions = {},
-): Promise<AnySession> => driver.connect({ details, settings: driver.settings.parse(settings), secrets }, ctx);
+): Promise<AnySession> =>
+  driver.connect(
+    { details, settings: driver.settings.parse(settings), secrets },
+    { device: memories.of(`${details.host}:${details.port}`), ...ctx },
+  );
 
-/** Plans and reads once; the readings in the order of the addresses. */
+/** As the agent keeps them. */
+const memories = new DeviceMemories();
+
+/** Prepares, plans and reads once; the readings in the order of the addresses. */
 export async function readTexts(session: AnySession, texts: readonly string[], ctx: DriverContext): Promise<readonly Reading[]> {
   const settings = driver.settings.parse({});
   const points = texts.map((text, index) => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-  const readings: Reading[] = [];
-  for (const request of driver.plan(points, session.limits)) readings.push(...(await session.read(request, ctx)));
-  return readings;
+  const found = new Map<number, Reading>();
+  const ready = await prepareAll(session, points, ctx, found);
+  for (const request of driver.plan(ready, session.limits))
+    for (const [i, reading] of (await session.read(request, ctx)).entries()) found.set(request.points[i]?.index ?? -1, reading);
+  return texts.map((_, index) => found.get(index) ?? { quality: "bad", fault: "no_answer", detail: "nobody has read it" });
 }

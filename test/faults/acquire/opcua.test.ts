@@ -6,6 +6,8 @@ import { type Acquisition, createAcquisition } from "../../../src/acquire/acquis
 import { remoteDriver } from "../../../src/acquire/drivers.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
+import type { Reading } from "../../../src/model/value.ts";
+import { prepareAll } from "../../conformance/support/read-all.ts";
 import { apiOf } from "../../support/api.ts";
 import { startCollector } from "../../support/collector-process.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
@@ -49,9 +51,12 @@ async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = sim
     session,
     async read(addresses: readonly string[], signal?: AbortSignal) {
       const points = addresses.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-      const readings = [];
-      for (const request of driver.plan(points, session.limits)) readings.push(...(await session.read(request, contextOf(signal))));
-      return readings;
+      const readings = new Map<number, Reading>();
+      const ready = await prepareAll(session, points, contextOf(signal), readings);
+      for (const request of driver.plan(ready, session.limits))
+        for (const [i, reading] of (await session.read(request, contextOf(signal))).entries())
+          readings.set(request.points[i]?.index ?? -1, reading);
+      return points.map(({ index }) => readings.get(index));
     },
   };
 }
@@ -75,7 +80,9 @@ describe("OPC UA in the acquisition worker", { timeout: 60_000 }, () => {
       expect({ address: addresses[i], ...own }).toStrictEqual({ address: addresses[i], ...other });
       expect(typeof at).toBe(typeof wantedAt);
     }
-    expect(actual.filter(({ quality }) => quality === "bad")).toHaveLength(expected.filter(({ quality }) => quality === "bad").length);
+    expect(actual.filter((reading) => reading?.quality === "bad")).toHaveLength(
+      expected.filter((reading) => reading?.quality === "bad").length,
+    );
     expect(actual.at(-1)).toMatchObject({ quality: "good", value: 2999.25 });
   });
 

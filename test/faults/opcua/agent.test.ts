@@ -22,14 +22,14 @@ const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulato
 };
 
 /** One source on an agent, and every state that it was in, once it reads. */
-async function watch(port: number, local: Record<string, unknown> = {}) {
-  const watched = await run(port, local);
+async function watch(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = []) {
+  const watched = await run(port, local, paths);
   await expect.poll(watched.good, { timeout: 10_000 }).toBeGreaterThan(2);
   return watched;
 }
 
 /** The same as soon as the source is there. */
-async function run(port: number, local: Record<string, unknown> = {}) {
+async function run(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = []) {
   const stop = new AbortController();
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const states: string[] = [];
@@ -45,11 +45,11 @@ async function run(port: number, local: Record<string, unknown> = {}) {
     await agent.stop();
     stop.abort();
   });
-  const variable = (n: number, id: string) => ({
+  const variable = (n: number, id: string, address = `nsu=${PLANT_NAMESPACE};s=${id}`) => ({
     uuid: `00000000-0000-4000-8000-00000000001${n}`,
     data_source: UUID,
     name: id,
-    address: `nsu=${PLANT_NAMESPACE};s=${id}`,
+    address,
     type: null,
     unit: null,
     scaling: null,
@@ -71,7 +71,12 @@ async function run(port: number, local: Record<string, unknown> = {}) {
         readout_limit: null,
         details: detailsOf(port),
       },
-      variables: [variable(1, "Double"), variable(2, "Structure"), variable(3, "Missing")],
+      variables: [
+        variable(1, "Double"),
+        variable(2, "Structure"),
+        variable(3, "Missing"),
+        ...paths.map((address, i) => variable(4 + i, `path ${i}`, address)),
+      ],
       warnings: [],
       local: { connect_timeout: "2s", answer_timeout: "2s", ...local },
       secrets: {},
@@ -138,4 +143,33 @@ it("leaves a server without a free session alone until a lost one has ended, and
   await expect.poll(good, { timeout: 20_000 }).toBeGreaterThan(0);
   expect(Date.now() - began).toBeGreaterThanOrEqual(10_000);
   expect(report()?.status.state.type).toBe("OK");
+});
+
+it("reads on where a path leads now: its node is another one while the server runs, and after its restart", {
+  timeout: 60_000,
+}, async () => {
+  const simulator = await start({ bulk: 4 });
+  const path = (i: number, n: number | string) => `/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.${n}`;
+  const i = simulator.plantIndex;
+  const { readouts, states, report } = await watch(simulator.port, {}, [path(i, 1), path(i, 2), path(i, "none")]);
+  const last = () => readouts.at(-1)?.readout.readings.slice(3);
+  expect(last()).toMatchObject([{ value: 1.25 }, { value: 2.25 }, { fault: "not_found", detail: expect.stringContaining("BadNoMatch") }]);
+  const asked = simulator.requests("TranslateBrowsePathsToNodeIds");
+  const before = readouts.length;
+  simulator.variable("Bulk.1").moveTo("Elsewhere", 77);
+  await expect.poll(last, { timeout: 10_000 }).toMatchObject([{ value: 77 }, { value: 2.25 }, { fault: "not_found" }]);
+  // Within the readout that found it gone; nobody is without a value, and the plain node that is missing asks for nothing.
+  for (const { readout } of readouts.slice(before)) expect(readout.readings[4]).toMatchObject({ value: 2.25 });
+  expect(simulator.requests("TranslateBrowsePathsToNodeIds")).toBe(asked + 1);
+  expect(states).not.toContain("ERROR");
+  await simulator.close();
+  await expect.poll(() => report()?.status.state.type, { timeout: 10_000 }).toBe("ERROR");
+  // Of the same id is something else by now: what the path led to must not be read for it.
+  const renewed = await start({ bulk: 4, port: simulator.port });
+  renewed.variable("Bulk.1").moveTo("Elsewhere again", 78);
+  renewed.variable("Bulk.3").moveTo("Elsewhere", -1);
+  const from = readouts.length;
+  await expect.poll(last, { timeout: 20_000 }).toMatchObject([{ value: 78 }, { value: 2.25 }, { fault: "not_found" }]);
+  const values = readouts.slice(from).map(({ readout }) => readout.readings[3]);
+  expect(values.filter((reading) => reading?.quality === "good" && reading.value === -1)).toEqual([]);
 });
