@@ -17,7 +17,8 @@ const mistake = () => {
 
 /** A driver with this session, or one that connects with this error. */
 function connecting(session: Partial<Session<string>> | Error): Promise<AnySession> {
-  const whole: Session<string> = { limits, read: async () => [], alive: () => true, close: async () => {}, ...session };
+  const fallback: Session<string> = { limits, read: async () => [], alive: () => true, close: async () => {} };
+  const whole = session instanceof Error ? fallback : Object.assign(session, { ...fallback, ...session });
   return defineDriver<object, object, string, Request<string>, Limits>({
     type: "made",
     title: "made for the test",
@@ -67,6 +68,14 @@ describe("what comes out of defineDriver", () => {
     expect(await session.close()).toBeUndefined();
     const rejecting = await connecting({ close: () => Promise.reject(new Error("cannot")) });
     expect(await rejecting.close()).toBeUndefined();
+  });
+
+  it("has the session's limits and epoch as they are, also where they change while it is open", async () => {
+    const given = { limits, epoch: "program 1" };
+    const session = await connecting(given);
+    Object.assign(given, { limits: { ...limits, maxPoints: 5 }, epoch: "program 2" });
+    expect([session.limits.maxPoints, session.epoch]).toEqual([5, "program 2"]);
+    expect((await connecting({})).epoch).toBeUndefined();
   });
 
   it("closes within ten seconds, and leaves no timer behind where it takes less", async () => {

@@ -100,6 +100,7 @@ export interface Discovered {
 
 /** A live connection. Reads only: nothing here can change a device. */
 export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
+  /** Another object when they change: the next readout is planned by it. */
   readonly limits: L;
   /**
    * readings[i] belongs to request.points[i]. The driver may reuse the objects: they stay valid until the read after next of the
@@ -115,10 +116,10 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    */
   prepare?(points: readonly Point<A>[], ctx: DriverContext): AsyncIterable<readonly Prepared<A>[]>;
   /**
-   * What has been prepared holds in sessions of an equal epoch (the version of a program, a list of namespaces); it may change while
-   * the session lives. Absent: in all.
+   * What has been prepared holds in sessions of an equal epoch (the version of a program, a list of namespaces). Absent: in all. It
+   * changes before a read or a preparing tells of another program.
    */
-  readonly epoch?: string;
+  readonly epoch?: string | undefined;
   /**
    * What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`, but
    * for sessions in the acquisition worker, which are only read.
@@ -227,8 +228,14 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
       const session = await driver.connect(input, ctx).catch((error: unknown) => {
         throw toReasonError(named(error));
       });
-      const guardedSession: Session<A, R, L> = {
-        limits: session.limits,
+      return {
+        // Both may change while it is open: a device takes less than it said, or has another program.
+        get limits() {
+          return session.limits;
+        },
+        get epoch() {
+          return session.epoch;
+        },
         async read(request, readCtx) {
           try {
             return await session.read(request, readCtx);
@@ -254,9 +261,6 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           }
         },
       };
-      // It may change while the session lives.
-      if ("epoch" in session) Object.defineProperty(guardedSession, "epoch", { get: () => session.epoch, enumerable: true });
-      return guardedSession;
     },
   };
   return guarded as unknown as AnyDriver;
