@@ -1,6 +1,6 @@
 /**
  * Which bytes a driver may send, decoded a second time and apart from the drivers' own fences: one entry per type in the
- * registry. Takes all bytes of one connection; gives what is not a request that reads, in words.
+ * registry and of the tests. Takes all bytes of one connection; gives what is not a request that reads, in words.
  */
 export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
   // MODBUS Application Protocol V1.1b3, 6.1 to 6.4: function, start, count. Nothing else reads without a side effect.
@@ -49,6 +49,18 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
         chunk.readUInt8(body) === 1 && chunk.readUInt8(body + 1) === 0 ? OPCUA_READS[chunk.readUInt16LE(body + 2)] : undefined;
       if (service === undefined || (service === "OPN" || service === "CLO" ? service !== type : type !== "MSG"))
         wrong.push(`${type} with the encoding ${chunk.toString("hex", body, body + 4)} at ${at - length}`);
+    }
+    return wrong;
+  },
+  // The notes at the top of test/support/rack/simulator.ts: greeting, names, read and list; kind 16 writes.
+  rack(sent) {
+    const wrong: string[] = [];
+    for (let at = 0; at < sent.length; ) {
+      if (sent.length - at < 8 || sent.readUInt16BE(at) !== 0x524b) return [...wrong, `no rack request at ${at}`];
+      const kind = sent.readUInt8(at + 2);
+      if (kind < 1 || kind > 4) wrong.push(`kind ${kind} at ${at}`);
+      at += 8 + sent.readUInt16BE(at + 6);
+      if (at > sent.length) return [...wrong, "half a request at the end"];
     }
     return wrong;
   },

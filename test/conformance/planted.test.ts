@@ -1,16 +1,18 @@
 import net from "node:net";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import type { AnyDriver, AnySession } from "../../drivers/driver.ts";
-import { FaultError } from "../../src/model/fault.ts";
+import type { AnyDriver, AnySession, Prepared } from "../../drivers/driver.ts";
+import { FaultError, PartialRefusal, type RefusedItem } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import type { Reading } from "../../src/model/value.ts";
+import { whyUnasked } from "./check.ts";
 import { CHECKS } from "./checks.ts";
 import { SECRET, startRig } from "./rig.ts";
 
 /** The driver with another session. */
 const withSession =
-  (change: (session: AnySession) => Partial<AnySession>) =>
-  (driver: AnyDriver): AnyDriver => ({
+  (change: (session: AnySession) => Partial<AnySession>): Plant =>
+  (driver) => ({
     ...driver,
     async connect(input, ctx) {
       const session = await driver.connect(input, ctx);
@@ -21,8 +23,47 @@ const withSession =
 const kept: Buffer[] = [];
 const forever = new AbortController().signal;
 
+/** The driver with another outcome where a read fails. */
+const withError = (change: (error: unknown) => unknown): Plant =>
+  withSession((session) => ({
+    read: (request, ctx) =>
+      session.read(request, ctx).catch((error: unknown) => {
+        throw change(error);
+      }),
+  }));
+
+/** The driver with other partial refusals. */
+const withPartial = (change: (refusal: PartialRefusal) => Pick<PartialRefusal, "readings" | "items">): Plant =>
+  withError((error) => {
+    if (!(error instanceof PartialRefusal)) return error;
+    const { readings, items } = change(error);
+    return new PartialRefusal(readings, items);
+  });
+
+/** The driver with other batches of what it has looked up. */
+const withBatches = (change: (batch: readonly Prepared[]) => readonly Prepared[]): Plant =>
+  withSession((session) => ({
+    async *prepare(points, ctx) {
+      for await (const batch of session.prepare?.(points, ctx) ?? []) yield change(batch);
+    },
+  }));
+
+const withPlaces = (
+  [first, ...others]: PartialRefusal["items"],
+  change: (item: RefusedItem) => readonly number[],
+): PartialRefusal["items"] => [{ ...first, places: change(first) }, ...others];
+
+const withScope = (scope: FaultError["scope"]): Plant =>
+  withError((error) =>
+    error instanceof FaultError && error.scope === scope ? new FaultError(error.fault, error.message, { scope: "points" }) : error,
+  );
+
+type Plant = (driver: AnyDriver) => AnyDriver;
+/** Absent: in the Modbus driver. */
+type Planted = readonly [mistake: string, check: RegExp, plant: Plant, type?: string];
+
 /** Mistakes that drivers have made, and the check that has to find each. */
-const PLANTED: readonly (readonly [mistake: string, check: RegExp, plant: (driver: AnyDriver) => AnyDriver])[] = [
+const PLANTED: readonly Planted[] = [
   ["does not close its socket", /lets go of every socket/, withSession(() => ({ close: async () => {} }))],
   ["says that it is alive for ever", /notices between readouts/, withSession(() => ({ alive: () => true }))],
   [
@@ -146,21 +187,135 @@ const PLANTED: readonly (readonly [mistake: string, check: RegExp, plant: (drive
   ],
   ["promises to say what the device has, and cannot", /says of its type/, (driver) => ({ ...driver, canDiscover: true })],
   ["takes any setting", /refuses unknown ones/, (driver) => ({ ...driver, settings: driver.settings.catch(driver.settings.parse({})) })],
+  [
+    "joins what stands apart, in one request",
+    /lets nothing that is refused/,
+    (driver) => ({ ...driver, plan: (points, limits) => driver.plan(points, limits) }),
+  ],
+  ...ofRack(),
 ];
+
+/** What only the driver of the tests can get wrong. */
+function ofRack(): readonly Planted[] {
+  const planted: readonly Planted[] = [
+    [
+      "joins what stands apart, in one item",
+      /lets nothing that is refused/,
+      (driver) => ({ ...driver, plan: (points, limits) => driver.plan(points, limits) }),
+    ],
+    [
+      "names places beside those that were refused",
+      /names in a partial refusal/,
+      withPartial(({ readings, items }) => ({ readings, items: withPlaces(items, ({ places }) => places.map((place) => place + 1)) })),
+    ],
+    [
+      "names a place beyond the request",
+      /names in a partial refusal/,
+      withPartial(({ readings, items }) => ({ readings, items: withPlaces(items, ({ places }) => [...places, readings.length]) })),
+    ],
+    [
+      "calls what was answered refused too",
+      /names in a partial refusal/,
+      withPartial(({ readings, items }) => {
+        const answered = readings.findIndex((reading) => reading !== undefined);
+        return { readings: readings.with(answered, undefined), items: withPlaces(items, ({ places }) => [...places, answered]) };
+      }),
+    ],
+    [
+      "gives a reading of what was refused",
+      /names in a partial refusal/,
+      withPartial(({ readings, items }) => ({ readings: readings.map((reading) => reading ?? { quality: "good", value: 0 }), items })),
+    ],
+    ["prepares a point twice", /prepares each point exactly once/, withBatches((batch) => [...batch, ...batch.slice(0, 1)])],
+    ["leaves a point unprepared", /prepares each point exactly once/, withBatches((batch) => batch.slice(1))],
+    [
+      "gives copies of the points that it prepares",
+      /prepares each point exactly once/,
+      withBatches((batch) => batch.map((one) => ({ ...one, point: { ...one.point } }))),
+    ],
+    [
+      "does not listen to the signal while it prepares",
+      /stops preparing at once/,
+      withSession((session) => ({ prepare: (points, ctx) => session.prepare?.(points, { ...ctx, signal: forever }) ?? none() })),
+    ],
+    [
+      "keeps the epoch of the program that it began with",
+      /addresses in sessions of an equal epoch/,
+      withSession(({ epoch }) => ({ epoch })),
+    ],
+    ["takes another program for refused points", /addresses in sessions of an equal epoch/, withScope("program")],
+    ["takes a locked device for refused points", /a refusal of everything/, withScope("everything")],
+    ["takes a busy device for refused points", /a refusal of everything/, withScope("busy")],
+    ["describes all requests alike", /describes a request/, (driver) => ({ ...driver, describe: () => "some words" })],
+    [
+      "describes a request in lines",
+      /describes a request/,
+      (driver) => ({ ...driver, describe: (request) => (driver.describe?.(request) ?? "").replaceAll(" ", "\n") }),
+    ],
+    [
+      "fails over a word for a type",
+      /its own words for types/,
+      (driver) => ({ ...driver, parseType: (text) => (text.endsWith("[") ? mistake() : driver.parseType?.(text)) }),
+    ],
+    ["takes any word for a type", /its own words for types/, (driver) => ({ ...driver, parseType: () => ({ scalar: "int16" }) })],
+    ["forgets its own words for types", /its own words for types/, (driver) => ({ ...driver, parseType: () => undefined })],
+    [
+      "sends nothing twice",
+      /are lost once/,
+      (driver) => ({
+        ...driver,
+        connect: ({ settings, ...rest }, ctx) =>
+          driver.connect({ ...rest, settings: Object.assign({}, settings, { retransmissions: 0 }) }, ctx),
+      }),
+    ],
+    [
+      "gives answers in the order in which they come",
+      /its own answer, in whatever order/,
+      withSession((session) => {
+        const waiting: ((readings: readonly Reading[]) => void)[] = [];
+        return {
+          read: (request, ctx) =>
+            new Promise((resolve, reject) => {
+              waiting.push(resolve);
+              session.read(request, ctx).then((readings) => waiting.shift()?.(readings), reject);
+            }),
+        };
+      }),
+    ],
+    [
+      "closes its socket over a time-out",
+      /over the same socket after a time-out/,
+      withSession((session) => ({
+        read: (request, ctx) =>
+          session.read(request, ctx).catch(async (error: unknown) => {
+            await session.close();
+            throw error;
+          }),
+      })),
+    ],
+  ];
+  return planted.map(([fault, check, plant]) => [fault, check, plant, "rack"]);
+}
+
+const mistake = (): never => {
+  throw new TypeError("cannot read properties of undefined");
+};
+async function* none(): AsyncGenerator<readonly Prepared[]> {}
 
 const DOC = path.resolve(import.meta.dirname, "../../docs/generated/planted-faults.md");
 const ABOUT =
-  "Written by `test/conformance/planted.test.ts` from its run: the Modbus driver with one fault put into it at a time, and the check that fails on it.";
+  "Written by `test/conformance/planted.test.ts` from its run: the Modbus driver, and for what that does not have the driver of the tests (`test/support/rack`), with one fault put into it at a time, and the check that fails on it.";
 /** By fault: the check that found it. */
 const caught = new Map<string, string>();
 
 describe("the suite finds a driver that", () => {
-  it.each(PLANTED)(
+  it.each(PLANTED.map(([fault, check, plant, type = "modbus_tcp"]) => [fault, check, plant, type] as const))(
     "%s",
-    async (fault, name, plant) => {
+    async (fault, name, plant, type) => {
       const check = CHECKS.find((candidate) => name.test(candidate.name));
       if (!check) throw new Error(`no check is called ${name}`);
-      const rig = await startRig("modbus_tcp", plant);
+      const rig = await startRig(type, plant);
+      expect(await whyUnasked(check, rig)).toBeUndefined();
       const found = await check.run(rig).then(
         () => "nothing",
         (error: unknown) => `found: ${error}`,

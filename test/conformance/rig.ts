@@ -1,19 +1,41 @@
-import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
-import { DRIVERS } from "../../drivers/index.ts";
-import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import type { AnyDriver, AnySession, DriverContext, Endpoint, Point } from "../../drivers/driver.ts";
+import { typeOf as typeOfWord } from "../../drivers/driver.ts";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { type DataType, parseDataType } from "../../src/model/value.ts";
-import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
+import type { DataType } from "../../src/model/value.ts";
+import { type ProxyFault, startFaultProxy } from "../support/fault-proxy.ts";
+import { type DatagramFault, startUdpFaultProxy } from "../support/udp-fault-proxy.ts";
+import { type Subject, subjectOf, type TestSimulator, type Traits } from "./subjects.ts";
+
+export type Transport = Endpoint["transport"];
+/** A fault of the proxy of either transport. */
+export type Fault = ProxyFault | DatagramFault;
+
+/** Between a driver and its simulator, for either transport. */
+export interface RigProxy {
+  readonly port: number;
+  readonly seed: number;
+  delayMs: number;
+  /** Throws where the transport does not know the fault. */
+  misbehave(fault: Fault): Promise<void>;
+  /** Of the driver, open now. */
+  connections(): number;
+  /** All that the driver has sent, per connection, in order. */
+  sent(): readonly Buffer[];
+  close(): Promise<void>;
+}
 
 /** A driver, its simulator, and a proxy between them that misbehaves. */
 export interface Rig {
   readonly type: string;
+  readonly transport: Transport;
+  readonly traits: Traits;
   readonly driver: AnyDriver;
-  readonly simulator: Simulator;
-  readonly proxy: FaultProxy;
+  readonly simulator: TestSimulator;
+  readonly proxy: RigProxy;
   readonly settings: unknown;
   detailsFor(port: number): unknown;
+  typeOf(text: string): DataType;
   pointsOf(list: readonly { readonly address: string; readonly type: string }[]): Point[];
   connect(ctx?: DriverContext, port?: number): Promise<AnySession>;
   close(): Promise<void>;
@@ -29,12 +51,6 @@ export const within = (ms: number, answerMs = ms, log: Log = silentLog): DriverC
   timeouts: { nameMs: ms, connectMs: ms, answerMs },
 });
 
-export const typeOf = (text: string): DataType => {
-  const type = parseDataType(text);
-  if (!type) throw new Error(`the simulator has the type ${text}, which is none`);
-  return type;
-};
-
 /** The reason that something fails with; `ok` where it does not. */
 export async function reasonOf(work: Promise<unknown>): Promise<string> {
   try {
@@ -45,23 +61,78 @@ export async function reasonOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** `change` makes another driver of the one in the registry. */
-export async function startRig(type: string, change: (driver: AnyDriver) => AnyDriver = (driver) => driver): Promise<Rig> {
-  const entry = DRIVERS[type];
-  if (!entry) throw new Error(`${type} is not in the registry`);
-  const driver = change((await entry.driver()).default);
+async function startTcpProxy(port: number): Promise<RigProxy> {
+  const proxy = await startFaultProxy(port);
+  return {
+    port: proxy.port,
+    seed: proxy.seed,
+    get delayMs() {
+      return proxy.delayMs;
+    },
+    set delayMs(ms) {
+      proxy.delayMs = ms;
+    },
+    async misbehave(fault) {
+      if (isFaultOfDatagrams(fault)) throw new Error(`the TCP proxy has no fault ${fault}`);
+      proxy.fault = fault;
+    },
+    connections: proxy.connections,
+    sent: proxy.sent,
+    close: proxy.close,
+  };
+}
+
+async function startUdpProxy(port: number): Promise<RigProxy> {
+  const proxy = await startUdpFaultProxy(port);
+  return {
+    port: proxy.port,
+    seed: proxy.seed,
+    get delayMs() {
+      return proxy.delayMs;
+    },
+    set delayMs(ms) {
+      proxy.delayMs = ms;
+    },
+    async misbehave(fault) {
+      if (isFaultOfStreams(fault)) throw new Error(`the UDP proxy has no fault ${fault}`);
+      await proxy.misbehave(fault);
+    },
+    connections: () => proxy.connections(),
+    sent: () => proxy.sent(),
+    close: () => proxy.close(),
+  };
+}
+
+const STREAM_FAULTS: readonly Fault[] = ["cut", "reset", "split", "close-now"];
+const ONLY_DATAGRAM_FAULTS: readonly Fault[] = ["gone", "lost", "doubled", "shuffled", "garbage"];
+const isFaultOfStreams = (fault: Fault): fault is Exclude<ProxyFault, DatagramFault> => STREAM_FAULTS.includes(fault);
+const isFaultOfDatagrams = (fault: Fault): fault is Exclude<DatagramFault, ProxyFault> => ONLY_DATAGRAM_FAULTS.includes(fault);
+
+/** `change` makes another driver of the subject's. */
+export async function startRig(which: string | Subject, change: (driver: AnyDriver) => AnyDriver = (driver) => driver): Promise<Rig> {
+  const subject = typeof which === "string" ? subjectOf(which) : which;
+  const { type, traits } = subject;
+  const driver = change(await subject.driver());
   const settings = driver.settings.parse({});
-  const { startSimulator } = (await import(`../../drivers/${type}/simulator.ts`)) as { startSimulator: StartSimulator };
-  const simulator = await startSimulator();
-  const proxy = await startFaultProxy(simulator.port);
+  const simulator = await subject.startSimulator();
   const detailsFor = (port: number) => driver.details.parse(simulator.details("127.0.0.1", port));
+  const { transport } = driver.endpoint(detailsFor(simulator.port), settings);
+  const proxy = await (transport === "udp" ? startUdpProxy : startTcpProxy)(simulator.port);
+  const typeOf = (text: string): DataType => {
+    const wanted = typeOfWord(driver, text);
+    if (!wanted) throw new Error(`the simulator has the type ${text}, which is none`);
+    return wanted;
+  };
   return {
     type,
+    transport,
+    traits,
     driver,
     simulator,
     proxy,
     settings,
     detailsFor,
+    typeOf,
     pointsOf: (list) =>
       list.map((variable, index) => ({ index, ...driver.parseAddress(variable.address, typeOf(variable.type), settings) })),
     connect: (ctx = within(5000), port = proxy.port) =>

@@ -1,0 +1,143 @@
+import type { AnyDriver } from "../../drivers/driver.ts";
+import { DRIVERS } from "../../drivers/index.ts";
+import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import type { DataType, Value } from "../../src/model/value.ts";
+import rack from "../support/rack/driver.ts";
+import { encode, type Rack, startRack } from "../support/rack/simulator.ts";
+
+/** A device that reads ranges, and can lack what lies between two variables. */
+export interface RangeDevice {
+  readonly port: number;
+  /** In the order in which they lie; several are read as one by the fresh plan. */
+  readonly variables: readonly { readonly address: string; readonly type: string; readonly value: Value }[];
+  /** From now on the device lacks what lies right before these variables, and nothing else. */
+  lack(before: readonly number[]): void;
+  close(): Promise<void>;
+}
+
+/** What a simulator can do on request, where its protocol knows it. */
+export interface TestSimulator extends Simulator {
+  /** Loads another program: addresses are others. */
+  download?(): void;
+  isLocked?: boolean;
+  isBusy?: boolean;
+}
+
+/** What the suite has to know of a driver beyond its code. A text says why there is nothing to know. */
+export interface Traits {
+  readonly ranges: string | (() => Promise<RangeDevice>);
+  /** Whether parts of a request are refused by themselves. */
+  readonly items: string | true;
+  /** Words for types that are this driver's alone. */
+  readonly typeWords: string | Readonly<Record<string, DataType>>;
+}
+
+/** A driver that goes through the suite. */
+export interface Subject {
+  readonly type: string;
+  readonly traits: Traits;
+  driver(): Promise<AnyDriver>;
+  startSimulator(): Promise<TestSimulator>;
+}
+
+const IN_A_RUN = 3;
+const RUNS = 4;
+const VALUES = Array.from({ length: IN_A_RUN * RUNS }, (_, i) => 1000 + i);
+
+/** Registers 0, 2, 4, then 14, 16, 18, and so on. */
+async function startModbusRanges(): Promise<RangeDevice> {
+  const registerOf = (i: number) => Math.floor(i / IN_A_RUN) * 14 + (i % IN_A_RUN) * 2;
+  const holding = new Map<number, number>();
+  const lack = (before: readonly number[]) => {
+    holding.clear();
+    for (let register = 0; register <= registerOf(VALUES.length - 1); register++) holding.set(register, 0);
+    for (const [i, value] of VALUES.entries()) holding.set(registerOf(i), value);
+    for (const i of before) holding.delete(registerOf(i) - 1);
+  };
+  lack([]);
+  const plant = await startModbusPlant({ units: new Map([[1, { holding }]]) });
+  const variables = VALUES.map((value, i) => ({ address: `holding:${registerOf(i)}`, type: "uint16", value }));
+  return { port: plant.port, variables, lack, close: plant.close };
+}
+
+async function startRackRanges(): Promise<RangeDevice> {
+  const symbols = VALUES.map((value, i) => ({
+    name: `Cell.v${i}`,
+    type: "INT" as const,
+    words: 1,
+    elements: [encode.INT(value)],
+    gap: i % IN_A_RUN === IN_A_RUN - 1 ? 10 : 1,
+  }));
+  const device = await startRack({ symbols });
+  return {
+    port: device.port,
+    variables: VALUES.map((value, i) => ({ address: `Cell.v${i}`, type: "int16", value })),
+    lack(before) {
+      device.holesBefore.clear();
+      for (const i of before) device.holesBefore.add(`Cell.v${i}`);
+    },
+    close: device.close,
+  };
+}
+
+const TRAITS: Readonly<Record<string, Traits>> = {
+  modbus_tcp: {
+    ranges: startModbusRanges,
+    items: "the device refuses a request as a whole",
+    typeWords: "it has no words of its own for types",
+  },
+  opcua: {
+    ranges: "it reads no ranges: each node is asked for by itself",
+    items: "each node has a status of its own",
+    typeWords: "it has no words of its own for types",
+  },
+};
+
+const traitsOf = (type: string): Traits => {
+  const traits = TRAITS[type];
+  if (!traits) throw new Error(`test/conformance/subjects.ts has no traits of ${type}`);
+  return traits;
+};
+
+const startRackSimulator = (): Promise<Rack> => startRack({ takesItems: 5, maxItems: 8 });
+
+/** The driver of the tests alone: it has what no shipped driver has, or not yet. */
+const RACK: Subject = {
+  type: "rack",
+  traits: {
+    ranges: startRackRanges,
+    items: true,
+    typeWords: {
+      BCD: { scalar: "uint16", word: "BCD" },
+      "bcd[4]": { scalar: "uint16", word: "BCD", count: 4 },
+      S5TIME: { scalar: "uint32", word: "S5TIME" },
+    },
+  },
+  driver: async () => rack,
+  startSimulator: startRackSimulator,
+};
+
+/** Every driver of the registry, and the one of the tests. */
+export const SUBJECTS: readonly Subject[] = [
+  ...Object.entries(DRIVERS).map(
+    ([type, entry]): Subject => ({
+      type,
+      get traits() {
+        return traitsOf(type);
+      },
+      driver: async () => (await entry.driver()).default,
+      async startSimulator() {
+        const { startSimulator } = (await import(`../../drivers/${type}/simulator.ts`)) as { startSimulator: StartSimulator };
+        return startSimulator();
+      },
+    }),
+  ),
+  RACK,
+];
+
+export const subjectOf = (type: string): Subject => {
+  const subject = SUBJECTS.find((one) => one.type === type);
+  if (!subject) throw new Error(`${type} is neither in the registry nor a driver of the tests`);
+  return subject;
+};
