@@ -32,7 +32,7 @@ const HEALTHY_MS = 30_000;
 /** A probe that took less than so many usual time-outs was waited for as long as the device takes as a rule. */
 const USUAL = 1.5;
 /** Between two probes at most, so that what is back is read within a minute. */
-const LONGEST_PAUSE_MS = 40_000;
+const LONGEST_PAUSE_MS = 50_000;
 /** So many times longer is waited after a request was given up. */
 const PATIENCE = 3;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */

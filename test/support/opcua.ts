@@ -74,8 +74,8 @@ const memories = new DeviceMemories();
 export async function readTexts(session: AnySession, texts: readonly string[], ctx: DriverContext): Promise<readonly Reading[]> {
   const settings = driver.settings.parse({});
   const points = texts.map((text, index) => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-  const found = new Map<number, Reading>();
-  const ready = await prepareAll(session, points, ctx, found);
+  const { ready, refused } = await prepareAll(session, points, ctx);
+  const found = new Map<number, Reading>(refused);
   for (const request of driver.plan(ready, session.limits))
     for (const [i, reading] of (await session.read(request, ctx)).entries()) found.set(request.points[i]?.index ?? -1, reading);
   return texts.map((_, index) => found.get(index) ?? { quality: "bad", fault: "no_answer", detail: "nobody has read it" });

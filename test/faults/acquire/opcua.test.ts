@@ -51,8 +51,8 @@ async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = sim
     session,
     async read(addresses: readonly string[], signal?: AbortSignal) {
       const points = addresses.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-      const readings = new Map<number, Reading>();
-      const ready = await prepareAll(session, points, contextOf(signal), readings);
+      const { ready, refused } = await prepareAll(session, points, contextOf(signal));
+      const readings = new Map<number, Reading>(refused);
       for (const request of driver.plan(ready, session.limits))
         for (const [i, reading] of (await session.read(request, contextOf(signal))).entries())
           readings.set(request.points[i]?.index ?? -1, reading);
