@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { setImmediate as nextTurn } from "node:timers/promises";
+
+export { createBreather } from "../model/timer.ts";
 
 /** The next whole multiple of the interval plus phase that lies after `nowMs`. All in ms of one monotonic clock. */
 export function nextTick(nowMs: number, intervalMs: number, phaseMs: number): number {
@@ -37,17 +38,4 @@ export function backoffMs(troubleMs: number, attemptsAfterSteady: number, random
 export function createBackoff(): (troubleMs: number) => number {
   let triesAfterSteady = 0;
   return (troubleMs) => backoffMs(troubleMs, troubleMs < STEADY_MS ? 0 : triesAfterSteady++);
-}
-
-/** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
-const SLICE_MS = 2;
-
-/** For long loops: called in each turn, it lets timers and sockets have theirs as soon as the loop has run for a slice. */
-export function createBreather(now: () => number = () => performance.now()): () => Promise<void> {
-  let began = now();
-  return async () => {
-    if (now() - began < SLICE_MS) return;
-    await nextTurn();
-    began = now();
-  };
 }

@@ -1,7 +1,8 @@
 import type { ServerResponse } from "node:http";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type ApiClientOptions, createApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
+import { createListLimits } from "./list-limits.ts";
 import { parseRetryAfter } from "./requester.ts";
 import { COLLECTOR, modbusSource, mqttSink, recordingLog, startTestServer } from "./server/testing.ts";
 import { json, page, plainPlatform, scripted, source } from "./server/testing-scripted.ts";
@@ -21,6 +22,7 @@ function clientOf(url: string, options: Partial<ApiClientOptions> = {}) {
 
 async function pulled(client: ReturnType<typeof clientOf>["client"], previous: Desired | null = null) {
   const result = await client.pull(previous, never);
+  if (result.type === "unchanged" && previous) return { configuration: previous, warnings: [] };
   if (result.type !== "configuration") throw new Error(`expected a configuration: ${JSON.stringify(result)}`);
   return result;
 }
@@ -314,4 +316,82 @@ test("a kept connection that the server closed meanwhile is no failure", async (
   });
   const { client } = clientOf(url);
   for (let n = 0; n < 20; n++) await pulled(client);
+});
+
+test("without a revision an unchanged configuration is told as unchanged, and no record of it is validated again", async () => {
+  let polls = 0;
+  let changed = 0;
+  const machines = (): unknown[] =>
+    Array.from({ length: 120 }, (_, n) =>
+      source(n, {
+        name: `m${n}${n === 70 ? changed : ""}`,
+        last_readout_at: `2026-11-20T09:00:${String(polls).padStart(2, "0")}Z`,
+        readout_status: { last_readout_at: null, configured_variables: polls, state: { type: "OK" } },
+      }),
+    );
+  const { url } = await scripted((_, response, path) => {
+    if (path.startsWith("/api/ext")) return json(response, {}, 404);
+    const at = Number(new URL(path, "http://x").searchParams.get("cursor") ?? 0);
+    if (path.startsWith("/api/v2/data-sinks")) return json(response, page([]));
+    if (at === 0) polls++;
+    // A cursor may be another text each time.
+    json(response, page(machines().slice(at, at + 50), at + 50 < 120 ? `${at + 50}` : null));
+  });
+  const { client } = clientOf(url);
+  const { configuration } = await pulled(client);
+  expect(client.judged()).toBe(120);
+  for (let n = 0; n < 3; n++) expect(await client.pull(configuration, never)).toEqual({ type: "unchanged" });
+  expect(polls).toBe(4);
+  expect(client.judged()).toBe(120);
+
+  changed = 1;
+  const after = await pulled(client, configuration);
+  expect(after.configuration.sources[70]?.name).toBe("m701");
+  expect(after.configuration.sinks).toBe(configuration.sinks);
+  // Of the page that has changed alone; the others' records are the same objects.
+  expect(client.judged()).toBe(170);
+  expect(after.configuration.sources[0]).toBe(configuration.sources[0]);
+  expect(await client.pull(after.configuration, never)).toEqual({ type: "unchanged" });
+  // What is in force is another one, after a restart for instance: the content is handed over.
+  expect(await client.pull(configuration, never)).toMatchObject({ type: "configuration" });
+});
+
+test("endless pages end with a sentence: the same page again under new cursors, and pages without records", async () => {
+  for (const [records, why] of [
+    [[source(1), source(2)], "100 pages, one after the other, list nothing new"],
+    [[], "100 pages, one after the other, list nothing new"],
+  ] as const) {
+    let n = 0;
+    const { url, requests } = await scripted(plainPlatform((response) => json(response, page([...records], `cursor ${n++}`))));
+    const result = await clientOf(url).client.pull(null, never);
+    expect(result).toMatchObject({ type: "failed", kind: "list_unfinished", message: expect.stringContaining(why) });
+    expect(requests.filter((request) => request.includes("data-sources")).length).toBeLessThan(110);
+  }
+});
+
+test("pages that bring new records without end are bounded in number", async () => {
+  const limits = createListLimits({ maxPages: 3, maxRecords: 1000 });
+  const pageOf = (from: number, count: number) =>
+    Array.from({ length: count }, (_, i) => ({ uuid: `u${from + i}`, owner: undefined, why: "" }));
+  expect([limits.exceededBy(pageOf(0, 10)), limits.exceededBy(pageOf(10, 10))]).toEqual([undefined, undefined]);
+  expect(limits.exceededBy(pageOf(20, 10))).toBe("it goes on after 3 pages");
+  const records = createListLimits({ maxPages: 100, maxRecords: 25 });
+  expect([records.exceededBy(pageOf(0, 20)), records.exceededBy(pageOf(20, 20))]).toEqual([undefined, "it goes on after 40 records"]);
+});
+
+test("the extensions are asked for again after an hour, also when the wall clock was far ahead at the first time", async () => {
+  const { url, requests } = await scripted(plainPlatform((response) => json(response, page([source(1)]))));
+  let nowMs = 5000;
+  onTestFinished(() => void vi.useRealTimers());
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2036-01-01T00:00:00Z") });
+  const { client } = clientOf(url, { monotonicMs: () => nowMs });
+  const { configuration } = await pulled(client);
+  vi.setSystemTime(Date.parse("2026-11-20T09:00:00Z"));
+  const asked = () => requests.filter((request) => request === "GET /api/ext/v1").length;
+  nowMs += 3_500_000;
+  await client.pull(configuration, never);
+  expect(asked()).toBe(1);
+  nowMs += 200_000;
+  await client.pull(configuration, never);
+  expect(asked()).toBe(2);
 });

@@ -1,10 +1,14 @@
+import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
-import { dataSinkSchema, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";
-import { variableSchema } from "../model/variable.ts";
+import { type DataSink, type DataSource, dataSinkSchema, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";
+import { createBreather } from "../model/timer.ts";
+import { type Variable, variableSchema } from "../model/variable.ts";
 import type { Desired, Secrets } from "./desired.ts";
 import type { HttpTimeouts } from "./http.ts";
+import { createListLimits } from "./list-limits.ts";
+import { type JudgedPage, ListPages } from "./list-pages.ts";
 import { type AcceptedRecords, type AcceptedSecrets, acceptRecords, acceptSecrets } from "./records.ts";
 import { type ApiAnswer, type ApiFailure, type ApiRequest, createRequester, type FailureKind, type RequesterOptions } from "./requester.ts";
 import { extensionInfoSchema, revisionSchema } from "./routes/extensions.ts";
@@ -48,6 +52,8 @@ export interface ApiClientOptions extends Omit<RequesterOptions, "timeouts" | "i
   readonly timeouts?: Partial<ClientTimeouts> | undefined;
   /** Default: CLIENT_MAX_BYTES. */
   readonly maxBytes?: number | undefined;
+  /** Default: performance.now. */
+  readonly monotonicMs?: () => number;
   readonly log: Log;
 }
 
@@ -58,6 +64,7 @@ export type PullResult =
       /** Records that were kept out, parts that are older ones. */
       readonly warnings: readonly string[];
     }
+  /** Content and warnings are those of `previous`. */
   | { readonly type: "unchanged" }
   | ApiFailure;
 
@@ -68,13 +75,16 @@ export interface ApiClient {
   readonly base: string;
   /**
    * The configuration as the API holds it now, read to the end of every list. `previous` is what is in force (null: nothing yet);
-   * what the API does not offer, or what is damaged in its answer, stays as it is there. Never throws; a failure is never an empty list.
+   * what the API does not offer, or what is damaged in its answer, stays as it is there. A list that has not changed is the same array
+   * again. Goes by slices; never throws; a failure is never an empty list.
    */
   pull(previous: Desired | null, signal: AbortSignal): Promise<PullResult>;
   /** Reports the statuses, where the API takes them. Safe to repeat. Never throws. */
   reportStatuses(reports: ReadoutStatusReport, signal: AbortSignal): Promise<ReportResult>;
   /** The write-only secrets; undefined where the API does not offer them or the way there can be listened to. Never throws. */
   secrets(signal: AbortSignal): Promise<Secrets | undefined | ApiFailure>;
+  /** How many records have been validated so far: none of a list that has not changed. */
+  judged(): number;
   close(): void;
 }
 
@@ -95,8 +105,63 @@ type FetchedSecrets = { readonly type: "fetched" } & AcceptedSecrets;
 /** Each record is judged by itself (acceptSecrets). */
 const secretsEnvelopeSchema = z.object({ secrets: z.record(z.string(), z.unknown()) });
 
-/** A page of a list (API-V2, 2.7). */
-export const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().min(1).nullable() }) });
+/** A list of the API, and what is remembered of it between two pulls. */
+interface KnownList<T extends { readonly uuid: string }> {
+  /** Singular, for messages. */
+  readonly what: string;
+  readonly path: string;
+  readonly pages: ListPages<T>;
+  last: { readonly pages: readonly JudgedPage<T>[]; readonly accepted: AcceptedRecords<T> } | undefined;
+}
+
+type PageOf<T extends { readonly uuid: string }> = Exclude<Awaited<ReturnType<ListPages<T>["read"]>>, { readonly wrong: string }>;
+type ReadRound<T extends { readonly uuid: string }> =
+  | { readonly type: "read"; readonly pages: readonly JudgedPage<T>[] }
+  | { readonly type: "refused"; readonly refused: ApiFailure };
+
+/** One array, so that a list that stays empty is the same one. */
+const NONE: readonly never[] = [];
+
+function createLists() {
+  const listOf = <T extends { readonly uuid: string }>(what: string, path: string, pages: ListPages<T>): KnownList<T> => ({
+    what,
+    path,
+    pages,
+    last: undefined,
+  });
+  const sourcePages = new ListPages<DataSource>({
+    schema: dataSourceSchema,
+    owner: (source) => source.collector,
+    usedFields: Object.keys(dataSourceSchema.shape),
+  });
+  const sinkPages = new ListPages<DataSink>({
+    schema: dataSinkSchema,
+    owner: (sink) => sink.collector,
+    usedFields: Object.keys(dataSinkSchema.shape),
+  });
+  return {
+    sources: listOf("data source", "/v2/data-sources", sourcePages),
+    sinks: listOf("data sink", "/v2/data-sinks", sinkPages),
+    variables: listOf("variable", "/ext/v1/variables", new ListPages<Variable>({ schema: variableSchema, owner: () => undefined })),
+  };
+}
+
+function* recordsOf<T>(pages: readonly JudgedPage<T>[]): Generator<JudgedPage<T>["records"][number]> {
+  for (const { records } of pages) yield* records;
+}
+
+const isSameList = <T>(before: readonly JudgedPage<T>[], pages: readonly JudgedPage<T>[]): boolean =>
+  before.length === pages.length && before.every(({ records }, i) => records === pages[i]?.records);
+
+const isSameTexts = (before: readonly string[], now: readonly string[]): boolean =>
+  before.length === now.length && before.every((text, i) => text === now[i]);
+
+const isSameContent = (before: Desired, now: Omit<Desired, "fetchedAt">): boolean =>
+  before.sources === now.sources &&
+  before.sinks === now.sinks &&
+  before.variables === now.variables &&
+  before.revision === now.revision &&
+  isDeepStrictEqual(before.secrets, now.secrets);
 
 /** A client of one collector. Throws TypeError when `url` is none. */
 export function createApiClient(options: ApiClientOptions): ApiClient {
@@ -104,10 +169,14 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   const collector = options.collector.toLowerCase();
   const timeouts: ClientTimeouts = { ...CLIENT_TIMEOUTS, ...options.timeouts };
   const maxBytes = options.maxBytes ?? CLIENT_MAX_BYTES;
+  const monotonicMs = options.monotonicMs ?? (() => performance.now());
   const requester = createRequester({ ...options, insecure: options.insecure ?? false, timeouts });
   /** Undefined: not known yet. */
   let extension: { readonly offered: boolean; readonly probedAt: number } | undefined;
   let sinksOffered = true;
+  const lists = createLists();
+  /** What the last pull gave. */
+  let pulled: { readonly configuration: Desired; readonly warnings: readonly string[] } | undefined;
 
   /** Requests that share one bound of bytes and one deadline. */
   const budgeted = (signal: AbortSignal): Send => {
@@ -128,7 +197,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
 
   /** True or false, or the failure that leaves it open. */
   async function probe(send: Send): Promise<boolean | ApiFailure> {
-    if (extension && (extension.offered || Date.now() - extension.probedAt < PROBE_EVERY_MS)) return extension.offered;
+    if (extension && (extension.offered || monotonicMs() - extension.probedAt < PROBE_EVERY_MS)) return extension.offered;
     const answer = await send({ method: "GET", path: "/ext/v1" });
     if (
       answer.type === "failed" &&
@@ -140,48 +209,78 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const offered = answer.type === "json" && extensionInfoSchema.safeParse(answer.value).success;
     if (!offered && extension?.offered !== false)
       log.info({ api: requester.base }, "the API does not offer the collector's extensions: variables come from local files");
-    extension = { offered, probedAt: Date.now() };
+    extension = { offered, probedAt: monotonicMs() };
     return offered;
   }
 
   /** The records of a list that are used; a list of which no record has a usable uuid is a wrong answer. */
   async function acceptList<T extends { readonly uuid: string }>(
     send: Send,
-    path: string,
-    how: Omit<Parameters<typeof acceptRecords<T>>[0], "received" | "collector">,
+    list: KnownList<T>,
+    previous: readonly T[],
   ): Promise<AcceptedRecords<T> | ApiFailure> {
-    const received = await list(send, path);
-    if ("type" in received) return received;
-    const accepted = acceptRecords({ ...how, received, collector });
-    return accepted.isUnusable ? wrongShape(path, `none of its ${received.length} records has a usable uuid`) : accepted;
+    const pages = await readPages(send, list);
+    if ("type" in pages) return pages;
+    const { last } = list;
+    // The same pages on top of the same records give the same again.
+    if (last && last.accepted.records === previous && isSameList(last.pages, pages)) return last.accepted;
+    const accepted = await acceptRecords({ what: list.what, received: recordsOf(pages), previous, collector });
+    if (accepted.isUnusable) return wrongShape(list.path, `none of its ${accepted.unidentified} records has a usable uuid`);
+    list.last = { pages, accepted };
+    return accepted;
   }
 
-  /** Every record of a list, or why not. A cursor that is refused on the way starts once more from the first page. */
-  async function list(send: Send, path: string): Promise<readonly unknown[] | ApiFailure> {
+  /** Every page of a list, or why not. A cursor that is refused on the way starts once more from the first page. */
+  async function readPages<T extends { readonly uuid: string }>(
+    send: Send,
+    list: KnownList<T>,
+  ): Promise<readonly JudgedPage<T>[] | ApiFailure> {
+    const { path } = list;
     for (let round = 1; ; round++) {
-      const records: unknown[] = [];
-      const seen = new Set<string>();
-      let cursor: string | null = null;
-      let refused: ApiFailure | undefined;
-      do {
-        const query: string = new URLSearchParams({ collector, ...(cursor !== null && { cursor }) }).toString();
-        const answer = await send({ method: "GET", path: `${path}?${query}` });
-        if (answer.type === "failed") {
-          if (cursor === null || !CURSOR_REFUSED.has(answer.status ?? 0)) return answer;
-          refused = answer;
-          break;
-        }
-        const page = answer.type === "json" ? pageSchema.safeParse(answer.value) : undefined;
-        if (!page?.success)
-          return wrongShape(path, page ? `${page.error.issues[0]?.path.join(".") || "the body"} is not as expected` : "no body");
-        for (const record of page.data.data) records.push(record);
-        cursor = page.data.metadata.next_cursor;
-        if (cursor !== null && seen.has(cursor)) return unfinished(`${path} leads in a circle: it repeats a next_cursor`);
-        if (cursor !== null) seen.add(cursor);
-      } while (cursor !== null);
-      if (!refused) return records;
-      if (round === 2) return unfinished(`${path} refuses its own cursors: ${refused.message}`);
+      const result = await readRound(send, list);
+      if (result.type === "read") return result.pages;
+      if (result.type === "failed") return result;
+      if (round === 2) return unfinished(`${path} refuses its own cursors: ${result.refused.message}`);
     }
+  }
+
+  /** One way from the first page to the last. */
+  async function readRound<T extends { readonly uuid: string }>(
+    send: Send,
+    { path, pages: known }: KnownList<T>,
+  ): Promise<ReadRound<T> | ApiFailure> {
+    const breathe = createBreather();
+    const pages: PageOf<T>[] = [];
+    const limits = createListLimits();
+    const seen = new Set<string>();
+    let cursor: string | null = null;
+    do {
+      const query: string = new URLSearchParams({ collector, ...(cursor !== null && { cursor }) }).toString();
+      const received: { page?: Awaited<ReturnType<typeof known.read>> } = {};
+      const answer = await send({
+        method: "GET",
+        path: `${path}?${query}`,
+        async parse(text) {
+          received.page = await known.read(text, breathe);
+        },
+      });
+      if (answer.type === "failed") {
+        const isRefused = cursor !== null && CURSOR_REFUSED.has(answer.status ?? 0);
+        return isRefused ? { type: "refused", refused: answer } : answer;
+      }
+      const { page } = received;
+      if (answer.type !== "json" || !page) return wrongShape(path, "no body");
+      if ("wrong" in page) return wrongShape(path, `${page.wrong} is not as expected`);
+      pages.push(page);
+      cursor = page.nextCursor;
+      const endless = cursor === null ? undefined : limits.exceededBy(page.records);
+      if (endless !== undefined) return unfinished(`${path} has no end: ${endless}`);
+      if (cursor !== null && seen.has(cursor)) return unfinished(`${path} leads in a circle: it repeats a next_cursor`);
+      if (cursor !== null) seen.add(cursor);
+      await breathe();
+    } while (cursor !== null);
+    known.keep(pages);
+    return { type: "read", pages };
   }
 
   /** Undefined: not offered, or not over this way. `previous`: what stays where the answer is not usable. */
@@ -209,26 +308,16 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       revision = asked;
     }
 
-    const sources = await acceptList(send, "/v2/data-sources", {
-      what: "data source",
-      schema: dataSourceSchema,
-      previous: previous?.sources ?? [],
-      owner: (source) => source.collector,
-    });
+    const sources = await acceptList(send, lists.sources, previous?.sources ?? NONE);
     if ("type" in sources) return sources;
     const warnings = [...sources.warnings];
     /** Whether a part is older than the rest. */
     let outdated = sources.unidentified > 0;
 
-    let sinks = previous?.sinks ?? [];
-    const receivedSinks = await acceptList(send, "/v2/data-sinks", {
-      what: "data sink",
-      schema: dataSinkSchema,
-      previous: sinks,
-      owner: (sink) => sink.collector,
-    });
+    let sinks = previous?.sinks ?? NONE;
+    const receivedSinks = await acceptList(send, lists.sinks, sinks);
     if (!("type" in receivedSinks)) {
-      sinks = [...receivedSinks.records];
+      sinks = receivedSinks.records;
       warnings.push(...receivedSinks.warnings);
       outdated ||= receivedSinks.unidentified > 0;
       sinksOffered = true;
@@ -243,14 +332,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     let variables = previous?.variables ?? null;
     let secrets = previous?.secrets ?? {};
     if (offered === true) {
-      const receivedVariables = await acceptList(send, "/ext/v1/variables", {
-        what: "variable",
-        schema: variableSchema,
-        previous: variables ?? [],
-        owner: () => undefined,
-      });
+      const receivedVariables = await acceptList(send, lists.variables, variables ?? NONE);
       if (!("type" in receivedVariables)) {
-        variables = [...receivedVariables.records];
+        variables = receivedVariables.records;
         warnings.push(...receivedVariables.warnings);
         outdated ||= receivedVariables.unidentified > 0;
       } else if (variables !== null && ANSWERED.has(receivedVariables.kind)) {
@@ -272,12 +356,11 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       revision = null;
       extension = undefined;
     }
-    const fetchedAt = new Date().toISOString();
-    return {
-      type: "configuration",
-      configuration: { collector, sources: [...sources.records], sinks, variables, secrets, revision, fetchedAt },
-      warnings,
-    };
+    const content = { collector, sources: sources.records, sinks, variables, secrets, revision };
+    if (previous && previous === pulled?.configuration && isSameContent(previous, content) && isSameTexts(pulled.warnings, warnings))
+      return { type: "unchanged" };
+    pulled = { configuration: { ...content, fetchedAt: new Date().toISOString() }, warnings };
+    return { type: "configuration", ...pulled };
   }
 
   /** The revision before the lists are read, so that a change during the reading is seen by the next pull; null where there is none. */
@@ -299,6 +382,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
 
   return {
     base: requester.base,
+    judged: () => lists.sources.pages.judged + lists.sinks.pages.judged + lists.variables.pages.judged,
     close: () => requester.close(),
     async pull(previous, signal) {
       const deadline = withDeadline(signal, timeouts.pullMs);

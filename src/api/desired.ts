@@ -1,25 +1,23 @@
-import * as z from "zod";
-import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
-import { uuidSchema } from "../model/uuid.ts";
-import { variableSchema } from "../model/variable.ts";
+import type { DataSink, DataSource } from "../model/resources.ts";
+import type { Variable } from "../model/variable.ts";
 
 /** By uuid of the data source or data sink, then by field (`password`). Never written to a file, never logged. */
 export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** What is kept on disk: the configuration without its secrets. */
-export const storedDesiredSchema = z.object({
-  collector: uuidSchema,
-  sources: z.array(dataSourceSchema),
-  sinks: z.array(dataSinkSchema),
-  variables: z.array(variableSchema).nullable(),
-  fetchedAt: z.iso.datetime(),
-});
-export type StoredDesired = z.output<typeof storedDesiredSchema>;
-
-/** What the configuration API wants this collector to do. */
-export interface Desired extends Readonly<StoredDesired> {
+export interface StoredDesired {
+  /** Lower case. */
+  readonly collector: string;
+  readonly sources: readonly DataSource[];
+  readonly sinks: readonly DataSink[];
   /** null: the API does not offer them; local files may. */
-  readonly variables: StoredDesired["variables"];
+  readonly variables: readonly Variable[] | null;
+  /** ISO 8601 UTC. */
+  readonly fetchedAt: string;
+}
+
+/** What the configuration API wants this collector to do. A list that has not changed is the same array again. */
+export interface Desired extends StoredDesired {
   readonly secrets: Secrets;
   /** What the API named this state of the configuration; null where it does not say, or where a part of it is an older one. */
   readonly revision: string | null;

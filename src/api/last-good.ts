@@ -1,14 +1,15 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
+import { createBreather } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { variableSchema } from "../model/variable.ts";
 import type { Desired, StoredDesired } from "./desired.ts";
-import { acceptRecords } from "./records.ts";
+import { acceptRecords, judgeEach } from "./records.ts";
 
 /** A file above this is not ours; it would only cost memory. */
 const MAX_FILE_BYTES = 256 * 2 ** 20;
@@ -82,13 +83,13 @@ export const readLastGood = (file: string): Promise<LoadedConfiguration> => load
 async function load(file: string, collector: string | undefined): Promise<LoadedConfiguration> {
   const current = await read(file, collector);
   if (current.type === "foreign") return { type: "missing", message: current.message };
-  const used = current.type === "read" ? accept(current) : undefined;
+  const used = current.type === "read" ? await accept(current) : undefined;
   if (used && used.warnings.length === 0) return loadedFrom(used);
 
   const before = await read(previousFile(file), collector);
-  const previous = before.type === "read" ? accept(before) : undefined;
+  const previous = before.type === "read" ? await accept(before) : undefined;
   if (current.type === "read" && used && !used.isUnusable) {
-    const { stored, warnings } = previous && !previous.isUnusable ? accept(current, previous.stored) : used;
+    const { stored, warnings } = previous && !previous.isUnusable ? await accept(current, previous.stored) : used;
     return loadedFrom({ stored, warnings: warnings.map((warning) => `the kept configuration ${file}: ${warning}`) });
   }
   if (current.type === "missing" && !previous) return { type: "missing", message: `${file}: no configuration was kept yet` };
@@ -137,38 +138,25 @@ interface Accepted {
 }
 
 /** `previous`: where the records come from that cannot be read here. */
-function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Accepted {
-  const sources = acceptRecords({
-    what: "data source",
-    received: records.source,
-    schema: dataSourceSchema,
-    previous: previous?.sources ?? [],
-    collector,
-    owner: (source) => source.collector,
-  });
-  const sinks = acceptRecords({
-    what: "data sink",
-    received: records.sink,
-    schema: dataSinkSchema,
-    previous: previous?.sinks ?? [],
-    collector,
-    owner: (sink) => sink.collector,
-  });
-  const variables = acceptRecords({
-    what: "variable",
-    received: records.variable,
-    schema: variableSchema,
-    previous: previous?.variables ?? [],
-    collector,
-    owner: () => undefined,
-  });
+async function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Promise<Accepted> {
+  const breathe = createBreather();
+  const taken = <T extends { readonly uuid: string }>(
+    what: string,
+    received: readonly unknown[],
+    before: readonly T[] | null | undefined,
+    schema: z.ZodType<T>,
+    owner: (record: T) => string | undefined,
+  ) => acceptRecords({ what, received: judgeEach(received, schema, owner), previous: before ?? [], collector }, breathe);
+  const sources = await taken("data source", records.source, previous?.sources, dataSourceSchema, (source) => source.collector);
+  const sinks = await taken("data sink", records.sink, previous?.sinks, dataSinkSchema, (sink) => sink.collector);
+  const variables = await taken("variable", records.variable, previous?.variables, variableSchema, () => undefined);
   return {
     stored: {
       collector,
       fetchedAt,
-      sources: [...sources.records],
-      sinks: [...sinks.records],
-      variables: hasVariables ? [...variables.records] : null,
+      sources: sources.records,
+      sinks: sinks.records,
+      variables: hasVariables ? variables.records : null,
     },
     warnings: [...sources.warnings, ...sinks.warnings, ...variables.warnings],
     isUnusable: sources.isUnusable,
@@ -188,7 +176,7 @@ async function read(file: string, collector: string | undefined): Promise<Read> 
     return damaged(messageOf(error));
   }
   if (text.trim() === "") return damaged("it is empty");
-  const contents = text.startsWith("{") ? contentsOfDocument(text) : contentsOfLines(text);
+  const contents = text.startsWith("{") ? contentsOfDocument(text) : await contentsOfLines(text);
   if (typeof contents === "string") return damaged(contents);
   if (collector !== undefined && contents.collector !== collector.toLowerCase())
     return { type: "foreign", message: `${file} is of collector ${contents.collector}, this is ${collector}: it is not used` };
@@ -219,19 +207,41 @@ function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired)
     }
 }
 
+/**
+ * A digest of what the file would hold, but for the time: an unchanged configuration is not written again. Goes by slices.
+ */
+export async function storedContentOf({ sources, sinks, variables }: StoredDesired): Promise<string> {
+  const breathe = createBreather();
+  const hash = createHash("sha1");
+  for (const [kind, records] of [
+    ["source", sources],
+    ["sink", sinks],
+    ["variable", variables ?? []],
+  ] as const) {
+    hash.update(`${kind} ${records.length} ${variables === null}\n`);
+    for (let from = 0; from < records.length; from += RECORDS_AT_ONCE) {
+      hash.update(`${JSON.stringify(records.slice(from, from + RECORDS_AT_ONCE))}\n`);
+      await breathe();
+    }
+  }
+  return hash.digest("base64");
+}
+
 const checked = (content: string): string => `${crc32(content).toString(16).padStart(8, "0")} ${content}`;
 const isIntact = (line: string): boolean => checked(line.slice(9)) === line;
 
 const LINE = /^.{8} (source|sink|variable) ([0-9a-f-]{36}) /;
 
 /** Or what is wrong with the file as a whole. */
-function contentsOfLines(text: string): Contents | string {
+async function contentsOfLines(text: string): Promise<Contents | string> {
   const [first = "", ...lines] = text.split("\n");
   const header = isIntact(first) ? headerSchema.safeParse(parseJson(first.slice(9))) : undefined;
   if (!header?.success) return `its first line does not say that it is a configuration of form ${FORMAT}`;
   const { collector, fetchedAt, count } = header.data;
   const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
+  const breathe = createBreather();
   for (const line of lines) {
+    await breathe();
     const [start, kind, uuid] = LINE.exec(line) ?? [];
     if (start === undefined) continue;
     const into = records[kind as Kind];

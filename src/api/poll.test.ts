@@ -40,6 +40,7 @@ function fakeClient(
       return report();
     },
     secrets: async () => undefined,
+    judged: () => 0,
     close() {},
   };
   return { client, pulls, reports };

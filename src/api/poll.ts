@@ -2,9 +2,10 @@ import type { Context } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
+import { createBreather } from "../model/timer.ts";
 import type { ApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
-import { loadLastGood, saveLastGood } from "./last-good.ts";
+import { loadLastGood, saveLastGood, storedContentOf } from "./last-good.ts";
 
 /** How the configuration API stands, for status and log. Times are ISO 8601 UTC. */
 export interface PollState {
@@ -128,7 +129,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
 
   const state = createStateKeeper(client.base, options.onState, ctx);
   const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0;
-  let saved = isWhole ? contentOf(loaded.configuration) : undefined;
+  let saved = isWhole ? await storedContentOf(loaded.configuration) : undefined;
   /** Whether the file at hand may take the place of the one before it. */
   let isWorthKeeping = isWhole;
   let failures = 0;
@@ -147,7 +148,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
         warn(result.warnings, { api: client.base });
         current = result.configuration;
         apply(current, "api");
-        const content = contentOf(current);
+        const content = await storedContentOf(current);
         if (content !== saved) {
           const isSaved = await save(lastGoodFile, current, isWorthKeeping, ctx);
           isWorthKeeping ||= isSaved;
@@ -169,9 +170,6 @@ async function save(file: string, desired: Desired, keepsBefore: boolean, { log 
     return false;
   }
 }
-
-/** What the file would hold, but for the time: an unchanged configuration is not written again. */
-const contentOf = ({ sources, sinks, variables }: Desired): string => JSON.stringify([sources, sinks, variables]);
 
 /** Doubling from the first wait to the longest, with jitter of ±10 %. */
 function retryWait(failures: number, { retryFirstMs, retryMaxMs }: PollTimes): number {
@@ -229,15 +227,14 @@ async function reportStatuses({ client, takeReports }: PollingOptions, times: Po
     const now = performance.now();
     const all = now - toldAllAt >= times.reportAllMs;
     const readouts = all || now - toldReadoutsAt >= times.reportReadoutMs;
-    const present = new Map(
-      takeReports().map((report) => {
-        const { last_readout_at: _, ...state } = report.readout_status;
-        return [
-          report.data_source,
-          { report, state: JSON.stringify([state, report.capabilities]), whole: JSON.stringify(report) },
-        ] as const;
-      }),
-    );
+    const breathe = createBreather();
+    const present = new Map<string, { readonly report: ReadoutStatusReport[number]; readonly state: string; readonly whole: string }>();
+    for (const report of takeReports()) {
+      const { last_readout_at: _, ...state } = report.readout_status;
+      const now = { report, state: JSON.stringify([state, report.capabilities]), whole: JSON.stringify(report) };
+      present.set(report.data_source, now);
+      await breathe();
+    }
     const due = [...present.values()].filter(({ report, state, whole }) => {
       const last = told.get(report.data_source);
       return all || last?.state !== state || (readouts && last.whole !== whole);

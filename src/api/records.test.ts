@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { uuidSchema } from "../model/uuid.ts";
-import { acceptRecords, acceptSecrets } from "./records.ts";
+import { acceptRecords, acceptSecrets, judgeEach } from "./records.ts";
 
 const schema = z.object({ uuid: uuidSchema, collector: uuidSchema, n: z.int() });
 const [a, b, c, me, other] = [1, 2, 3, 4, 5].map((n) => `${n}0000000-0000-4000-8000-000000000000`) as [
@@ -12,13 +12,13 @@ const [a, b, c, me, other] = [1, 2, 3, 4, 5].map((n) => `${n}0000000-0000-4000-8
   string,
 ];
 const accept = (received: readonly unknown[], previous: readonly z.output<typeof schema>[] = []) =>
-  acceptRecords({ what: "data source", received, schema, previous, collector: me, owner: (record) => record.collector });
+  acceptRecords({ what: "data source", received: judgeEach(received, schema, (record) => record.collector), previous, collector: me });
 
-test("one bad record is kept out and named, its last good one stays, the others are taken", () => {
+test("one bad record is kept out and named, its last good one stays, the others are taken", async () => {
   const good = { uuid: b, collector: me, n: 2 };
   const received = [{ uuid: a, collector: me, n: "1" }, good, { uuid: c, collector: me }, null, "text", { uuid: {}, n: 1 }];
   const last = { uuid: a, collector: me, n: 7 };
-  const { records, warnings } = accept(received, [last]);
+  const { records, warnings } = await accept(received, [last]);
   expect(records).toEqual([last, good]);
   expect(warnings).toEqual([
     expect.stringMatching(new RegExp(`^data source ${a}: n: .*; its last good configuration stays$`)),
@@ -30,9 +30,12 @@ test("one bad record is kept out and named, its last good one stays, the others 
   ]);
 });
 
-test("records of another collector are dropped and counted; of one listed twice the first counts; an absent one is gone", () => {
+test("records of another collector are dropped and counted; of one listed twice the first counts; an absent one is gone", async () => {
   const mine = { uuid: a, collector: me.toUpperCase(), n: 1 };
-  const { records, warnings } = accept([{ uuid: b, collector: other, n: 1 }, mine, { ...mine, n: 2 }], [{ uuid: c, collector: me, n: 3 }]);
+  const { records, warnings } = await accept(
+    [{ uuid: b, collector: other, n: 1 }, mine, { ...mine, n: 2 }],
+    [{ uuid: c, collector: me, n: 3 }],
+  );
   expect(records).toEqual([{ uuid: a, collector: me, n: 1 }]);
   expect(warnings).toEqual([
     `data source ${a} is listed 2 times; its first usable record is used`,
@@ -40,30 +43,34 @@ test("records of another collector are dropped and counted; of one listed twice 
   ]);
 });
 
-test("the warnings of a list that is wrong throughout are bounded", () => {
-  const { records, warnings } = accept(Array.from({ length: 1000 }, () => ({})));
+test("the warnings of a list that is wrong throughout are bounded", async () => {
+  const { records, warnings } = await accept(Array.from({ length: 1000 }, () => ({})));
   expect(records).toEqual([]);
   expect(warnings).toHaveLength(102);
   expect(warnings[100]).toBe("900 more data sources do not validate");
 });
 
-test("with a record that has no usable uuid nothing is removed; what moved to another collector is", () => {
+test("with a record that has no usable uuid nothing is removed; what moved to another collector is", async () => {
   const [first, second] = [a, b].map((uuid) => ({ uuid, collector: me, n: 1 })) as [z.output<typeof schema>, z.output<typeof schema>];
   const moved = { uuid: b, collector: other, n: "1" };
-  const { records, unidentified, isUnusable } = accept([moved, { n: 1 }, { uuid: c, collector: me, n: 1 }], [first, second]);
+  const { records, unidentified, isUnusable } = await accept([moved, { n: 1 }, { uuid: c, collector: me, n: 1 }], [first, second]);
   expect(records.map(({ uuid }) => uuid)).toEqual([c, a]);
   expect([unidentified, isUnusable]).toEqual([1, false]);
-  expect([accept([{}]).isUnusable, accept([]).isUnusable, accept([moved]).isUnusable]).toEqual([true, false, false]);
+  expect([(await accept([{}])).isUnusable, (await accept([])).isUnusable, (await accept([moved])).isUnusable]).toEqual([
+    true,
+    false,
+    false,
+  ]);
 });
 
-test("of a uuid that is listed several times the first record that validates is used, wherever it stands", () => {
+test("of a uuid that is listed several times the first record that validates is used, wherever it stands", async () => {
   const bad = { uuid: a, collector: me, n: "1" };
   const good = { uuid: a, collector: me, n: 2 };
-  expect(accept([bad, good, { ...good, n: 3 }, bad], [{ ...good, n: 9 }]).records).toEqual([good]);
-  expect(accept([{ ...good, collector: other }, good]).records).toEqual([good]);
+  expect((await accept([bad, good, { ...good, n: 3 }, bad], [{ ...good, n: 9 }])).records).toEqual([good]);
+  expect((await accept([{ ...good, collector: other }, good])).records).toEqual([good]);
 });
 
-test("secrets are taken record by record: a bad one keeps what was known, one without a usable uuid removes nothing", () => {
+test("secrets are taken record by record: a bad one keeps what was known, one without a usable uuid removes nothing", async () => {
   const known = { [a]: { password: "old-a" }, [b]: { password: "old-b" } };
   expect(acceptSecrets({ [c]: { password: "new" } }, known)).toEqual({
     secrets: { [c]: { password: "new" } },

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { type Breathe, createBreather } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Secrets } from "./desired.ts";
 
@@ -15,64 +16,106 @@ export interface AcceptedRecords<T> {
 
 const MAX_WARNINGS = 100;
 
+/** A record of a list, judged by itself. `uuid` and `owner` are undefined where the record does not say, or not in a usable way. */
+export type Judged<T> =
+  | { readonly uuid: string; readonly owner: string | undefined; readonly record: T }
+  | {
+      readonly uuid: string | undefined;
+      readonly owner: string | undefined;
+      /** What is wrong, in which field. */
+      readonly why: string;
+    };
+
+/** Pure. `owner` names the collector a record belongs to; undefined where records of this kind do not say. */
+export function judgeRecord<T extends { readonly uuid: string }>(
+  item: unknown,
+  schema: z.ZodType<T>,
+  owner: (record: T) => string | undefined,
+): Judged<T> {
+  const parsed = schema.safeParse(item);
+  if (parsed.success) return { uuid: parsed.data.uuid, owner: owner(parsed.data), record: parsed.data };
+  const issue = parsed.error.issues[0];
+  const why = `${issue?.path.join(".") || "the record"}: ${issue?.message ?? "not valid"}`;
+  return { uuid: uuidOf(item), owner: statedOwner(item), why };
+}
+
+/** Each record of a list, judged when it is asked for. */
+export function* judgeEach<T extends { readonly uuid: string }>(
+  received: Iterable<unknown>,
+  schema: z.ZodType<T>,
+  owner: (record: T) => string | undefined,
+): Generator<Judged<T>> {
+  for (const item of received) yield judgeRecord(item, schema, owner);
+}
+
 /**
  * Takes each record of a list by itself. One that does not validate is kept out, and the last good one of its uuid stays; one of another
  * collector is dropped; of a uuid that is listed several times the first record that validates is used. With a record that has no usable
- * uuid nothing of `previous` is removed. Pure; every outcome but the good one is a warning. `owner` names the collector a record belongs
- * to; undefined where the record does not say.
+ * uuid nothing of `previous` is removed. Every outcome but the good one is a warning. Goes by slices.
  */
-export function acceptRecords<T extends { readonly uuid: string }>(input: {
-  /** Singular, for the warnings: `data source`. */
-  readonly what: string;
-  readonly received: readonly unknown[];
-  readonly schema: z.ZodType<T>;
-  readonly previous: readonly T[];
-  readonly collector: string;
-  readonly owner: (record: T) => string | undefined;
-}): AcceptedRecords<T> {
-  const { what, received, schema, previous, collector, owner } = input;
-  const lastGood = new Map(previous.map((record) => [record.uuid, record]));
+export async function acceptRecords<T extends { readonly uuid: string }>(
+  input: {
+    /** Singular, for the warnings: `data source`. */
+    readonly what: string;
+    readonly received: Iterable<Judged<T>>;
+    readonly previous: readonly T[];
+    readonly collector: string;
+  },
+  breathe: Breathe = createBreather(),
+): Promise<AcceptedRecords<T>> {
+  const { what, received, previous, collector } = input;
+  const lastGood = new Map<string, T>();
+  for (const record of previous) {
+    lastGood.set(record.uuid, record);
+    await breathe();
+  }
   /** By uuid in the order of the list; undefined: no record of it is used. */
   const records = new Map<string, T | undefined>();
   const valid = new Set<string>();
-  const listed = new Map<string, number>();
+  const listed = new Set<string>();
+  const repeated = new Map<string, number>();
   const invalid = createBoundedWarnings((more) => `${more} more ${what}s do not validate`);
+  let count = 0;
   let unidentified = 0;
   let foreign = 0;
-  received.forEach((item, index) => {
-    const uuid = uuidOf(item);
+  for (const judged of received) {
+    await breathe();
+    count++;
+    const { uuid, owner } = judged;
     if (uuid === undefined) unidentified++;
-    else listed.set(uuid, (listed.get(uuid) ?? 0) + 1);
-    const parsed = schema.safeParse(item);
-    const of = parsed.success ? owner(parsed.data) : statedOwner(item);
-    if (uuid !== undefined && of !== undefined && of !== collector) {
+    else if (listed.has(uuid)) repeated.set(uuid, (repeated.get(uuid) ?? 1) + 1);
+    else listed.add(uuid);
+    if (uuid !== undefined && owner !== undefined && owner !== collector) {
       foreign++;
       if (!records.has(uuid)) records.set(uuid, undefined);
-    } else if (parsed.success) {
-      if (!valid.has(parsed.data.uuid)) records.set(parsed.data.uuid, parsed.data);
-      valid.add(parsed.data.uuid);
+    } else if (!("why" in judged)) {
+      if (!valid.has(judged.uuid)) records.set(judged.uuid, judged.record);
+      valid.add(judged.uuid);
     } else {
       const kept = uuid === undefined ? undefined : lastGood.get(uuid);
       if (uuid !== undefined && !valid.has(uuid)) records.set(uuid, kept);
-      const issue = parsed.error.issues[0];
-      const why = `${issue?.path.join(".") || "the record"}: ${issue?.message ?? "not valid"}`;
       const consequence = kept ? "its last good configuration stays" : "it is left out";
-      invalid.add(`${what} ${uuid ?? `number ${index + 1} of the list`}: ${why}; ${consequence}`);
+      invalid.add(`${what} ${uuid ?? `number ${count} of the list`}: ${judged.why}; ${consequence}`);
     }
-  });
+  }
+  const used: T[] = [];
+  for (const record of records.values()) {
+    if (record) used.push(record);
+    await breathe();
+  }
   const unlisted = unidentified > 0 ? previous.filter(({ uuid }) => !listed.has(uuid)) : [];
   return {
-    records: [...[...records.values()].filter((record) => record !== undefined), ...unlisted],
+    records: unlisted.length > 0 ? [...used, ...unlisted] : used,
     warnings: [
       ...invalid.all(),
-      ...repeatedWarnings(what, listed),
+      ...repeatedWarnings(what, repeated),
       ...(unidentified > 0
         ? [`${unidentifiedWords(what, unidentified)}; nothing is removed: ${unlisted.length} that the list does not name stay`]
         : []),
       ...(foreign > 0 ? [`${foreign} ${what}${foreign === 1 ? "" : "s"} of another collector in the API's answer: left out`] : []),
     ],
     unidentified,
-    isUnusable: received.length > 0 && unidentified === received.length,
+    isUnusable: count > 0 && unidentified === count,
   };
 }
 

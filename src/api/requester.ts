@@ -71,6 +71,8 @@ export interface ApiRequest {
   /** Bound of the answer's body, in bytes. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** Makes the answer's value of its text; throws SyntaxError where that is no JSON. Absent: JSON.parse, in one go. */
+  readonly parse?: (text: string) => Promise<unknown>;
 }
 
 export interface Requester {
@@ -142,7 +144,7 @@ export function createRequester(options: RequesterOptions): Requester {
       const result =
         answer.type === "failed"
           ? failed(answer.kind, `${where}: ${answer.message}`, { cause: answer.cause })
-          : interpret(answer, where, failed);
+          : await interpret(answer, where, failed, request.parse);
       return result.type === "failed" ? { ...result, message: result.message.replaceAll(key, "<key>") } : result;
     },
     close: () => agent.destroy(),
@@ -173,7 +175,12 @@ async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): 
 
 type Fail = (kind: FailureKind, message: string, rest?: Omit<ApiFailure, "type" | "kind" | "message">) => ApiFailure;
 
-function interpret(answer: Extract<HttpAnswer, { type: "answer" }>, where: string, failed: Fail): ApiAnswer {
+async function interpret(
+  answer: Extract<HttpAnswer, { type: "answer" }>,
+  where: string,
+  failed: Fail,
+  parse: (text: string) => unknown = JSON.parse,
+): Promise<ApiAnswer> {
   const { status, headers, body } = answer;
   if (status === 304) return { type: "not_modified" };
   if (status >= 300 && status < 400)
@@ -196,7 +203,7 @@ function interpret(answer: Extract<HttpAnswer, { type: "answer" }>, where: strin
   if (status === 204) return { type: "empty" };
   if (body.trim() === "") return failed("not_json", `${where} answered ${status} with an empty body instead of JSON`, { status });
   try {
-    return { type: "json", value: JSON.parse(body), etag: headers.etag, bytes: Buffer.byteLength(body) };
+    return { type: "json", value: await parse(body), etag: headers.etag, bytes: Buffer.byteLength(body) };
   } catch {
     const type = headers["content-type"]?.split(";")[0]?.slice(0, 50) ?? "an unnamed type";
     const html = /^\s*</.test(body);

@@ -1,7 +1,8 @@
 import path from "node:path";
 import * as z from "zod";
 import { personalAccess, requesterAccess } from "../api/access.ts";
-import { CLIENT_TIMEOUTS, EXTENSION_NOT_OFFERED, MAX_ANSWER_BYTES, pageSchema } from "../api/client.ts";
+import { CLIENT_TIMEOUTS, EXTENSION_NOT_OFFERED, MAX_ANSWER_BYTES } from "../api/client.ts";
+import { pageSchema } from "../api/list-pages.ts";
 import { type ApiFailure, createRequester, type Requester } from "../api/requester.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import { messageOf } from "../model/failure.ts";

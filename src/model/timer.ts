@@ -99,3 +99,19 @@ export class Deadline {
     deadline.#onDue();
   }
 }
+
+/** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
+const RUN_MS = 2;
+
+/** Called in each turn of a long loop; settles at once, or after the event loop had its turn. */
+export type Breathe = () => Promise<void>;
+
+/** For long loops: lets timers and sockets have their turn as soon as the loop has run for a slice (2 ms). */
+export function createBreather(now: () => number = () => performance.now()): Breathe {
+  let began = now();
+  return async () => {
+    if (now() - began < RUN_MS) return;
+    await new Promise<void>((done) => setImmediate(done));
+    began = now();
+  };
+}
