@@ -6,9 +6,10 @@ import { DRIVERS } from "../drivers/index.ts";
 import { createAcquisition } from "./acquire/acquisition.ts";
 import { remoteDrivers } from "./acquire/drivers.ts";
 import { createAgent } from "./agent/agent.ts";
+import type { SourceInput } from "./agent/prepare.ts";
 import { createResolver } from "./agent/resolve.ts";
 import { type VariableFiles, VariableFolder } from "./agent/variable-files.ts";
-import { localOptions, type ReadSecret, wantedSources } from "./agent/wanted.ts";
+import { localOptionsIn, type ReadSecret, wantedSources } from "./agent/wanted.ts";
 import { apiAccess } from "./api/access.ts";
 import type { Desired } from "./api/desired.ts";
 import { startConfiguration } from "./configuration.ts";
@@ -18,7 +19,7 @@ import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
 import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
-import { sleep } from "./model/timer.ts";
+import { createBreather, sleep } from "./model/timer.ts";
 import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
 import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "./os/credentials.ts";
@@ -32,6 +33,7 @@ import { createProgress } from "./os/progress.ts";
 import { variablesDir } from "./os/settings-file.ts";
 import { summaryOf } from "./os/summary.ts";
 import { startPipeline } from "./pipeline.ts";
+import { type Round, Rounds } from "./rounds.ts";
 import { wantedSinks } from "./sinks/wanted.ts";
 import { type HttpListener, startHttpListener } from "./web/http-listener.ts";
 import { LocalRequestError, localSocketPath, startLocalSocket } from "./web/local-socket.ts";
@@ -138,52 +140,53 @@ export async function runService({ settings, settingsFile, log, signal, version,
   let isApplied = false;
   let applied: { readonly desired: Desired; readonly files: VariableFiles; readonly passwords: string } | undefined;
   const variables = new VariableFolder(folder, clock, path.join(stateDir, "variable-files.json"));
-  variables.watch();
-  const apply = async (): Promise<void> => {
-    if (!desired) return;
-    for (let waitMs = variables.startWaitMs(); waitMs > 0 && !signal.aborted; waitMs = variables.startWaitMs()) await sleep(waitMs, signal);
-    if (signal.aborted) return;
-    const files = variables.look(desired.sources);
+  await variables.watch();
+  const begun: Round = { made: Promise.resolve() };
+  const take = async (): Promise<Round> => {
+    for (let waitMs = variables.startWaitMs(); desired && waitMs > 0 && !signal.aborted; waitMs = variables.startWaitMs())
+      await sleep(waitMs, signal);
+    const now = desired;
+    if (!now || signal.aborted) return begun;
+    const files = await variables.look(now.sources);
     // Compared only, because they are secrets.
     const passwords = passwordFiles(settings)
       .map((file) => JSON.stringify(readSecret(file)))
       .join("\n");
-    if (applied?.desired === desired && applied.files === files && applied.passwords === passwords) return;
-    applied = { desired, files, passwords };
+    if (applied?.desired === now && applied.files === files && applied.passwords === passwords) return begun;
+    applied = { desired: now, files, passwords };
     for (const { file, line, source, message } of files.problems) {
       const text = `${file}${line === undefined ? "" : `:${line}`}: ${message}`;
       if (source === undefined && !said.has(text)) log.warn({}, text);
       said.add(text);
     }
-    const { sources, sinks } = desired;
-    const wanted = { ...desired, secrets: withLocalSecrets(desired.secrets, [...sources, ...sinks], credentials) };
+    const { sources, sinks } = now;
+    const wanted = { ...now, secrets: withLocalSecrets(now.secrets, [...sources, ...sinks], credentials) };
     pipeline.setSinks(
-      wantedSinks(wanted, settings, (sink) => localOptions(settings.sinks, sink), readSecret, apiAccess(settings, stateDir)).map((sink) => {
+      wantedSinks(wanted, settings, localOptionsIn(settings.sinks), readSecret, apiAccess(settings, stateDir)).map((sink) => {
         const missing = sink.missingSecret ?? missingPassword(sink, sink);
         return missing === undefined ? sink : { ...sink, missingSecret: missing };
       }),
     );
-    await agent.apply(
-      wantedSources(wanted, files, settings, readSecret).map((source) => {
-        const { record, local: own, secrets } = source;
-        const { details } = record;
-        return { ...source, missingSecret: source.missingSecret ?? missingPassword(record, { details, settings: own, secrets }) };
-      }),
-    );
-    isApplied = true;
+    const breathe = createBreather();
+    const inputs: SourceInput[] = [];
+    for (const source of await wantedSources(wanted, files, settings, readSecret)) {
+      const { record, local: own, secrets } = source;
+      const { details } = record;
+      inputs.push({ ...source, missingSecret: source.missingSecret ?? missingPassword(record, { details, settings: own, secrets }) });
+      await breathe();
+    }
+    const made = agent.apply(inputs).then(() => {
+      isApplied = true;
+    });
+    return { made };
   };
 
   const progress = createProgress(clock, FILES_EVERY_MS);
-  let applying = 0;
-  const applySoon = () => {
-    applying++;
-    void apply()
-      .catch((error: unknown) => log.error({ err: error }, "the configuration could not be applied"))
-      .finally(() => {
-        // A round that hangs is not hidden by those that come after it and find nothing to do.
-        if (--applying === 0) progress.reconciled();
-      });
-  };
+  const rounds = new Rounds({
+    take,
+    onError: (error) => log.error({ err: error }, "the configuration could not be applied"),
+    onSettled: () => progress.reconciled(),
+  });
   const takeSecret = (body: unknown): object => {
     const change = secretChangeSchema.safeParse(body);
     if (!change.success) throw new LocalRequestError("expected {key, secret}: a uuid or name, and its secret or null");
@@ -192,7 +195,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     else credentials.set(key, secret);
     log.info({ entry: key }, secret === null ? "a secret was removed" : "a secret was handed over");
     applied = undefined;
-    applySoon();
+    rounds.ask();
     return {};
   };
 
@@ -209,7 +212,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     discovery: policy.discovery,
     onConfiguration(next) {
       desired = next;
-      applySoon();
+      rounds.ask();
     },
   });
   const status = (): ServiceStatus => ({
@@ -229,7 +232,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     log,
     onTrouble: alarm,
   });
-  const looking = setInterval(applySoon, FILES_EVERY_MS);
+  const looking = setInterval(() => rounds.ask(), FILES_EVERY_MS);
 
   log.info({ version, collector, api: configuration.status().api_url, stateDir }, "collector ready");
   const notifier = createNotifier(env, log);

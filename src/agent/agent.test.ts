@@ -1,5 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { AnyDriver } from "../../drivers/driver.ts";
+import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { clock, holding, plant, rig, running, source, variable } from "../../test/support/agent.ts";
+import { silentLog } from "../model/context.ts";
 import { createResolver } from "./resolve.ts";
 
 describe("the agent", () => {
@@ -38,6 +41,61 @@ describe("the agent", () => {
     await agent.apply([source(1, first.port), source(2, second.port, { variables: [variable(2, 1, "holding:1")] })]);
     await expect.poll(() => of("machine-2").at(-1)?.readout.readings).toEqual([{ quality: "good", value: 22 }]);
     expect([first.accepted(), second.accepted()]).toEqual([1, 2]);
+  });
+
+  it("lets a changed source that hangs on stopping delay no other's start; its own next instance waits for it", async () => {
+    const [first, second] = [await plant(), await plant()];
+    let letGo = (): void => {};
+    const hanging = new Promise<void>((done) => {
+      letGo = done;
+    });
+    const driver = {
+      ...modbus,
+      async connect(...given: Parameters<typeof modbus.connect>) {
+        const session = await modbus.connect(...given);
+        const isFirst = (given[0].details as { readonly port: number }).port === first.port;
+        return isFirst ? { ...session, read: session.read.bind(session), close: () => hanging.then(() => session.close()) } : session;
+      },
+    };
+    const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: driver as AnyDriver }) } } });
+    onTestFinished(letGo);
+    await agent.apply([source(1, first.port), source(2, second.port)]);
+    await expect.poll(() => Math.min(of("machine-1").length, of("machine-2").length)).toBeGreaterThan(1);
+    const changed = (n: number, port: number) => source(n, port, { variables: [variable(n, 1, "holding:1")] });
+    const made = agent.apply([changed(1, first.port), changed(2, second.port)]);
+    const began = performance.now();
+    await expect.poll(() => of("machine-2").at(-1)?.readout.readings, { timeout: 4000 }).toEqual([{ quality: "good", value: 22 }]);
+    expect(performance.now() - began).toBeLessThan(4000);
+    // The one that hangs is still seen, and a later round with another source is taken in meanwhile.
+    expect(report(1)).toBeDefined();
+    expect(first.accepted()).toBe(1);
+    const third = await plant();
+    void agent.apply([changed(1, first.port), changed(2, second.port), source(3, third.port)]);
+    await expect.poll(() => of("machine-3").length, { timeout: 4000 }).toBeGreaterThan(0);
+    expect(first.accepted()).toBe(1);
+    letGo();
+    await made;
+    await expect.poll(() => of("machine-1").at(-1)?.readout.readings, { timeout: 8000 }).toEqual([{ quality: "good", value: 22 }]);
+  });
+
+  it("takes in the latest of several configurations that wait, and no other between", async () => {
+    const device = await plant();
+    const made: string[] = [];
+    const { agent } = running({
+      logFor: (fields) => {
+        if ("endpoint" in fields) made.push(String(fields["source"]));
+        return silentLog;
+      },
+    });
+    const applied = ["a", "b", "c", "d"].map((name) => {
+      const one = source(1, device.port);
+      return agent.apply([{ ...one, record: { ...one.record, name } }]);
+    });
+    await Promise.all(applied);
+    expect(agent.reports().map(({ name }) => name)).toEqual(["d"]);
+    expect(made.at(-1)).toBe("d");
+    expect(made).not.toContain("b");
+    expect(made).not.toContain("c");
   });
 
   it("stops a removed source at once, also in the middle of a read", async () => {

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { DriverEntry } from "../../drivers/driver.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
@@ -6,6 +8,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
+import { type Breathe, createBreather } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
 import { DeviceMemories } from "./device-memory.ts";
 import { createLanes } from "./lanes.ts";
@@ -13,9 +16,9 @@ import { configuredVariables, fingerprintOf, prepare, type SourceInput } from ".
 import { canonicalJson, reconcile } from "./reconcile.ts";
 import type { Resolver } from "./resolve.ts";
 import { type RunningSource, startSource } from "./source.ts";
+import { SourceSlot, type WantedSource } from "./source-slot.ts";
 import { createReasonBudget } from "./speak.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
-import { createBreather } from "./time.ts";
 
 export interface AgentDeps {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
@@ -36,16 +39,14 @@ export interface AgentDeps {
 
 /** The set of data sources that run. */
 export interface Agent {
-  /** Brings what runs to what is wanted. Unchanged sources notice nothing; resolves when the changes have been made. */
+  /**
+   * Brings what runs to what is wanted. Unchanged sources notice nothing, and no source waits for another to stop. Resolves when the
+   * changes have been made; of several that wait to be taken in only the latest is.
+   */
   apply(wanted: readonly SourceInput[]): Promise<void>;
   /** In the order of the configuration. */
   reports(): readonly SourceReport[];
   stop(): Promise<void>;
-}
-
-interface Entry {
-  readonly fingerprint: string;
-  readonly task: RunningSource;
 }
 
 /** Sources that start at once are this far apart on average, and never wait longer than the longest. */
@@ -56,11 +57,22 @@ export function createAgent(deps: AgentDeps): Agent {
   const lanes = createLanes(deps.clock.monotonicMs);
   const memories = new DeviceMemories();
   const reasonLines = createReasonBudget(deps.clock.monotonicMs);
-  const running = new Map<string, Entry>();
+  const slots = new Map<string, SourceSlot>();
+  /** By source: what its fingerprint was taken of, so that an unchanged one is not digested again. */
+  let known = new Map<string, { readonly input: SourceInput; readonly fingerprint: string }>();
   /** By source; they change without the source being started again. */
   let warnings = new Map<string, readonly string[]>();
   let order: readonly string[] = [];
-  let work: Promise<void> = Promise.resolve();
+  /** Settles when the rounds so far have been taken in; what they change may go on. */
+  let taken: Promise<unknown> = Promise.resolve();
+  /** What the next round will take in: the latest. */
+  let queued: { readonly wanted: readonly SourceInput[]; readonly round: Promise<Round> } | undefined;
+  /** Starts go one by one, so that timers and sockets have their turn between them. */
+  let lastTurn: Promise<void> = Promise.resolve();
+  const turn = (): Promise<void> => {
+    lastTurn = lastTurn.then(() => nextTurn());
+    return lastTurn;
+  };
   let stopped = false;
 
   /** By source: what its last start had to say. A restart says it only where it is new. */
@@ -104,67 +116,102 @@ export function createAgent(deps: AgentDeps): Agent {
     return haveChanged;
   };
 
-  const change = async (wanted: readonly SourceInput[]): Promise<void> => {
+  const takeIn = async (wanted: readonly SourceInput[]): Promise<Round> => {
     const breathe = createBreather();
     const inputs = new Map<string, { readonly input: SourceInput; readonly fingerprint: string }>();
     for (const input of wanted) {
-      inputs.set(input.record.uuid, { input, fingerprint: fingerprint(input) });
+      const before = known.get(input.record.uuid);
+      const isSame = before !== undefined && isSameInput(before.input, input);
+      inputs.set(input.record.uuid, { input, fingerprint: isSame ? before.fingerprint : await fingerprint(input, breathe) });
       await breathe();
     }
-    if (stopped) return;
-    const prints = new Map([...running].map(([id, entry]) => [id, entry.fingerprint]));
+    if (stopped) return { made: Promise.resolve() };
+    const prints = new Map([...known].map(([id, one]) => [id, one.fingerprint]));
     const plan = reconcile(inputs, prints, (one) => one.fingerprint);
+    known = inputs;
     order = [...inputs.keys()];
     for (const uuid of warned.keys()) if (!inputs.has(uuid)) warned.delete(uuid);
     const haveChanged = takeWarnings(wanted);
-    const replaced = new Map<string, SourceReport>();
-    await Promise.all(
-      plan.stop.map(async (id) => {
-        const entry = running.get(id);
-        running.delete(id);
-        if (!entry) return;
-        replaced.set(id, entry.task.report());
-        await entry.task.stop();
-      }),
-    );
-    if (stopped) return;
-    const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, (plan.start.length - 1) * START_GAP_MS);
-    for (const id of plan.start) {
-      const one = inputs.get(id);
-      if (one) running.set(id, { fingerprint: one.fingerprint, task: await start(one.input, replaced.get(id), startSpreadMs) });
+    const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, Math.max(0, plan.start.length - 1) * START_GAP_MS);
+    const changes: Promise<void>[] = [];
+    for (const id of new Set([...plan.stop, ...plan.start])) {
+      changes.push(change(id, inputs.get(id), startSpreadMs));
       await breathe();
-      if (stopped) break;
     }
-    if (haveChanged || plan.stop.length + plan.start.length > 0) deps.changed();
+    if (haveChanged || changes.length > 0) deps.changed();
+    return { made: Promise.all(changes).then(() => {}) };
+  };
+
+  /** Of one source, whatever the others do. */
+  const change = async (id: string, wanted: Omit<WantedSource, "startSpreadMs"> | undefined, startSpreadMs: number): Promise<void> => {
+    const slot = slots.get(id) ?? new SourceSlot(turn, (one, last) => start(one.input, last, one.startSpreadMs));
+    slots.set(id, slot);
+    try {
+      await slot.want(wanted && { ...wanted, startSpreadMs });
+    } catch (error) {
+      // The next round tries it again.
+      known.delete(id);
+      throw error;
+    }
+    if (!known.has(id)) slots.delete(id);
+    deps.changed();
   };
 
   return {
     apply(wanted) {
-      const done = work.then(() => (stopped ? undefined : change(wanted)));
+      const round = queued?.round ?? taken.then(() => takeQueued());
+      queued = { wanted, round };
       // One that fails is its caller's affair: the next one is made all the same.
-      work = done.catch(() => {});
-      return done;
+      taken = round.catch(() => {});
+      return round.then(({ made }) => made);
     },
     reports: () =>
       order.flatMap((id) => {
-        const report = running.get(id)?.task.report();
+        const report = slots.get(id)?.report();
         const own = warnings.get(id);
         if (!report) return [];
         return own ? { ...report, warnings: [...own, ...report.warnings] } : report;
       }),
     async stop() {
       stopped = true;
-      await work;
-      await Promise.all([...running.values()].map((entry) => entry.task.stop()));
+      await taken;
+      await Promise.all([...slots.values()].map((slot) => slot.want(undefined)));
     },
   };
+
+  async function takeQueued(): Promise<Round> {
+    const wanted = queued?.wanted;
+    queued = undefined;
+    return stopped || !wanted ? { made: Promise.resolve() } : takeIn(wanted);
+  }
 }
 
-/** A digest, because what it covers holds secrets. */
-const fingerprint = (input: SourceInput): string =>
-  createHash("sha256")
-    .update(canonicalJson(fingerprintOf(input)))
-    .digest("base64");
+/** What a round changes goes on after it has been taken in. */
+interface Round {
+  readonly made: Promise<void>;
+}
+
+/** Cheap, because records and variables that have not changed are the same objects; false also where only the objects are others. */
+const isSameInput = (before: SourceInput, now: SourceInput): boolean =>
+  before.record === now.record &&
+  before.missingSecret === now.missingSecret &&
+  before.readoutIntervalUnit === now.readoutIntervalUnit &&
+  (before.variables === now.variables ||
+    (before.variables.length === now.variables.length && before.variables.every((variable, i) => variable === now.variables[i]))) &&
+  isDeepStrictEqual(before.local, now.local) &&
+  isDeepStrictEqual(before.secrets, now.secrets);
+
+const VARIABLES_AT_ONCE = 50;
+
+/** A digest, because what it covers holds secrets. Goes by slices. */
+async function fingerprint(input: SourceInput, breathe: Breathe): Promise<string> {
+  const hash = createHash("sha256").update(canonicalJson(fingerprintOf({ ...input, variables: [] })));
+  for (let from = 0; from < input.variables.length; from += VARIABLES_AT_ONCE) {
+    hash.update(canonicalJson(input.variables.slice(from, from + VARIABLES_AT_ONCE)));
+    await breathe();
+  }
+  return hash.digest("base64");
+}
 
 async function prepareWithDriver(input: SourceInput, drivers: Readonly<Record<string, DriverEntry>>): Promise<ReturnType<typeof prepare>> {
   const { type } = input.record;

@@ -30,31 +30,33 @@ export function delimiterOf(header: string): Delimiter {
   return DELIMITERS.reduce((best, next) => (count(next) > count(best) ? next : best));
 }
 
+/** How a CSV text ended. */
+export interface CsvEnd {
+  readonly more: boolean;
+  readonly open?: CsvRow;
+}
+
 /**
- * The rows of a CSV text (RFC 4180, any line end, blanks around a field dropped), empty ones left out. At most `maxRows`; `more` says that
- * there were others, `open` is the last row where the text ends within its line. A row with broken quotes ends with its line, so that it
- * costs none of the rows after it. Pure, never throws.
+ * The rows of a CSV text (RFC 4180, any line end, blanks around a field dropped), empty ones left out. At most `maxRows`; what is returned
+ * at the end says whether there were `more`, and `open` is the last row where the text ends within its line. A row with broken quotes ends
+ * with its line, so that it costs none of the rows after it. Pure, never throws.
  */
-export function parseCsv(
-  text: string,
-  delimiter: Delimiter,
-  maxRows: number,
-  firstLine = 1,
-): { readonly rows: readonly CsvRow[]; readonly more: boolean; readonly open?: CsvRow } {
-  const rows: CsvRow[] = [];
+export function* csvRows(text: string, delimiter: Delimiter, maxRows: number, firstLine = 1): Generator<CsvRow, CsvEnd> {
+  let count = 0;
   let at = 0;
   let line = firstLine;
   while (at < text.length) {
     const { row, next } = parseRow(text, at, line, delimiter);
     if (row.problem !== undefined || row.fields.some((field) => field !== "")) {
-      if (rows.length === maxRows) return { rows, more: true };
-      rows.push(row);
+      if (count === maxRows) return { more: true };
+      count++;
+      yield row;
     }
-    if (next === text.length && !isBreak(text[next - 1]) && !isBlank(row)) return { rows, more: false, open: row };
+    if (next === text.length && !isBreak(text[next - 1]) && !isBlank(row)) return { more: false, open: row };
     for (let i = at; i < next; i++) if (isLineEnd(text, i)) line++;
     at = next;
   }
-  return { rows, more: false };
+  return { more: false };
 }
 
 const isBlank = ({ fields, problem }: CsvRow): boolean => problem === undefined && fields.length === 1 && fields[0] === "";

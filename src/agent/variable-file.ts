@@ -1,8 +1,9 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
 import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
+import type { Breathe } from "../model/timer.ts";
 import { VARIABLE_STATUSES, type VariableInput, variableInputSchema } from "../model/variable.ts";
-import { type CsvRow, DELIMITERS, decodeText, delimiterOf, parseCsv } from "./csv.ts";
+import { type CsvRow, csvRows, DELIMITERS, decodeText, delimiterOf } from "./csv.ts";
 
 export const MAX_ROWS = 100_000;
 export const MAX_PROBLEMS = 100;
@@ -36,25 +37,48 @@ export type CheckVariable = (variable: VariableInput) => string | undefined;
  * values could be wrong without it. Never throws.
  */
 export function parseVariableCsv(bytes: Uint8Array, check?: CheckVariable): ParsedVariables {
+  const steps = csvSteps(bytes, check);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** As parseVariableCsv, by slices. */
+export async function parseVariableCsvInSlices(bytes: Uint8Array, breathe: Breathe): Promise<ParsedVariables> {
+  const steps = csvSteps(bytes);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await breathe();
+  }
+}
+
+/** A step for each row. */
+function* csvSteps(bytes: Uint8Array, check?: CheckVariable): Generator<undefined, ParsedVariables> {
   const text = decodeText(bytes);
   const separator = /^sep=(.)(?:\r\n|\n|\r)/.exec(text);
   const body = separator ? text.slice(separator[0].length) : text;
   const header = /^\s*([^\r\n]*)/.exec(body)?.[1] ?? "";
   const delimiter = DELIMITERS.find((known) => known === separator?.[1]) ?? delimiterOf(header);
-  const { rows, more, open } = parseCsv(body, delimiter, MAX_ROWS + 1, separator ? 2 : 1);
-  const [first, ...rest] = rows;
-  if (!first)
+  const rows = csvRows(body, delimiter, MAX_ROWS + 1, separator ? 2 : 1);
+  const first = rows.next();
+  if (first.done)
     return { variables: [], problems: [{ message: `is empty; its first line must name the columns: ${COLUMNS.join(delimiter)}` }] };
-  const columns = columnsOf(first);
+  const columns = columnsOf(first.value);
   if ("problems" in columns) return { variables: [], problems: columns.problems };
   const collected = collect(check);
-  for (const row of rest) {
-    const cells = cellsOf(row, columns.columns);
-    if (typeof cells === "string") collected.problem({ line: row.line, message: cells });
-    else collected.variable(row.line, variableOf(cells));
+  let row = rows.next();
+  for (; !row.done; row = rows.next()) {
+    const { line } = row.value;
+    const cells = cellsOf(row.value, columns.columns);
+    if (typeof cells === "string") collected.problem({ line, message: cells });
+    else collected.variable(line, variableOf(cells));
+    yield;
   }
+  const { more, open } = row.value;
   if (more) collected.problem({ message: `has more than ${MAX_ROWS} variables; those after the first ${MAX_ROWS} are not read` });
-  const cut = open && cutOf(open, first, columns.columns.length);
+  const cut = open && cutOf(open, first.value, columns.columns.length);
   return { ...collected.result(), ...(cut && { cut }) };
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { uuidV5 } from "./uuid-v5.ts";
-import { matchFiles, VariableFolder } from "./variable-files.ts";
+import { matchFiles, type VariableFiles, VariableFolder } from "./variable-files.ts";
 
 const PLAIN = { type: null, unit: null, scaling: null, comment: null, status: "ACTIVE" } as const;
 const PRESS = { uuid: "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11", name: "press-1" };
@@ -35,68 +35,67 @@ const writeOld = (name: string, text: string) => {
 };
 const open = () => new VariableFolder(folder, { monotonicMs: () => nowMs, epochMs: () => Date.now() }, join(folder, "owners.json"));
 /** As the service looks: every two seconds. */
-const lookLater = (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
+const lookLater = async (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
   nowMs += 2000;
   return files.look(sources);
 };
 /** Of what stands still. */
-const lookTwice = (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
-  files.look(sources);
+const lookTwice = async (files: VariableFolder, sources: readonly { uuid: string; name: string }[]) => {
+  await files.look(sources);
   return lookLater(files, sources);
 };
-const addresses = (found: ReturnType<VariableFolder["look"]>, { uuid }: { uuid: string }) =>
-  found.bySource.get(uuid)?.variables.map(({ address }) => address);
-const messages = (found: ReturnType<VariableFolder["look"]>, { uuid }: { uuid: string }) =>
+const addresses = (found: VariableFiles, { uuid }: { uuid: string }) => found.bySource.get(uuid)?.variables.map(({ address }) => address);
+const messages = (found: VariableFiles, { uuid }: { uuid: string }) =>
   found.problems.flatMap(({ source, message }) => (source === uuid ? [message] : []));
 
 describe("what stands still", () => {
-  test("gives each source its variables, with ids that stay", () => {
+  test("gives each source its variables, with ids that stay", async () => {
     const file = write("press-1.csv", "name;address\ntemp;holding:0\n");
     write(`${OVEN.uuid.toUpperCase()}.YAML`, "- { name: temp, address: holding:0 }");
     write("README.txt", "not a variable file");
     write(".press-1.csv", "an editor's own");
-    const first = lookTwice(open(), [PRESS, OVEN]);
+    const first = await lookTwice(open(), [PRESS, OVEN]);
     expect(first.problems).toEqual([]);
     expect(first.bySource.get(PRESS.uuid)).toEqual({
       file,
       variables: [{ ...PLAIN, uuid: uuidV5(PRESS.uuid, "temp"), data_source: PRESS.uuid, name: "temp", address: "holding:0" }],
     });
     expect(first.bySource.get(OVEN.uuid)?.variables[0]?.uuid).toBe(uuidV5(OVEN.uuid, "temp"));
-    expect(lookTwice(open(), [PRESS, OVEN])).toEqual(first);
+    expect(await lookTwice(open(), [PRESS, OVEN])).toEqual(first);
   });
 
-  test("is the same object while nothing changes, and read again where a file has changed only", () => {
+  test("is the same object while nothing changes, and read again where a file has changed only", async () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     write(`${OVEN.uuid}.csv`, "name;address\na;holding:0\n");
     const files = open();
-    const first = lookTwice(files, [PRESS, OVEN]);
-    expect(lookLater(files, [PRESS, OVEN])).toBe(first);
+    const first = await lookTwice(files, [PRESS, OVEN]);
+    expect(await lookLater(files, [PRESS, OVEN])).toBe(first);
     write("press-1.csv", "name;address\nb;holding:1\n");
-    const second = lookTwice(files, [PRESS, OVEN]);
+    const second = await lookTwice(files, [PRESS, OVEN]);
     expect(addresses(second, PRESS)).toEqual(["holding:1"]);
     expect(second.bySource.get(OVEN.uuid)?.variables).toBe(first.bySource.get(OVEN.uuid)?.variables);
   });
 
-  test("at the start takes a second look soon, and later for what was written just before", () => {
+  test("at the start takes a second look soon, and later for what was written just before", async () => {
     writeOld("press-1.csv", "name;address\na;holding:0\n");
     write(`${OVEN.uuid}.csv`, "name;address\na;holding:1\n");
     const files = open();
-    files.watch();
+    await files.watch();
     expect(files.startWaitMs()).toBeGreaterThan(0);
     nowMs += files.startWaitMs();
     expect(files.startWaitMs()).toBe(0);
     expect(nowMs).toBeLessThan(500);
-    const found = files.look([PRESS, OVEN]);
+    const found = await files.look([PRESS, OVEN]);
     expect([addresses(found, PRESS), addresses(found, OVEN)]).toEqual([["holding:0"], []]);
     expect(messages(found, OVEN)).toEqual([expect.stringContaining("is being written")]);
-    expect(addresses(lookLater(files, [PRESS, OVEN]), OVEN)).toEqual(["holding:1"]);
+    expect(addresses(await lookLater(files, [PRESS, OVEN]), OVEN)).toEqual(["holding:1"]);
     expect(new VariableFolder(join(folder, "absent"), { monotonicMs: () => 0, epochMs: () => 0 }).startWaitMs()).toBe(0);
   });
 
-  test("an unusable file is a problem of its source alone, with file and line", () => {
+  test("an unusable file is a problem of its source alone, with file and line", async () => {
     mkdirSync(join(folder, "press-1.csv"));
     const bad = write(`${OVEN.uuid}.csv`, "name;address\n;x\n");
-    const { bySource, problems } = lookTwice(open(), [PRESS, OVEN]);
+    const { bySource, problems } = await lookTwice(open(), [PRESS, OVEN]);
     expect([...bySource.keys()].sort()).toEqual([PRESS.uuid, OVEN.uuid].sort());
     expect(problems.toSorted((a, b) => Number(a.source === PRESS.uuid) - Number(b.source === PRESS.uuid))).toEqual([
       { file: bad, source: OVEN.uuid, line: 2, message: "name: is empty; each variable needs one" },
@@ -104,14 +103,14 @@ describe("what stands still", () => {
     ]);
   });
 
-  test("may be absent, and is named where it is no folder", () => {
+  test("may be absent, and is named where it is no folder", async () => {
     const at = (path: string) => new VariableFolder(path, { monotonicMs: () => 0, epochMs: () => 0 }).look([PRESS]);
-    expect(at(join(folder, "absent")).problems).toEqual([]);
+    expect((await at(join(folder, "absent"))).problems).toEqual([]);
     const file = write("file", "");
-    expect(at(file).problems).toEqual([{ file, message: expect.stringMatching(/cannot be read/) }]);
+    expect((await at(file)).problems).toEqual([{ file, message: expect.stringMatching(/cannot be read/) }]);
   });
 
-  test("a name never becomes a path", () => {
+  test("a name never becomes a path", async () => {
     const outside = { uuid: OVEN.uuid, name: "../press-1" };
     expect(matchFiles(["press-1.csv"], [outside]).matched.size).toBe(0);
     expect(matchFiles(["Ofen u\u0308.csv"], [{ ...OVEN, name: "Ofen ü" }]).matched.size).toBe(1);
@@ -124,120 +123,120 @@ describe("what cannot be used any more", () => {
     ["without its first line", "a;holding:0\nb;holding:1\n"],
     ["cut in its first line", "name;addr"],
     ["cut in its first row", "name;address\na;"],
-  ])("a file that was %s leaves its source the last good variables and says so, until it is whole", (_, text) => {
+  ])("a file that was %s leaves its source the last good variables and says so, until it is whole", async (_, text) => {
     write("press-1.csv", "name;address\na;holding:0\nb;holding:1\n");
     const files = open();
-    lookTwice(files, [PRESS]);
+    await lookTwice(files, [PRESS]);
     write("press-1.csv", text);
-    const found = lookTwice(files, [PRESS]);
+    const found = await lookTwice(files, [PRESS]);
     expect(addresses(found, PRESS)).toEqual(["holding:0", "holding:1"]);
     expect(messages(found, PRESS)).toContain("the last good variables stay in use (2)");
-    expect(lookLater(files, [PRESS])).toBe(found);
+    expect(await lookLater(files, [PRESS])).toBe(found);
     write("press-1.csv", "name;address\nc;holding:2\n");
-    const healed = lookTwice(files, [PRESS]);
+    const healed = await lookTwice(files, [PRESS]);
     expect([addresses(healed, PRESS), healed.problems]).toEqual([["holding:2"], []]);
   });
 
-  test("a file with its first line alone, and an empty list, have no variables: that may be meant", () => {
+  test("a file with its first line alone, and an empty list, have no variables: that may be meant", async () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     write(`${OVEN.uuid}.yaml`, "- { name: a, address: holding:0 }");
     const files = open();
-    lookTwice(files, [PRESS, OVEN]);
+    await lookTwice(files, [PRESS, OVEN]);
     write("press-1.csv", "name;address\n");
     write(`${OVEN.uuid}.yaml`, "[]");
-    const found = lookTwice(files, [PRESS, OVEN]);
+    const found = await lookTwice(files, [PRESS, OVEN]);
     expect([addresses(found, PRESS), addresses(found, OVEN), found.problems]).toEqual([[], [], []]);
   });
 
-  test("a file that is removed is gone when it stays away, and the API's variables are at work", () => {
+  test("a file that is removed is gone when it stays away, and the API's variables are at work", async () => {
     const file = write("press-1.csv", "name;address\na;holding:0\n");
     const files = open();
-    lookTwice(files, [PRESS]);
+    await lookTwice(files, [PRESS]);
     rmSync(file);
-    expect(addresses(files.look([PRESS]), PRESS)).toEqual(["holding:0"]);
-    expect(lookLater(files, [PRESS]).bySource.size).toBe(0);
+    expect(addresses(await files.look([PRESS]), PRESS)).toEqual(["holding:0"]);
+    expect((await lookLater(files, [PRESS])).bySource.size).toBe(0);
   });
 
-  test("a file that comes to a source which runs on the API's variables leaves it these until it stands still", () => {
+  test("a file that comes to a source which runs on the API's variables leaves it these until it stands still", async () => {
     const files = open();
-    lookTwice(files, [PRESS]);
+    await lookTwice(files, [PRESS]);
     write("press-1.csv", "name;address\na;holding:0\n");
-    expect(files.look([PRESS]).bySource.size).toBe(0);
-    expect(addresses(lookLater(files, [PRESS]), PRESS)).toEqual(["holding:0"]);
+    expect((await files.look([PRESS])).bySource.size).toBe(0);
+    expect(addresses(await lookLater(files, [PRESS]), PRESS)).toEqual(["holding:0"]);
   });
 
-  test("a folder that cannot be read for a while costs no source its variables", () => {
+  test("a folder that cannot be read for a while costs no source its variables", async () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     const files = open();
-    lookTwice(files, [PRESS]);
+    await lookTwice(files, [PRESS]);
     const away = `${folder}-away`;
     renameSync(folder, away);
     writeFileSync(folder, "");
-    const found = lookTwice(files, [PRESS]);
+    const found = await lookTwice(files, [PRESS]);
     expect(addresses(found, PRESS)).toEqual(["holding:0"]);
     expect(found.problems).toEqual([
       { file: folder, message: expect.stringMatching(/cannot be read: .*; what was read of it stays in use/) },
     ]);
     rmSync(folder);
     renameSync(away, folder);
-    expect(lookTwice(files, [PRESS]).problems).toEqual([]);
+    expect((await lookTwice(files, [PRESS])).problems).toEqual([]);
   });
 });
 
 describe("files and sources that fit each other several times", () => {
-  test("a second source of the same name takes no variables from the first, and both say it", () => {
+  test("a second source of the same name takes no variables from the first, and both say it", async () => {
     const file = write("press-1.csv", "name;address\na;holding:0\n");
     const files = open();
-    lookTwice(files, [PRESS]);
-    const found = lookLater(files, [PRESS, TWIN]);
+    await lookTwice(files, [PRESS]);
+    const found = await lookLater(files, [PRESS, TWIN]);
     expect([addresses(found, PRESS), addresses(found, TWIN)]).toEqual([["holding:0"], undefined]);
     const said = expect.stringMatching(new RegExp(`fits several .*${PRESS.uuid}.* and .*${TWIN.uuid}.*; it stays with ${PRESS.uuid}`));
     expect([messages(found, PRESS), messages(found, TWIN)]).toEqual([[said], [said]]);
     write("press-1.csv", "name;address\na;holding:1\n");
-    expect(addresses(lookTwice(files, [PRESS, TWIN]), PRESS)).toEqual(["holding:1"]);
-    const restarted = lookTwice(open(), [PRESS, TWIN]);
+    expect(addresses(await lookTwice(files, [PRESS, TWIN]), PRESS)).toEqual(["holding:1"]);
+    const restarted = await lookTwice(open(), [PRESS, TWIN]);
     expect([addresses(restarted, PRESS), addresses(restarted, TWIN)]).toEqual([["holding:1"], undefined]);
     expect([messages(restarted, PRESS), messages(restarted, TWIN)]).toEqual([[said], [said]]);
     renameSync(file, join(folder, `${TWIN.uuid}.csv`));
-    const told = lookTwice(files, [PRESS, TWIN]);
+    const told = await lookTwice(files, [PRESS, TWIN]);
     expect([addresses(told, PRESS), addresses(told, TWIN), told.problems]).toEqual([undefined, ["holding:1"], []]);
   });
 
-  test("a source that takes the name of another keeps what it had, as the other does", () => {
+  test("a source that takes the name of another keeps what it had, as the other does", async () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     write("press-2.csv", "name;address\na;holding:2\n");
     const files = open();
     const second = { ...TWIN, name: "press-2" };
-    lookTwice(files, [PRESS, second]);
-    const found = lookLater(files, [PRESS, TWIN]);
+    await lookTwice(files, [PRESS, second]);
+    const found = await lookLater(files, [PRESS, TWIN]);
     expect([addresses(found, PRESS), addresses(found, TWIN)]).toEqual([["holding:0"], ["holding:2"]]);
     expect([messages(found, PRESS).length, messages(found, TWIN).length]).toEqual([1, 1]);
-    const healed = lookLater(files, [PRESS, second]);
+    const healed = await lookLater(files, [PRESS, second]);
     expect([addresses(healed, PRESS), addresses(healed, second), healed.problems]).toEqual([["holding:0"], ["holding:2"], []]);
   });
 
-  test("a file that fits two sources from the start is used by none, and both say it; one that fits none is named", () => {
+  test("a file that fits two sources from the start is used by none, and both say it; one that fits none is named", async () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     const lost = write("pres-1.csv", "name;address\n");
-    const { bySource, problems } = lookTwice(open(), [PRESS, TWIN]);
+    const { bySource, problems } = await lookTwice(open(), [PRESS, TWIN]);
     expect(bySource.size).toBe(0);
     expect(problems.map(({ source }) => source)).toEqual([undefined, PRESS.uuid, TWIN.uuid]);
     expect(problems[0]).toEqual({ file: lost, message: "fits no data source; its name must be the uuid or the name of one, exactly" });
     expect(problems[1]?.message).toContain("it is not used");
   });
 
-  test("of two files for one source none is used, but for one that was in use", () => {
+  test("of two files for one source none is used, but for one that was in use", async () => {
     write("press-1.csv", "name;address\na;holding:0\n");
     const files = open();
-    lookTwice(files, [PRESS]);
+    await lookTwice(files, [PRESS]);
     write("press-1.yaml", "- { name: a, address: holding:1 }");
-    const found = lookTwice(files, [PRESS]);
+    const found = await lookTwice(files, [PRESS]);
     expect(addresses(found, PRESS)).toEqual(["holding:0"]);
     expect(messages(found, PRESS)).toEqual([expect.stringMatching(/are for the same data source.*press-1\.csv stays in use/)]);
-    const fresh = lookTwice(open(), [PRESS]);
+    const fresh = await lookTwice(open(), [PRESS]);
     expect([addresses(fresh, PRESS), messages(fresh, PRESS)]).toEqual([[], [expect.stringContaining("None of them is used")]]);
     rmSync(join(folder, "press-1.csv"));
-    const other = lookTwice(files, [PRESS]);
+    const other = await lookTwice(files, [PRESS]);
     expect([addresses(other, PRESS), other.problems]).toEqual([["holding:1"], []]);
   });
 });
@@ -275,15 +274,20 @@ describe("writers in a process of their own", () => {
       expect(codes.flat()).toEqual([0, null, 0, null, 0, null]);
     });
     while (!isOver) {
-      note(files, seen);
+      await note(files, seen);
       await delay(20);
     }
     await over;
     const end = performance.now() + 20_000;
-    while (performance.now() < end && !SOURCES.every((one) => note(files, seen).get(one.uuid) === expected(first).join())) await delay(20);
+    const areAllThere = async () => {
+      const now = await note(files, seen);
+      return SOURCES.every((one) => now.get(one.uuid) === expected(first).join());
+    };
+    while (performance.now() < end && !(await areAllThere())) await delay(20);
   }
-  const note = (files: VariableFolder, seen: Set<string>): Map<string, string> => {
-    const now = new Map(SOURCES.map((one) => [one.uuid, addresses(files.look(SOURCES), one)?.join() ?? "none"]));
+  const note = async (files: VariableFolder, seen: Set<string>): Promise<Map<string, string>> => {
+    const found = await files.look(SOURCES);
+    const now = new Map(SOURCES.map((one) => [one.uuid, addresses(found, one)?.join() ?? "none"]));
     for (const text of now.values()) seen.add(text);
     return now;
   };
@@ -298,13 +302,13 @@ describe("writers in a process of their own", () => {
     expect([...seen].sort()).toEqual([3400, 5600, 7800].map((first) => expected(first).join()));
     truncateSync(join(folder, `${PRESS.uuid}.csv`));
     const end = performance.now() + 20_000;
-    while (performance.now() < end && messages(files.look(SOURCES), PRESS).length === 0) await delay(20);
-    expect(messages(files.look(SOURCES), PRESS).at(-1)).toContain("the last good variables stay in use (12)");
-    expect(addresses(files.look(SOURCES), PRESS)).toEqual(expected(7800));
+    while (performance.now() < end && messages(await files.look(SOURCES), PRESS).length === 0) await delay(20);
+    expect(messages(await files.look(SOURCES), PRESS).at(-1)).toContain("the last good variables stay in use (12)");
+    expect(addresses(await files.look(SOURCES), PRESS)).toEqual(expected(7800));
 
     await writing(100, files, seen);
-    const healed = files.look(SOURCES);
+    const healed = await files.look(SOURCES);
     expect(healed.problems).toEqual([]);
-    expect(Object.fromEntries(healed.bySource)).toEqual(Object.fromEntries(lookTwice(open(), SOURCES).bySource));
+    expect(Object.fromEntries(healed.bySource)).toEqual(Object.fromEntries((await lookTwice(open(), SOURCES)).bySource));
   }, 120_000);
 });

@@ -1,17 +1,23 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { messageOf } from "../model/failure.ts";
+import { type Breathe, createBreather } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { readBoundedFile } from "../os/bounded-file.ts";
 import { FileOwners } from "./file-owners.ts";
 import { uuidV5 } from "./uuid-v5.ts";
-import { type ParsedVariables, parseVariableCsv, parseVariableYaml } from "./variable-file.ts";
+import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
 
-/** YAML takes some ten times the time of CSV. */
-const FORMATS: Readonly<Record<string, { readonly maxBytes: number; readonly parse: (bytes: Uint8Array) => ParsedVariables }>> = {
-  ".csv": { maxBytes: 10 * 1024 * 1024, parse: parseVariableCsv },
-  ".yaml": { maxBytes: 1024 * 1024, parse: parseVariableYaml },
-  ".yml": { maxBytes: 1024 * 1024, parse: parseVariableYaml },
+interface Format {
+  readonly maxBytes: number;
+  parse(bytes: Uint8Array, breathe: Breathe): ParsedVariables | Promise<ParsedVariables>;
+}
+
+/** YAML takes some ten times the time of CSV, in one go. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  ".csv": { maxBytes: 10 * 1024 * 1024, parse: parseVariableCsvInSlices },
+  ".yaml": { maxBytes: 1024 * 1024, parse: (bytes) => parseVariableYaml(bytes) },
+  ".yml": { maxBytes: 1024 * 1024, parse: (bytes) => parseVariableYaml(bytes) },
 };
 const MAX_FILES = 10_000;
 /** A file is taken when it has been the same for so long: a little less than the time between two looks. */
@@ -79,7 +85,7 @@ interface Held {
  * found by comparing with the folder's listing, never by building a path from a name. A file is taken when its stamp (inode, size, times)
  * has stayed the same from one look to the next, and gone when it stays away that long. What can be read no more (emptied, without its
  * first line, not readable, fitting two sources) leaves its source the last good variables and is said. An absent folder is an empty one.
- * Nothing here throws.
+ * Nothing here throws. Looks go by slices and one after the other: who calls `look` or `watch` waits for the one before.
  */
 export class VariableFolder {
   readonly #folder: string;
@@ -104,7 +110,7 @@ export class VariableFolder {
   }
 
   /** Notes the stamps of all files, whichever sources they are for. */
-  watch(): void {
+  async watch(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     const isFirst = this.#firstLookMs === undefined;
     this.#firstLookMs ??= nowMs;
@@ -112,7 +118,12 @@ export class VariableFolder {
     const { files, isUnreadable } = this.#listing;
     // A folder that cannot be read says nothing of its files.
     if (isUnreadable) return;
-    const found = new Map(files.map((name) => [name, stampOf(join(this.#folder, name))]));
+    const breathe = createBreather();
+    const found = new Map<string, ReturnType<typeof stampOf>>();
+    for (const name of files) {
+      found.set(name, stampOf(join(this.#folder, name)));
+      await breathe();
+    }
     for (const name of new Set([...this.#watched.keys(), ...found.keys()])) {
       const known = this.#watched.get(name);
       const now = found.get(name);
@@ -141,8 +152,8 @@ export class VariableFolder {
   }
 
   /** The variables as they are to be used now; the same object as long as nothing has changed. */
-  look(sources: readonly SourceName[]): VariableFiles {
-    this.watch();
+  async look(sources: readonly SourceName[]): Promise<VariableFiles> {
+    await this.watch();
     const { matched, unmatched, ambiguous } = this.#matchAgain(sources);
     const bySource = new Map<string, Held>();
     const problems: VariableFileProblem[] = [...this.#listing.problems];
@@ -164,13 +175,16 @@ export class VariableFolder {
       }
     }
     for (const [source, names] of files) {
-      const used = this.#use(source, names, problems);
+      const used = await this.#use(source, names, problems);
       if (!used) continue;
       bySource.set(source, used);
       problems.push(...used.problems.map((problem) => ({ file: join(this.#folder, used.file), source, ...problem })));
     }
     if (this.#listing.isUnreadable)
-      for (const [source, held] of this.#held) if (sources.some(({ uuid }) => uuid === source)) bySource.set(source, held);
+      for (const { uuid } of sources) {
+        const held = this.#held.get(uuid);
+        if (held) bySource.set(uuid, held);
+      }
     return this.#settle(sources, bySource, problems);
   }
 
@@ -201,7 +215,7 @@ export class VariableFolder {
   }
 
   /** What `source` uses of the files for it; undefined: nothing yet, and what the API says stays. */
-  #use(source: string, names: readonly string[], problems: VariableFileProblem[]): Held | undefined {
+  async #use(source: string, names: readonly string[], problems: VariableFileProblem[]): Promise<Held | undefined> {
     const held = this.#held.get(source);
     const present = names.filter((name) => this.#watched.get(name)?.isAbsent === false);
     const isHeld = held !== undefined && names.includes(held.file);
@@ -218,7 +232,7 @@ export class VariableFolder {
     if (!watched) return held;
     if (watched.isAbsent || !this.#isStill(watched)) return this.#waitFor(source, name, watched, say);
     if (held?.file === name && held.stamp === watched.stamp) return held;
-    return this.#read(source, name, watched.stamp, held) ?? this.#waitFor(source, name, watched, say);
+    return (await this.#read(source, name, watched.stamp, held)) ?? this.#waitFor(source, name, watched, say);
   }
 
   /** The file is being written, or is away for a moment. */
@@ -236,16 +250,21 @@ export class VariableFolder {
   }
 
   /** Undefined: it has changed while it was read. */
-  #read(source: string, name: string, stamp: string, held: Held | undefined): Held | undefined {
+  async #read(source: string, name: string, stamp: string, held: Held | undefined): Promise<Held | undefined> {
     const path = join(this.#folder, name);
-    const { variables, problems } = parse(path);
+    const breathe = createBreather();
+    const { variables, problems } = await parse(path, breathe);
     if (stampOf(path)?.text !== stamp) return undefined;
     const isUsable = variables.length > 0 || problems.length === 0;
     if (!isUsable && held) {
       const stays = `the last good variables stay in use (${held.variables.length})`;
       return { ...held, file: name, stamp, problems: [...problems, { message: stays }] };
     }
-    const named = variables.map((input) => ({ uuid: uuidV5(source, input.name), data_source: source, ...input }));
+    const named: Variable[] = [];
+    for (const input of variables) {
+      named.push({ uuid: uuidV5(source, input.name), data_source: source, ...input });
+      await breathe();
+    }
     return { file: name, stamp, variables: named, problems };
   }
 
@@ -320,11 +339,11 @@ function list(folder: string): {
 }
 
 /** What the file holds, or in a problem why it cannot be read. */
-function parse(path: string): ParsedVariables {
+async function parse(path: string, breathe: Breathe): Promise<ParsedVariables> {
   const format = FORMATS[extname(path).toLowerCase()];
   if (!format) return { variables: [], problems: [] };
   try {
-    return format.parse(readBoundedFile(path, format.maxBytes));
+    return await format.parse(readBoundedFile(path, format.maxBytes), breathe);
   } catch (error) {
     return { variables: [], problems: [{ message: messageOf(error).replace(`${path} `, "") }] };
   }

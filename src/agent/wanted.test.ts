@@ -33,31 +33,31 @@ const noFiles: VariableFiles = { bySource: new Map(), problems: [] };
 const noSecret = () => ({ problem: "not asked for" });
 
 describe("wantedSources", () => {
-  it("gives each source its own variables, and a local file's before the API's", () => {
+  it("gives each source its own variables, and a local file's before the API's", async () => {
     const files: VariableFiles = {
       ...noFiles,
       bySource: new Map([[uuid(2), { variables: [variable(2, "local")], file: "/v/b.csv" }]]),
       problems: [{ file: "/v/b.csv", line: 3, source: uuid(2), message: "factor: expected a number" }],
     };
     const configuration = { sources: [source(1, "a"), source(2, "b")], variables: [variable(1, "api"), variable(2, "api")], secrets: {} };
-    const [a, b] = wantedSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
+    const [a, b] = await wantedSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
     expect(a?.variables.map((v) => v.name)).toEqual(["api"]);
     expect(b?.variables.map((v) => v.name)).toEqual(["local"]);
     expect(b?.warnings).toEqual(["/v/b.csv:3: factor: expected a number"]);
     expect(a?.warnings).toEqual([]);
   });
 
-  it("takes a local password before the API's, and names one that cannot be read", () => {
+  it("takes a local password before the API's, and names one that cannot be read", async () => {
     const configuration = { sources: [source(1, "a")], variables: null, secrets: { [uuid(1)]: { password: "from-api" } } };
     const settings = { sources: { a: { password_file: "/p" } }, readout_interval_unit: "seconds" as const };
-    expect(wantedSources(configuration, noFiles, settings, () => ({ secret: "local" }))[0]).toMatchObject({
+    expect((await wantedSources(configuration, noFiles, settings, () => ({ secret: "local" })))[0]).toMatchObject({
       secrets: { password: "local" },
       missingSecret: undefined,
     });
-    expect(wantedSources(configuration, noFiles, settings, () => ({ problem: "/p: no such file" }))[0]?.missingSecret).toBe(
+    expect((await wantedSources(configuration, noFiles, settings, () => ({ problem: "/p: no such file" })))[0]?.missingSecret).toBe(
       "/p: no such file",
     );
-    expect(wantedSources(configuration, noFiles, { ...settings, sources: {} }, noSecret)[0]).toMatchObject({
+    expect((await wantedSources(configuration, noFiles, { ...settings, sources: {} }, noSecret))[0]).toMatchObject({
       secrets: { password: "from-api" },
       missingSecret: undefined,
     });

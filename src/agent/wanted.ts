@@ -1,5 +1,6 @@
 import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
+import { createBreather } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import type { SourceInput } from "./prepare.ts";
 import type { VariableFiles } from "./variable-files.ts";
@@ -17,21 +18,30 @@ export type ReadSecret = (file: string) => { readonly secret: string } | { reado
 
 /**
  * What is to run: each data source with its variables (a local file wins over the API), its place in the settings file
- * (by uuid, else by name) and its secrets (a local one wins). Pure but for `readSecret`.
+ * (by uuid, else by name) and its secrets (a local one wins). Pure but for `readSecret`; goes by slices.
  */
-export function wantedSources(
+export async function wantedSources(
   { sources, variables, secrets }: SourceConfiguration,
   files: VariableFiles,
   settings: Pick<Settings, "sources" | "readout_interval_unit">,
   readSecret: ReadSecret,
-): readonly SourceInput[] {
-  const fromApi = Map.groupBy(variables ?? [], (variable) => variable.data_source);
+): Promise<readonly SourceInput[]> {
+  const breathe = createBreather();
+  const fromApi = new Map<string, Variable[]>();
+  for (const variable of variables ?? []) {
+    const there = fromApi.get(variable.data_source);
+    if (there) there.push(variable);
+    else fromApi.set(variable.data_source, [variable]);
+    await breathe();
+  }
+  const optionsOf = localOptionsIn(settings.sources);
   const problems = Map.groupBy(files.problems, (problem) => problem.source);
-  return sources.map((record): SourceInput => {
-    const local = localOptions(settings.sources, record);
+  const wanted: SourceInput[] = [];
+  for (const record of sources) {
+    const local = optionsOf(record);
     const file = files.bySource.get(record.uuid);
     const password = typeof local["password_file"] === "string" ? readSecret(local["password_file"]) : undefined;
-    return {
+    wanted.push({
       record,
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
       warnings: (problems.get(record.uuid) ?? []).map(
@@ -41,16 +51,25 @@ export function wantedSources(
       secrets: { ...secrets[record.uuid], ...(password && "secret" in password && { password: password.secret }) },
       missingSecret: password && "problem" in password ? password.problem : undefined,
       readoutIntervalUnit: settings.readout_interval_unit,
-    };
-  });
+    });
+    await breathe();
+  }
+  return wanted;
 }
 
-/** The entry of a settings map that is meant for this record: by uuid, else by name. */
-export function localOptions(
-  entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
-  { uuid, name }: { readonly uuid: string; readonly name: string | null },
-): Readonly<Record<string, unknown>> {
-  const byUuid = Object.entries(entries).find(([key]) => key.toLowerCase() === uuid)?.[1];
-  if (byUuid) return byUuid;
-  return name !== null && Object.hasOwn(entries, name) ? (entries[name] ?? {}) : {};
+type LocalOptions = Readonly<Record<string, unknown>>;
+type Named = { readonly uuid: string; readonly name: string | null };
+
+/** Gives the entry of a settings map that is meant for a record: by uuid, else by name. */
+export function localOptionsIn(entries: Readonly<Record<string, LocalOptions>>): (record: Named) => LocalOptions {
+  const byUuid = new Map<string, LocalOptions>();
+  for (const [key, options] of Object.entries(entries)) {
+    const uuid = key.toLowerCase();
+    if (!byUuid.has(uuid)) byUuid.set(uuid, options);
+  }
+  return ({ uuid, name }) => byUuid.get(uuid) ?? (name !== null && Object.hasOwn(entries, name) ? (entries[name] ?? {}) : {});
 }
+
+/** As localOptionsIn, for one record. */
+export const localOptions = (entries: Readonly<Record<string, LocalOptions>>, record: Named): LocalOptions =>
+  localOptionsIn(entries)(record);

@@ -1,0 +1,72 @@
+import type { SourceReport } from "../model/report.ts";
+import type { SourceInput } from "./prepare.ts";
+import type { RunningSource } from "./source.ts";
+
+export interface WantedSource {
+  readonly input: SourceInput;
+  readonly fingerprint: string;
+  /** Sources that start together spread their starts over so many ms. */
+  readonly startSpreadMs: number;
+}
+
+/**
+ * One data source over its configurations: at most one instance runs, and its next one waits for it alone. What is wanted while an
+ * instance stops or starts counts when that has ended; only the latest of it.
+ */
+export class SourceSlot {
+  readonly #turn: () => Promise<void>;
+  readonly #start: (wanted: WantedSource, last: SourceReport | undefined) => Promise<RunningSource>;
+  #wanted: WantedSource | undefined;
+  #running: { readonly fingerprint: string; readonly task: RunningSource } | undefined;
+  /** Of the instance before the one that runs. */
+  #lastReport: SourceReport | undefined;
+  #isWorking = false;
+  #work: Promise<void> = Promise.resolve();
+
+  /** `turn` is waited for before each start; `start` gets the last report of the instance before. */
+  constructor(turn: () => Promise<void>, start: (wanted: WantedSource, last: SourceReport | undefined) => Promise<RunningSource>) {
+    this.#turn = turn;
+    this.#start = start;
+  }
+
+  /** Undefined: none is to run. Settles when what runs is what was wanted last; rejects with what `start` throws. */
+  want(wanted: WantedSource | undefined): Promise<void> {
+    this.#wanted = wanted;
+    if (!this.#isWorking) this.#work = this.#change();
+    return this.#work;
+  }
+
+  /** While an instance is replaced, the last report of the one before; undefined: none has run yet. */
+  report(): SourceReport | undefined {
+    return this.#running?.task.report() ?? this.#lastReport;
+  }
+
+  async #change(): Promise<void> {
+    this.#isWorking = true;
+    try {
+      while (this.#running?.fingerprint !== this.#wanted?.fingerprint) {
+        if (this.#running) await this.#stopRunning(this.#running.task);
+        else await this.#startWanted();
+      }
+    } finally {
+      this.#isWorking = false;
+    }
+  }
+
+  async #stopRunning(task: RunningSource): Promise<void> {
+    this.#lastReport = task.report();
+    try {
+      await task.stop();
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  async #startWanted(): Promise<void> {
+    await this.#turn();
+    const wanted = this.#wanted;
+    if (!wanted) return;
+    const task = await this.#start(wanted, this.#lastReport);
+    this.#running = { fingerprint: wanted.fingerprint, task };
+  }
+}
