@@ -146,9 +146,10 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
       state.ok();
       if (result.type === "configuration") {
         warn(result.warnings, { api: client.base });
+        const isSameContent = saved !== undefined && haveSameLists(current, result.configuration);
         current = result.configuration;
         apply(current, "api");
-        const content = await storedContentOf(current);
+        const content = isSameContent ? saved : await storedContentOf(current);
         if (content !== saved) {
           const isSaved = await save(lastGoodFile, current, isWorthKeeping, ctx);
           isWorthKeeping ||= isSaved;
@@ -159,6 +160,10 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
     await pause.wait(waitMs, signal);
   }
 }
+
+/** An unchanged list is the same array; false says nothing. */
+const haveSameLists = (before: Desired | null, now: Desired): boolean =>
+  before?.sources === now.sources && before.sinks === now.sinks && before.variables === now.variables;
 
 /** Whether the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
 async function save(file: string, desired: Desired, keepsBefore: boolean, { log }: Context): Promise<boolean> {

@@ -1,0 +1,124 @@
+import { randomUUID } from "node:crypto";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { expect, onTestFinished, test } from "vitest";
+import { wantedSources } from "../../src/agent/wanted.ts";
+import { createApiClient } from "../../src/api/client.ts";
+import type { Desired } from "../../src/api/desired.ts";
+import { saveLastGood, storedContentOf } from "../../src/api/last-good.ts";
+import { COLLECTOR, recordingLog, temporaryFolder } from "../../src/api/server/testing.ts";
+import { scripted, source } from "../../src/api/server/testing-scripted.ts";
+import { plant, running } from "../support/agent.ts";
+
+const SOURCES = 101;
+const VARIABLES = 1000;
+const PAGE = 2000;
+const FAST_MS = 50;
+const never = new AbortController().signal;
+
+/** Pages of a list as text, made before anything is measured. */
+function pagesOf(records: readonly object[]): readonly Buffer[] {
+  const pages: Buffer[] = [];
+  for (let from = 0; from === 0 || from < records.length; from += PAGE) {
+    const next_cursor = from + PAGE < records.length ? String(from / PAGE + 1) : null;
+    pages.push(Buffer.from(JSON.stringify({ data: records.slice(from, from + PAGE), metadata: { next_cursor } })));
+  }
+  return pages;
+}
+
+/** A configuration of 100 sources of 1,000 variables, and one source that is read every 50 ms. */
+function configuration(fastPort: number, round: number) {
+  const sources = Array.from({ length: SOURCES }, (_, n) =>
+    source(n, {
+      readout_interval: n === 0 ? FAST_MS : 3_600_000,
+      details: { type: "modbus_tcp", host: "127.0.0.1", port: n === 0 ? fastPort : 1, ephemeral_connections: false },
+    }),
+  );
+  const variables = sources.flatMap(({ uuid }, n) =>
+    Array.from({ length: n === 0 ? 2 : VARIABLES }, (_, i) => ({
+      uuid: randomUUID(),
+      data_source: uuid,
+      name: `v${i}`,
+      address: `holding:${i}`,
+      type: "uint16",
+      unit: null,
+      scaling: null,
+      comment: n === 0 ? "" : `comment ${round}`,
+      status: "ACTIVE",
+    })),
+  );
+  return { sources: pagesOf(sources), variables, pages: pagesOf(variables) };
+}
+
+test("a configuration of 100,000 variables is taken in while a source of 50 ms is read on, and an unchanged one costs no validation", async () => {
+  const device = await plant();
+  const first = configuration(device.port, 1);
+  const fast = first.variables.slice(0, 2);
+  let variables: readonly Buffer[] = pagesOf(fast);
+  let revision = "0";
+  const { url } = await scripted((_, response, path) => {
+    const at = Number(new URL(path, "http://x").searchParams.get("cursor") ?? 0);
+    const body = path.startsWith("/api/v2/data-sources")
+      ? first.sources[at]
+      : path.startsWith("/api/ext/v1/variables")
+        ? variables[at]
+        : path.startsWith("/api/ext/v1/revision")
+          ? JSON.stringify({ revision })
+          : path === "/api/ext/v1"
+            ? JSON.stringify({ extension: "collector", version: 1 })
+            : JSON.stringify(path.startsWith("/api/ext/v1/secrets") ? { secrets: {} } : { data: [], metadata: { next_cursor: null } });
+    response.writeHead(200, { "content-type": "application/json" }).end(body);
+  });
+  const client = createApiClient({ url, collector: COLLECTOR, readKey: () => "key", log: recordingLog(), maxBytes: 256 * 2 ** 20 });
+  onTestFinished(() => client.close());
+  const { agent, of } = running();
+  const folder = temporaryFolder();
+  const settings = { sources: {}, readout_interval_unit: "milliseconds" as const };
+  let current: Desired | null = null;
+  const round = async (): Promise<string> => {
+    const pulled = await client.pull(current, never);
+    if (pulled.type !== "configuration") return pulled.type;
+    current = pulled.configuration;
+    await agent.apply(await wantedSources(current, { bySource: new Map(), problems: [] }, settings, () => ({ problem: "none" })));
+    await storedContentOf(current);
+    await saveLastGood(`${folder}/last-good.json`, current);
+    return "taken in";
+  };
+  const readouts = () => of("source 0").length;
+  const measured = async (title: string, work: () => Promise<unknown>) => {
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    const [before, began] = [readouts(), performance.now()];
+    delay.enable();
+    await work();
+    delay.disable();
+    const ms = performance.now() - began;
+    const [p99, max] = [delay.percentile(99) / 1e6, delay.max / 1e6];
+    console.log(
+      `${title}: ${ms.toFixed(0)} ms, ${readouts() - before} readouts of the ${FAST_MS} ms source; event loop p99 ${p99.toFixed(1)} ms, max ${max.toFixed(1)} ms`,
+    );
+    // Of the whole work, which a busy machine makes longer as it does a slice.
+    expect.soft(max, `longest slice of ${title}`).toBeLessThan(ms / 6);
+    return { ms, readouts: readouts() - before };
+  };
+
+  expect(await round()).toBe("taken in");
+  await expect.poll(readouts, { timeout: 10_000 }).toBeGreaterThan(3);
+
+  variables = [...first.pages];
+  revision = "1";
+  const taken = await measured("100,000 variables come", () => round());
+  expect(agent.reports()).toHaveLength(SOURCES);
+  expect(taken.readouts).toBeGreaterThan(taken.ms / FAST_MS / 3);
+
+  const judged = client.judged();
+  revision = "2";
+  const unchanged = await measured("unchanged, under another revision", () => round());
+  expect(client.judged()).toBe(judged);
+  expect(unchanged.readouts).toBeGreaterThanOrEqual(Math.floor(unchanged.ms / FAST_MS / 3));
+
+  // The last page has changed: its records alone are validated.
+  const changed = { ...first.variables.at(-1), comment: "changed" };
+  variables = pagesOf([...first.variables.slice(0, -1), changed]);
+  revision = "3";
+  await measured("one variable has changed", () => round());
+  expect(client.judged() - judged).toBeLessThanOrEqual(PAGE);
+}, 120_000);
