@@ -23,6 +23,7 @@ import { createBreather, sleep } from "./model/timer.ts";
 import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
 import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "./os/credentials.ts";
+import { heaps } from "./os/heap.ts";
 import { installationUuid } from "./os/identity.ts";
 import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
@@ -175,6 +176,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
       inputs.push({ ...source, missingSecret: source.missingSecret ?? missingPassword(record, { details, settings: own, secrets }) });
       await breathe();
     }
+    heaps.fit({ sources: inputs.length, variables: inputs.reduce((sum, { variables: of }) => sum + of.length, 0) });
     const made = agent.apply(inputs).then(() => {
       isApplied = true;
     });

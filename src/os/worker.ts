@@ -1,8 +1,8 @@
-import { setFlagsFromString } from "node:v8";
 import { type ResourceLimits, type TransferListItem, Worker } from "node:worker_threads";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
+import { FREE_YOUNG_MIB, heaps } from "./heap.ts";
 import { budgetLog } from "./log-budget.ts";
 import { printedWords } from "./printed.ts";
 import { isWorkerNotice, type WorkerNotice } from "./worker-notice.ts";
@@ -86,8 +86,7 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
     const startedMs = performance.now();
     let failure: unknown;
     let started: Worker;
-    // Of the whole process: V8 has no such switch for one heap.
-    if (options.needsHeap) setFlagsFromString("--no-memory-saver-mode");
+    if (options.needsHeap) heaps.free();
     try {
       started = new Worker(options.entry, {
         name,
@@ -95,7 +94,7 @@ export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): Super
         stdout: true,
         stderr: true,
         ...(options.execArgv && { execArgv: [...options.execArgv] }),
-        ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
+        resourceLimits: { ...(options.needsHeap && { maxYoungGenerationSizeMb: FREE_YOUNG_MIB }), ...options.resourceLimits },
       });
     } catch (error) {
       died(messageOf(error), startedMs);

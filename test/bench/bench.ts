@@ -17,7 +17,7 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     run: async () => (await import("./opcua.ts")).benchOpcua(),
   },
   timers: {
-    about: "how late readouts begin with hundreds of sources, half a hundred of them bad",
+    about: "how late readouts begin with hundreds of sources, half a hundred of them bad; the product with 1,000 beside a busy neighbour",
     run: async () => (await import("./timers.ts")).benchTimers(),
   },
   api: {

@@ -7,6 +7,7 @@ import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
 import { createNameLookup } from "../../src/os/name-lookup.ts";
 import { sourceOf, startDevices } from "../isolation/rig.ts";
+import { benchProductTimers } from "./product-timers.ts";
 
 const WARM_UP_MS = 12_000;
 const MEASURE_MS = 20_000;
@@ -87,4 +88,6 @@ export async function benchTimers(): Promise<void> {
     50,
   );
   await measure("1,000 sources at 1 s", [[1000, 1000]], 0);
+  console.log("1,000 sources of 10 values at 1 s, the product as it is shipped, with store, delivery and a broker");
+  await benchProductTimers(1000);
 }
