@@ -78,6 +78,29 @@ describe("the agent", () => {
     await expect.poll(() => of("machine-1").at(-1)?.readout.readings, { timeout: 8000 }).toEqual([{ quality: "good", value: 22 }]);
   });
 
+  it("looks at no variable of a source whose record and variables are the same objects as before", async () => {
+    const device = await plant();
+    const { agent, of } = running();
+    let looks = 0;
+    const one = source(1, device.port);
+    const watched = Object.defineProperty({ ...variable(1, 1, "holding:0") }, "comment", {
+      enumerable: true,
+      get() {
+        looks++;
+        return null;
+      },
+    });
+    const wanted = { ...one, variables: [watched] };
+    await agent.apply([wanted]);
+    await expect.poll(() => of("machine-1").length).toBeGreaterThan(0);
+    expect(looks).toBeGreaterThan(0);
+    looks = 0;
+    // The list is another one, as it is when another source's variables have changed.
+    await agent.apply([{ ...wanted, variables: [watched], local: { ...wanted.local } }]);
+    expect(looks).toBe(0);
+    expect(device.accepted()).toBe(1);
+  });
+
   it("takes in the latest of several configurations that wait, and no other between", async () => {
     const device = await plant();
     const made: string[] = [];

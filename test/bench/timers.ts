@@ -5,6 +5,7 @@ import { createResolver } from "../../src/agent/resolve.ts";
 import { nextTick, stableFraction } from "../../src/agent/time.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
+import { heaps } from "../../src/os/heap.ts";
 import { createNameLookup } from "../../src/os/name-lookup.ts";
 import { sourceOf, startDevices } from "../isolation/rig.ts";
 import { benchProductTimers } from "./product-timers.ts";
@@ -52,7 +53,10 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
     changed() {},
   });
   const delay = monitorEventLoopDelay({ resolution: 1 });
-  await agent.apply([...good, ...badOnes]);
+  const wanted = [...good, ...badOnes];
+  // As the service does.
+  heaps.fit({ sources: wanted.length, variables: wanted.reduce((sum, { variables }) => sum + variables.length, 0) });
+  await agent.apply(wanted);
   await new Promise((done) => setTimeout(done, WARM_UP_MS));
   const overrunsOf = () =>
     agent
