@@ -54,7 +54,10 @@ export interface SearchContext {
   readonly now: () => number;
   /** Between two readouts. */
   readonly intervalMs: number;
-  /** A part is looked at closely before it is held to be silent, also where each look takes a time-out. */
+  /**
+   * For a person who reads once: everything is looked for in this readout, whatever it costs, and a part is looked at closely before
+   * it is held to be silent.
+   */
   readonly isThorough: boolean;
   /** Whether what is searched for once may be asked, though it may stay without an answer. */
   mayRisk(): boolean;

@@ -77,7 +77,8 @@ export class Searching {
 
   /** A plan of so many requests begins. */
   begin(planned: number): void {
-    this.#maxRequests = Math.max(this.#learned.freshRequests + MAX_EXTRAS, planned + LEAST_EXTRAS);
+    const { isThorough } = this.#options;
+    this.#maxRequests = isThorough ? Number.POSITIVE_INFINITY : Math.max(this.#learned.freshRequests + MAX_EXTRAS, planned + LEAST_EXTRAS);
     this.#suspects = [];
     this.#followUps = [];
     this.#parts.begin();
