@@ -64,7 +64,7 @@ export class Preparation {
 
   /**
    * Looks up what is missing for this session, until `ctx.signal` aborts; what was found is kept. Throws ReasonError: the source
-   * failed.
+   * failed before that.
    */
   async run(session: AnySession, ctx: DriverContext): Promise<void> {
     if (!session.prepare || !this.isDue(session)) return;
@@ -82,6 +82,8 @@ export class Preparation {
         if (ctx.signal.aborted) break;
       }
     } catch (error) {
+      // The time was up while it waited for an answer: what is known is read.
+      if (ctx.signal.aborted) return;
       if (!(error instanceof FaultError)) throw error;
       this.#refusal = badReading(error);
     } finally {
