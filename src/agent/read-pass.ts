@@ -187,7 +187,8 @@ export class ReadPass implements PassView {
     const isUnanswered = this.#answered === 0 && (failure ?? this.#firstFailure) !== undefined;
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
     const left = this.#main.slice(this.#at).filter(({ request }) => !this.isRead(request));
-    const unreached = isUnanswered || failure ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
+    // What a device that refuses everything was not asked for did not lack time.
+    const unreached = isUnanswered || failure || learned.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
     learned.resumeAt = unreached > 0 && left[0] ? Math.max(0, learned.plan(this.#driver, this.#limits).indexOf(left[0])) : 0;
     this.#searching.finish(isUnanswered);
     if (isUnanswered) this.readings.length = 0;
