@@ -120,10 +120,7 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * changes before a read or a preparing tells of another program.
    */
   readonly epoch?: string | undefined;
-  /**
-   * What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`, but
-   * for sessions in the acquisition worker, which are only read.
-   */
+  /** What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`. */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
   /** What its people should know of it while it is well: one sentence each, without secrets. Absent: nothing. */
   warnings?(): readonly string[];

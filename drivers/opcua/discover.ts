@@ -1,6 +1,5 @@
 import type { NodeId, ReferenceDescription } from "node-opcua-client";
-import type { Context } from "../../src/model/context.ts";
-import type { Discovered } from "../driver.ts";
+import type { Discovered, DriverContext } from "../driver.ts";
 import { encodeUri } from "./address.ts";
 import { createAsking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
 import { createTypes, shaped } from "./discover-types.ts";
@@ -59,7 +58,7 @@ const MAX_COMMENT = 2000;
 export async function* discover(
   session: DiscoverySession,
   options: DiscoveryOptions,
-  { signal, log }: Pick<Context, "signal" | "log">,
+  { signal, log, progress }: Pick<DriverContext, "signal" | "log" | "progress">,
 ): AsyncGenerator<Discovered> {
   const ask = createAsking(session, options, signal);
   const scalarOf = createTypes(ask);
@@ -95,6 +94,7 @@ export async function* discover(
 
   await ask.below([top], take);
   let head = 0;
+  let done = 0;
   while (head < queue.length) {
     const batch = queue.slice(head, head + AT_ONCE);
     head += batch.length;
@@ -106,6 +106,9 @@ export async function* discover(
       batch.filter(({ isLeaf }) => !isLeaf),
       take,
     );
+    done += batch.length;
+    // How many there are is known at the end only.
+    progress?.(done, undefined);
     yield* await describe(batch);
     units.clear();
   }

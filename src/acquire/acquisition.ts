@@ -4,9 +4,10 @@ import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type SupervisedWorker, superviseWorker } from "../os/worker.ts";
+import { contextOf } from "./context.ts";
 import { packError, unpackError } from "./failures.ts";
 import type { AcquireWorkerData, Answer, FromAcquire, ToAcquire } from "./messages.ts";
-import { contextOf, type Held, type RemoteLink, remoteSession } from "./session.ts";
+import { type Held, type RemoteLink, RemoteSession } from "./session.ts";
 
 export interface AcquisitionOptions {
   readonly entry: URL;
@@ -21,8 +22,8 @@ export interface AcquisitionOptions {
 /** Sessions that are opened and read in a thread of their own. The thread starts with the first of them. */
 export interface Acquisition {
   /**
-   * As the driver of this type does, and with the same errors; a worker that dies or hangs is UNKNOWN, internal_error. Sessions in the
-   * worker are there to be read: they have no `discover`, and a tap sees nothing of them.
+   * As the driver of this type does, and with the same errors; a worker that dies or hangs is UNKNOWN, internal_error. A tap sees
+   * nothing of sessions in the worker.
    */
   connect(type: string, input: ConnectInput<unknown, unknown>, ctx: DriverContext): Promise<AnySession>;
   /** Closes every session and ends the thread. Idempotent, never throws. */
@@ -184,11 +185,18 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
         pending.get(message.call)?.settle(message);
         return;
       case "readings":
+      case "page":
       case "failed":
         pending.get(message.call)?.settle(message);
         return;
       case "warnings":
         sessions.get(message.session)?.warn(message.warnings);
+        return;
+      case "progress":
+        pending.get(message.call)?.ctx.progress?.(message.done, message.total);
+        return;
+      case "epoch":
+        sessions.get(message.session)?.renew(message.epoch);
         return;
       case "lost":
         sessions.get(message.session)?.lost();
@@ -221,7 +229,7 @@ export function createAcquisition(options: AcquisitionOptions): Acquisition {
         throw error;
       });
       if (answer.type !== "connected") throw internal(`the acquisition worker answered ${answer.type}`);
-      return remoteSession(call, answer, ctx.log, link);
+      return new RemoteSession(call, answer, ctx.log, link);
     },
     stop(timeoutMs) {
       stopping ??= (async () => {

@@ -1,7 +1,7 @@
 import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import type { Acquisition } from "./acquisition.ts";
 
-/** The driver with its sessions in the acquisition worker, for reading only; what is pure of it stays here. */
+/** The driver with its sessions in the acquisition worker; what is pure of it stays here. */
 export const remoteDriver = (driver: AnyDriver, acquisition: Pick<Acquisition, "connect">): AnyDriver => ({
   ...driver,
   connect: (input, ctx) => acquisition.connect(driver.type, input, ctx),

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toFailure } from "../model/failure.ts";
-import { FaultError } from "../model/fault.ts";
+import { FaultError, PartialRefusal } from "../model/fault.ts";
 import { ReasonError } from "../model/reason.ts";
+import type { Reading } from "../model/value.ts";
 import { packError, unpackError } from "./failures.ts";
 
 const cross = (error: unknown): Error => unpackError(structuredClone(packError(error)));
@@ -31,6 +32,26 @@ describe("packError", () => {
     const back = cross(new FaultError("access_denied", "BadUserAccessDenied", { scope: "busy" }));
     expect(back).toBeInstanceOf(FaultError);
     expect(back).toMatchObject({ fault: "access_denied", scope: "busy", message: "BadUserAccessDenied" });
+  });
+
+  it("keeps a partial refusal, whatever of it was answered and refused", () => {
+    const refusals = [new FaultError("access_denied", "no rights", { cause: new Error("why") }), new FaultError("out_of_range", "too far")];
+    const reading = fc.constantFrom<Reading | undefined>(
+      undefined,
+      { quality: "good", value: 1n },
+      { quality: "bad", fault: "stale", detail: "old" },
+    );
+    const item = fc.record({ places: fc.array(fc.nat(9), { minLength: 1 }), refusal: fc.constantFrom(...refusals) });
+    fc.assert(
+      fc.property(fc.array(reading), item, fc.array(item), (readings, first, others) => {
+        const back = cross(new PartialRefusal(readings, [first, ...others]));
+        expect(back).toBeInstanceOf(PartialRefusal);
+        const { readings: got, items, message, fault, scope } = back as PartialRefusal;
+        expect(Array.from({ length: readings.length }, (_, i) => got[i])).toEqual(readings);
+        expect(items).toEqual([first, ...others]);
+        expect({ message, fault, scope }).toEqual({ message: first.refusal.message, fault: first.refusal.fault, scope: "points" });
+      }),
+    );
   });
 
   it("keeps what a system error is judged by", () => {

@@ -36,7 +36,7 @@ const columnsOf = (buffer: ArrayBuffer, count: number) => ({
 });
 
 /** Packs readings; `buffer` may then be transferred. What comes out of `unpackReadings` is equal to what went in. */
-export function packReadings(readings: readonly Reading[]): PackedReadings {
+export function packReadings(readings: readonly (Reading | undefined)[]): PackedReadings {
   const count = readings.length;
   const buffer = new ArrayBuffer(BYTES_EACH * count);
   const { numbers, times, typeAt, kinds } = columnsOf(buffer, count);
@@ -44,8 +44,8 @@ export function packReadings(readings: readonly Reading[]): PackedReadings {
   const others: unknown[] = [];
   const typeIndex = createTypeIndex(types);
   for (let i = 0; i < count; i++) {
-    // A driver's mistake must not end as one of ours: a place that it left out stays left out.
-    const reading: Reading | undefined = readings[i];
+    // A place that the driver left out, by mistake or because its item was refused, stays left out.
+    const reading = readings[i];
     if (reading === undefined) {
       kinds[i] = NONE;
       continue;

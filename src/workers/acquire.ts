@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { DRIVERS } from "../../drivers/index.ts";
 import type { AcquireWorkerData } from "../acquire/messages.ts";
 import { runAcquire } from "../acquire/worker.ts";
+import { DeviceMemories } from "../agent/device-memory.ts";
 import { createPki, keepRenewed } from "../os/pki/pki.ts";
 import { guardWorker } from "./guard.ts";
 
@@ -11,6 +12,7 @@ guardWorker(parentPort, { goesOn: true });
 const { pki } = workerData as AcquireWorkerData;
 runAcquire(parentPort, {
   drivers: DRIVERS,
+  memories: new DeviceMemories(),
   ...(pki && {
     pki: (log) => {
       const opened = createPki({ ...pki, log });

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { AnyDriver, DriverContext, Point } from "../../../drivers/driver.ts";
+import type { AnyDriver, AnySession, Discovered, DriverContext, Point, Prepared } from "../../../drivers/driver.ts";
 import opcua from "../../../drivers/opcua/driver.ts";
-import { type OpcuaSimulator, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { type OpcuaSimulator, OTHER_NAMESPACE, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
 import { type Acquisition, createAcquisition } from "../../../src/acquire/acquisition.ts";
 import { remoteDriver } from "../../../src/acquire/drivers.ts";
+import { DeviceMemories } from "../../../src/agent/device-memory.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
@@ -22,7 +23,7 @@ afterEach(async () => {
 
 async function simulatorOf(options: Parameters<typeof startOpcuaSimulator>[0] = {}): Promise<OpcuaSimulator> {
   const simulator = await startOpcuaSimulator(options);
-  open.push(simulator.close);
+  open.push(() => simulator.close().catch(() => {}));
   return simulator;
 }
 
@@ -44,9 +45,9 @@ const contextOf = (signal: AbortSignal = new AbortController().signal): DriverCo
 const settings = opcua.settings.parse({});
 
 /** One session, and a reader of addresses over it. */
-async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = simulator.port) {
+async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = simulator.port, device?: DriverContext["device"]) {
   const details = driver.details.parse(simulator.details("127.0.0.1", port));
-  const session = await driver.connect({ details, settings, secrets: {} }, contextOf());
+  const session = await driver.connect({ details, settings, secrets: {} }, { ...contextOf(), ...(device && { device }) });
   return {
     session,
     async read(addresses: readonly string[], signal?: AbortSignal) {
@@ -121,6 +122,91 @@ describe("OPC UA in the acquisition worker", { timeout: 60_000 }, () => {
     await proxy.close();
     await expect.poll(() => again.session.alive(), WITHIN).toBe(false);
     await again.session.close();
+  });
+
+  it("looks 2,000 paths up, also where the first look was stopped in the middle", async () => {
+    const simulator = await simulatorOf({ bulk: 2000, operationLimits: { maxNodesPerTranslateBrowsePathsToNodeIds: 100 } });
+    const i = simulator.plantIndex;
+    const driver = remoteDriver(opcua, acquisitionOf());
+    const { session, read } = await readerOf(driver, simulator);
+    open.unshift(() => session.close());
+    const paths = Array.from({ length: 2000 }, (_, n) => `/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.${n}`);
+    const points = paths.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
+    simulator.misbehave({ service: "TranslateBrowsePathsToNodeIds", answer: { delayMs: 100 } });
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(new ReasonError("TIMEOUT", "the look-up's deadline has passed")), 450);
+    const found: Prepared[] = [];
+    for await (const batch of session.prepare?.(points, contextOf(stop.signal)) ?? []) found.push(...batch);
+    expect(found.length).toBeGreaterThanOrEqual(100);
+    expect(found.length).toBeLessThan(2000);
+    expect(session.alive()).toBe(true);
+    simulator.behave();
+    const readings = await read([...paths, `/Objects/${i}:Plant/${i}:None`]);
+    expect(readings.slice(0, 2000).map((reading) => reading?.quality === "good" && reading.value)).toEqual(paths.map((_, n) => n + 0.25));
+    expect(readings[2000]).toMatchObject({ fault: "not_found", detail: expect.stringContaining("BadNoMatch") });
+  });
+
+  it("tells of a node that a path led to and that is gone, with another epoch", async () => {
+    const simulator = await simulatorOf({ bulk: 3 });
+    const i = simulator.plantIndex;
+    const driver = remoteDriver(opcua, acquisitionOf());
+    const { session } = await readerOf(driver, simulator);
+    open.unshift(() => session.close());
+    const point: Point = { index: 0, ...driver.parseAddress(`/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.1`, undefined, settings) };
+    const ready = await prepareAll(session, [point], contextOf(), new Map());
+    const [request] = driver.plan(ready, session.limits);
+    const { epoch } = session;
+    expect(epoch).toBeTruthy();
+    simulator.variable("Bulk.1").moveTo("Elsewhere", 77);
+    if (request) await expect(session.read(request, contextOf())).rejects.toMatchObject({ name: "FaultError", scope: "program" });
+    expect(session.epoch).not.toBe(epoch);
+  });
+
+  it("finds what the driver finds, in pages, and stops where nobody wants more", async () => {
+    const simulator = await simulatorOf({ bulk: 2500, tree: { depth: 3, folders: 4, variables: 5 } });
+    const here = await readerOf(opcua, simulator);
+    open.unshift(() => here.session.close());
+    const there = await readerOf(remoteDriver(opcua, acquisitionOf()), simulator);
+    open.unshift(() => there.session.close());
+    const all = async (session: AnySession, ctx: DriverContext): Promise<Discovered[]> => {
+      const found: Discovered[] = [];
+      for await (const one of session.discover?.(ctx) ?? []) found.push(one);
+      return found;
+    };
+    const told: number[] = [];
+    const found = await all(there.session, { ...contextOf(), progress: (done) => void told.push(done) });
+    expect(found).toEqual(await all(here.session, contextOf()));
+    expect(found.length).toBeGreaterThan(2500);
+    expect(told.length).toBeGreaterThan(0);
+    expect(told.at(-1)).toBeLessThanOrEqual(found.length);
+    const asked = simulator.requests("Browse");
+    for await (const _ of there.session.discover?.(contextOf()) ?? []) break;
+    await new Promise((done) => setTimeout(done, 500));
+    expect(simulator.requests("Browse") - asked).toBeLessThan(asked / 4);
+    // Who leaves costs the others on the session nothing.
+    expect(await there.read([`ns=${simulator.plantIndex};s=Bulk.1`])).toMatchObject([{ value: 1.25 }]);
+    const stop = new AbortController();
+    const stopped = (async () => {
+      for await (const _ of there.session.discover?.(contextOf(stop.signal)) ?? []) stop.abort(new ReasonError("TIMEOUT", "long enough"));
+    })();
+    await expect(stopped).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+  });
+
+  it("remembers the server's first namespaces with the device, over sessions", async () => {
+    const device = new DeviceMemories().of("the server");
+    const simulator = await simulatorOf({ bulk: 1, namespaces: [PLANT_NAMESPACE, OTHER_NAMESPACE] });
+    const driver = remoteDriver(opcua, acquisitionOf());
+    const address = `ns=${simulator.plantIndex};s=Double`;
+    const first = await readerOf(driver, simulator, simulator.port, device);
+    expect(await first.read([address])).toMatchObject([{ value: -2.25e-300 }]);
+    await first.session.close();
+    await simulator.close();
+    const again = await simulatorOf({ bulk: 1, namespaces: [OTHER_NAMESPACE, PLANT_NAMESPACE], port: simulator.port });
+    expect(again.plantIndex).not.toBe(simulator.plantIndex);
+    const second = await readerOf(driver, again, again.port, device);
+    open.unshift(() => second.session.close());
+    expect(await second.read([address])).toMatchObject([{ value: -2.25e-300 }]);
+    expect(second.session.warnings?.()).toContainEqual(expect.stringContaining("renumbered its namespaces"));
   });
 
   it("ends in time with the service in the middle of a read that nobody answers", async () => {

@@ -1,11 +1,19 @@
 import { z } from "zod";
-import { defineDriver, type Limits, type Point, type Request } from "../../../drivers/driver.ts";
-import { FaultError } from "../../../src/model/fault.ts";
+import {
+  type Discovered,
+  type DriverContext,
+  defineDriver,
+  type Limits,
+  type Point,
+  type Prepared,
+  type Request,
+} from "../../../drivers/driver.ts";
+import { FaultError, PartialRefusal } from "../../../src/model/fault.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
 
 /** What the far side of the tests' driver does, chosen by `details.does`; what happens there is counted in `seen`. */
-export const SEEN = { connects: 0, closes: 1, aborts: 2, sameRequests: 3 } as const;
+export const SEEN = { connects: 0, closes: 1, aborts: 2, sameRequests: 3, found: 4, ends: 5 } as const;
 const details = z.object({
   does: z.string().default(""),
   /** Shared with the test: crosses threads by itself. */
@@ -23,6 +31,57 @@ const untilAborted = (signal: AbortSignal, seen: Int32Array): Promise<never> =>
     else signal.addEventListener("abort", onAbort, { once: true });
   });
 const later = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+/** Finds points in tens; words say what becomes of one, or of the look-up when it comes there. `found` counts what was looked up. */
+async function* prepared(points: readonly Point<string>[], ctx: DriverContext, seen: Int32Array): AsyncGenerator<Prepared<string>[]> {
+  try {
+    for (let at = 0; at < points.length; at += 10) {
+      const batch = points.slice(at, at + 10);
+      const words = batch.map(({ address }) => address);
+      if (words.includes("prepare: never")) await untilAborted(ctx.signal, seen);
+      if (words.includes("prepare: ends")) process.exit(7);
+      if (words.includes("prepare: busy")) throw new FaultError("device_error", "BadServerTooBusy", { scope: "busy" });
+      if (words.includes("prepare: slow")) await later(100);
+      if (words.includes("prepare: cannot cross"))
+        yield [{ point: at0(batch), address: (() => 1) as unknown as string, type: at0(batch).type }];
+      Atomics.add(seen, SEEN.found, batch.length);
+      yield batch.map((point): Prepared<string> => {
+        if (point.address === "lost") return { point, refusal: new FaultError("not_found", "no such symbol"), retryAfterMs: 7000 };
+        const type = point.address === "typed" ? ({ scalar: "int64" } as const) : point.type;
+        return { point, address: `${point.address} found`, type };
+      });
+    }
+  } finally {
+    Atomics.add(seen, SEEN.ends, 1);
+  }
+}
+
+const at0 = <T>([first]: readonly T[]): T => {
+  if (first === undefined) throw new Error("there is none");
+  return first;
+};
+
+/** `count` variables in a few folders; `found` counts what was looked for. */
+async function* discovered(count: number, does: string, ctx: DriverContext, seen: Int32Array): AsyncGenerator<Discovered> {
+  const paths = [["Plant"], ["Plant", "Line 1"]];
+  try {
+    for (let i = 0; i < count; i++) {
+      if (i % 100 === 0) {
+        // As a device answers: not all at once.
+        await new Promise(setImmediate);
+        ctx.progress?.(i, count);
+      }
+      if (i === 1200 && does === "discovers and ends") process.exit(7);
+      if (i === 1200 && does === "discovers and waits") await untilAborted(ctx.signal, seen);
+      if (i === 1200 && does === "discovers and fails") throw new ReasonError("CONNECTION_RESET", "the device has gone");
+      Atomics.add(seen, SEEN.found, 1);
+      yield { address: `v${i}`, name: `variable ${i}`, type: { scalar: "float64" }, path: paths[i % 2] ?? [], unit: "°C" };
+    }
+    ctx.progress?.(count, count);
+  } finally {
+    Atomics.add(seen, SEEN.ends, 1);
+  }
+}
 
 /** Addresses are words for what becomes of a reading or of the whole request. */
 export default defineDriver<Details, object, string, Request<string>, Limits>({
@@ -70,7 +129,21 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
           return { quality: "good", value: index / 2, sourceTime: 1_700_000_000_000 + index };
       }
     };
+    if (does === "remembers") {
+      warnings.push(`opened ${Number(ctx.device?.get("opened") ?? 0)} times before`);
+      ctx.device?.set("opened", Number(ctx.device.get("opened") ?? 0) + 1);
+    }
+    let epoch = "program 1";
     return {
+      ...(does.startsWith("prepares") && {
+        prepare: (points: readonly Point<string>[], prepareCtx: DriverContext) => prepared(points, prepareCtx, seen),
+      }),
+      get epoch() {
+        return does.startsWith("prepares") ? epoch : undefined;
+      },
+      ...(does.startsWith("discovers") && {
+        discover: (discoverCtx: DriverContext) => discovered(50_000, does, discoverCtx, seen),
+      }),
       limits: { maxPoints: 1000, maxBytes: 1e6, inFlight: 2 },
       async read(request, readCtx) {
         if (request === last) Atomics.add(seen, SEEN.sameRequests, 1);
@@ -78,6 +151,14 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
         switch (request.points[0]?.address) {
           case "request refused":
             throw new FaultError("device_error", "BadTooManyOperations", { scope: "busy" });
+          case "partly refused": {
+            const refusal = new FaultError("access_denied", "item refused");
+            const others = [{ places: [3], refusal: new FaultError("out_of_range", "too far") }];
+            throw new PartialRefusal([undefined, { quality: "good", value: 5 }], [{ places: [0, 2], refusal }, ...others]);
+          }
+          case "other program":
+            epoch = "program 2";
+            throw new FaultError("not_found", "the program changed", { scope: "program" });
           case "never":
             await untilAborted(readCtx.signal, seen);
             break;

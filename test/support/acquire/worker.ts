@@ -1,10 +1,12 @@
 import { parentPort } from "node:worker_threads";
 import { runAcquire } from "../../../src/acquire/worker.ts";
+import { DeviceMemories } from "../../../src/agent/device-memory.ts";
 import { guardWorker } from "../../../src/workers/guard.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 guardWorker(parentPort, { goesOn: true });
 runAcquire(parentPort, {
   drivers: { far: { inWorker: true, driver: () => import("./driver.ts") } },
+  memories: new DeviceMemories(),
   onStopped: () => process.exit(0),
 });
