@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import type { OpcuaAddress } from "./address.ts";
-import { gonePaths, LookUpGap } from "./gone-nodes.ts";
+import { gonePath, LookUpGap } from "./gone-nodes.ts";
 
 const UNKNOWN = 0x8034_0000;
 const INVALID = 0x8033_0000;
 
-it("names the paths whose nodes are unknown, and no plain node ids", () => {
+it("names a path whose node is unknown, and no plain node id", () => {
   const at = (id: number, path?: string): OpcuaAddress => ({
     kind: "resolved",
     namespace: 1,
@@ -18,7 +18,9 @@ it("names the paths whose nodes are unknown, and no plain node ids", () => {
     type: { scalar: "auto" } as const,
   }));
   const values = [{ status: 0 }, { status: UNKNOWN | 0x400 }, { status: UNKNOWN }, undefined, { status: INVALID }];
-  expect(gonePaths({ points }, values)).toEqual(["/b", "/d"]);
+  expect(gonePath({ points }, values)).toBe("/b");
+  expect(gonePath({ points }, values.with(1, undefined))).toBe("/d");
+  expect(gonePath({ points }, values.with(1, undefined).with(4, undefined))).toBeUndefined();
 });
 
 it("passes at once, then in growing gaps while it does not help, and soon again after a quiet time", () => {

@@ -8,12 +8,15 @@ const MOST_GAP_MS = 600_000;
 /** Subscriptions say the second of a node that was there. */
 const GONE: ReadonlySet<number> = new Set([STATUS.BadNodeIdUnknown, STATUS.BadNodeIdInvalid]);
 
-/** Paths whose nodes the server does not know: they may lead elsewhere by now. A plain node id is what it is. Pure. */
-export function gonePaths({ points }: OpcuaRead, values: readonly ({ readonly status: number } | undefined)[]): readonly string[] {
-  return points.flatMap(({ address }, i) => {
-    const value = values[i];
-    return value && address.kind === "resolved" && address.path !== undefined && GONE.has(codeOf(value.status)) ? [address.path] : [];
-  });
+/** A path whose node the server does not know: it may lead elsewhere by now. A plain node id is what it is. Pure. */
+export function gonePath({ points }: OpcuaRead, values: readonly ({ readonly status: number } | undefined)[]): string | undefined {
+  for (let i = 0; i < values.length; i++) {
+    const status = values[i]?.status ?? 0;
+    if (status === 0 || !GONE.has(codeOf(status))) continue;
+    const address = points[i]?.address;
+    if (address?.kind === "resolved" && address.path !== undefined) return address.path;
+  }
+  return undefined;
 }
 
 /** Bounds how often paths are looked up because their nodes are gone: a server may name nodes that it does not know. */

@@ -1,4 +1,3 @@
-import { createHash, randomUUID } from "node:crypto";
 import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
@@ -9,8 +8,9 @@ import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import type { OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
+import { epochOf } from "./epoch.ts";
 import { describeCode, protocolViolation } from "./failure.ts";
-import { gonePaths, LookUpGap } from "./gone-nodes.ts";
+import { gonePath, LookUpGap } from "./gone-nodes.ts";
 import { createJson } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
@@ -182,7 +182,7 @@ function sessionOf(
     );
 
   const paths = { call, namespaces, maxPaths: capabilities.maxTranslate || MAX_PATHS };
-  const running = runOf(firstNamespaces, capabilities);
+  const running = epochOf({ firstNamespaces, ...capabilities });
   const gap = new LookUpGap();
   const json = createJson({ readObjects: (nodes, bound) => readObjects(opened, nodes, bound), call });
   const maxPoints = Math.max(
@@ -216,10 +216,10 @@ function sessionOf(
     const values = subscription ? await subscription.read(nodes, readCtx) : await readNodes(opened, nodes, readCtx);
     const isForgotten = registered?.isForgotten(values) === true;
     if (isForgotten) nodesOf = new WeakMap();
-    const gone = isForgotten ? [] : gonePaths(request, values);
-    if (gone.length > 0 && gap.pass()) {
+    const gone = isForgotten ? undefined : gonePath(request, values);
+    if (gone !== undefined && gap.pass()) {
       server.learn({ programs: server.facts.programs + 1 });
-      throw new FaultError("not_found", `the server does not know the node that ${gone[0]} led to: paths are looked up again`, {
+      throw new FaultError("not_found", `the server does not know the node that ${gone} led to: paths are looked up again`, {
         scope: "program",
       });
     }
@@ -265,17 +265,6 @@ function sessionOf(
       return closing;
     },
   };
-}
-
-/**
- * What resolved addresses hold for: one run of the server, with its namespaces. A server that does not say when it began may have been
- * started anew before each session.
- */
-function runOf(first: readonly (string | null)[], { namespaces, startTime }: Capabilities): string {
-  const run = startTime ?? randomUUID();
-  return createHash("sha256")
-    .update(JSON.stringify([first, namespaces, run]))
-    .digest("base64url");
 }
 
 function resolved(address: OpcuaAddress): ResolvedAddress {

@@ -1,6 +1,8 @@
 import { afterEach, expect, it } from "vitest";
 import driver from "../../../drivers/opcua/driver.ts";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { createAcquisition } from "../../../src/acquire/acquisition.ts";
+import { remoteDriver } from "../../../src/acquire/drivers.ts";
 import { createAgent } from "../../../src/agent/agent.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import type { Layout } from "../../../src/model/layout.ts";
@@ -21,20 +23,27 @@ const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulato
   return simulator;
 };
 
+function inWorker(): typeof driver {
+  const entry = new URL("../../../src/workers/acquire.ts", import.meta.url);
+  const acquisition = createAcquisition({ entry, workerData: {}, log: silentLog });
+  endings.push(() => acquisition.stop(5000));
+  return remoteDriver(driver, acquisition);
+}
+
 /** One source on an agent, and every state that it was in, once it reads. */
-async function watch(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = []) {
-  const watched = await run(port, local, paths);
+async function watch(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = [], isRemote = false) {
+  const watched = await run(port, local, paths, isRemote);
   await expect.poll(watched.good, { timeout: 10_000 }).toBeGreaterThan(2);
   return watched;
 }
 
 /** The same as soon as the source is there. */
-async function run(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = []) {
+async function run(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = [], isRemote = false) {
   const stop = new AbortController();
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const states: string[] = [];
   const agent = createAgent({
-    drivers: { opcua: { driver: async () => ({ default: driver }) } },
+    drivers: { opcua: { driver: async () => ({ default: isRemote ? inWorker() : driver }) } },
     clock: startClock(stop.signal),
     logFor: () => silentLog,
     emit: (layout, readout) => void readouts.push({ layout, readout }),
@@ -145,31 +154,38 @@ it("leaves a server without a free session alone until a lost one has ended, and
   expect(report()?.status.state.type).toBe("OK");
 });
 
-it("reads on where a path leads now: its node is another one while the server runs, and after its restart", {
-  timeout: 60_000,
-}, async () => {
-  const simulator = await start({ bulk: 4 });
-  const path = (i: number, n: number | string) => `/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.${n}`;
-  const i = simulator.plantIndex;
-  const { readouts, states, report } = await watch(simulator.port, {}, [path(i, 1), path(i, 2), path(i, "none")]);
-  const last = () => readouts.at(-1)?.readout.readings.slice(3);
-  expect(last()).toMatchObject([{ value: 1.25 }, { value: 2.25 }, { fault: "not_found", detail: expect.stringContaining("BadNoMatch") }]);
-  const asked = simulator.requests("TranslateBrowsePathsToNodeIds");
-  const before = readouts.length;
-  simulator.variable("Bulk.1").moveTo("Elsewhere", 77);
-  await expect.poll(last, { timeout: 10_000 }).toMatchObject([{ value: 77 }, { value: 2.25 }, { fault: "not_found" }]);
-  // Within the readout that found it gone; nobody is without a value, and the plain node that is missing asks for nothing.
-  for (const { readout } of readouts.slice(before)) expect(readout.readings[4]).toMatchObject({ value: 2.25 });
-  expect(simulator.requests("TranslateBrowsePathsToNodeIds")).toBe(asked + 1);
-  expect(states).not.toContain("ERROR");
-  await simulator.close();
-  await expect.poll(() => report()?.status.state.type, { timeout: 10_000 }).toBe("ERROR");
-  // Of the same id is something else by now: what the path led to must not be read for it.
-  const renewed = await start({ bulk: 4, port: simulator.port });
-  renewed.variable("Bulk.1").moveTo("Elsewhere again", 78);
-  renewed.variable("Bulk.3").moveTo("Elsewhere", -1);
-  const from = readouts.length;
-  await expect.poll(last, { timeout: 20_000 }).toMatchObject([{ value: 78 }, { value: 2.25 }, { fault: "not_found" }]);
-  const values = readouts.slice(from).map(({ readout }) => readout.readings[3]);
-  expect(values.filter((reading) => reading?.quality === "good" && reading.value === -1)).toEqual([]);
-});
+it.each([
+  ["this thread", false],
+  ["the acquisition worker", true],
+])(
+  "reads on where a path leads now, with the session in %s: its node is another one while the server runs, and after its restart",
+  {
+    timeout: 60_000,
+  },
+  async (_, isRemote) => {
+    const simulator = await start({ bulk: 4 });
+    const path = (i: number, n: number | string) => `/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.${n}`;
+    const i = simulator.plantIndex;
+    const { readouts, states, report } = await watch(simulator.port, {}, [path(i, 1), path(i, 2), path(i, "none")], isRemote);
+    const last = () => readouts.at(-1)?.readout.readings.slice(3);
+    expect(last()).toMatchObject([{ value: 1.25 }, { value: 2.25 }, { fault: "not_found", detail: expect.stringContaining("BadNoMatch") }]);
+    const asked = simulator.requests("TranslateBrowsePathsToNodeIds");
+    const before = readouts.length;
+    simulator.variable("Bulk.1").moveTo("Elsewhere", 77);
+    await expect.poll(last, { timeout: 10_000 }).toMatchObject([{ value: 77 }, { value: 2.25 }, { fault: "not_found" }]);
+    // Within the readout that found it gone; nobody is without a value, and the plain node that is missing asks for nothing.
+    for (const { readout } of readouts.slice(before)) expect(readout.readings[4]).toMatchObject({ value: 2.25 });
+    expect(simulator.requests("TranslateBrowsePathsToNodeIds")).toBe(asked + 1);
+    expect(states).not.toContain("ERROR");
+    await simulator.close();
+    await expect.poll(() => report()?.status.state.type, { timeout: 10_000 }).toBe("ERROR");
+    // Of the same id is something else by now: what the path led to must not be read for it.
+    const renewed = await start({ bulk: 4, port: simulator.port });
+    renewed.variable("Bulk.1").moveTo("Elsewhere again", 78);
+    renewed.variable("Bulk.3").moveTo("Elsewhere", -1);
+    const from = readouts.length;
+    await expect.poll(last, { timeout: 20_000 }).toMatchObject([{ value: 78 }, { value: 2.25 }, { fault: "not_found" }]);
+    const values = readouts.slice(from).map(({ readout }) => readout.readings[3]);
+    expect(values.filter((reading) => reading?.quality === "good" && reading.value === -1)).toEqual([]);
+  },
+);
