@@ -153,7 +153,7 @@ describe("OPC UA in the acquisition worker", { timeout: 60_000 }, () => {
     const { session } = await readerOf(driver, simulator);
     open.unshift(() => session.close());
     const point: Point = { index: 0, ...driver.parseAddress(`/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.1`, undefined, settings) };
-    const ready = await prepareAll(session, [point], contextOf(), new Map());
+    const { ready } = await prepareAll(session, [point], contextOf());
     const [request] = driver.plan(ready, session.limits);
     const { epoch } = session;
     expect(epoch).toBeTruthy();
