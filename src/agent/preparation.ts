@@ -63,16 +63,17 @@ export class Preparation {
   }
 
   /**
-   * Looks up what is missing for this session, until `ctx.signal` aborts; what was found is kept. Throws ReasonError: the source
-   * failed before that.
+   * Looks up what is missing for this session, until `ctx.signal` aborts; what was found is kept. False: nothing was missing, or the time
+   * was over from the beginning. Throws ReasonError: the source failed before that.
    */
-  async run(session: AnySession, ctx: DriverContext): Promise<void> {
-    if (!session.prepare || !this.isDue(session)) return;
+  async run(session: AnySession, ctx: DriverContext): Promise<boolean> {
+    if (!session.prepare || !this.isDue(session)) return false;
     if (!this.#isNeeded || session.epoch !== this.#epoch) {
       this.#isNeeded = true;
       this.#epoch = session.epoch;
       this.forget();
     }
+    if (ctx.signal.aborted) return false;
     this.#refusal = undefined;
     const missing = this.#points.filter((point) => this.#isMissing(point));
     try {
@@ -83,12 +84,13 @@ export class Preparation {
       }
     } catch (error) {
       // The time was up while it waited for an answer: what is known is read.
-      if (ctx.signal.aborted) return;
+      if (ctx.signal.aborted) return true;
       if (!(error instanceof FaultError)) throw error;
       this.#refusal = badReading(error);
     } finally {
       this.#settle();
     }
+    return true;
   }
 
   #isMissing(point: Point): boolean {

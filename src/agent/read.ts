@@ -12,8 +12,11 @@ export interface ReadDeps {
   limitsOf?(session: AnySession): Limits;
   /** The first connection of the readout stands: its requests begin now. */
   began?(): void;
-  /** Looks up addresses before a connection is used, and makes them what is planned. Throws ReasonError. Absent: nothing to look up. */
-  prepare?(session: AnySession): Promise<void>;
+  /**
+   * Looks up addresses before a connection is used, and makes them what is planned; false: nothing had to be, or its time in this readout
+   * is over. Throws ReasonError. Absent: nothing to look up.
+   */
+  prepare?(session: AnySession): Promise<boolean>;
   /** What was looked up holds no longer. */
   unprepared?(): void;
 }
@@ -43,7 +46,8 @@ export async function readOnce(
   let session = kept;
   let isKept = kept !== undefined;
   let closing: Promise<void> | undefined;
-  for (let connections = 0; ; connections++) {
+  let hasBegun = false;
+  for (;;) {
     if (!session) {
       // Many devices take one connection: the next is opened when the last has gone.
       await closing;
@@ -54,14 +58,27 @@ export async function readOnce(
         return { ...pass.finish(refused), session: undefined, closing, refused };
       }
     }
+    let hasLookedUp = false;
     try {
-      await deps.prepare?.(session);
+      hasLookedUp = (await deps.prepare?.(session)) ?? false;
     } catch (error) {
       const refused = toReasonError(error);
       closing = session.close();
-      return { ...pass.finish(refused), session: undefined, closing, refused: undefined };
+      // That a kept connection has ended meanwhile says nothing of the device.
+      if (!isKept || !refused.sessionLost) return { ...pass.finish(refused), session: undefined, closing, refused: undefined };
+      isKept = false;
+      session = undefined;
+      continue;
     }
-    if (connections === 0) deps.began?.();
+    if (hasLookedUp && !session.alive()) {
+      // The time for looking up was over, and with it this connection: what is known is read over another one.
+      closing = session.close();
+      isKept = false;
+      session = undefined;
+      continue;
+    }
+    if (!hasBegun) deps.began?.();
+    hasBegun = true;
     try {
       const end = await pass.run(session, deps.limitsOf?.(session) ?? session.limits, ctx, isKept);
       if (end === "unprepared") {

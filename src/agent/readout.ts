@@ -198,15 +198,18 @@ export class Readouts {
         throw error;
       }
     };
-    const prepare = async (session: AnySession): Promise<void> => {
-      if (!this.#preparation.isDue(session)) return;
-      deadline.pause();
-      const looking = AbortSignal.any([stop, AbortSignal.timeout(this.#spec.prepareMs)]);
+    let looking: AbortSignal | undefined;
+    const prepare = async (session: AnySession): Promise<boolean> => {
+      if (!this.#preparation.isDue(session)) return false;
+      // One deadline for all connections of the readout.
+      looking ??= AbortSignal.any([stop, AbortSignal.timeout(this.#spec.prepareMs)]);
+      const hasTime = !looking.aborted;
+      if (hasTime) deadline.pause();
       try {
-        await this.#preparation.run(session, { ...ctx, signal: looking });
+        return await this.#preparation.run(session, { ...ctx, signal: looking });
       } finally {
         this.#learned.use(this.#preparation.ready);
-        deadline.resume();
+        if (hasTime) deadline.resume();
       }
     };
     const unprepared = () => this.#preparation.forget();

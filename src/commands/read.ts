@@ -138,8 +138,9 @@ async function pass(
     if (!kept) await given?.close();
     const connect = () => driver.connect({ details, settings, secrets }, ctx);
     const prepare = async (session: AnySession) => {
-      await preparation.run(session, ctx);
+      const hasLookedUp = await preparation.run(session, ctx);
       learned.use(preparation.ready);
+      return hasLookedUp;
     };
     const unprepared = () => preparation.forget();
     const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });

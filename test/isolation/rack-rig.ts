@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
+import type { AnyDriver } from "../../drivers/driver.ts";
 import { createAgent } from "../../src/agent/agent.ts";
 import type { SourceInput } from "../../src/agent/prepare.ts";
 import { silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import type { Readout } from "../../src/model/value.ts";
 import { startClock } from "../../src/os/clock.ts";
-import driver from "../support/rack/driver.ts";
+import rackDriver from "../support/rack/driver.ts";
 import { encode, type Rack, type RackOptions, type RackRequest, type RackSymbol, startRack } from "../support/rack/simulator.ts";
 import { startUdpFaultProxy, type UdpFaultProxy } from "../support/udp-fault-proxy.ts";
 
@@ -37,6 +38,8 @@ export interface RackPlantOptions {
   readonly intervalMs: number;
   readonly rack?: RackOptions;
   readonly local?: Readonly<Record<string, unknown>>;
+  /** Default: the rack's. */
+  readonly driver?: AnyDriver;
   /** Before the source is started. */
   readonly before?: (rack: Rack) => void;
 }
@@ -53,7 +56,7 @@ export class RackPlant {
   readonly #agent: ReturnType<typeof createAgent>;
   #requests = 0;
 
-  private constructor(rack: Rack, proxy: UdpFaultProxy, symbols: number) {
+  private constructor(rack: Rack, proxy: UdpFaultProxy, symbols: number, driver: AnyDriver) {
     this.rack = rack;
     this.proxy = proxy;
     this.#symbols = symbols;
@@ -67,11 +70,18 @@ export class RackPlant {
     });
   }
 
-  static async start({ symbols, intervalMs, rack: options = {}, local = {}, before }: RackPlantOptions): Promise<RackPlant> {
+  static async start({
+    symbols,
+    intervalMs,
+    rack: options = {},
+    local = {},
+    driver = rackDriver,
+    before,
+  }: RackPlantOptions): Promise<RackPlant> {
     const rack = await startRack({ symbols: symbolsOf(symbols), ...options });
     before?.(rack);
     const proxy = await startUdpFaultProxy(rack.port);
-    const plant = new RackPlant(rack, proxy, symbols);
+    const plant = new RackPlant(rack, proxy, symbols, driver);
     await plant.#agent.apply([sourceOf(symbols, proxy.port, intervalMs, local)]);
     return plant;
   }

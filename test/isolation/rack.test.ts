@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import type { AnyDriver } from "../../drivers/driver.ts";
+import rack from "../support/rack/driver.ts";
 import type { Rack } from "../support/rack/simulator.ts";
 import { RackPlant, type RackPlantOptions, symbolOf } from "./rack-rig.ts";
 
@@ -19,6 +21,25 @@ const slowNames =
   };
 const lock = (rack: Rack): void => {
   rack.isLocked = true;
+};
+
+/** Ends its connection where the signal aborts a look-up: a late answer over a stream would be taken for the next one. */
+const closedByAbort: AnyDriver = {
+  ...rack,
+  async connect(input, ctx) {
+    const session = await rack.connect(input, ctx);
+    return {
+      ...session,
+      async *prepare(points, prepareCtx) {
+        try {
+          yield* session.prepare?.(points, prepareCtx) ?? [];
+        } catch (error) {
+          if (prepareCtx.signal.aborted) await session.close();
+          throw error;
+        }
+      },
+    };
+  },
 };
 
 type OnFinished = (work: () => Promise<void>) => void;
@@ -88,6 +109,26 @@ describe.concurrent("a device whose symbols have to be looked up", () => {
       await plant.readoutsUntilWhole();
       expect(namesOf(plant)).toBeLessThan(2 * SYMBOLS);
       expect(plant.report().counters.connects).toBeGreaterThan(connects);
+    },
+    TEST_MS,
+  );
+
+  it(
+    "is read as far as it is looked up where the connection ends with the time for it, as streams do",
+    async ({ onTestFinished }) => {
+      const plant = await start(onTestFinished, {
+        driver: closedByAbort,
+        local: { ...PATIENT, prepare_timeout: "500ms" },
+        before: slowNames(150),
+      });
+      await plant.until(() => plant.isWhole());
+      const goods = plant.seen.map(({ good }) => good);
+      expect(goods[0], "good values of the first readout").toBeGreaterThan(0);
+      expect(goods.length).toBeGreaterThan(2);
+      const { counters } = plant.report();
+      expect(counters.failed_readouts).toBe(0);
+      expect(counters.connects).toBeLessThanOrEqual(counters.readouts + 1);
+      expect(namesOf(plant)).toBeLessThanOrEqual(SYMBOLS + 6 * goods.length);
     },
     TEST_MS,
   );
