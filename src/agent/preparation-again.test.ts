@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { AnySession, DriverContext, Point, Prepared } from "../../drivers/driver.ts";
 import { silentLog } from "../model/context.ts";
 import { FaultError } from "../model/fault.ts";
+import { ReasonError } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import { Preparation } from "./preparation.ts";
 
@@ -100,4 +101,56 @@ it("keeps the point of what is found where it was, so that what was learned of i
   const again = preparation.ready;
   expect(again.map((point, i) => point === ready[i])).toEqual([true, false, true]);
   expect(again[1]).toMatchObject({ index: 1, address: { at: 20 } });
+});
+
+/** A device that answers no look-up with one of these among the names; `ends`: its connection ends on it. */
+function muteDevice(mute: ReadonlySet<string>, perBatch: number, ends: boolean) {
+  let asked = 0;
+  const session = () => {
+    let isAlive = true;
+    return {
+      alive: () => isAlive,
+      async *prepare(wanted: readonly Point[]): AsyncGenerator<Prepared[]> {
+        for (let at = 0; at < wanted.length; at += perBatch) {
+          asked++;
+          const batch = wanted.slice(at, at + perBatch);
+          if (batch.some(({ address }) => mute.has(String(address)))) {
+            isAlive = !ends;
+            throw new ReasonError("TIMEOUT", "no answer within 10 ms");
+          }
+          yield batch.map((point) => ({ point, address: { at: point.index }, type: point.type }));
+        }
+      },
+    } as unknown as AnySession;
+  };
+  return { session, asked: () => asked };
+}
+
+it.each([
+  [false, 0],
+  [false, 20],
+  [true, 0],
+  [true, 20],
+])("finds the point whose look-up has no answer (the connection ends: %s), whatever else is asked with it: %d", async (ends, at) => {
+  let nowMs = 0;
+  const many = Array.from({ length: 60 }, (_, index): Point => ({ index, address: `p${index}`, type: { scalar: "auto" } }));
+  const mute = new Set([`p${at}`]);
+  const { session, asked } = muteDevice(mute, 6, ends);
+  const preparation = new Preparation(many, () => nowMs);
+  let failures = 0;
+  for (let looks = 0; looks < 30 && preparation.progress?.done !== 59; looks++) {
+    nowMs += 1000;
+    await preparation.run(session(), ctx).catch(() => failures++);
+  }
+  expect(preparation.ready).toHaveLength(59);
+  expect(failures).toBeLessThanOrEqual(2);
+  // Ten pages, and two for each halving.
+  expect(asked()).toBeLessThanOrEqual(10 + 2 * 12);
+  const readings: (Reading | undefined)[] = [];
+  preparation.fill(readings);
+  expect(readings[at]).toMatchObject({ fault: "no_answer", detail: expect.stringContaining("no answer within 10 ms") });
+  mute.clear();
+  nowMs += 60_000;
+  await preparation.run(session(), ctx);
+  expect(preparation.ready).toHaveLength(60);
 });

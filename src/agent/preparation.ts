@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AnySession, DriverContext, Point, Prepared } from "../../drivers/driver.ts";
+import { messageOf } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading } from "./learned-groups.ts";
@@ -9,6 +10,12 @@ interface Refused {
   /** Monotonic ms from which it is looked up again. */
   readonly dueMs: number;
 }
+
+/** What has no answer takes one part in so many of the time. */
+const COST_SHARE = 10;
+const LONGEST_PAUSE_MS = 30_000;
+/** Runs in a row without an answer, after which the readout goes on with what is known. */
+const MAX_BARREN = 3;
 
 /**
  * Where the points of a source are, for drivers that have to look that up first. It outlives readouts and connections: a look-up
@@ -29,6 +36,11 @@ export class Preparation {
   /** When the first refused point is looked up again. */
   #dueMs = Number.POSITIVE_INFINITY;
   #refusal: Reading | undefined;
+  /** What is asked for together where something of it had no answer; what is in none is asked for first. */
+  #runs: (readonly Point[])[] = [];
+  /** Runs without an answer in a row. */
+  #barren = 0;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(points: readonly Point[], now: () => number = () => performance.now()) {
     this.#points = points;
@@ -51,6 +63,7 @@ export class Preparation {
   isDue(session: AnySession): boolean {
     if (!session.prepare) return false;
     if (!this.#isNeeded || session.epoch !== this.#epoch) return true;
+    if (this.#now() < this.#pausedUntilMs) return false;
     return this.#known.size < this.#points.length || this.#now() >= this.#dueMs;
   }
 
@@ -59,6 +72,8 @@ export class Preparation {
     for (const [point, known] of this.#known) if ("address" in known) this.#before.set(point, known);
     this.#known.clear();
     this.#refused = [];
+    this.#runs = [];
+    this.#pausedUntilMs = Number.NEGATIVE_INFINITY;
     this.#ready = this.#isNeeded ? [] : this.#points;
   }
 
@@ -75,22 +90,61 @@ export class Preparation {
     }
     if (ctx.signal.aborted) return false;
     this.#refusal = undefined;
-    const missing = this.#points.filter((point) => this.#isMissing(point));
+    this.#barren = 0;
+    const runs = this.#missingRuns();
+    const unanswered: (readonly Point[])[] = [];
     try {
-      for await (const batch of session.prepare(missing, ctx)) {
-        for (const one of batch) this.#take(one);
-        ctx.progress?.(this.#known.size, this.#points.length);
-        if (ctx.signal.aborted) break;
+      for (let run = runs.shift(); run; run = runs.shift()) {
+        const beganMs = this.#now();
+        const error = await this.#lookUp(session, run, ctx);
+        const rest = run.filter((point) => this.#isMissing(point));
+        const hasNoAnswer = error !== undefined && !(error instanceof FaultError);
+        if (rest.length > 1 && hasNoAnswer) runs.push(...halves(rest));
+        else if (rest.length > 0) unanswered.push(rest);
+        // Where nothing was answered so far, nothing tells the device from this run.
+        if (hasNoAnswer && this.#known.size === 0) throw error;
+        if (hasNoAnswer) this.#pause((this.#now() - beganMs) * Math.max(1, unanswered.length), runs.length === 0);
+        if (ctx.signal.aborted || (error !== undefined && (!hasNoAnswer || !session.alive() || this.#barren >= MAX_BARREN))) break;
       }
-    } catch (error) {
-      // The time was up while it waited for an answer: what is known is read.
-      if (ctx.signal.aborted) return true;
-      if (!(error instanceof FaultError)) throw error;
-      this.#refusal = badReading(error);
     } finally {
+      this.#runs = [...runs, ...unanswered];
       this.#settle();
     }
     return true;
+  }
+
+  /** The device's others wait meanwhile: what is still searched for is gone on with soon, what has been found to have no answer seldom. */
+  #pause(costMs: number, isFound: boolean): void {
+    const soonMs = this.#barren >= MAX_BARREN ? costMs : 0;
+    this.#pausedUntilMs = this.#now() + (isFound ? Math.min(LONGEST_PAUSE_MS, COST_SHARE * costMs) : soonMs);
+  }
+
+  /** What is missing, by the runs in which it is asked for. */
+  #missingRuns(): (readonly Point[])[] {
+    const runs = this.#runs.map((run) => run.filter((point) => this.#isMissing(point))).filter(({ length }) => length > 0);
+    const known = new Set(runs.flat());
+    const others = this.#points.filter((point) => this.#isMissing(point) && !known.has(point));
+    this.#runs = [];
+    return others.length > 0 ? [others, ...runs] : runs;
+  }
+
+  /** Why it was not looked up to its end; undefined: it was, or the signal aborted between two batches. */
+  async #lookUp(session: AnySession, points: readonly Point[], ctx: DriverContext): Promise<unknown> {
+    try {
+      for await (const batch of session.prepare?.(points, ctx) ?? []) {
+        for (const one of batch) this.#take(one);
+        this.#barren = 0;
+        ctx.progress?.(this.#known.size, this.#points.length);
+        if (ctx.signal.aborted) break;
+      }
+      return undefined;
+    } catch (error) {
+      // Where the time was up while it waited for an answer, what is known is read.
+      if (ctx.signal.aborted) return undefined;
+      this.#refusal = error instanceof FaultError ? badReading(error) : { quality: "bad", fault: "no_answer", detail: messageOf(error) };
+      this.#barren++;
+      return error;
+    }
   }
 
   #isMissing(point: Point): boolean {
@@ -143,3 +197,6 @@ export class Preparation {
     for (const point of this.#points) if (!this.#known.has(point)) readings[point.index] ??= waiting;
   }
 }
+
+const halves = (points: readonly Point[]): (readonly Point[])[] =>
+  points.length < 2 ? [points] : [points.slice(0, points.length >> 1), points.slice(points.length >> 1)];

@@ -133,6 +133,18 @@ describe.concurrent("a device whose symbols have to be looked up", () => {
     TEST_MS,
   );
 
+  it.for([0, 20, SYMBOLS - 1])(
+    "loses one variable to a symbol whose look-up has no answer, symbol %d of 60",
+    { timeout: TEST_MS },
+    async (at, { onTestFinished }) => {
+      const plant = await start(onTestFinished, { before: ({ mute }) => void mute.add(symbolOf(at)) });
+      await plant.until(() => plant.last?.good === SYMBOLS - 1);
+      expect(plant.report().status.state.type).toBe("OK");
+      plant.rack.mute.clear();
+      await plant.until(() => plant.isWhole());
+    },
+  );
+
   it(
     "is read again after a download, without a new connection, with the values of the new program",
     async ({ onTestFinished }) => {
