@@ -90,10 +90,10 @@ function manySources(): object {
     version: "1",
     collector: COLLECTOR,
     started_at: "2026-11-20T07:00:00.000Z",
-    config: { origin: "api", api_url: "http://127.0.0.1:1", ok: true, message: null, since: "2026-11-20T07:00:00.000Z" },
+    config: { origin: "api", api_url: "http://127.0.0.1:1", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
     sources: Array.from({ length: MANY }, (_, n) => ({ ...source, name: name(n) })),
     sinks: [],
-    buffer: { bytes: 1, unanswered_bytes: 0, rejected: {}, lost: null },
+    buffer: { bytes: 1, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
     alarms: [],
   };
 }
