@@ -115,10 +115,11 @@ export const PREPARE_CHECKS: readonly Check[] = [
     async run(rig) {
       const { connect, pointsOf, simulator, proxy } = rig;
       const session = await connect();
-      const before = proxy.sent().length;
+      const bytesSent = () => proxy.sent().reduce((bytes, { length }) => bytes + length, 0);
+      const before = bytesSent();
       const { error } = await misbehaving(rig, "silent", () => gather(session, pointsOf(simulator.variables), within(5000, 200)));
       // Addresses that all stand for themselves are not asked for.
-      if (proxy.sent().length > before) {
+      if (bytesSent() > before) {
         expect(error).toBeInstanceOf(ReasonError);
         expect(error).toMatchObject({ reason: { type: "TIMEOUT" } });
       } else expect(error).toBeUndefined();
