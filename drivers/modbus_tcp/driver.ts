@@ -5,7 +5,7 @@ import { type DriverContext, defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress } from "./address.ts";
 import { linkModbus } from "./link.ts";
-import { limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
+import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 
 // The same limits for the same settings: the agent plans anew when they are others.
@@ -31,6 +31,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   connectionKey: () => "modbus_tcp",
   limits: (_granted, settings) => knownLimits(settings),
   parseAddress,
+  describe: describeRead,
   plan,
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);

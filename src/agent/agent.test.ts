@@ -242,6 +242,20 @@ describe("the agent", () => {
     await expect.poll(() => last()?.map((r) => r?.quality), { timeout: 10_000 }).toEqual(["good", "good", "good"]);
   });
 
+  it("names an address on which the connection ends in status, with its request, and reads its neighbours", async () => {
+    const device = await plant({ misbehave: ({ start, count }) => (start <= 1 && start + count > 1 ? { hangUp: "rst" } : undefined) });
+    const { agent, of, report } = running();
+    await agent.apply([source(1, device.port)]);
+    await expect
+      .poll(() => of("machine-1").at(-1)?.readout.readings, { timeout: 8000 })
+      .toEqual([
+        { quality: "good", value: 11 },
+        { quality: "bad", fault: "no_answer", detail: expect.stringContaining("holding register 1 of unit 1") },
+      ]);
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+    expect(report(1)?.warnings).toEqual([expect.stringMatching(/^v2 \(holding:1\) has no answer.*CONNECTION_RESET.*holding register 1/)]);
+  });
+
   it("lets a unit that answers nothing cost its siblings on the same gateway little", async () => {
     const device = await plant({
       maxConnections: 1,

@@ -430,7 +430,9 @@ export class ReadPass implements PassView {
     this.#restMs = Math.max(this.#restMs, restMsOf(failure));
     // What a stale connection says of itself is no news.
     if (!(this.#isStale && this.#answersHere === 0 && failure.sessionLost)) this.#firstFailure ??= failure;
-    const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
+    const asked = this.#driver.describe?.(request);
+    const what = asked === undefined || failure.message.includes(asked) ? "" : ` (asked for ${asked})`;
+    const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}${what}` };
     return { type: "failed", kind: "lost", reading, points: request.points, isLoss: true };
   }
 
