@@ -32,13 +32,14 @@ interface Scenario {
   readonly intervalMs: number;
 }
 
+/** A gateway that serves one request at a time is the harder one: of the others one number of dead units is enough. */
 const SCENARIOS: readonly Scenario[] = [1000, 10_000].flatMap((intervalMs) =>
-  SHAPES.flatMap((shape) => KINDS.flatMap((kind) => DEAD.map((dead) => ({ dead, kind, shape, intervalMs })))),
+  SHAPES.flatMap((shape) =>
+    KINDS.flatMap((kind) =>
+      DEAD.filter((dead) => dead === 10 || kind.endsWith("one request at a time")).map((dead) => ({ dead, kind, shape, intervalMs })),
+    ),
+  ),
 );
-const BATCHES: readonly (readonly number[])[] = [
-  [1, 10],
-  [5, 20],
-];
 const nameOf = ({ dead, kind, shape, intervalMs }: Scenario) => `${dead} of ${UNITS} dead, ${kind}, ${shape}, each ${intervalMs / 1000} s`;
 
 /** Dead units are spread among the living. */
@@ -187,9 +188,7 @@ describe("units behind one gateway that takes one connection", () => {
   }
 
   it("dead ones cost the others at most a tenth of their readouts and give them no reason, and are read soon when they are back", async () => {
-    // All at once would keep this process busier than the gateways.
-    const shares: number[] = [];
-    for (const batch of BATCHES) shares.push(...(await play(SCENARIOS.filter(({ dead }) => batch.includes(dead)))));
+    const shares = await play(SCENARIOS);
     const rows = runs.map((run) => `| ${nameOf(run.scenario)} | ${[...run.accused].join(", ") || "none"} |`);
     await expect(
       `${[
