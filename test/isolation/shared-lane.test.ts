@@ -18,7 +18,7 @@ const KINDS: readonly DeadUnits[] = [
 ];
 const SHAPES = ["a source each", "all in one source"] as const;
 /** With the first look at each dead unit behind them. */
-const SETTLE_MS = 30_000;
+const SETTLE_MS = 60_000;
 const MEASURE_MS = 40_000;
 const LEAST_SHARE = 0.9;
 const BACK_WITHIN_MS = 60_000;
