@@ -102,6 +102,10 @@ describe("100 sources, 50 of them bad in every way", () => {
     await new Promise((done) => setTimeout(done, MEASURE_MS));
     measuring = false;
     const reports = agent.reports();
+    // Two that share a device whose answers never end are known to be bad one after the other.
+    const silentSoFar = () => agent.reports().filter(({ name, error }) => name.startsWith("bad") && error === null).length;
+    await expect.poll(silentSoFar, { timeout: 30_000 }).toBe(0);
+    const last = agent.reports();
     await agent.stop();
 
     late.sort((a, b) => a - b);
@@ -112,7 +116,7 @@ describe("100 sources, 50 of them bad in every way", () => {
     }, 0);
     const fewest = Math.min(...good.map(({ record }) => polls.get(record.uuid) ?? 0));
     const reasons = Map.groupBy(
-      reports.filter(({ name }) => name.startsWith("bad")),
+      last.filter(({ name }) => name.startsWith("bad")),
       ({ error }) => error?.condition ?? error?.reason.type ?? "none",
     );
     console.log(
@@ -120,7 +124,7 @@ describe("100 sources, 50 of them bad in every way", () => {
         [...reasons].map(([reason, list]) => `${reason} ${list.length}`).join(", "),
     );
     const told = kinds.map(([what], kind) => {
-      const ofKind = reports.filter(({ name }) => name.startsWith("bad-") && Number(name.slice(4)) % kinds.length === kind);
+      const ofKind = last.filter(({ name }) => name.startsWith("bad-") && Number(name.slice(4)) % kinds.length === kind);
       const words = ofKind.map(({ error }) =>
         error === null ? "none" : `\`${error.reason.type}\`${error.condition === null ? "" : ` (\`${error.condition}\`)`}`,
       );
@@ -147,5 +151,5 @@ describe("100 sources, 50 of them bad in every way", () => {
         "all_variables_faulted",
       ]),
     );
-  }, 60_000);
+  }, 90_000);
 });
