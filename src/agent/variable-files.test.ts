@@ -292,7 +292,7 @@ describe("writers in a process of their own", () => {
     return now;
   };
 
-  test("fault 8: a file in the middle of being written is never taken as it stands, on several sources at once", async () => {
+  test("a file in the middle of being written is never taken as it stands, on several sources at once", async () => {
     const files = new VariableFolder(folder, { monotonicMs: () => performance.now(), epochMs: () => Date.now() });
     const seen = new Set<string>();
     for (const first of [3400, 5600, 7800]) await writing(first, files, seen);

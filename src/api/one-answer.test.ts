@@ -72,7 +72,7 @@ async function polling() {
 const { uuid: _, ...nameless } = source(3);
 const { uuid: __, ...namelessSink } = sink(3);
 
-test("fault 7: an answer whose records have no usable uuid takes nothing away", async () => {
+test("an answer whose records have no usable uuid takes nothing away", async () => {
   const { answers, seen, running, polled } = await polling();
   answers.sources = lists([nameless, { ...nameless, uuid: "press-3" }, null]);
   await polled();

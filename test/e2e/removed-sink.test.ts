@@ -28,7 +28,7 @@ const valuesOf = (brokers: readonly TestBroker[]): Set<string> =>
       .flatMap(({ ts, values = {}, errors = {} }) => [...Object.keys(values), ...Object.keys(errors)].map((name) => `${ts} ${name}`)),
   );
 
-test("fault 7: a sink that vanishes during an outage keeps its backlog over a restart and gets it when it returns, the ledger exact", async () => {
+test("a sink that vanishes during an outage keeps its backlog over a restart and gets it when it returns, the ledger exact", async () => {
   const dir = await mkdtemp(path.join(tmpdir(), "removed-sink-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const plant = await startModbusPlant({
