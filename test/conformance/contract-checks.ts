@@ -51,6 +51,10 @@ async function readEach(
   return { readings, refusals };
 }
 
+/** Whether a field of a request can be part of what is sent: not functions and offsets, which belong to its answer. */
+const isAsked = (field: unknown): boolean =>
+  !ArrayBuffer.isView(field) && !(Array.isArray(field) && field.some((one) => typeof one === "function"));
+
 /** The contract's finer points. */
 export const CONTRACT_CHECKS: readonly Check[] = [
   {
@@ -180,7 +184,7 @@ export const CONTRACT_CHECKS: readonly Check[] = [
       for (const maxPoints of [1, 3, session.limits.maxPoints]) {
         const requests = driver.plan(ready, { ...session.limits, maxPoints });
         const words = requests.map((request) => driver.describe?.(request) ?? "");
-        const spans = requests.map(({ points: _, ...rest }) => JSON.stringify(rest));
+        const spans = requests.map(({ points: _, ...rest }) => JSON.stringify(Object.entries(rest).filter(([, field]) => isAsked(field))));
         for (const [i, text] of words.entries()) {
           expect(text).toMatch(/^\S.*\S$/);
           expect(text.length).toBeLessThanOrEqual(LONGEST_DESCRIPTION);
@@ -188,7 +192,7 @@ export const CONTRACT_CHECKS: readonly Check[] = [
           const request = requests[i];
           expect(request && driver.describe?.(request)).toBe(text);
         }
-        // Two points on one span make the same request.
+        // Two points on one span make the same request, however their values are taken from the answer.
         expect(new Set(words).size).toBeGreaterThanOrEqual(Math.min(requests.length, new Set(spans).size));
       }
     },
