@@ -4,6 +4,7 @@ import manifest from "../package.json" with { type: "json" };
 import { type CommandIo, complain, EXIT, type ExitCode } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
 import type { Log } from "./model/context.ts";
+import { sleep } from "./model/timer.ts";
 import { createLogger } from "./os/log.ts";
 import { budgetLog } from "./os/log-budget.ts";
 import { capturePrinted } from "./os/printed.ts";
@@ -13,6 +14,12 @@ import { isReaderGone, ProcessOutput } from "./os/process-output.ts";
 
 /** How long a service that ends waits for whoever takes its log. A verb waits as long as its reader lives, or until a signal. */
 const LAST_LINES_MS = 1000;
+
+/**
+ * Before the process exits, so that V8's threads end what they compile: Node 24 joins them in exit, and one that waits for a collection,
+ * which only this thread makes, is then waited for without end. Idle, this thread makes it.
+ */
+const IDLE_MS = 40;
 
 const stop = new AbortController();
 /** Of the service; a verb has none. */
@@ -63,10 +70,11 @@ async function end(code: ExitCode): Promise<void> {
   const patience = () => (crashLog ? AbortSignal.timeout(LAST_LINES_MS) : undefined);
   await Promise.all([stdout.delivered(patience()), stderr.delivered(patience())]);
   const { failure } = stdout;
-  if (!failure || isReaderGone(failure)) process.exit(code);
-  complain(io, `the output is not complete, because it cannot be written: ${failure.message}`);
+  const isWhole = !failure || isReaderGone(failure);
+  if (!isWhole) complain(io, `the output is not complete, because it cannot be written: ${failure.message}`);
   await stderr.delivered(patience());
-  process.exit(EXIT.ownFailure);
+  await sleep(IDLE_MS);
+  process.exit(isWhole ? code : EXIT.ownFailure);
 }
 
 /** What nobody caught leaves the state of the process unknown: say it and end; systemd starts it anew. */
