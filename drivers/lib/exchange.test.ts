@@ -45,6 +45,7 @@ const framing = (frames: number[][], onFrame: (frame: Buffer) => void = () => {}
     return length === 0 || length > 8 ? `length ${length}` : 1 + length;
   },
   maxFrameBytes: 9,
+  progressBytes: 1,
   onFrame(frame) {
     if (frame.includes(0xee)) return "a byte ee";
     frames.push([...frame]);
@@ -254,6 +255,17 @@ describe("request", () => {
     clearInterval(parts);
     expect(performance.now() - began).toBeGreaterThanOrEqual(450 + 290);
     expect(performance.now() - began).toBeLessThan(3 * 750);
+  });
+
+  it("gives no more time to a device that dribbles", async () => {
+    const { connection, receive } = fakeConnection();
+    const exchange = createExchange(connection, undefined, { ...framing([]), progressBytes: 4, frameLength: () => 9 });
+    const began = performance.now();
+    const request = exchange.request(context(undefined, 200), what, () => {});
+    const dribble = setInterval(() => receive(0), 90);
+    await expect(request).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    clearInterval(dribble);
+    expect(performance.now() - began).toBeLessThan(3 * 200);
   });
 
   it("is not prolonged beyond the signal by parts that never end", async () => {

@@ -17,6 +17,8 @@ export interface Framing {
    */
   frameLength(bytes: Buffer, start: number): number | undefined | string;
   readonly maxFrameBytes: number;
+  /** So many more bytes of a frame that is not whole are progress. Default: 1024; a device that dribbles makes none. */
+  readonly progressBytes?: number;
   /** Takes each whole frame; valid during the call only. A string: what about it breaks the protocol. */
   onFrame(frame: Buffer): string | undefined;
   /** Requests under way at once; a hard bound. */
@@ -41,8 +43,8 @@ export interface Exchange {
     start: (answer: (value: T) => void, refuse: (error: Error) => void) => void,
   ): Promise<T>;
   /**
-   * What arrived is part of an answer that is not whole: requests under way have their `answerMs` anew, up to their signal. Bytes of a
-   * frame that is not whole count by themselves.
+   * What arrived is part of an answer that is not whole: requests under way have their `answerMs` again, up to their signal. Enough
+   * bytes of a frame that is not whole count by themselves: see `Framing.progressBytes`.
    */
   progress(): void;
   /**
@@ -59,12 +61,15 @@ interface Pending {
 }
 
 const NOTHING = Buffer.alloc(0);
+const PROGRESS_BYTES = 1024;
 
 export function createExchange(connection: Connection, tap: Tap | undefined, framing: Framing): Exchange {
   const pending = new Set<Pending>();
   // The signal is the readout's: listening once for all its requests costs less than once for each.
   const watched = new Set<AbortSignal>();
   let held: Buffer = NOTHING;
+  /** Bytes of the frame that is held that have counted as progress. */
+  let counted = 0;
   let isReleased = false;
   /** What is being taken apart, and where its next frame begins. */
   let bytes: Buffer = NOTHING;
@@ -109,6 +114,7 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
       const frame = bytes.subarray(start, start + length);
       tap?.("in", Uint8Array.prototype.slice.call(frame));
       start += length;
+      counted = 0;
       const wrong = framing.onFrame(frame);
       if (wrong !== undefined) return outOfSync(wrong);
     }
@@ -116,7 +122,10 @@ export function createExchange(connection: Connection, tap: Tap | undefined, fra
     bytes = NOTHING;
     if (held.length === 0) return;
     if (held.length > framing.maxFrameBytes) outOfSync(`a frame of more than ${framing.maxFrameBytes} bytes`);
-    else progress();
+    else if (held.length - counted >= (framing.progressBytes ?? PROGRESS_BYTES)) {
+      counted = held.length;
+      progress();
+    }
   };
   connection.onBytes((chunk) => {
     try {
