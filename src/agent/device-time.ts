@@ -69,7 +69,7 @@ export class DeviceTime {
   }
 
   /** A source that is read each `intervalMs`; `leave` takes it out again. */
-  join(intervalMs: number): DeviceShare & { othersAnsweredSince(ms: number): boolean; hasHealthyOthers(): boolean; leave(): void } {
+  join(intervalMs: number): DeviceShare & { hasHealthyOthers(): boolean; leave(): void } {
     const user: User = { intervalMs, answeredMs: Number.NEGATIVE_INFINITY };
     this.#users.add(user);
     return {
@@ -82,14 +82,9 @@ export class DeviceTime {
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
-      othersAnsweredSince: (ms) => [...this.#users].some((other) => other !== user && other.answeredMs >= ms),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
       leave: () => void this.#users.delete(user),
     };
-  }
-
-  get isEmpty(): boolean {
-    return this.#users.size === 0;
   }
 
   /** The shortest interval of those that are answered; undefined: there are none. */

@@ -28,8 +28,6 @@ export interface Wanted {
 /** One source's place among those that use a lane. */
 export interface Membership {
   readonly share: DeviceShare;
-  /** Whether another source has had an answer since then, on the clock of these lanes. */
-  othersAnsweredSince(ms: number): boolean;
   /** Whether other sources on the lane are answered. */
   hasHealthyOthers(): boolean;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
@@ -166,7 +164,6 @@ export function createLanes(now: () => number = () => performance.now()): Lanes 
       known.keys.set(share, key);
       return {
         share,
-        othersAnsweredSince: share.othersAnsweredSince,
         hasHealthyOthers: share.hasHealthyOthers,
         async leave() {
           share.leave();

@@ -168,11 +168,6 @@ export class LearnedGroups {
     return this.groups.reduce((sum, { requests }) => sum + requests.length, 0);
   }
 
-  /** Whether anything is asked otherwise than freshly planned. */
-  get isFresh(): boolean {
-    return this.closed.size === 0 && this.cuts.size === 0 && this.groups.every(({ searches }) => searches.length === 0);
-  }
-
   /** The requests of some points of a group by themselves. */
   requestsFor(points: readonly Point[]): readonly Request[] {
     return this.#driver && this.#limits ? this.#driver.plan(points, this.#limits, this.cuts) : [];
