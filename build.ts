@@ -5,6 +5,9 @@ import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 
 const ROOT = import.meta.dirname;
+
+/** Each has its entry at src/threads/<name>/worker.ts. */
+const THREADS = ["store", "delivery", "session", "api"];
 /** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
 const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
   { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },
@@ -33,7 +36,7 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
   rmSync(out, { recursive: true, force: true });
   const { metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ["src/main.ts", "src/workers/store.ts", "src/workers/delivery.ts", "src/workers/acquire.ts", "src/workers/api.ts"],
+    entryPoints: ["src/main.ts", ...THREADS.map((name) => `src/threads/${name}/worker.ts`)],
     outbase: "src",
     outdir: out,
     bundle: true,

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startSimulator } from "../drivers/modbus_tcp/simulator.ts";
 import type { Simulator } from "../drivers/simulator.ts";
 import manifest from "../package.json" with { type: "json" };
-import { toJson } from "./commands/json.ts";
-import { jsonValue } from "./commands/values.ts";
+import { jsonValue } from "./commands/device/values.ts";
+import { toJson } from "./lib/json.ts";
 import { parseDataType } from "./model/value.ts";
 
 const COLLECTOR = fileURLToPath(new URL("../bin/collector", import.meta.url));

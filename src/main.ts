@@ -3,11 +3,11 @@ import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
 import { type CommandIo, complain, EXIT, type ExitCode } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
+import { budgetLog } from "./lib/log-budget.ts";
+import { capturePrinted } from "./lib/thread/printed.ts";
 import type { Log } from "./model/context.ts";
 import { sleep } from "./model/timer.ts";
 import { createLogger } from "./os/log.ts";
-import { budgetLog } from "./os/log-budget.ts";
-import { capturePrinted } from "./os/printed.ts";
 import { isReaderGone, ProcessOutput } from "./os/process-output.ts";
 
 /** The command line's edge: arguments, signals, streams and the exit code of the process, and nothing else. */
@@ -49,7 +49,7 @@ const io: CommandIo = {
     printed = budgetLog(log, { linesPerMinute: PRINTED_PER_MINUTE, of: "libraries" });
   },
   // The worker entries lie beside this file, as sources and in the bundle alike.
-  workerUrl: (name) => new URL(`./workers/${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
+  workerUrl: (name) => new URL(`./threads/${name}/worker${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
 };
 
 // What libraries print is no verb's answer: it is the service's to log, and a verb's to leave out.

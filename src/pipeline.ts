@@ -1,17 +1,17 @@
 import { MessageChannel } from "node:worker_threads";
 import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
-import { createStoreClient, type StoreClient } from "./buffer/client.ts";
-import type { FromStore, ToStore } from "./buffer/messages.ts";
-import type { StoreOptions } from "./buffer/store.ts";
-import { type Delivery, type DeliveryOptions, startDelivery } from "./delivery-worker.ts";
+import { superviseWorker } from "./lib/thread/host.ts";
 import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Logger } from "./os/log.ts";
-import { superviseWorker } from "./os/worker.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
-import type { SinkSpec } from "./sinks/messages.ts";
+import { type Delivery, type DeliveryOptions, startDelivery } from "./threads/delivery/host.ts";
+import type { SinkSpec } from "./threads/delivery/messages.ts";
+import { createStoreClient, type StoreClient } from "./threads/store/host.ts";
+import type { FromStore, ToStore } from "./threads/store/messages.ts";
+import type { StoreOptions } from "./threads/store/store.ts";
 
 export interface PipelineOptions {
   readonly run: string;

@@ -3,16 +3,20 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
 import { DRIVERS } from "../drivers/index.ts";
-import { createAcquisition } from "./acquire/acquisition.ts";
-import { remoteDrivers } from "./acquire/drivers.ts";
 import { createAgent } from "./agent/agent.ts";
-import type { SourceInput } from "./agent/prepare.ts";
 import { createResolver } from "./agent/resolve.ts";
-import { type VariableFiles, VariableFolder } from "./agent/variable-files.ts";
-import { localOptionsIn, type ReadSecret, wantedSources } from "./agent/wanted.ts";
+import type { SourceInput } from "./agent/source-spec.ts";
 import { apiAccess } from "./api/access.ts";
 import type { Desired } from "./api/desired.ts";
-import { startConfiguration } from "./configuration.ts";
+import { startConfiguration } from "./configuration/configuration.ts";
+import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "./configuration/credentials.ts";
+import { wantedSinks } from "./configuration/desired-sinks.ts";
+import { localOptionsIn, type ReadSecret, wantedSources } from "./configuration/desired-sources.ts";
+import { loadPolicy, policyFile } from "./configuration/policy-file.ts";
+import { type Round, Rounds } from "./configuration/rounds.ts";
+import { variablesDir } from "./configuration/settings-file.ts";
+import { type VariableFiles, VariableFolder } from "./configuration/variable-files.ts";
+import { readBoundedFile } from "./lib/bounded-file.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
@@ -20,25 +24,21 @@ import type { Policy } from "./model/policy.ts";
 import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
 import { createBreather, sleep } from "./model/timer.ts";
-import { readBoundedFile } from "./os/bounded-file.ts";
 import { startClock } from "./os/clock.ts";
-import { createCredentials, credentialsFolder, loadCredentials, missingPassword, withLocalSecrets } from "./os/credentials.ts";
 import { heaps } from "./os/heap.ts";
 import { installationUuid } from "./os/identity.ts";
 import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
-import { createNotifier, startNotifying } from "./os/notify.ts";
 import { listenRefusal, permitOf } from "./os/policy.ts";
-import { loadPolicy, policyFile } from "./os/policy-file.ts";
-import { createProgress } from "./os/progress.ts";
-import { variablesDir } from "./os/settings-file.ts";
-import { summaryOf } from "./os/summary.ts";
 import { startPipeline } from "./pipeline.ts";
-import { type Round, Rounds } from "./rounds.ts";
-import { wantedSinks } from "./sinks/wanted.ts";
-import { type HttpListener, startHttpListener } from "./web/http-listener.ts";
-import { LocalRequestError, localSocketPath, startLocalSocket } from "./web/local-socket.ts";
-import { createMetrics, type Metrics } from "./web/metrics.ts";
+import { type HttpListener, startHttpListener } from "./service/http-listener.ts";
+import { LocalRequestError, localSocketPath, startLocalSocket } from "./service/local-socket.ts";
+import { createMetrics, type Metrics } from "./service/metrics.ts";
+import { createNotifier, startNotifying } from "./service/notify.ts";
+import { createProgress } from "./service/progress.ts";
+import { summaryOf } from "./service/summary.ts";
+import { createAcquisition } from "./threads/session/host.ts";
+import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
 export interface RunOptions {
   readonly settings: Settings;
@@ -110,7 +110,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
   let describing: NodeJS.Timeout | undefined;
   let metrics: Metrics | undefined;
   const acquisition = createAcquisition({
-    entry: workerUrl("acquire"),
+    entry: workerUrl("session"),
     workerData: { pki },
     log,
   });

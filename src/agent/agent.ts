@@ -10,14 +10,14 @@ import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type Breathe, createBreather } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
+import { createLanes } from "./connection-pool.ts";
 import { DeviceMemories } from "./device-memory.ts";
-import { createLanes } from "./lanes.ts";
-import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./prepare.ts";
 import { canonicalJson, reconcile } from "./reconcile.ts";
 import type { Resolver } from "./resolve.ts";
 import { type RunningSource, startSource } from "./source.ts";
 import { SourceSlot, type WantedSource } from "./source-slot.ts";
-import { createReasonBudget } from "./speak.ts";
+import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./source-spec.ts";
+import { createReasonBudget } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
 export interface AgentDeps {

@@ -4,7 +4,7 @@ import { defineDriver } from "../../drivers/driver.ts";
 import { silentLog } from "../model/context.ts";
 import { type PlainReasonType, ReasonError } from "../model/reason.ts";
 import { createAgent } from "./agent.ts";
-import type { SourceInput } from "./prepare.ts";
+import type { SourceInput } from "./source-spec.ts";
 
 afterEach(() => void vi.useRealTimers());
 

@@ -7,13 +7,13 @@ import type { Permit } from "../model/policy.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import { Deadline } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import type { Lanes, Membership, Turn } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
-import type { Lanes, Membership, Turn } from "./lanes.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { Preparation } from "./preparation.ts";
-import type { SourceSpec } from "./prepare.ts";
 import { type Read, readOnce } from "./read.ts";
 import { permittedResolve, type Resolver } from "./resolve.ts";
+import type { SourceSpec } from "./source-spec.ts";
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;

@@ -1,6 +1,6 @@
 import type { SourceReport } from "../model/report.ts";
-import type { SourceInput } from "./prepare.ts";
 import type { RunningSource } from "./source.ts";
+import type { SourceInput } from "./source-spec.ts";
 
 export interface WantedSource {
   readonly input: SourceInput;

@@ -1,8 +1,8 @@
 import path from "node:path";
+import { readBoundedFile } from "../lib/bounded-file.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Settings } from "../model/settings.ts";
-import { readBoundedFile } from "../os/bounded-file.ts";
 import { isLoopback } from "./loopback.ts";
 import type { RequesterOptions } from "./requester.ts";
 

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { type PollState, startPolling } from "../configuration/poll.ts";
 import { type ApiClientOptions, createApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
-import { type PollState, startPolling } from "./poll.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
 import { EXPIRED_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from "./server/testing-certificates.ts";
 import { json, page, plainPlatform, scripted, source } from "./server/testing-scripted.ts";

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { type PollState, startPolling } from "../configuration/poll.ts";
 import { createApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
-import { type PollState, startPolling } from "./poll.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
 import { json, page, plainPlatform, scripted, source } from "./server/testing-scripted.ts";
 

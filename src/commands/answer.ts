@@ -1,5 +1,5 @@
+import { toJson } from "../lib/json.ts";
 import type { CommandIo } from "./io.ts";
-import { toJson } from "./json.ts";
 
 /** What a verb says at its end: one JSON object on a line of its own where `--json` is given, else its text for people. */
 export function answer(io: CommandIo, { json = false }: { readonly json?: boolean }, value: object, text: string): void {

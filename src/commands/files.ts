@@ -1,10 +1,10 @@
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { readBoundedFile } from "../lib/bounded-file.ts";
+import { hasCode } from "../lib/files.ts";
+import { toJson } from "../lib/json.ts";
 import { messageOf } from "../model/failure.ts";
-import { readBoundedFile } from "../os/bounded-file.ts";
-import { hasCode } from "../os/files.ts";
 import { type CommandIo, UsageError } from "./io.ts";
-import { toJson } from "./json.ts";
 
 /** Files that a person names on the command line. */
 

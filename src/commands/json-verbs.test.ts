@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { commandLine } from "../../test/support/command-line.ts";
-import { parseVariableCsv } from "../agent/variable-file.ts";
 import { COLLECTOR, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import { json, page, scripted, source } from "../api/server/testing-scripted.ts";
+import { parseVariableCsv } from "../configuration/variable-file.ts";
 import { runCommand, runCommandWith, settingsFile } from "./testing.ts";
 
 const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/);

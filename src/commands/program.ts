@@ -1,10 +1,10 @@
 import { Command, CommanderError } from "commander";
-import { addApiVerbs } from "./api-program.ts";
-import type { BrowseOptions } from "./browse.ts";
+import { addPkiVerbs } from "./certificates/pki-program.ts";
+import { addApiVerbs } from "./configuration/api-program.ts";
+import type { SecretOptions } from "./configuration/secret.ts";
+import type { BrowseOptions } from "./device/browse.ts";
+import type { ReadOptions } from "./device/read.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
-import { addPkiVerbs } from "./pki-program.ts";
-import type { ReadOptions } from "./read.ts";
-import type { SecretOptions } from "./secret.ts";
 import { actionsTo, addVerb, EXIT_CODES, JSON_ARRAY, KEY_FILE, PASSWORD_FILE } from "./verb.ts";
 
 /** The verbs and their help. Each is loaded when it is called, so that `--version` loads no driver and no database. */
@@ -49,14 +49,14 @@ ${EXIT_CODES}`,
     json: false,
   })
     .addHelpText("after", "\nSIGINT or SIGTERM ends it in order; a second one ends it at once.")
-    .action(run(async (options: { config?: string }) => (await import("./run.ts")).run(options, io)));
+    .action(run(async (options: { config?: string }) => (await import("./service/run.ts")).run(options, io)));
 
   addVerb(program, "status", {
     description: "Ask the running service how its sources and sinks are, and what to do where one fails.",
     examples: ["collector status", "collector status --json | jq '.sources[] | {name, state: .status.state.type}'"],
   })
     .addHelpText("after", EXIT_CODES)
-    .action(run(async (options: { config?: string; json?: boolean }) => (await import("./status.ts")).status(options, io)));
+    .action(run(async (options: { config?: string; json?: boolean }) => (await import("./service/status.ts")).status(options, io)));
 
   addVerb(program, "read <type> <words...>", {
     description: "Read a device without any configuration. Of the settings only policy.yaml beside them and state_dir are looked at.",
@@ -88,7 +88,9 @@ unless given; the password of a username is asked for, or comes from --password-
 is named with its thumbprint and the command that trusts it; trust=first_use takes the first one that the server shows.
 ${EXIT_CODES}`,
     )
-    .action(run(async (type: string, words: string[], options: ReadOptions) => (await import("./read.ts")).read(type, words, options, io)));
+    .action(
+      run(async (type: string, words: string[], options: ReadOptions) => (await import("./device/read.ts")).read(type, words, options, io)),
+    );
 
   addVerb(program, "browse <source> [words...]", {
     description: "Ask a device what variables it has.",
@@ -119,7 +121,7 @@ ${EXIT_CODES}`,
     )
     .action(
       run(async (source: string, words: string[], options: BrowseOptions) =>
-        (await import("./browse.ts")).browse(source, words, options, io),
+        (await import("./device/browse.ts")).browse(source, words, options, io),
       ),
     );
 
@@ -138,17 +140,21 @@ ${EXIT_CODES}`,
       "after",
       "\nEncrypted where systemd has a TPM or a host key of this machine; for root alone in any case. With --json nothing is asked.",
     )
-    .action(run(async (entry: string, options: SecretOptions) => (await import("./secret.ts")).secretSet(entry, options, io)));
+    .action(
+      run(async (entry: string, options: SecretOptions) => (await import("./configuration/secret.ts")).secretSet(entry, options, io)),
+    );
   addVerb(secret, "list", {
     description: "Name those whose secrets are kept; never what they are.",
     examples: ["sudo collector secret list"],
     json: JSON_ARRAY,
-  }).action(run(async (options: SecretOptions) => (await import("./secret.ts")).secretList(options, io)));
+  }).action(run(async (options: SecretOptions) => (await import("./configuration/secret.ts")).secretList(options, io)));
   addVerb(secret, "rm <entry>", {
     description: "Forget a secret, here and in the running service.",
     args: { entry: "name or uuid, as the list shows it" },
     examples: ["sudo collector secret rm press-1"],
-  }).action(run(async (entry: string, options: SecretOptions) => (await import("./secret.ts")).secretRemove(entry, options, io)));
+  }).action(
+    run(async (entry: string, options: SecretOptions) => (await import("./configuration/secret.ts")).secretRemove(entry, options, io)),
+  );
 
   addApiVerbs(program, io, done);
   addPkiVerbs(program, io, done);

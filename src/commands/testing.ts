@@ -60,7 +60,7 @@ export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOption
   signal: signal ?? new AbortController().signal,
   version: "0",
   crashesTo: () => {},
-  workerUrl: (name) => new URL(`../workers/${name}.ts`, import.meta.url),
+  workerUrl: (name) => new URL(`../threads/${name}/worker.ts`, import.meta.url),
 });
 
 /** A settings file in `folder` whose state is there as well. */

@@ -1,7 +1,7 @@
+import { readBoundedFile } from "../lib/bounded-file.ts";
+import { isAbsent, replaceFile } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
 import { uuidSchema } from "../model/uuid.ts";
-import { readBoundedFile } from "./bounded-file.ts";
-import { isAbsent, replaceFile } from "./files.ts";
 
 /** A uuid and its line end, with room for a careless editor. */
 const MAX_BYTES = 200;

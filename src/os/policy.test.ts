@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { loadPolicy, policyFile } from "../configuration/policy-file.ts";
 import { policySchema } from "../model/policy.ts";
 import { listenRefusal, permitOf } from "./policy.ts";
-import { loadPolicy, policyFile } from "./policy-file.ts";
 
 const byDefault = permitOf(policySchema.parse({}), "sources");
 

@@ -1,6 +1,6 @@
 import { fstatSync, writeSync } from "node:fs";
 import type { Writable } from "node:stream";
-import { hasCode } from "./files.ts";
+import { hasCode } from "../lib/files.ts";
 
 /** A process's stdout or stderr. */
 export interface ProcessStream extends Writable {

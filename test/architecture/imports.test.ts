@@ -84,7 +84,7 @@ describe("imports", () => {
     ["drivers/modbus_tcp/simulator.ts", "npm:modbus-serial"],
     ["drivers/opcua/simulator.ts", "drivers/opcua/session.ts"],
     ["src/agent/source.ts", "drivers/modbus_tcp/driver.ts"],
-    ["src/sinks/delivery.ts", "src/agent/time.ts"],
+    ["src/delivery/delivery.ts", "src/agent/time.ts"],
     ["src/api/client.ts", "src/api/server/database.ts"],
   ])("would refuse %s importing %s", (file, target) => expect(broken(file, target)).toBeDefined());
 });

@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { createStoreClient } from "../../src/buffer/client.ts";
 import { decodeReadout, encodeReadout, layoutKey } from "../../src/buffer/codec.ts";
-import type { FromStore } from "../../src/buffer/messages.ts";
 import { openBuffer } from "../../src/buffer/open.ts";
 import { openReader } from "../../src/buffer/reader.ts";
-import type { StoreOptions } from "../../src/buffer/store.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { Reading, Readout } from "../../src/model/value.ts";
+import { createStoreClient } from "../../src/threads/store/host.ts";
+import type { FromStore } from "../../src/threads/store/messages.ts";
+import type { StoreOptions } from "../../src/threads/store/store.ts";
 
 const VARIABLES = 1000;
 const READOUTS = 6000;
@@ -136,7 +136,7 @@ export async function benchBuffer(): Promise<void> {
   const folder = mkdtempSync(join(process.env["COLLECTOR_BENCH_DIR"] ?? tmpdir(), "collector-bench-"));
   const file = join(folder, "buffer.db");
   const options: StoreOptions = { file, run: "bench", maxBytes: 2 ** 33, maxAgeMs: Number.MAX_SAFE_INTEGER };
-  const worker = new Worker(new URL("../../src/workers/store.ts", import.meta.url), { workerData: options });
+  const worker = new Worker(new URL("../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
   const ended = new Promise((resolve) => worker.once("exit", resolve));
   let isReady = (): void => {};
   const ready = new Promise<void>((resolve) => {

@@ -28,7 +28,7 @@ const pipeline = startPipeline({
   maxAgeMs: 86_400_000,
   keepRemovedMs: 0,
   log: createLogger({ level: "warn", format: "text", stream: process.stderr, journald: false }),
-  workerUrl: (name) => new URL(`../../src/workers/${name}.ts`, import.meta.url),
+  workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: path.join(dir, "pki"), installation },
   onAlarm: (message) => console.error(message),

@@ -1,9 +1,9 @@
 import { AttributeIds, MessageSecurityMode, OPCUAClient, resolveNodeId, SecurityPolicy } from "node-opcua-client";
 import type { AnyDriver, DriverContext, Point, Request } from "../../drivers/driver.ts";
 import opcua from "../../drivers/opcua/driver.ts";
-import { createAcquisition } from "../../src/acquire/acquisition.ts";
-import { remoteDriver } from "../../src/acquire/drivers.ts";
 import { silentLog } from "../../src/model/context.ts";
+import { createAcquisition } from "../../src/threads/session/host.ts";
+import { remoteDriver } from "../../src/threads/session/remote-drivers.ts";
 import { latenessIn } from "./lateness.ts";
 
 /**
@@ -76,7 +76,7 @@ function open(way: string | undefined, machine: BenchMachine): Promise<Read> {
   if (way === "bare") return openBare(machine);
   if (way === "driver") return openOurs(opcua, machine);
   const acquisition = createAcquisition({
-    entry: new URL("../../src/workers/acquire.ts", import.meta.url),
+    entry: new URL("../../src/threads/session/worker.ts", import.meta.url),
     workerData: {},
     log: silentLog,
   });

@@ -7,7 +7,7 @@ import { benchOpcuaMemory } from "./opcua-memory.ts";
 import type { BenchMachine, ReaderAnswer } from "./opcua-reader.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
-/** What is ours runs as in the collector once it reads or serves OPC UA (bin/runtime-flags.sh, src/os/worker.ts). */
+/** What is ours runs as in the collector once it reads or serves OPC UA (bin/runtime-flags.sh, src/lib/thread/host.ts). */
 const FLAGS = ["--scavenger-max-new-space-capacity-mb=8"];
 const OURS = ["opcua-hosted.ts", "opcua-pipeline.ts", "driver", "worker"];
 const NODES = 1000;

@@ -6,7 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { startApiServer } from "../../src/api/server/server.ts";
 import { silentLog } from "../../src/model/context.ts";
-import { localSocketPath } from "../../src/web/local-socket.ts";
+import { localSocketPath } from "../../src/service/local-socket.ts";
 import { apiOf } from "../support/api.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
 import { figuresOf } from "../support/process-figures.ts";

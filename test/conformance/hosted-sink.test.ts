@@ -9,8 +9,8 @@ import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts"
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import { createPki, type OpenPki } from "../../src/os/pki/pki.ts";
-import type { SinkSpec } from "../../src/sinks/messages.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
+import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { freePort } from "../support/free-port.ts";
 import { checkEveryKind, failure, HOSTED, openSink, type Refusals } from "./sink-checks.ts";
 

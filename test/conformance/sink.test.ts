@@ -3,8 +3,8 @@ import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts"
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import { SINKS } from "../../src/sinks/index.ts";
-import type { SinkSpec } from "../../src/sinks/messages.ts";
 import type { Sink, SinkBatch, SinkGap } from "../../src/sinks/sink.ts";
+import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { startBroker } from "../support/broker.ts";
 import { startPlatform } from "../support/platform.ts";
 import { checkEveryKind, failure, HOSTED, OUTGOING, openSink, type Refusals } from "./sink-checks.ts";

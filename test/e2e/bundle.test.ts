@@ -87,7 +87,7 @@ async function addSource({ api, uuid: collector }: { api: Api; uuid: string }, d
 const stateOf = async (collector: CollectorProcess) => (await collector.status()).sources[0]?.status.state.type;
 
 describe("the bundle", { timeout: 60_000 }, () => {
-  it.each(["main.js", "workers/store.js", "workers/delivery.js", "workers/acquire.js", "workers/api.js"])(
+  it.each(["main.js", "threads/store/worker.js", "threads/delivery/worker.js", "threads/session/worker.js", "threads/api/worker.js"])(
     "%s needs nothing of node-opcua to start",
     (entry) => {
       expect(opcuaFiles()).not.toEqual([]);
@@ -101,8 +101,8 @@ describe("the bundle", { timeout: 60_000 }, () => {
     const collector = await collectorOf();
     await addSource(collector, { type: "modbus_tcp", host: "127.0.0.1", port: plant.port }, ["holding:0"]);
     await expect.poll(() => stateOf(collector), WITHIN).toBe("OK");
-    expect(loaded().some((url) => url.includes("/workers/delivery.js"))).toBe(true);
-    expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/workers/acquire.js"))).toEqual([]);
+    expect(loaded().some((url) => url.includes("/threads/delivery/worker.js"))).toBe(true);
+    expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/threads/session/worker.js"))).toEqual([]);
     expect(threadsOf(collector)).toContain("delivery");
     expect(threadsOf(collector)).not.toContain("acquire");
   });

@@ -11,7 +11,7 @@ import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { openDatabase } from "../../src/api/server/database.ts";
 import { type ApiServer, startApiServer } from "../../src/api/server/server.ts";
 import { silentLog } from "../../src/model/context.ts";
-import { localSocketPath, startLocalSocket } from "../../src/web/local-socket.ts";
+import { localSocketPath, startLocalSocket } from "../../src/service/local-socket.ts";
 
 /** What a verb says, through real pipes into readers that are slow, that leave early, and that do not read at all. */
 

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, onTestFinished, test } from "vitest";
-import { wantedSources } from "../../src/agent/wanted.ts";
 import { createApiClient } from "../../src/api/client.ts";
 import type { Desired } from "../../src/api/desired.ts";
-import { saveLastGood, storedContentOf } from "../../src/api/last-good.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "../../src/api/server/testing.ts";
 import { scripted, source } from "../../src/api/server/testing-scripted.ts";
+import { wantedSources } from "../../src/configuration/desired-sources.ts";
+import { saveLastGood, storedContentOf } from "../../src/configuration/last-good.ts";
 import { plant, running } from "../support/agent.ts";
 
 const SOURCES = 101;

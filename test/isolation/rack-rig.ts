@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { AnyDriver } from "../../drivers/driver.ts";
 import { createAgent } from "../../src/agent/agent.ts";
-import type { SourceInput } from "../../src/agent/prepare.ts";
+import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import type { Readout } from "../../src/model/value.ts";

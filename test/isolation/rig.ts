@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import path from "node:path";
-import type { SourceInput } from "../../src/agent/prepare.ts";
+import type { SourceInput } from "../../src/agent/source-spec.ts";
 
 /** Ports of devices.ts on 127.0.0.1, by what is wrong with the device. */
 export type Ports = { readonly good: readonly number[] } & Readonly<Record<string, number | readonly number[]>>;

@@ -2,7 +2,7 @@ import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
-import type { SourceInput } from "../../src/agent/prepare.ts";
+import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
 import { type DeadUnits, type Gateway, startGateway } from "./gateway.ts";

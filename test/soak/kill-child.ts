@@ -1,12 +1,12 @@
 import { appendFileSync } from "node:fs";
 import { MessageChannel, Worker } from "node:worker_threads";
 import type { StoredBatch } from "../../src/buffer/buffer.ts";
-import { createStoreClient } from "../../src/buffer/client.ts";
 import { decodeReadout } from "../../src/buffer/codec.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../src/buffer/messages.ts";
 import { openReader } from "../../src/buffer/reader.ts";
-import type { StoreOptions } from "../../src/buffer/store.ts";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
+import { createStoreClient } from "../../src/threads/store/host.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../src/threads/store/messages.ts";
+import type { StoreOptions } from "../../src/threads/store/store.ts";
 
 /**
  * One life of what is killed: readouts of one number go through the client and the store, and a delivery takes them live and from the file.
@@ -28,7 +28,7 @@ let older: readonly { readonly from: number; readonly to: number }[] = [];
 let backlog: StoredBatch[] = [];
 const reader = { current: undefined as ReturnType<typeof openReader> | undefined };
 const options: StoreOptions = { file, run, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 5, ledgerIntervalMs: 10 };
-const store = new Worker(new URL("../../src/workers/store.ts", import.meta.url), { workerData: options });
+const store = new Worker(new URL("../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
 const post = (message: ToStore): void => store.postMessage(message);
 const client = createStoreClient({
   run,

@@ -2,7 +2,7 @@ import { afterEach } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { type ModbusPlant, type ModbusPlantOptions, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { createAgent } from "../../src/agent/agent.ts";
-import type { SourceInput } from "../../src/agent/prepare.ts";
+import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { Readout } from "../../src/model/value.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import { MAX_ISSUES } from "../../model/bounded.ts";
-import type { ApiWorkerData, FromApi } from "../messages.ts";
+import type { ApiWorkerData, FromApi } from "../../threads/api/messages.ts";
 import { COLLECTOR, type Json, MACHINE, startTestServer, temporaryFolder } from "./testing.ts";
 
 const MIB = 2 ** 20;
@@ -34,7 +34,7 @@ async function startMeasured() {
     publishIntervalUnit: "seconds",
     version: "0",
   };
-  const worker = new Worker(new URL("../../workers/api.ts", import.meta.url), { workerData });
+  const worker = new Worker(new URL("../../threads/api/worker.ts", import.meta.url), { workerData });
   onTestFinished(async () => void (await worker.terminate()));
   const { url, keyFiles } = await new Promise<Extract<FromApi, { type: "listening" }>>((resolve) =>
     worker.on("message", (message: FromApi) => {

@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { readLastGood } from "../../configuration/last-good.ts";
 import { messageOf } from "../../model/failure.ts";
-import { readLastGood } from "../last-good.ts";
-import type { Restored, RestoreFrom, RestoreLook, RestoreSummary } from "../messages.ts";
+import type { Restored, RestoreFrom, RestoreLook, RestoreSummary } from "../../threads/api/messages.ts";
 import { type Actor, openAudit } from "./audit.ts";
 import { backupTime, listBackups, syncPath } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";

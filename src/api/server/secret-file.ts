@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { makePrivateFolder, replaceFile } from "../../os/files.ts";
+import { makePrivateFolder, replaceFile } from "../../lib/files.ts";
 
 /**
  * Writes one line to a file that only its owner can read (0600), whole or not at all, in place of what is there. Makes the folder (0700)

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import type { Log } from "../../model/context.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import type { ApiWorkerData, KeyFiles } from "../messages.ts";
+import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
 import { createApp } from "./app.ts";
 import { openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import type { ApiWorkerData, FromApi, ToApi } from "../messages.ts";
+import type { ApiWorkerData, FromApi, ToApi } from "../../threads/api/messages.ts";
 import { COLLECTOR, temporaryFolder } from "./testing.ts";
 
 function start(data: Partial<ApiWorkerData>) {
@@ -18,7 +18,7 @@ function start(data: Partial<ApiWorkerData>) {
     version: "0",
     ...data,
   };
-  const worker = new Worker(new URL("../../workers/api.ts", import.meta.url), { workerData });
+  const worker = new Worker(new URL("../../threads/api/worker.ts", import.meta.url), { workerData });
   const received: FromApi[] = [];
   worker.on("message", (message: FromApi) => received.push(message));
   const exited = new Promise<number>((resolve) => worker.on("exit", resolve));

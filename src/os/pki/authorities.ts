@@ -1,7 +1,7 @@
 import path from "node:path";
 import type { X509Crl } from "@peculiar/x509";
+import { namesIn, readIfThere, stampOf } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
-import { namesIn, readIfThere, stampOf } from "../files.ts";
 import { type Certificate, dayOf } from "./certificate.ts";
 import { loadX509 } from "./make.ts";
 

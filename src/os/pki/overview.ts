@@ -1,6 +1,6 @@
 import path from "node:path";
+import { namesIn } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
-import { namesIn } from "../files.ts";
 import type { Certificate } from "./certificate.ts";
 import type { OpenPki } from "./pki.ts";
 

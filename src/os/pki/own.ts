@@ -2,12 +2,12 @@ import { createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
 import { chmodSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import path from "node:path";
+import { withLock } from "../../lib/file-lock.ts";
+import { createFile, makePrivateFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "../../lib/files.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { OwnCertificate } from "../../model/pki.ts";
-import { createFile, makePrivateFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "../files.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
-import { withLock } from "./lock.ts";
 import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey } from "./make.ts";
 
 /** So long before the end the next certificate is made and announced, for people to let servers and clients trust it in time. */

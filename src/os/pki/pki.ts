@@ -1,8 +1,8 @@
 import path from "node:path";
+import { createFile, makePrivateFolder, readIfThere, replaceFile } from "../../lib/files.ts";
 import { type Log, silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
-import { createFile, makePrivateFolder, readIfThere, replaceFile } from "../files.ts";
 import { type Certificate, parseCertificateFile, toPem } from "./certificate.ts";
 import { createOwn, type Own, privateKey } from "./own.ts";
 import { createTrust, type Trust } from "./trust.ts";

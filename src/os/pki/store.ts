@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import path from "node:path";
 import * as z from "zod";
+import { createFile, isAbsent, makePrivateFolder, namesIn, readIfThere, remove, replaceFile, stampOf, sweep } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
-import { createFile, isAbsent, makePrivateFolder, namesIn, readIfThere, remove, replaceFile, stampOf, sweep } from "../files.ts";
 import { type Certificate, MAX_CERTIFICATE_BYTES, parseCertificateFile } from "./certificate.ts";
 
 /** A certificate in one of the folders, and the file it lies in. */

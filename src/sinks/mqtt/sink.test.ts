@@ -9,10 +9,10 @@ import { startBroker } from "../../../test/support/broker.ts";
 import { freePort } from "../../../test/support/free-port.ts";
 import { connack5, puback, startRawBroker } from "../../../test/support/raw-broker.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
+import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { type Context, silentLog } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { SINKS } from "../index.ts";
-import { prepareSink } from "../prepare.ts";
 import type { Sink, SinkBatch } from "../sink.ts";
 
 const PUBLISH = 3;

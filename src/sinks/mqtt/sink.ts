@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
+import { publishIntervalMs } from "../../delivery/publish-interval.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
-import { publishIntervalMs } from "../publish-interval.ts";
 import { defineSink, type OpenInput, type Refusal, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
-import { createBeside } from "./beside.ts";
 import { type Connection, connectMqtt, type PublishOutcome } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
+import { createBeside } from "./status-channel.ts";
 import { collectorStatusTopic, dataTopic, gapTopic, parseTopic, type TopicPlan } from "./topics.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>

@@ -5,10 +5,10 @@ import type { TlsOptions } from "node:tls";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startBroker } from "../../../test/support/broker.ts";
 import { type CertificateFiles, createAuthority, type TestAuthority } from "../../../test/support/certificates.ts";
+import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { silentLog } from "../../model/context.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { SINKS } from "../index.ts";
-import { prepareSink } from "../prepare.ts";
 import { connectMqtt } from "./connect.ts";
 import { type TlsSettings, tlsReason } from "./tls.ts";
 

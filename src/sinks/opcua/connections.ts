@@ -1,8 +1,8 @@
 import type { Server, Socket } from "node:net";
 import type { OPCUAServer } from "node-opcua-server";
+import { budgetLog } from "../../lib/log-budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import { budgetLog } from "../../os/log-budget.ts";
 import { type Channel, guardAnswers } from "./answers.ts";
 import type { Refusal } from "./fence.ts";
 import { Gate } from "./gate.ts";

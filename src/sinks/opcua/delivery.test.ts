@@ -2,8 +2,8 @@ import { AttributeIds } from "node-opcua-client";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { freePort } from "../../../test/support/free-port.ts";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
+import { type Rig as DeliveryRig, startRig } from "../../delivery/testing/rig.ts";
 import { userSecretName } from "../../model/sink-details.ts";
-import { type Rig as DeliveryRig, startRig } from "../testing/rig.ts";
 import { createRig, type Rig, reportOf, user } from "./testing/rig.ts";
 
 /** Through store and delivery, as the collector runs it. */

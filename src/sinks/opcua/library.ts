@@ -1,8 +1,8 @@
 import { StatusCode, setErrorLogger, setWarningLogger } from "node-opcua-client";
 import { MonitoredItem, Subscription } from "node-opcua-server";
+import { budgetLog } from "../../lib/log-budget.ts";
+import { printedWords } from "../../lib/thread/printed.ts";
 import type { Log } from "../../model/context.ts";
-import { budgetLog } from "../../os/log-budget.ts";
-import { printedWords } from "../../os/printed.ts";
 import { LIMITS } from "./limits.ts";
 
 /** Lines that are passed on in a minute; what clients send decides how many there are. */

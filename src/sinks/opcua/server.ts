@@ -12,9 +12,9 @@ import {
   WriteResponse,
 } from "node-opcua-client";
 import { OPCUAServer, type OPCUAServerOptions } from "node-opcua-server";
+import { budgetLog } from "../../lib/log-budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import { budgetLog } from "../../os/log-budget.ts";
 import { type Channel, holdNotifications, type PublishEngine } from "./answers.ts";
 import { adaptEndpointUrl } from "./endpoint-url.ts";
 import type { Gate } from "./gate.ts";

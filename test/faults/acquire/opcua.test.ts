@@ -2,12 +2,12 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { AnyDriver, AnySession, Discovered, DriverContext, Point, Prepared } from "../../../drivers/driver.ts";
 import opcua from "../../../drivers/opcua/driver.ts";
 import { type OpcuaSimulator, OTHER_NAMESPACE, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
-import { type Acquisition, createAcquisition } from "../../../src/acquire/acquisition.ts";
-import { remoteDriver } from "../../../src/acquire/drivers.ts";
 import { DeviceMemories } from "../../../src/agent/device-memory.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
+import { type Acquisition, createAcquisition } from "../../../src/threads/session/host.ts";
+import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
 import { prepareAll } from "../../conformance/support/read-all.ts";
 import { apiOf } from "../../support/api.ts";
 import { startCollector } from "../../support/collector-process.ts";
@@ -29,7 +29,7 @@ async function simulatorOf(options: Parameters<typeof startOpcuaSimulator>[0] = 
 
 function acquisitionOf(): Acquisition {
   const acquisition = createAcquisition({
-    entry: new URL("../../../src/workers/acquire.ts", import.meta.url),
+    entry: new URL("../../../src/threads/session/worker.ts", import.meta.url),
     workerData: {},
     log: silentLog,
   });

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ledger, StoredBatch } from "../../../src/buffer/buffer.ts";
-import { createStoreClient } from "../../../src/buffer/client.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../../src/buffer/messages.ts";
 import { openBuffer } from "../../../src/buffer/open.ts";
-import type { StoreOptions } from "../../../src/buffer/store.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
+import { createStoreClient } from "../../../src/threads/store/host.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../../src/threads/store/messages.ts";
+import type { StoreOptions } from "../../../src/threads/store/store.ts";
 
 const undo: (() => unknown)[] = [];
 afterEach(async () => {
@@ -43,7 +43,7 @@ function mountSmall(bytes: number): string {
 function start(file: string) {
   const layout = plainLayout(200, { scalar: "float64" });
   const options: StoreOptions = { file, run: "r1", maxBytes: 2 ** 26, maxAgeMs: 1e12, ledgerIntervalMs: 50, unstoredAfterMs: 1000 };
-  const worker = new Worker(new URL("../../../src/workers/store.ts", import.meta.url), { workerData: options });
+  const worker = new Worker(new URL("../../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
   undo.push(() => worker.terminate());
   const alarms: string[] = [];
   const stored: StoredBatch[] = [];

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { mqttSpec, startRig } from "../../../src/sinks/testing/rig.ts";
+import { mqttSpec, startRig } from "../../../src/delivery/testing/rig.ts";
 import { startBroker } from "../../support/broker.ts";
 import { freePort } from "../../support/free-port.ts";
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect } from "mqtt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { mqttSpec, type Rig, startRig } from "../../../src/sinks/testing/rig.ts";
+import { mqttSpec, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
 import { freePort } from "../../support/free-port.ts";
 import { connack4 } from "../../support/raw-broker.ts";
 

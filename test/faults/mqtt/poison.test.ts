@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect } from "mqtt";
 import { describe, expect, type TestContext, test, vi } from "vitest";
-import { mqttSpec, RIG_START_MS, type Rig, startRig } from "../../../src/sinks/testing/rig.ts";
+import { mqttSpec, RIG_START_MS, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
 import { freePort } from "../../support/free-port.ts";
 import { type Publish, type Refusal, type RefusingBroker, startRefusingBroker } from "../../support/refusing-broker.ts";
 

@@ -1,13 +1,13 @@
 import { afterEach, expect, it } from "vitest";
 import driver from "../../../drivers/opcua/driver.ts";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
-import { createAcquisition } from "../../../src/acquire/acquisition.ts";
-import { remoteDriver } from "../../../src/acquire/drivers.ts";
 import { createAgent } from "../../../src/agent/agent.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import type { Layout } from "../../../src/model/layout.ts";
 import type { Readout } from "../../../src/model/value.ts";
 import { startClock } from "../../../src/os/clock.ts";
+import { createAcquisition } from "../../../src/threads/session/host.ts";
+import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
 import { connect, context, detailsOf } from "../../support/opcua.ts";
 
 const UUID = "00000000-0000-4000-8000-000000000001";
@@ -24,7 +24,7 @@ const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulato
 };
 
 function inWorker(): typeof driver {
-  const entry = new URL("../../../src/workers/acquire.ts", import.meta.url);
+  const entry = new URL("../../../src/threads/session/worker.ts", import.meta.url);
   const acquisition = createAcquisition({ entry, workerData: {}, log: silentLog });
   endings.push(() => acquisition.stop(5000));
   return remoteDriver(driver, acquisition);

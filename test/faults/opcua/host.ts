@@ -46,7 +46,7 @@ const pipeline = startPipeline({
   maxAgeMs: 86_400_000,
   keepRemovedMs: 86_400_000,
   log: createLogger({ level: "debug", format: "json", stream: process.stderr, journald: false }),
-  workerUrl: (name) => new URL(`../../../src/workers/${name}.ts`, import.meta.url),
+  workerUrl: (name) => new URL(`../../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: pkiDir, installation: randomUUID() },
   onAlarm: (message) => process.stderr.write(`${message}\n`),

@@ -1,7 +1,7 @@
 import { parentPort } from "node:worker_threads";
-import { runAcquire } from "../../../src/acquire/worker.ts";
 import { DeviceMemories } from "../../../src/agent/device-memory.ts";
-import { guardWorker } from "../../../src/workers/guard.ts";
+import { guardWorker } from "../../../src/lib/thread/guard.ts";
+import { runAcquire } from "../../../src/threads/session/sessions.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 guardWorker(parentPort, { goesOn: true });

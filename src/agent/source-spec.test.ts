@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { defineDriver } from "../../drivers/driver.ts";
+import { FaultError } from "../model/fault.ts";
+import type { Variable } from "../model/variable.ts";
+import { prepare, type SourceInput, scale } from "./source-spec.ts";
+
+const driver = defineDriver({
+  type: "cells",
+  title: "Cells",
+  details: z.object({ host: z.string(), port: z.int().max(65_535) }),
+  settings: z.strictObject({ unit: z.int().default(1) }),
+  maxConnections: 2,
+  endpoint: ({ host, port }) => ({ host, port, transport: "tcp" as const }),
+  keepsConnection: () => true,
+  parseAddress(text, type) {
+    if (!/^\d+$/.test(text)) throw new FaultError("address_invalid", `"${text}" is not a number`);
+    return { address: Number(text), type: type ?? { scalar: "uint16" as const } };
+  },
+  plan: () => [],
+  connect: () => Promise.reject(new Error("never connected here")),
+});
+
+const variable = (name: string, change: Partial<Variable> = {}): Variable => ({
+  uuid: `00000000-0000-4000-8000-${name.padStart(12, "0")}`,
+  data_source: "00000000-0000-4000-8000-000000000000",
+  name,
+  address: "1",
+  type: null,
+  unit: null,
+  scaling: null,
+  comment: null,
+  status: "ACTIVE",
+  ...change,
+});
+
+const input = (change: Partial<SourceInput["record"]> = {}, rest: Partial<SourceInput> = {}): SourceInput => ({
+  record: {
+    uuid: "00000000-0000-4000-8000-000000000000",
+    type: "cells",
+    name: "press",
+    collector: "00000000-0000-4000-8000-000000000001",
+    machine: "00000000-0000-4000-8000-000000000002",
+    manufacturer: null,
+    device_model: null,
+    note: null,
+    readout_interval: 10,
+    readout_limit: null,
+    details: { host: "10.0.0.5", port: 1 },
+    ...change,
+  },
+  variables: [],
+  warnings: [],
+  local: {},
+  secrets: {},
+  missingSecret: undefined,
+  readoutIntervalUnit: "seconds",
+  ...rest,
+});
+
+function specOf(given: SourceInput) {
+  const prepared = prepare(given, driver);
+  if ("problem" in prepared) throw new Error(prepared.problem.detail);
+  return prepared.spec;
+}
+function problemOf(given: SourceInput) {
+  const prepared = prepare(given, driver);
+  if (!("problem" in prepared)) throw new Error("expected a problem");
+  return prepared.problem;
+}
+
+describe("prepare", () => {
+  it("names the field of bad details, bad settings and unknown settings", () => {
+    expect(problemOf(input({ details: { host: "h", port: "502" } }))).toMatchObject({
+      condition: "configuration_invalid",
+      detail: expect.stringContaining("details.port"),
+    });
+    expect(problemOf(input({}, { local: { unit: "x" } })).detail).toContain("sources.press.unit");
+    expect(problemOf(input({}, { local: { unti: 1 } })).detail).toContain("unti");
+    expect(problemOf(input({ details: null })).condition).toBe("details_missing");
+  });
+
+  it.each([
+    [5, "seconds", {}, 5000],
+    [250, "milliseconds", {}, 250],
+    [5, "seconds", { interval: "250ms" }, 250],
+    [0, "seconds", { interval: "1s" }, 1000],
+  ] as const)("takes readout_interval %d in %s with settings %o as %d ms", (readout_interval, readoutIntervalUnit, local, ms) => {
+    expect(specOf(input({ readout_interval }, { readoutIntervalUnit, local })).intervalMs).toBe(ms);
+  });
+
+  it.each([0, -1])("says that an interval of %d is this source's error", (readout_interval) => {
+    expect(problemOf(input({ readout_interval }))).toMatchObject({ reason: { type: "UNKNOWN" }, condition: "interval_invalid" });
+  });
+
+  it("says an interval of 1000 s and more in words", () => {
+    expect(specOf(input({ readout_interval: 1000 })).warnings).toEqual([expect.stringContaining("1000 s = 16 min 40 s")]);
+    expect(specOf(input({ readout_interval: 999 })).warnings).toEqual([]);
+  });
+
+  it("reads ACTIVE before EXPLORATION up to readout_limit and names the rest; INACTIVE never", () => {
+    const variables = [variable("1", { status: "EXPLORATION" }), variable("2"), variable("3", { status: "INACTIVE" }), variable("4")];
+    const spec = specOf(input({ readout_limit: 2 }, { variables }));
+    expect(spec.layout.variables.map((v) => v.name)).toEqual(["2", "4"]);
+    expect(spec.warnings).toEqual([expect.stringMatching(/readout_limit is 2: 1 variables are not read: 1/)]);
+  });
+
+  it("lets a bad address cost its own variable only", () => {
+    const spec = specOf(input({}, { variables: [variable("1", { address: "x" }), variable("2")] }));
+    expect(spec.points.map((p) => p.index)).toEqual([1]);
+    expect(spec.refused.get(0)).toMatchObject({ quality: "bad", fault: "address_invalid" });
+  });
+
+  it("makes a scaled variable a float64, and refuses to scale a string", () => {
+    const scaling = { factor: 0.1, offset: 5 };
+    const spec = specOf(input({}, { variables: [variable("1", { scaling }), variable("2", { scaling, type: "string(4)" })] }));
+    expect(spec.layout.variables[0]?.type).toEqual({ scalar: "float64" });
+    const matrix = specOf(input({}, { variables: [variable("1", { scaling, type: "int16[2x3]" })] }));
+    expect(matrix.layout.variables[0]?.type).toEqual({ scalar: "float64", count: 6, dimensions: [2, 3] });
+    expect(spec.refused.get(1)).toMatchObject({ fault: "type_mismatch" });
+  });
+});
+
+describe("scale", () => {
+  it("multiplies, then adds; a 64-bit integer too; what is not finite is a fault", () => {
+    expect(scale({ quality: "good", value: 10 }, { factor: 0.5, offset: 1 })).toEqual({ quality: "good", value: 6 });
+    expect(scale({ quality: "good", value: [1n, 2n] }, { factor: 2, offset: 0 })).toEqual({ quality: "good", value: [2, 4] });
+    expect(scale({ quality: "uncertain", value: 3, sourceTime: 7, type: { scalar: "int16" } }, { factor: 1, offset: 0.5 })).toEqual({
+      quality: "uncertain",
+      value: 3.5,
+      sourceTime: 7,
+    });
+    expect(scale({ quality: "good", value: 1e308 }, { factor: 100, offset: 0 })).toMatchObject({ fault: "out_of_range" });
+  });
+});

@@ -1,0 +1,79 @@
+import { randomUUID } from "node:crypto";
+import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
+import type { Log } from "../../model/context.ts";
+import type { Pki, PkiPlace, Verdict } from "../../model/pki.ts";
+import type { Settings } from "../../model/settings.ts";
+import { installationUuid } from "../../os/identity.ts";
+import { asOwnerOf } from "../../os/owner.ts";
+import { createPki } from "../../os/pki/pki.ts";
+import type { CommandIo } from "../io.ts";
+
+/** Whose certificates a verb on the command line works with. */
+export interface CertificatePlace extends PkiPlace {
+  /** The folder that the PKI folder is in; whoever owns it owns the certificates. */
+  readonly stateDir: string;
+  /** False: the service's own cannot be written by this person, and these are the person's. */
+  readonly isService: boolean;
+}
+
+/**
+ * The service's PKI folder where this person may write to it, else one of the person's own, below XDG_STATE_HOME or ~/.local/state (XDG Base
+ * Directory Specification). Makes the latter. Rejects with the file system's error.
+ */
+export async function certificatePlace(
+  { state_dir, collector }: Pick<Settings, "state_dir" | "collector">,
+  io: CommandIo,
+): Promise<CertificatePlace> {
+  const service = path.resolve(state_dir);
+  if (isWritable(service) && isWritable(path.join(service, "pki"), service))
+    return asOwnerOf(service, async () => placeIn(service, collector, true));
+  const state = io.env["XDG_STATE_HOME"];
+  const own = path.join(state !== undefined && path.isAbsolute(state) ? state : path.join(homeOf(io), ".local", "state"), "collector");
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  return placeIn(own, undefined, false);
+}
+
+const homeOf = (io: CommandIo): string => io.env["HOME"] || homedir();
+
+const placeIn = (stateDir: string, collector: string | undefined, isService: boolean): CertificatePlace => ({
+  dir: path.join(stateDir, "pki"),
+  installation: collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID),
+  stateDir,
+  isService,
+});
+
+/** `otherwise` stands for a folder that is not there yet. */
+function isWritable(folder: string, otherwise?: string): boolean {
+  const asked = otherwise !== undefined && !existsSync(folder) ? otherwise : folder;
+  try {
+    accessSync(asked, constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The PKI for a driver that a verb runs. What it writes belongs to the owner of the folder, root or not. */
+export function certificatesOf(place: CertificatePlace, log: Log): Pki {
+  const pki = createPki({ dir: place.dir, installation: place.installation, log });
+  // The process has one effective user: one at a time.
+  let last: Promise<unknown> = Promise.resolve();
+  const asOwner = <T>(work: () => Promise<T>): Promise<T> => {
+    const next = last.then(() => asOwnerOf(place.stateDir, work));
+    last = next.catch(() => {});
+    return next;
+  };
+  return {
+    own: () => asOwner(() => pki.own()),
+    judge: async (chain, options) => forPerson(await asOwner(() => pki.judge(chain, options)), place),
+    user: (name) => asOwner(() => pki.user(name)),
+  };
+}
+
+const forPerson = (verdict: Verdict, { isService }: CertificatePlace): Verdict =>
+  verdict.trusted || isService ? verdict : { ...verdict, words: withoutSudo(verdict.words) };
+
+/** Words about a person's own certificates, which need no other user's rights. */
+export const withoutSudo = (words: string): string => words.replaceAll("sudo collector pki", "collector pki");

@@ -1,0 +1,101 @@
+import type { CertificateWords, PkiOverview, RejectedWords, TrustedWords } from "../../os/pki/overview.ts";
+import { formatTable } from "../table.ts";
+
+/** What the person at the OPC UA server has to do. */
+export const TELL_SERVER = [
+  "Tell the person at each OPC UA server to trust the certificate with this thumbprint; after a first attempt to connect it",
+  "usually waits there among the rejected ones. To hand it over as a file: sudo collector pki export collector.der",
+] as const;
+
+const day = (iso: string): string => iso.slice(0, 10);
+const minute = (iso: string | null): string => (iso === null ? "-" : `${iso.slice(0, 16).replace("T", " ")}Z`);
+
+/** One certificate in lines for people. Pure. */
+export function certificateLines({ subject, thumbprint, application_uri, valid_from, valid_to }: CertificateWords): string[] {
+  return [
+    `  subject          ${subject}`,
+    `  thumbprint       ${thumbprint} (SHA-1)`,
+    `  application URI  ${application_uri ?? "none"}`,
+    `  valid            ${day(valid_from)} to ${day(valid_to)}`,
+  ];
+}
+
+/** The whole PKI in lines for people. Pure. */
+export function overviewLines({ own, next, trusted, rejected, issuers, users, problems }: PkiOverview): string[] {
+  const waiting = rejected.filter(({ by }) => by === "unknown");
+  const refused = rejected.filter(({ by }) => by === "person");
+  return [
+    "This collector's certificate:",
+    ...(own
+      ? [
+          ...certificateLines(own),
+          `  file             ${own.file}`,
+          `  host names       ${own.host_names.join(", ") || "none"}`,
+          ...TELL_SERVER,
+        ]
+      : ["  none yet: it is made when it is first needed, or by: sudo collector pki export"]),
+    ...(next && own
+      ? [
+          "",
+          `It expires on ${day(own.valid_to)}. The next one is made; have it trusted as well before it is used:`,
+          ...certificateLines(next),
+          "  file             sudo collector pki export next.der --next",
+        ]
+      : []),
+    "",
+    ...section("Trusted:", "  nobody", [["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY"], ...trusted.map(trustedRow)]),
+    "",
+    ...section("Rejected, waiting for somebody to decide (sudo collector pki trust THUMBPRINT):", "  none", [
+      ["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY", "LAST SEEN"],
+      ...waiting.map(rejectedRow),
+    ]),
+    ...(refused.length === 0
+      ? []
+      : [
+          "",
+          ...section("Rejected by a person:", "", [
+            ["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY", "LAST SEEN"],
+            ...refused.map(rejectedRow),
+          ]),
+        ]),
+    ...(issuers.length === 0
+      ? []
+      : [
+          "",
+          ...section("Issuers that lead up to trusted authorities:", "", [
+            ["THUMBPRINT", "SUBJECT", "VALID TO"],
+            ...issuers.map(({ thumbprint, subject, valid_to }) => [thumbprint, subject, day(valid_to)]),
+          ]),
+        ]),
+    ...(users.length === 0
+      ? []
+      : [
+          "",
+          ...section("User certificates:", "", [
+            ["NAME", "THUMBPRINT", "SUBJECT", "VALID TO"],
+            ...users.map(({ name, thumbprint, subject, valid_to }) => [name, thumbprint, subject, day(valid_to)]),
+          ]),
+        ]),
+    ...(problems.length === 0 ? [] : ["", "Cannot be used:", ...problems.map((problem) => `  ${problem}`)]),
+  ];
+}
+
+const trustedRow = ({ thumbprint, subject, valid_to, authority, peers }: TrustedWords): string[] => [
+  thumbprint,
+  authority ? `${subject} (authority)` : subject,
+  day(valid_to),
+  peers.length === 0 ? "-" : peers.slice(0, 3).join(", ") + (peers.length > 3 ? ` and ${peers.length - 3} more` : ""),
+];
+
+const rejectedRow = ({ thumbprint, subject, valid_to, of, peer, last_seen }: RejectedWords): string[] => [
+  thumbprint,
+  subject,
+  day(valid_to),
+  peer === null || peer === "" ? "-" : `${of} ${peer}`,
+  minute(last_seen),
+];
+
+/** A heading and a table; `none` where the table has nothing but its head. */
+function section(heading: string, none: string, rows: readonly (readonly string[])[]): string[] {
+  return [heading, ...(rows.length === 1 ? [none] : formatTable(rows).map((line) => `  ${line}`))];
+}

@@ -1,0 +1,247 @@
+import { existsSync, statSync } from "node:fs";
+import path from "node:path";
+import { hasCode } from "../../lib/files.ts";
+import { toJson } from "../../lib/json.ts";
+import { messageOf } from "../../model/failure.ts";
+import { asOwnerOf } from "../../os/owner.ts";
+import { type Certificate, parseCertificateFile, toPem } from "../../os/pki/certificate.ts";
+import { certificateWords, overviewOf } from "../../os/pki/overview.ts";
+import { createPki, type GivenFile, type OpenPki } from "../../os/pki/pki.ts";
+import { personLog } from "../device/device.ts";
+import { readIn, writeTo } from "../files.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { settingsOrUsage } from "../service/run.ts";
+import { type CertificatePlace, certificatePlace, withoutSudo } from "./certificates.ts";
+import { certificateLines, overviewLines, TELL_SERVER } from "./pki-words.ts";
+
+export interface PkiCommandOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+const MAX_FILE_BYTES = 64 * 1024;
+/** Fewer hex digits of a thumbprint than these are taken for the name of a file. */
+const MIN_DIGITS = 4;
+/** SHA-1. */
+const MAX_DIGITS = 40;
+
+/** `collector pki list`: who the collector is, and whom it trusts. Throws UsageError. */
+export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
+  return withPki(options, io, async ({ pki, place, print }) => {
+    const overview = await overviewOf(place.dir, pki);
+    print(overview, overviewLines(overview));
+    return EXIT.good;
+  });
+}
+
+/** `collector pki trust`: by a thumbprint's beginning among the rejected ones, or by a file. Throws UsageError. */
+export function pkiTrust(reference: string, options: PkiCommandOptions & { readonly issuer?: boolean }, io: CommandIo): Promise<ExitCode> {
+  const given = fileOf(reference);
+  return withPki(options, io, async ({ pki, place, print }) => {
+    const refused = pki.trust.rejected.list().refused.map(({ certificate }) => certificate);
+    const known = [...refused, ...pki.trust.trusted().kept.map(({ certificate }) => certificate)];
+    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, place);
+    const isNew = options.issuer ? pki.addIssuer(certificate) : pki.trust.trust(certificate);
+    const said = options.issuer
+      ? "It leads up to authorities that are trusted; it is not trusted itself."
+      : certificate.isAuthority
+        ? "This is an authority: every certificate that it signs is trusted as well."
+        : "The next connection takes it; nothing has to be restarted.";
+    const words = options.issuer ? "Kept as an issuer" : isNew ? "Trusted" : "Trusted already";
+    print({ ...certificateWords(certificate), trusted: !options.issuer, changed: isNew }, [
+      `${words}:`,
+      ...certificateLines(certificateWords(certificate)),
+      said,
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** `collector pki reject`: trusts it no more, or says no to one that waits. Throws UsageError. */
+export function pkiReject(reference: string, options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
+  const given = fileOf(reference);
+  return withPki(options, io, async ({ pki, place, print }) => {
+    const known = [
+      ...pki.trust.trusted().kept.map(({ certificate }) => certificate),
+      ...pki.trust.rejected.list().refused.map(({ certificate }) => certificate),
+    ];
+    const certificate = given ? certificateIn(given) : byThumbprint(reference, known, place);
+    const changed = pki.trust.reject(certificate);
+    print({ ...certificateWords(certificate), trusted: false, changed }, [
+      `${changed ? "Rejected" : "Rejected already"}:`,
+      ...certificateLines(certificateWords(certificate)),
+      "New connections refuse it; one that is open now stays until it is closed.",
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** `collector pki renew`: another certificate of our own at once. Throws UsageError. */
+export function pkiRenew(options: PkiCommandOptions & { readonly newKey?: boolean }, io: CommandIo): Promise<ExitCode> {
+  return withPki(options, io, async ({ pki, print }) => {
+    const { current, certificateFile } = await pki.identity.renew(options.newKey ?? false);
+    const words = certificateWords(current);
+    print({ ...words, file: certificateFile, new_key: options.newKey ?? false }, [
+      "The collector's certificate is now:",
+      ...certificateLines(words),
+      ...TELL_SERVER,
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** `collector pki export`: our own certificate, without its key, for the trust list of a server. Throws UsageError. */
+export function pkiExport(
+  file: string | undefined,
+  options: PkiCommandOptions & { readonly next?: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  let certificate: Certificate | undefined;
+  return withPki(
+    options,
+    io,
+    async ({ pki: { identity } }) => {
+      if (!identity.look()) await identity.get();
+      const state = identity.look();
+      certificate = options.next ? state?.next : state?.current;
+      if (!certificate) {
+        complain(io, "there is no next certificate: the collector makes it 90 days before the one in use expires");
+        return EXIT.usage;
+      }
+      return EXIT.good;
+    },
+    ({ print }) => {
+      if (!certificate) return;
+      const words = certificateWords(certificate);
+      if (file === undefined) {
+        if (options.json) io.stdout.write(`${toJson({ ...words, pem: toPem(certificate.der) })}\n`);
+        else io.stdout.write(toPem(certificate.der));
+        return;
+      }
+      writeTo(file, /\.pem$/i.test(file) ? toPem(certificate.der) : certificate.der);
+      print({ ...words, file: path.resolve(file) }, [`Written to ${file}:`, ...certificateLines(words), ...TELL_SERVER]);
+    },
+  );
+}
+
+/** `collector pki user`: keeps the certificate and key with which data sources log in. Throws UsageError. */
+export function pkiUser(
+  name: string,
+  certificateFile: string,
+  keyFile: string,
+  options: PkiCommandOptions,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const [certificate, key] = [readGiven(certificateFile), readGiven(keyFile)];
+  return withPki(options, io, async ({ pki, print }) => {
+    let added: Certificate;
+    try {
+      added = pki.addUser(name, certificate, key);
+    } catch (error) {
+      if (error instanceof Error && "code" in error && "syscall" in error) throw error;
+      throw new UsageError(messageOf(error));
+    }
+    const words = certificateWords(added);
+    print({ ...words, name }, [
+      `Kept as user certificate ${name}:`,
+      ...certificateLines(words),
+      ...(name === "user" ? [] : [`Data sources that log in with it have user_certificate: ${name} in the settings.`]),
+    ]);
+    return EXIT.good;
+  });
+}
+
+/** Opens the PKI, as the owner of its folder. */
+interface Opened {
+  readonly pki: OpenPki;
+  readonly place: CertificatePlace;
+  /** One JSON object, or lines for people. */
+  print(value: object, lines: readonly string[]): void;
+}
+
+/** `work` runs as the owner of the state folder, `after` as who typed the command, and only if `work` went well. */
+async function withPki(
+  options: PkiCommandOptions,
+  io: CommandIo,
+  work: (opened: Opened) => Promise<ExitCode>,
+  after?: (opened: Opened) => void,
+): Promise<ExitCode> {
+  try {
+    const place = await placeOf(options, io);
+    const pki = createPki({ dir: place.dir, installation: place.installation, log: personLog(io) });
+    const opened: Opened = {
+      pki,
+      place,
+      print(value, lines) {
+        const words = place.isService
+          ? lines
+          : [...lines.map(withoutSudo), "", `These certificates are your own (${place.dir}). The service's: sudo collector pki …`];
+        io.stdout.write(options.json ? `${toJson(value)}\n` : `${words.join("\n")}\n`);
+      },
+    };
+    const code = await asOwnerOf(place.stateDir, () => work(opened));
+    if (code === EXIT.good) after?.(opened);
+    return code;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const denied = hasCode(error, "EACCES") || hasCode(error, "EPERM") || (error instanceof Error && hasCode(error.cause, "EACCES"));
+    complain(io, `${messageOf(error)}${denied ? "\nThe certificates belong to the service: type sudo collector pki …" : ""}`);
+    return EXIT.ownFailure;
+  }
+}
+
+/** Root means those of the service; anybody else those that `read` and `browse` take for them. Throws UsageError. */
+async function placeOf({ config }: PkiCommandOptions, io: CommandIo): Promise<CertificatePlace> {
+  const { settings } = settingsOrUsage(config);
+  if (process.geteuid?.() !== 0) return certificatePlace(settings, io);
+  const stateDir = path.resolve(settings.state_dir);
+  if (!statSync(stateDir, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError(`the state folder ${stateDir} is not there yet: start the collector once, or name its settings with --config`);
+  return asOwnerOf(stateDir, async () => certificatePlace(settings, io));
+}
+
+/** The file that is meant; undefined: the beginning of a thumbprint is. Read as who typed the command. Throws UsageError. */
+function fileOf(reference: string): GivenFile | undefined {
+  if (digitsOf(reference) !== undefined) return undefined;
+  if (!existsSync(reference) && /^[0-9a-f:\s]+$/i.test(reference))
+    throw new UsageError(`${reference} is no file, and no beginning of a thumbprint: that takes ${MIN_DIGITS} to ${MAX_DIGITS} hex digits`);
+  return readGiven(reference);
+}
+
+const readGiven = (file: string): GivenFile => ({ file, bytes: readIn(file, MAX_FILE_BYTES) });
+
+/** Upper-case hex without the colons and blanks with which other tools show it; undefined: this is no thumbprint. */
+function digitsOf(reference: string): string | undefined {
+  const digits = reference.replaceAll(/[:\s]/g, "").toUpperCase();
+  return /^[0-9A-F]+$/.test(digits) && digits.length >= MIN_DIGITS && digits.length <= MAX_DIGITS ? digits : undefined;
+}
+
+function byThumbprint(reference: string, known: readonly Certificate[], { isService }: CertificatePlace): Certificate {
+  const digits = digitsOf(reference) ?? "";
+  const found = [...new Map(known.map((certificate) => [certificate.thumbprint, certificate])).values()].filter(({ thumbprint }) =>
+    thumbprint.startsWith(digits),
+  );
+  const [first] = found;
+  if (!first)
+    throw new UsageError(
+      `no certificate that is known here has a thumbprint that begins with ${digits}; ${isService ? "sudo collector pki list shows those that are" : "those of the service: sudo collector pki list"}`,
+    );
+  if (found.length > 1)
+    throw new UsageError(
+      `${found.length} thumbprints begin with ${digits}; give more of it:\n${found.map(({ thumbprint, subject }) => `${thumbprint}  ${subject}`).join("\n")}`,
+    );
+  return first;
+}
+
+function certificateIn({ file, bytes }: GivenFile): Certificate {
+  let found: readonly Certificate[];
+  try {
+    found = parseCertificateFile(bytes);
+  } catch (error) {
+    throw new UsageError(`${file}: ${messageOf(error)}; a certificate in DER or PEM is needed here`);
+  }
+  const [first] = found;
+  if (!first || found.length > 1)
+    throw new UsageError(`${file} holds ${found.length} certificates; give the one that is meant in a file of its own`);
+  return first;
+}

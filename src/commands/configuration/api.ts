@@ -1,0 +1,209 @@
+import path from "node:path";
+import * as z from "zod";
+import { toJson } from "../../lib/json.ts";
+import { messageOf } from "../../model/failure.ts";
+import { uuidSchema } from "../../model/uuid.ts";
+import type { ApiTask } from "../../threads/api/messages.ts";
+import { answer } from "../answer.ts";
+import { exportOut, readIn, requireFolder, writeOut } from "../files.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { settingsOrUsage } from "../service/run.ts";
+import { formatTable } from "../table.ts";
+import { installed } from "./api-connection.ts";
+import { runTask } from "./api-task.ts";
+
+/** The verbs of the embedded API's own machine: they work on its database, whether the service runs or not. */
+export interface ApiTaskOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+const keySchema = z.object({
+  id: z.number(),
+  role: z.string(),
+  collector: z.string().nullable(),
+  name: z.string().nullable(),
+  created_at: z.string(),
+});
+const auditSchema = z.array(
+  z.object({
+    at: z.string(),
+    role: z.string(),
+    key_id: z.number().nullable(),
+    key_name: z.string().nullable(),
+    address: z.string(),
+    operation: z.string(),
+    resource: z.string().nullable(),
+    fields: z.array(z.string()),
+  }),
+);
+
+/** `collector api key create`: prints the key, which is kept nowhere. */
+export function keyCreate(
+  options: ApiTaskOptions & { readonly role: string; readonly collector?: string; readonly name?: string },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { role, collector = "", name = null } = options;
+  if (role !== "admin" && role !== "collector") throw new UsageError(`--role ${role}: expected admin or collector`);
+  if (role === "collector" && !uuidSchema.safeParse(collector).success)
+    throw new UsageError("a collector's key needs --collector, the uuid of that collector");
+  return withTask({ type: "key_create", role, collector: collector.toLowerCase(), name }, options, io, (result) => {
+    const { key, info } = z.object({ key: z.string(), info: keySchema }).parse(result);
+    if (options.json) io.stdout.write(`${toJson({ ...info, key })}\n`);
+    else {
+      io.stderr.write(
+        `Key ${info.id} (${info.role}${info.name === null ? "" : `, ${info.name}`}). It is shown this once and kept nowhere:\n`,
+      );
+      io.stdout.write(`${key}\n`);
+    }
+  });
+}
+
+/** `collector api key list`. */
+export function keyList(options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  return withTask({ type: "key_list" }, options, io, (result) => {
+    const keys = z.array(keySchema).parse(result);
+    if (options.json) io.stdout.write(`${toJson(keys)}\n`);
+    else {
+      const rows = keys.map(({ id, role, name, collector, created_at }) => [String(id), role, name ?? "-", collector ?? "-", created_at]);
+      io.stdout.write(`${formatTable([["ID", "ROLE", "NAME", "COLLECTOR", "CREATED"], ...rows], new Set([0])).join("\n")}\n`);
+    }
+  });
+}
+
+/** `collector api key revoke ID`. */
+export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is no key's number; collector api key list shows them`);
+  return withTask({ type: "key_revoke", id: Number(idText) }, options, io, (result) => {
+    const key = keySchema.parse(result);
+    const text = `Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) opens nothing any more.\n`;
+    answer(io, options, { action: "revoked", ...key }, text);
+  });
+}
+
+/** `collector api audit`: the newest changes, newest first. */
+export function audit(options: ApiTaskOptions & { readonly limit: string }, io: CommandIo): Promise<ExitCode> {
+  if (!/^[1-9]\d{0,5}$/.test(options.limit)) throw new UsageError(`--limit ${options.limit}: expected a number from 1 to 999999`);
+  return withTask({ type: "audit", limit: Number(options.limit) }, options, io, (result) => {
+    const entries = auditSchema.parse(result);
+    if (options.json) io.stdout.write(`${toJson(entries)}\n`);
+    else if (entries.length === 0) io.stdout.write("Nothing has been changed yet.\n");
+    else {
+      const rows = entries.map(({ at, role, key_id, key_name, address, operation, resource, fields }) => [
+        at,
+        role,
+        key_name ?? (key_id === null ? "-" : `key ${key_id}`),
+        address,
+        operation,
+        resource ?? "-",
+        fields.join(","),
+      ]);
+      io.stdout.write(`${formatTable([["TIME", "ROLE", "KEY", "FROM", "OPERATION", "RECORD", "FIELDS"], ...rows]).join("\n")}\n`);
+    }
+  });
+}
+
+/** `collector api backup [FILE]`. */
+export function backup(file: string | undefined, options: ApiTaskOptions & { readonly list?: boolean }, io: CommandIo): Promise<ExitCode> {
+  if (options.list)
+    return withTask({ type: "backups" }, options, io, (result) => {
+      const backups = z.array(z.object({ file: z.string(), at: z.string() })).parse(result);
+      if (options.json) io.stdout.write(`${toJson(backups)}\n`);
+      else
+        io.stdout.write(
+          backups.length === 0
+            ? "There are no backups yet.\n"
+            : `${formatTable([["TIME", "FILE"], ...backups.map((one) => [one.at, one.file])]).join("\n")}\n`,
+        );
+    });
+  if (file !== undefined) requireFolder(file);
+  return withTask({ type: "backup", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {
+    const made = z.object({ file: z.string() }).parse(result);
+    answer(
+      io,
+      options,
+      made,
+      `Written to ${made.file}. Passwords in it are sealed with keys/secrets.key, which is not in it: keep that as well.\n`,
+    );
+  });
+}
+
+const exportedSchema = z.object({ version: z.number() }).catchall(z.array(z.unknown()));
+const MAX_IMPORT_BYTES = 64 * 2 ** 20;
+
+/** `collector api export [FILE]`: every record, without secrets. */
+export function exportAll(file: string | undefined, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+  return withTask({ type: "export" }, options, io, (result) => {
+    const content = `${JSON.stringify(result, null, 2)}\n`;
+    if (options.json) {
+      const { version: _, ...records } = exportedSchema.parse(result);
+      if (file === undefined || file === "-") io.stdout.write(`${toJson(result)}\n`);
+      else exportOut(io, file, options, content, records);
+      return;
+    }
+    writeOut(io, file, content);
+    if (file !== undefined && file !== "-") io.stdout.write(`Written to ${file}. Passwords are not in it.\n`);
+  });
+}
+
+const importedSchema = z.object({
+  counts: z.record(z.string(), z.object({ created: z.number(), changed: z.number(), same: z.number() })).nullable(),
+  problems: z.array(z.string()),
+  warnings: z.array(z.string()),
+});
+
+/** `collector api import FILE`: all records of it, or none. */
+export async function importAll(
+  file: string,
+  options: ApiTaskOptions & { readonly dryRun?: boolean; readonly adopt?: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const content = jsonOf(file);
+  const { settings } = settingsOrUsage(options.config);
+  const own = settings.collector ?? installed(settings.state_dir);
+  if (options.adopt && own === undefined) throw new UsageError("--adopt: this machine has no collector yet; start the service once");
+  const task = { type: "import", content, adopt: options.adopt ? (own ?? null) : null, dryRun: options.dryRun === true } as const;
+  let exit: ExitCode = EXIT.good;
+  const code = await withTask(task, options, io, (result) => {
+    const { counts, problems, warnings } = importedSchema.parse(result);
+    const done = problems.length === 0 && !options.dryRun;
+    if (options.json) io.stdout.write(`${toJson({ written: done, counts, problems, warnings })}\n`);
+    for (const warning of options.json ? [] : warnings) complain(io, warning);
+    for (const problem of options.json ? [] : problems) complain(io, `${file}: ${problem}`);
+    if (problems.length > 0) {
+      complain(io, "nothing was written");
+      exit = EXIT.usage;
+    } else if (!options.json) {
+      const rows = Object.entries(counts ?? {}).map(([kind, { created, changed, same }]) => [
+        kind,
+        ...[created, changed, same].map(String),
+      ]);
+      io.stdout.write(`${formatTable([["", "CREATED", "CHANGED", "AS THEY WERE"], ...rows], new Set([1, 2, 3])).join("\n")}\n`);
+      if (!done) io.stdout.write("Nothing was written: --dry-run.\n");
+    }
+  });
+  return code === EXIT.good ? exit : code;
+}
+
+function jsonOf(file: string): unknown {
+  const text = readIn(file, MAX_IMPORT_BYTES).toString("utf8");
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${file} is not valid JSON: ${messageOf(error)}`);
+  }
+}
+
+/** Carries the task out, and tells of its result. Throws UsageError: the API is another machine's. */
+export async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, tell: (result: unknown) => void): Promise<ExitCode> {
+  const { settings } = settingsOrUsage(options.config);
+  if (settings.api)
+    throw new UsageError(`the settings name another configuration API, ${settings.api.url}: keys, trail and backups are that one's`);
+  const answered = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"));
+  if (answered.type === "failed") {
+    complain(io, answered.message);
+    return answered.isInput ? EXIT.usage : EXIT.ownFailure;
+  }
+  tell(answered.result);
+  return EXIT.good;
+}

@@ -1,0 +1,250 @@
+import { spawn } from "node:child_process";
+import { readdirSync, rmSync } from "node:fs";
+import path from "node:path";
+import {
+  credentialFileName,
+  credentialKey,
+  credentialsFolder,
+  encryptedFolder,
+  firstLine,
+  MAX_SECRET_BYTES,
+  ownerOfKey,
+} from "../../configuration/credentials.ts";
+import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
+import { isAbsent, makePrivateFolder, replaceFile, sweep } from "../../lib/files.ts";
+import { toJson } from "../../lib/json.ts";
+import { messageOf } from "../../model/failure.ts";
+import type { ServiceStatus } from "../../model/service-status.ts";
+import { localSocketPath } from "../../service/local-socket.ts";
+import { answer } from "../answer.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { askHidden } from "../prompt.ts";
+import { askService, ServiceError, tellService } from "../service/local-client.ts";
+import { settingsOrUsage } from "../service/run.ts";
+import { readStdin } from "../stdin.ts";
+import { formatTable } from "../table.ts";
+
+export interface SecretOptions {
+  readonly config?: string;
+  readonly stdin?: boolean;
+  readonly json?: boolean;
+}
+
+const ENCRYPT_TIMEOUT_MS = 20_000;
+
+/** `collector secret set`: keeps a secret for the next start and hands it to the running service. Throws UsageError. */
+export async function secretSet(key: string, options: SecretOptions, io: CommandIo): Promise<ExitCode> {
+  const place = placeOf(options);
+  const file = fileNameOf(key);
+  const known = await askEntries(place.socket, io);
+  checkKey(key, known);
+  const secret = options.stdin ? await readSecret(io) : await askHidden(`secret of ${key}`, "give it on stdin with --stdin", io, options);
+  let kept: Kept;
+  try {
+    kept = await keep(place, file, secret);
+  } catch (error) {
+    complain(io, `the secret cannot be kept: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret set …`);
+    return EXIT.ownFailure;
+  }
+  const told = await tell(place.socket, { key, secret }, known, io);
+  answer(
+    io,
+    options,
+    { action: "kept", ...entryObject(key, known), ...kept, service: told.service },
+    `Kept in ${kept.file}.\n${told.text}`,
+  );
+  return EXIT.good;
+}
+
+/** `collector secret rm`: forgets a secret, here and in the running service. Throws UsageError. */
+export async function secretRemove(key: string, options: SecretOptions, io: CommandIo): Promise<ExitCode> {
+  const place = placeOf(options);
+  const file = fileNameOf(key);
+  const before = keptKeys(place).some((kept) => kept.key === key);
+  try {
+    for (const folder of [place.plain, place.encrypted]) rmSync(path.join(folder, file), { force: true });
+  } catch (error) {
+    complain(io, `the secret of ${key} cannot be removed: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret rm …`);
+    return EXIT.ownFailure;
+  }
+  const known = await askEntries(place.socket, io);
+  const told = await tell(place.socket, { key, secret: null }, known, io);
+  const text = known ? told.text : "";
+  answer(io, options, { action: before ? "removed" : "not_kept", ...entryObject(key, known), service: told.service }, text);
+  if (before) return EXIT.good;
+  complain(io, `no secret is kept for ${key}; collector secret list names those that are`);
+  return EXIT.usage;
+}
+
+/** `collector secret list`: whose secrets are kept, never what they are. Throws UsageError. */
+export async function secretList(options: SecretOptions, io: CommandIo): Promise<ExitCode> {
+  const place = placeOf(options);
+  const known = await askEntries(place.socket, io);
+  const rows = keptKeys(place).map(({ key, encrypted }) => ({
+    entry: key,
+    encrypted,
+    belongs_to: known?.find((entry) => fits(key, entry))?.words ?? null,
+  }));
+  if (options.json) io.stdout.write(`${toJson(rows)}\n`);
+  else if (rows.length === 0) io.stdout.write("No secrets are kept here.\n");
+  else {
+    const words = rows.map(({ entry, encrypted, belongs_to }) => [entry, encrypted ? "for this machine" : "no", belongs_to ?? "-"]);
+    io.stdout.write(`${formatTable([["ENTRY", "ENCRYPTED", "BELONGS TO"], ...words], new Set()).join("\n")}\n`);
+  }
+  return EXIT.good;
+}
+
+interface Place {
+  readonly plain: string;
+  readonly encrypted: string;
+  readonly socket: string;
+  /** Only the unit decrypts, and it does so in its usual place. */
+  readonly decryptedAtStart: boolean;
+}
+
+function placeOf({ config }: SecretOptions): Place {
+  const { settings, file } = settingsOrUsage(config);
+  const plain = credentialsFolder(file);
+  return {
+    plain,
+    encrypted: encryptedFolder(file),
+    socket: localSocketPath(settings.state_dir),
+    decryptedAtStart: plain === credentialsFolder(DEFAULT_SETTINGS_FILE),
+  };
+}
+
+function fileNameOf(key: string): string {
+  try {
+    return credentialFileName(key);
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
+}
+
+interface KnownEntry {
+  readonly uuid: string;
+  readonly name: string | null;
+  /** For people. */
+  readonly words: string;
+}
+
+/** What the running service reads and publishes to; undefined: none runs. */
+async function askEntries(socket: string, io: CommandIo): Promise<readonly KnownEntry[] | undefined> {
+  try {
+    const { sources, sinks } = (await askService(socket, "/status", io.signal)) as ServiceStatus;
+    return [
+      ...sources.map(({ uuid, name }) => ({ uuid, name, words: `data source ${name}` })),
+      ...sinks.map(({ uuid, name }) => ({ uuid, name, words: `data sink ${name ?? uuid}` })),
+    ];
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
+/** An entry may bear any name, also one that looks like another's user. */
+const fits = (key: string, { uuid, name }: KnownEntry): boolean =>
+  [key, ownerOfKey(key)].some((owner) => uuid === owner.toLowerCase() || name === owner);
+
+function checkKey(key: string, known: readonly KnownEntry[] | undefined): void {
+  const fitting = known?.filter((entry) => fits(key, entry)) ?? [];
+  if (fitting.length > 1)
+    throw new UsageError(
+      `${key} is the name of several; name the uuid:\n${fitting.map(({ uuid, words }) => `${uuid}  ${words}`).join("\n")}`,
+    );
+}
+
+/** Whose secret it is, as far as the running service knows. */
+function entryObject(key: string, known: readonly KnownEntry[] | undefined): object {
+  const entry = known?.find((candidate) => fits(key, candidate));
+  return { entry: key, uuid: entry?.uuid ?? null, name: entry?.name ?? null, belongs_to: entry?.words ?? null };
+}
+
+interface Told {
+  readonly service: "told" | "not_told" | "not_running";
+  /** For people. */
+  readonly text: string;
+}
+
+/** Hands a change to the running service; that it refuses is said. */
+async function tell(
+  socket: string,
+  change: { key: string; secret: string | null },
+  known: readonly KnownEntry[] | undefined,
+  io: CommandIo,
+): Promise<Told> {
+  if (!known) return { service: "not_running", text: "No collector is running here; it takes the secret when it starts.\n" };
+  try {
+    await tellService(socket, "/secret", change, io.signal);
+    const entry = known.find((candidate) => fits(change.key, candidate));
+    return {
+      service: "told",
+      text: entry
+        ? `The running collector has been told, for ${entry.words}.\n`
+        : `The running collector has been told. It has no data source and no data sink ${change.key} yet; check the name with collector status.\n`,
+    };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    complain(io, `the running collector could not be told and goes on as before: ${error.message}`);
+    return { service: "not_told", text: "" };
+  }
+}
+
+function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string; readonly encrypted: boolean }[] {
+  const list = (folder: string): string[] => {
+    try {
+      return readdirSync(folder).sort();
+    } catch (error) {
+      if (isAbsent(error)) return [];
+      throw new UsageError(`${messageOf(error)}; secrets belong to root: type sudo collector secret …`);
+    }
+  };
+  return [plain, encrypted].flatMap((folder) =>
+    list(folder).flatMap((file) => {
+      const key = credentialKey(file);
+      return key === undefined ? [] : [{ key, encrypted: folder === encrypted }];
+    }),
+  );
+}
+
+interface Kept {
+  readonly file: string;
+  /** For this machine alone. */
+  readonly encrypted: boolean;
+}
+
+/** Writes the secret where the next start finds it, encrypted where this machine can. Throws Error. */
+async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<Kept> {
+  const sealed = decryptedAtStart ? await encrypt(file, secret) : undefined;
+  const [folder, other] = sealed ? [encrypted, plain] : [plain, encrypted];
+  makePrivateFolder(folder);
+  sweep(folder);
+  const target = path.join(folder, file);
+  // Under a name that begins with a dot until it is whole: none of those is taken for a secret.
+  replaceFile(target, sealed ?? `${secret}\n`);
+  // Two of them would leave it to the order of reading which one counts.
+  rmSync(path.join(other, file), { force: true });
+  return { file: target, encrypted: sealed !== undefined };
+}
+
+/** The secret, encrypted for this machine by its TPM or its host key; undefined where systemd has neither. The secret goes through a pipe. */
+function encrypt(name: string, secret: string): Promise<Buffer | undefined> {
+  return new Promise((done) => {
+    const child = spawn("systemd-creds", ["encrypt", `--name=${name}`, "-", "-"], {
+      stdio: ["pipe", "pipe", "ignore"],
+      timeout: ENCRYPT_TIMEOUT_MS,
+    });
+    const chunks: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => void chunks.push(chunk));
+    child.once("error", () => done(undefined));
+    child.once("close", (code) => done(code === 0 && chunks.length > 0 ? Buffer.concat(chunks) : undefined));
+    child.stdin.on("error", () => undefined).end(secret);
+  });
+}
+
+/** The first line of stdin. */
+async function readSecret(io: CommandIo): Promise<string> {
+  const bytes = await readStdin(io, MAX_SECRET_BYTES, { what: "the secret", untilLine: true });
+  if (bytes.length === 0) throw new UsageError("nothing came on stdin; its first line must be the secret");
+  return firstLine(bytes);
+}

@@ -1,0 +1,56 @@
+import type { DetailsType } from "../../model/details.ts";
+import { passwordFrom } from "../files.ts";
+import { type CommandIo, UsageError } from "../io.ts";
+import { askHidden } from "../prompt.ts";
+import { ApiError } from "./api-connection.ts";
+import { parseFields } from "./fields.ts";
+import { keysOfSource, SOURCE_PASSWORD } from "./source-details.ts";
+
+export interface PasswordOptions {
+  /** File whose first line it is. */
+  readonly passwordFile?: string;
+  /** Ask for it. */
+  readonly askPassword?: boolean;
+  /** Nothing is asked. */
+  readonly json?: boolean;
+}
+
+const BY_FILE = "give it with --password-file FILE";
+
+/**
+ * The password of a data source: from the file, or typed by the person where that is wished or the words name a user; undefined: none is
+ * given. Throws UsageError.
+ */
+export async function sourcePassword(
+  type: DetailsType,
+  words: readonly string[],
+  { passwordFile, askPassword = false, json = false }: PasswordOptions,
+  io: CommandIo,
+): Promise<string | undefined> {
+  if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
+  if (passwordFile !== undefined) return passwordFrom(passwordFile);
+  const user = userIn(parseFields(words, keysOfSource(type), SOURCE_PASSWORD));
+  if (!askPassword && user === undefined) return undefined;
+  return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io, { json });
+}
+
+/** Where a PATCH lacks the password of a data source, without which the API changes nothing that it is bound to (DESIGN, 6). */
+const PLACES: readonly string[] = ["body.details.user_identity.password", "body.details.password"];
+
+/** Whether the API refused a change because the password of the data source is not in it. */
+export const lacksPassword = (error: unknown): error is ApiError =>
+  error instanceof ApiError &&
+  error.status === 422 &&
+  error.refusedAt?.length === 1 &&
+  PLACES.includes(error.refusedAt[0]?.join(".") ?? "");
+
+/** Asks for the password that the API wants with a change. Throws UsageError where nobody can be asked. */
+export const askBoundPassword = (source: string, { json = false }: PasswordOptions, io: CommandIo): Promise<string> =>
+  askHidden(`password of ${source}`, BY_FILE, io, { json });
+
+/** The user that the words name. */
+function userIn({ username, user_identity: identity }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof username === "string") return username;
+  if (typeof identity !== "object" || identity === null) return undefined;
+  return "username" in identity && typeof identity.username === "string" ? identity.username : undefined;
+}

@@ -1,0 +1,198 @@
+import * as z from "zod";
+import { toJson } from "../../lib/json.ts";
+import { formatDuration, parseDuration } from "../../model/duration.ts";
+import { dataSourceSchema } from "../../model/resources.ts";
+import { uuidSchema } from "../../model/uuid.ts";
+import { answer } from "../answer.ts";
+import { hostPort } from "../device/values.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { formatTable } from "../table.ts";
+import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
+import { detailsTypeOf, sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
+import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
+
+export interface SourceFields extends ApiOptions, PasswordOptions {
+  readonly machine?: string;
+  readonly interval?: string;
+  readonly limit?: string;
+  readonly manufacturer?: string;
+  readonly model?: string;
+  readonly note?: string;
+  /** A new name. */
+  readonly name?: string;
+}
+
+const PATH = "/v2/data-sources";
+const machineSchema = z.object({ uuid: uuidSchema, name: z.string().nullable() });
+
+/** The data sources of the collector. */
+export async function sourcesOf(api: ApiConnection) {
+  return api.list(PATH, dataSourceSchema, { collector: await api.collector() });
+}
+
+/** `collector source add NAME TYPE key=value…`. */
+export function sourceAdd(
+  name: string,
+  typeText: string,
+  words: readonly string[],
+  options: SourceFields,
+  io: CommandIo,
+): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const type = detailsTypeOf(typeText);
+    const password = await sourcePassword(type, words, options, io);
+    const details = sourceDetails(type, words, password);
+    const later = laterFields(options, api);
+    if ((await sourcesOf(api)).some((source) => source.name === name))
+      throw new UsageError(`there is a data source ${name} already; collector source set ${name} changes it`);
+    const { manufacturer = null, model = null, note = null } = options;
+    const machine = await machineOf(api, options.machine ?? name);
+    const created = z.object({ uuid: uuidSchema }).parse(
+      await api.send("POST", PATH, {
+        name,
+        collector: await api.collector(),
+        machine,
+        manufacturer,
+        device_model: model,
+        note,
+        details,
+      }),
+    );
+    // The creation request has no field for them (API-V2, 2.4).
+    if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
+    const unsaid = unsaidWords(type, words, details);
+    const filledIn = unsaid.length > 0 ? `Not given, and taken as: ${unsaid.join(" ")}\n` : "";
+    answer(
+      io,
+      options,
+      { action: "created", uuid: created.uuid, name, taken_as: unsaid },
+      `${name}: created (${created.uuid})\n${filledIn}`,
+    );
+    return EXIT.good;
+  });
+}
+
+/** `collector source set NAME key=value…`. */
+export function sourceSet(name: string, words: readonly string[], options: SourceFields, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const source = namedOf(await sourcesOf(api), name, "data source");
+    const type = words.length > 0 || options.passwordFile !== undefined || options.askPassword ? detailsTypeOf(source.type) : undefined;
+    const password = type && (await sourcePassword(type, words, options, io));
+    const now = typeof source.details === "object" && source.details !== null ? { ...source.details } : {};
+    const detailsWith = (given: string | undefined) => type && sourceDetailsPatch(type, words, given, now);
+    const details = detailsWith(password);
+    const { manufacturer, model, note, machine } = options;
+    const patch = {
+      ...laterFields(options, api),
+      ...(options.name !== undefined && { name: options.name }),
+      ...(manufacturer !== undefined && { manufacturer: orNull(manufacturer) }),
+      ...(model !== undefined && { device_model: orNull(model) }),
+      ...(note !== undefined && { note: orNull(note) }),
+      ...(machine !== undefined && { machine: await machineOf(api, machine) }),
+      ...(details && { details }),
+    };
+    if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
+    const path = `${PATH}/${source.uuid}`;
+    try {
+      await api.send("PATCH", path, patch);
+    } catch (error) {
+      if (!lacksPassword(error) || password !== undefined) throw error;
+      complain(io, error.message);
+      await api.send("PATCH", path, { ...patch, details: detailsWith(await askBoundPassword(source.name, options, io)) });
+    }
+    const known = options.name ?? source.name;
+    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, `${known}: changed\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector source rm NAME`. */
+export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const source = namedOf(await sourcesOf(api), name, "data source");
+    await api.send("DELETE", `${PATH}/${source.uuid}`);
+    const { uuid, name: known } = source;
+    answer(io, options, { action: "deleted", uuid, name: known }, `${known}: deleted with its variables\n`);
+    return EXIT.good;
+  });
+}
+
+/** `collector source list`. */
+export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const [sources, machines] = [await sourcesOf(api), await machinesOf(api)];
+    if (options.json) io.stdout.write(`${toJson(sources)}\n`);
+    else if (sources.length === 0) io.stdout.write("No data sources. collector source add --help says how to add one.\n");
+    else {
+      const rows = sources.map((source) => [
+        source.name,
+        source.type,
+        endpointOf(source.details),
+        machines.find(({ uuid }) => uuid === source.machine)?.name ?? source.machine,
+        intervalWords(source.readout_interval, api),
+        source.readout_limit === null ? "-" : String(source.readout_limit),
+      ]);
+      io.stdout.write(`${formatTable([["NAME", "TYPE", "ENDPOINT", "MACHINE", "INTERVAL", "LIMIT"], ...rows], new Set([5])).join("\n")}\n`);
+    }
+    return EXIT.good;
+  });
+}
+
+const orNull = (text: string): string | null => (text === "" ? null : text);
+
+/** Fields that only a PATCH takes. Throws UsageError. */
+function laterFields({ interval, limit }: SourceFields, { settings }: ApiConnection): Readonly<Record<string, number | null>> {
+  return {
+    ...(interval !== undefined && { readout_interval: intervalOf(interval, settings.readout_interval_unit) }),
+    ...(limit !== undefined && { readout_limit: limitOf(limit) }),
+  };
+}
+
+/** A duration in the API's unit. Throws UsageError. */
+function intervalOf(text: string, unit: "seconds" | "milliseconds"): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms <= 0) throw new UsageError(`--interval ${text}: expected a duration above zero such as 5s or 2min`);
+  if (unit === "milliseconds") return ms;
+  if (ms % 1000 === 0) return ms / 1000;
+  throw new UsageError(
+    `--interval ${text}: the API counts whole seconds; set interval: ${text} for this source in the settings file, or readout_interval_unit: milliseconds`,
+  );
+}
+
+function limitOf(text: string): number | null {
+  if (text === "none") return null;
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new UsageError(`--limit ${text}: expected a number of variables, or none`);
+}
+
+const intervalWords = (interval: number, { settings }: ApiConnection): string =>
+  formatDuration(interval * (settings.readout_interval_unit === "seconds" ? 1000 : 1));
+
+function endpointOf(details: unknown): string {
+  const found = z.object({ host: z.string(), port: z.number().optional() }).safeParse(details);
+  return found.success ? hostPort(found.data.host, found.data.port) : "-";
+}
+
+/** Machines by name, where the API has a list of them. */
+export async function machinesOf(api: ApiConnection) {
+  try {
+    return await api.list("/ext/v1/machines", machineSchema);
+  } catch (error) {
+    if (isNotOffered(error)) return [];
+    throw error;
+  }
+}
+
+/** The machine of this name, made where there is none; or the one of this uuid. Throws UsageError. */
+export async function machineOf(api: ApiConnection, name: string): Promise<string> {
+  const uuid = uuidSchema.safeParse(name);
+  if (uuid.success) return uuid.data;
+  try {
+    const known = (await api.list("/ext/v1/machines", machineSchema)).filter((machine) => machine.name === name);
+    if (known.length > 0) return namedOf(known, name, "machine").uuid;
+    return machineSchema.parse(await api.send("POST", "/ext/v1/machines", { name })).uuid;
+  } catch (error) {
+    if (!isNotOffered(error)) throw error;
+    throw new UsageError(`${api.base} makes no machines with this key: name the machine by its uuid, --machine UUID`);
+  }
+}

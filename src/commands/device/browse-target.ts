@@ -1,0 +1,138 @@
+import path from "node:path";
+import { z } from "zod";
+import type { AnyDriver, Timeouts } from "../../../drivers/driver.ts";
+import { DRIVERS } from "../../../drivers/index.ts";
+import { prepare } from "../../agent/source-spec.ts";
+import { apiAccess } from "../../api/access.ts";
+import { secretsSchema } from "../../api/routes/extensions.ts";
+import {
+  createCredentials,
+  credentialsFolder,
+  loadCredentials,
+  missingPassword,
+  withLocalSecrets,
+} from "../../configuration/credentials.ts";
+import { localOptions } from "../../configuration/desired-sources.ts";
+import type { LoadedPolicy } from "../../configuration/policy-file.ts";
+import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
+import { messageOf } from "../../model/failure.ts";
+import type { Permit } from "../../model/policy.ts";
+import { permitOf } from "../../os/policy.ts";
+import { type ApiConnection, ApiError, askWithKey, namedOf } from "../configuration/api-connection.ts";
+import { sourcesOf } from "../configuration/source.ts";
+import { passwordFrom } from "../files.ts";
+import { type CommandIo, UsageError } from "../io.ts";
+import { askHidden } from "../prompt.ts";
+import { driverOf, permitOfPerson } from "./device.ts";
+import { parseSourceInput, withPassword } from "./read-input.ts";
+
+/** A device that can be connected to. */
+export interface Target {
+  readonly driver: AnyDriver;
+  readonly details: unknown;
+  readonly settings: unknown;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly timeouts: Timeouts;
+  readonly permit: Permit | undefined;
+  /** The data source's name, where it is configured. */
+  readonly name?: string;
+}
+
+export interface TargetOptions {
+  readonly config?: string;
+  readonly keyFile?: string;
+  readonly passwordFile?: string;
+}
+
+/** A device that no configuration knows. Throws UsageError. */
+export async function typedTarget(
+  type: string,
+  words: readonly string[],
+  options: TargetOptions,
+  policy: LoadedPolicy,
+  io: CommandIo,
+): Promise<Target> {
+  const driver = await driverOf(type).catch((error: unknown) => {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(`${error.message}; a data source that is configured is browsed by its name alone`);
+  });
+  const source = await withPassword(parseSourceInput(driver, words), options.passwordFile, io);
+  return { ...source, driver, permit: permitOfPerson(policy) };
+}
+
+/** A data source as it is configured, with its place in the settings and its secret of this machine. Throws UsageError and ApiError. */
+export async function configuredTarget(
+  api: ApiConnection,
+  name: string,
+  options: TargetOptions,
+  { policy }: LoadedPolicy,
+  io: CommandIo,
+): Promise<Target> {
+  const sources = await sourcesOf(api);
+  if (Object.hasOwn(DRIVERS, name) && !sources.some((source) => source.name === name))
+    throw new UsageError(`${name} is a type; give its connection with it: collector browse ${name} key=value…`);
+  const record = namedOf(sources, name, "data source");
+  const driver = await driverOf(record.type);
+  const local = localOptions(api.settings.sources, record);
+  const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
+  const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
+  const kept = withLocalSecrets({}, sources, createCredentials(loaded))[record.uuid] ?? {};
+  const secrets = { ...kept, ...(await passwordOf(api, record, local, kept, { ...options, settingsFile }, io)) };
+  const prepared = prepare(
+    { record, variables: [], warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: "seconds" },
+    driver,
+  );
+  if ("problem" in prepared) throw new UsageError(prepared.problem.detail);
+  const { connect, timeouts } = prepared.spec;
+  return { driver, ...connect, timeouts, permit: permitOf(policy, "sources"), name: record.name };
+}
+
+/**
+ * What is given with the command wins, then what the settings name, what is kept on this machine, and what the API keeps; where none is to
+ * be had the person is asked.
+ */
+async function passwordOf(
+  api: ApiConnection,
+  record: { readonly uuid: string; readonly name: string; readonly details: unknown },
+  local: Readonly<Record<string, unknown>>,
+  kept: Readonly<Record<string, string>>,
+  options: TargetOptions & { readonly settingsFile: string },
+  io: CommandIo,
+): Promise<Readonly<Record<string, string>>> {
+  const { passwordFile, settingsFile } = options;
+  if (passwordFile !== undefined) return { password: passwordFrom(passwordFile) };
+  const named = local["password_file"];
+  if (typeof named === "string") {
+    try {
+      return { password: passwordFrom(path.resolve(path.dirname(settingsFile), named), "password_file") };
+    } catch (error) {
+      throw new UsageError(`sources.${record.name}: ${messageOf(error)}`);
+    }
+  }
+  if (missingPassword(record, { details: record.details, settings: local, secrets: kept }) === undefined) return {};
+  const fromApi = await secretsOf(api, record.uuid, options, io);
+  if (fromApi["password"] !== undefined) return fromApi;
+  return { password: await askHidden(`password of ${record.name}`, "give it with --password-file FILE, or try with sudo", io) };
+}
+
+/** Secrets that the API keeps: it gives them to the collector's own key only, which the embedded one has in a file beside the admin's. */
+async function secretsOf(
+  api: ApiConnection,
+  uuid: string,
+  { keyFile }: TargetOptions,
+  io: CommandIo,
+): Promise<Readonly<Record<string, string>>> {
+  const target = `/ext/v1/secrets?collector=${await api.collector()}`;
+  const own = apiAccess(api.settings, path.resolve(api.settings.state_dir));
+  try {
+    const answer =
+      own.embedded && keyFile === undefined
+        ? await askWithKey(api.settings, own.keyFile, target, io.signal)
+        : await api.send("GET", target);
+    return secretsSchema.parse(answer).secrets[uuid] ?? {};
+  } catch (error) {
+    // Another key, another machine, no such extension: whoever has it will type it.
+    if (error instanceof ApiError || error instanceof z.ZodError) return {};
+    throw error;
+  }
+}

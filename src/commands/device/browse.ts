@@ -1,0 +1,159 @@
+import type { Discovered, DriverContext } from "../../../drivers/driver.ts";
+import { MAX_ROWS } from "../../configuration/variable-file.ts";
+import { toJson } from "../../lib/json.ts";
+import { toReasonError } from "../../model/failure.ts";
+import type { ReasonError } from "../../model/reason.ts";
+import { escapeControls } from "../../os/log-text.ts";
+import { withApi } from "../configuration/api-connection.ts";
+import { variablesCsv } from "../configuration/variables-csv.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { configuredTarget, type Target, type TargetOptions, typedTarget } from "./browse-target.ts";
+import { browseObject, browseTable, filterOf, toVariables } from "./browse-words.ts";
+import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
+
+/** The command line's options, as typed. */
+export interface BrowseOptions extends TargetOptions {
+  readonly json?: boolean;
+  readonly csv?: boolean;
+  readonly depth?: string;
+  readonly filter?: string;
+  readonly timeout: string;
+}
+
+const PROGRESS_MS = 250;
+
+/** `collector browse`: what a device says it has. Throws UsageError. */
+export async function browse(name: string, words: readonly string[], options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
+  const how = howOf(options);
+  const policy = policyOf(options.config);
+  if (!policy.policy.discovery)
+    throw new UsageError(`policy.yaml does not let this machine ask devices what they have (discovery: false in ${policy.file})`);
+  if (words.length > 0) return browseTarget(await typedTarget(name, words, options, policy, io), how, options, io);
+  return withApi(options, io, async (api) => browseTarget(await configuredTarget(api, name, options, policy, io), how, options, io));
+}
+
+interface How {
+  readonly timeoutMs: number;
+  readonly depth: number;
+  readonly isMeant: (found: Discovered) => boolean;
+}
+
+function howOf({ timeout, depth, filter, json, csv }: BrowseOptions): How {
+  if (json && csv) throw new UsageError("--json and --csv do not go together");
+  if (depth !== undefined && !/^[1-9]\d{0,2}$/.test(depth)) throw new UsageError(`--depth ${depth}: expected a whole number from 1 to 999`);
+  if (filter === "") throw new UsageError("--filter: expected a part of a name, a path or an address");
+  return {
+    timeoutMs: durationOf("--timeout", timeout),
+    depth: depth === undefined ? Number.POSITIVE_INFINITY : Number(depth),
+    isMeant: filter === undefined ? () => true : filterOf(filter),
+  };
+}
+
+/** What was found until the end, or until it failed. */
+interface Outcome {
+  /** Empty with --json, which prints each one as it is found. */
+  readonly found: readonly Discovered[];
+  readonly count: number;
+  /** Of the count, those that can be read. */
+  readonly readable: number;
+  /** Everything that was seen, filtered or not. */
+  readonly seen: number;
+  readonly failure: ReasonError | undefined;
+}
+
+async function browseTarget(target: Target, how: How, options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
+  const log = personLog(io);
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(how.timeoutMs)]);
+  const pki = await pkiOf(target.driver.type, options.config, log, io);
+  const ctx = contextOf(target, { signal, log, permit: target.permit, pki });
+  const { found, count, readable, seen, failure } = await discoverAll(target, how, options, ctx, io);
+  if (io.signal.aborted && count === 0) return EXIT.interrupted;
+  if (!options.json && !(options.csv && failure && !io.signal.aborted)) print(found, options, io);
+  io.stderr.write(`${readable} variables${count < seen ? ` of ${seen} nodes` : ` and ${count - readable} others`}\n`);
+  if (io.signal.aborted) {
+    complain(io, "stopped; this is what was found until then");
+    return EXIT.good;
+  }
+  if (!failure) return EXIT.good;
+  tellFailure(target, failure, options, count, io);
+  return EXIT.sourceFailed;
+}
+
+async function discoverAll(target: Target, how: How, { json }: BrowseOptions, ctx: DriverContext, io: CommandIo): Promise<Outcome> {
+  const { driver, details, settings, secrets } = target;
+  const found: Discovered[] = [];
+  const progress = progressOn(io);
+  let [seen, count, readable] = [0, 0, 0];
+  let session: Awaited<ReturnType<typeof driver.connect>> | undefined;
+  try {
+    session = await driver.connect({ details, settings, secrets }, ctx);
+    if (!session.discover)
+      throw new UsageError(`devices of type ${driver.type} cannot say what they have; ${driver.title} needs a list of the addresses`);
+    for await (const one of session.discover(ctx)) {
+      // The nearer ones come first: from here on all are too deep.
+      if ((one.path?.length ?? 0) >= how.depth) break;
+      seen++;
+      if (how.isMeant(one)) {
+        count++;
+        if (one.type !== undefined) readable++;
+        if (json) {
+          io.stdout.write(`${toJson(browseObject(one))}\n`);
+          // The device is asked for more as the reader takes it.
+          await io.stdout.room(ctx.signal);
+        } else found.push(one);
+      }
+      progress.tell(seen, one.path?.length ?? 0);
+    }
+    return { found, count, readable, seen, failure: undefined };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    return { found, count, readable, seen, failure: toReasonError(error) };
+  } finally {
+    progress.end();
+    await session?.close();
+  }
+}
+
+function print(found: readonly Discovered[], { csv }: BrowseOptions, io: CommandIo): void {
+  if (!csv) {
+    if (found.length > 0) io.stdout.write(browseTable(found));
+    return;
+  }
+  const variables = toVariables(found);
+  if (variables.length > MAX_ROWS)
+    complain(
+      io,
+      `${variables.length} variables; collector variables import takes ${MAX_ROWS} of one file: narrow it with --filter or --depth`,
+    );
+  io.stdout.write(variablesCsv(variables));
+}
+
+function tellFailure(target: Target, failure: ReasonError, { json, csv }: BrowseOptions, count: number, io: CommandIo): void {
+  const endpoint = endpointText(target.driver, target.details, target.settings);
+  if (json) {
+    io.stdout.write(`${toJson(failureObject(failure, endpoint))}\n`);
+    return;
+  }
+  const lines = [
+    ...failureLines(failure, endpoint),
+    ...(count === 0 ? [] : [csv ? "Nothing was written, because it would not be all." : "What stands above is not all."]),
+  ];
+  io.stderr.write(`${lines.map(escapeControls).join("\n")}\n`);
+}
+
+/** A line that counts, on a terminal. */
+function progressOn(io: CommandIo): { tell(seen: number, depth: number): void; end(): void } {
+  let last = performance.now();
+  let shown = false;
+  return {
+    tell(seen, depth) {
+      if (!io.stderr.isTTY || performance.now() - last < PROGRESS_MS) return;
+      last = performance.now();
+      shown = true;
+      io.stderr.write(`\r${seen} nodes, ${depth + 1} levels … `);
+    },
+    end() {
+      if (shown) io.stderr.write("\r\x1b[K");
+    },
+  };
+}

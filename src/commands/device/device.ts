@@ -1,0 +1,108 @@
+import { resolve } from "node:path";
+import type { AnyDriver, DriverContext, DriverEntry } from "../../../drivers/driver.ts";
+import { DRIVERS } from "../../../drivers/index.ts";
+import { permittedResolve } from "../../agent/resolve.ts";
+import { type LoadedPolicy, loadPolicy, policyFile } from "../../configuration/policy-file.ts";
+import { SettingsError } from "../../configuration/settings-file.ts";
+import { toJson } from "../../lib/json.ts";
+import { explainReason } from "../../model/catalogue.ts";
+import type { Log } from "../../model/context.ts";
+import { parseDuration } from "../../model/duration.ts";
+import { messageOf } from "../../model/failure.ts";
+import { nearest } from "../../model/nearest.ts";
+import type { Pki } from "../../model/pki.ts";
+import type { Permit } from "../../model/policy.ts";
+import type { ReasonError } from "../../model/reason.ts";
+import { permitOf } from "../../os/policy.ts";
+import { type CommandIo, complain, UsageError } from "../io.ts";
+import { settingsOrUsage } from "../service/run.ts";
+import { hostPort } from "./values.ts";
+
+/** The driver of a type, as the registry has it; undefined: none is here. */
+export const entryOf = (type: string): DriverEntry | undefined => (Object.hasOwn(DRIVERS, type) ? DRIVERS[type] : undefined);
+
+/** Throws UsageError with the types there are. */
+export async function driverOf(type: string): Promise<AnyDriver> {
+  const entry = entryOf(type);
+  if (entry) return (await entry.driver()).default;
+  const known = Object.keys(DRIVERS);
+  const meant = nearest(type, known);
+  throw new UsageError(
+    `${JSON.stringify(type)} is no type that this collector reads${meant ? `; did you mean ${meant}?` : ""}; known types: ${known.join(", ")}`,
+  );
+}
+
+/** The policy file of this machine. Throws UsageError where it cannot be read: then nothing is open. */
+export function policyOf(config: string | undefined): LoadedPolicy {
+  try {
+    return loadPolicy(policyFile(config === undefined ? undefined : resolve(config)));
+  } catch (error) {
+    if (error instanceof SettingsError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+/** A person may type any address, unless this machine has a policy file (DESIGN 6). */
+export const permitOfPerson = ({ policy, file }: LoadedPolicy): Permit | undefined =>
+  file === undefined ? undefined : permitOf(policy, "sources");
+
+/** Throws UsageError. */
+export function durationOf(option: string, text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms <= 0) throw new UsageError(`${option} ${text}: expected a duration above zero such as 250ms, 5s or 2min`);
+  // What setTimeout can wait for.
+  return Math.min(ms, 2 ** 31 - 1);
+}
+
+/** What goes wrong beside the readings, for the person; the rest is not said. */
+export const personLog = (io: CommandIo): Log => ({
+  debug: () => {},
+  info: () => {},
+  warn: (_fields, message) => complain(io, message),
+  error: (_fields, message) => complain(io, message),
+});
+
+/** The certificates that a driver of this type works with, if it does. Throws UsageError where the settings or the folder cannot be used. */
+export async function pkiOf(type: string, config: string | undefined, log: Log, io: CommandIo): Promise<Pki | undefined> {
+  if (!entryOf(type)?.certificates) return undefined;
+  const { certificatePlace, certificatesOf } = await import("../certificates/certificates.ts");
+  const { settings } = settingsOrUsage(config);
+  try {
+    return certificatesOf(await certificatePlace(settings, io), log);
+  } catch (error) {
+    throw new UsageError(`there is no folder for certificates: ${messageOf(error)}`);
+  }
+}
+
+/** A driver's context for one call. */
+export function contextOf(
+  {
+    driver,
+    details,
+    settings,
+    timeouts,
+  }: { readonly driver: AnyDriver; readonly details: unknown; readonly settings: unknown; readonly timeouts: DriverContext["timeouts"] },
+  more: { readonly signal: AbortSignal; readonly log: Log; readonly permit: Permit | undefined; readonly pki: Pki | undefined },
+): DriverContext {
+  const { signal, log, permit, pki } = more;
+  const resolved = permit && permittedResolve(undefined, permit, driver.endpoint(details, settings).port);
+  return { signal, log, timeouts, ...(resolved && { resolve: resolved }), ...(pki && { pki }) };
+}
+
+/** `host:port` of the device, for people. */
+export function endpointText(driver: AnyDriver, details: unknown, settings: unknown): string {
+  const { host, port } = driver.endpoint(details, settings);
+  return hostPort(host, port);
+}
+
+/** What a person reads where a device failed: what it means, the likely cause and what to do. */
+export function failureLines({ reason, condition, message }: ReasonError, endpoint: string): readonly string[] {
+  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint });
+  return [sentence, `  Detail:    ${message}`, `  Cause:     ${cause}`, `  Next step: ${nextStep}`, `  Reason:    ${toJson(reason)}`];
+}
+
+/** The same as fields of a JSON object; the reason as the API has it. */
+export function failureObject({ reason, condition, message }: ReasonError, endpoint: string): object {
+  const { nextStep } = explainReason(reason, condition, { endpoint });
+  return { reason, ...(condition && { condition }), detail: message, next_step: nextStep };
+}

@@ -1,0 +1,219 @@
+import { type AnyDriver, type AnySession, type DriverContext, type Point, typeOf } from "../../../drivers/driver.ts";
+import { DeviceMemories } from "../../agent/device-memory.ts";
+import { LearnedGroups } from "../../agent/learned-groups.ts";
+import { Preparation } from "../../agent/preparation.ts";
+import { readOnce } from "../../agent/read.ts";
+import { toJson } from "../../lib/json.ts";
+import { explainFault } from "../../model/catalogue.ts";
+import { toReasonError } from "../../model/failure.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { sleep } from "../../model/timer.ts";
+import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
+import { escapeControls } from "../../os/log-text.ts";
+import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { formatTable } from "../table.ts";
+import {
+  contextOf,
+  driverOf,
+  durationOf,
+  endpointText,
+  failureLines,
+  failureObject,
+  permitOfPerson,
+  personLog,
+  pkiOf,
+  policyOf,
+} from "./device.ts";
+import { parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
+import { jsonValue, textValue } from "./values.ts";
+
+/** The command line's options, as typed. */
+export interface ReadOptions {
+  readonly type?: string;
+  readonly json?: boolean;
+  readonly timeout: string;
+  readonly count: string;
+  readonly interval: string;
+  readonly passwordFile?: string;
+  /** The settings file; only for the policy beside it, and where certificates are kept. */
+  readonly config?: string;
+}
+
+const MAX_COUNT = 1_000_000_000;
+
+/** One pass over everything that was asked for. */
+interface Pass {
+  /** Epoch ms at which the first request was sent. */
+  readonly time: number;
+  readonly spanMs: number;
+  readonly readings: readonly (Reading | undefined)[];
+  readonly failure: ReasonError | undefined;
+}
+
+/** What is known of the device over passes. */
+interface Kept {
+  readonly learned: LearnedGroups;
+  readonly preparation: Preparation;
+}
+
+/** `collector read`: reads a source that needs no configuration, and says what it answers. Throws UsageError. */
+export async function read(type: string, words: readonly string[], options: ReadOptions, io: CommandIo): Promise<ExitCode> {
+  const driver = await driverOf(type);
+  const timeoutMs = durationOf("--timeout", options.timeout);
+  const intervalMs = durationOf("--interval", options.interval);
+  const count = countOf(options.count);
+  const input = await withPassword(parseReadInput(driver, words, typeOption(driver, options.type)), options.passwordFile, io);
+  const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
+  const kept: Kept = { learned: new LearnedGroups(points), preparation: new Preparation(points) };
+  const device = new DeviceMemories().of(driver.type);
+  const permit = permitOfPerson(policyOf(options.config));
+  const log = personLog(io);
+  const pki = await pkiOf(driver.type, options.config, log, io);
+  const endpoint = endpointText(driver, input.details, input.settings);
+  const keeps = driver.keepsConnection(input.details, input.settings);
+  let session: AnySession | undefined;
+  let exit: ExitCode | undefined;
+  try {
+    for (let i = 0; i < count && !io.signal.aborted; i++) {
+      const started = performance.now();
+      const done = await pass(
+        driver,
+        input,
+        {
+          ...contextOf({ driver, ...input }, { signal: AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), log, permit, pki }),
+          device,
+        },
+        session,
+        kept,
+        timeoutMs,
+      );
+      session = done.session;
+      if (!keeps || done.pass.failure) {
+        await session?.close();
+        session = undefined;
+      }
+      if (io.signal.aborted) break;
+      io.stdout.write(
+        options.json ? `${toJson(toObject(done.pass, input, driver.type, endpoint))}\n` : toText(done.pass, input, driver.type, endpoint),
+      );
+      exit = worse(exit ?? EXIT.good, exitOf(done.pass));
+      await io.stdout.room(io.signal);
+      if (i + 1 < count) await sleep(started + intervalMs - performance.now(), io.signal);
+    }
+  } finally {
+    await session?.close();
+  }
+  return exit ?? EXIT.interrupted;
+}
+
+function countOf(text: string): number {
+  const count = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > MAX_COUNT) throw new UsageError(`--count ${text}: expected a whole number from 1 to ${MAX_COUNT}`);
+  return count;
+}
+
+function typeOption(driver: AnyDriver, text: string | undefined): DataType | undefined {
+  if (text === undefined) return undefined;
+  const type = typeOf(driver, text);
+  if (!type) throw new UsageError(`--type ${text}: expected ${TYPE_EXAMPLES}`);
+  return type;
+}
+
+async function pass(
+  driver: AnyDriver,
+  { details, settings, secrets }: ReadInput,
+  ctx: DriverContext,
+  given: AnySession | undefined,
+  { learned, preparation }: Kept,
+  timeoutMs: number,
+): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
+  const kept = given?.alive() ? given : undefined;
+  let time = Date.now();
+  let started = performance.now();
+  const began = () => {
+    time = Date.now();
+    started = performance.now();
+  };
+  try {
+    if (!kept) await given?.close();
+    const connect = () => driver.connect({ details, settings, secrets }, ctx);
+    const prepare = async (session: AnySession) => {
+      const hasLookedUp = await preparation.run(session, ctx);
+      learned.use(preparation.ready);
+      return hasLookedUp;
+    };
+    const unprepared = () => preparation.forget();
+    const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
+    const { readings, failure, unreached, session, closing } = read;
+    if (readings.length > 0 || failure === undefined) preparation.fill(readings);
+    const spanMs = performance.now() - started;
+    await closing;
+    const late = new ReasonError("TIMEOUT", `not everything was read within ${timeoutMs} ms; give more with --timeout`);
+    return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? late : undefined) }, session };
+  } catch (error) {
+    return { pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error) }, session: undefined };
+  }
+}
+
+const UNANSWERED: Reading = { quality: "bad", fault: "no_answer" };
+
+function exitOf({ readings, failure }: Pass): ExitCode {
+  if (failure) return EXIT.sourceFailed;
+  return readings.every((reading) => reading !== undefined && reading.quality !== "bad") ? EXIT.good : EXIT.variableBad;
+}
+
+/** A variable without a type of its own has that of its value. */
+const typeOfReading = (reading: Reading, type: DataType): DataType =>
+  type.scalar === "auto" && reading.quality !== "bad" ? (reading.type ?? type) : type;
+
+const worse = (a: ExitCode, b: ExitCode): ExitCode => (a > b ? a : b);
+
+function toObject(done: Pass, input: ReadInput, type: string, endpoint: string): object {
+  const { failure } = done;
+  return {
+    ok: exitOf(done) === EXIT.good,
+    source: { type, endpoint },
+    time: new Date(done.time).toISOString(),
+    span_ms: Math.round(done.spanMs * 1000) / 1000,
+    values: input.points.map(({ text, type: pointType }, i) => {
+      const reading = done.readings[i] ?? UNANSWERED;
+      const type = typeOfReading(reading, pointType);
+      const base = { address: text, type: formatDataType(type) };
+      if (reading.quality === "bad")
+        return {
+          ...base,
+          value: null,
+          quality: "bad",
+          fault: reading.fault,
+          ...(reading.detail !== undefined && { detail: reading.detail }),
+        };
+      return {
+        ...base,
+        value: jsonValue(reading.value, type),
+        quality: reading.quality,
+        ...(reading.sourceTime !== undefined && { source_time: new Date(reading.sourceTime).toISOString() }),
+      };
+    }),
+    ...(failure && failureObject(failure, endpoint)),
+  };
+}
+
+function toText(done: Pass, input: ReadInput, type: string, endpoint: string): string {
+  const lines = [escapeControls(`${type} ${endpoint}  ${new Date(done.time).toISOString()}  ${Math.round(done.spanMs)} ms`)];
+  if (done.readings.length > 0 || !done.failure) {
+    const advice = new Map<string, string>();
+    const rows = input.points.map(({ text, type: pointType }, i) => {
+      const reading = done.readings[i] ?? UNANSWERED;
+      const type = typeOfReading(reading, pointType);
+      const start = [text, reading.quality === "bad" ? "-" : textValue(reading.value, type), formatDataType(type), reading.quality];
+      if (reading.quality !== "bad") return [...start, ""];
+      const { sentence, nextStep } = explainFault(reading.fault);
+      advice.set(reading.fault, `${sentence} ${nextStep}`);
+      return [...start, `${reading.fault}${reading.detail === undefined ? "" : `: ${reading.detail}`}`];
+    });
+    lines.push(...formatTable([["ADDRESS", "VALUE", "TYPE", "QUALITY", ""], ...rows]));
+    for (const [fault, words] of advice) lines.push("", `${fault}: ${escapeControls(words)}`);
+  }
+  if (done.failure) lines.push("", ...failureLines(done.failure, endpoint));
+  return `${lines.map(escapeControls).join("\n")}\n`;
+}

@@ -1,0 +1,68 @@
+import { request } from "node:http";
+import { messageOf } from "../../model/failure.ts";
+
+const TIMEOUT_MS = 5000;
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** The running service could not be asked; the message says why and what to do. */
+export class ServiceError extends Error {
+  override readonly name = "ServiceError";
+}
+
+/** What the running service answers on its local socket to GET `path`. Throws ServiceError. */
+export const askService = (socketPath: string, path: string, signal: AbortSignal): Promise<unknown> =>
+  callService(socketPath, { method: "GET", path }, signal);
+
+/** What the running service answers to POST `path` with this body, as JSON. Throws ServiceError. */
+export const tellService = (socketPath: string, path: string, body: object, signal: AbortSignal): Promise<unknown> =>
+  callService(socketPath, { method: "POST", path, body: JSON.stringify(body) }, signal);
+
+interface Call {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: string;
+}
+
+function callService(socketPath: string, { method, path, body }: Call, signal: AbortSignal): Promise<unknown> {
+  return new Promise((done, fail) => {
+    const failed = (error: unknown): void => fail(new ServiceError(sentence(socketPath, error), { cause: error }));
+    const ask = request({ socketPath, path, method, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) }, (response) => {
+      const chunks: Buffer[] = [];
+      let length = 0;
+      response.on("data", (chunk: Buffer) => {
+        length += chunk.length;
+        if (length > MAX_BYTES) ask.destroy(new Error(`it answers with more than ${MAX_BYTES} bytes`));
+        else chunks.push(chunk);
+      });
+      response.on("error", failed);
+      response.on("end", () => {
+        try {
+          const answer: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+          if (response.statusCode === 200) done(answer);
+          else failed(new Error(`it answers with status ${response.statusCode}${detailOf(answer)}`));
+        } catch {
+          failed(new Error("its answer is no JSON"));
+        }
+      });
+    });
+    ask.on("error", failed);
+    ask.end(body);
+  });
+}
+
+const detailOf = (answer: unknown): string =>
+  typeof answer === "object" && answer !== null && "detail" in answer && typeof answer.detail === "string" ? `: ${answer.detail}` : "";
+
+function sentence(socketPath: string, error: unknown): string {
+  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ENOENT" || code === "ECONNREFUSED")
+    return (
+      `no collector is running here: nobody answers on ${socketPath}.\n` +
+      "Start it (systemctl start collector, or collector run); if it runs with other settings, name them with --config."
+    );
+  if (code === "EACCES" || code === "EPERM")
+    return `${socketPath} may not be opened by this user.\nTry with sudo, or as a member of the group that the collector runs with.`;
+  if (code === "ABORT_ERR")
+    return `the collector did not answer on ${socketPath} within ${TIMEOUT_MS / 1000} s.\nSee its log: journalctl -u collector`;
+  return `the collector could not be asked on ${socketPath}: ${messageOf(error)}.`;
+}

@@ -1,0 +1,34 @@
+import { loadSettings, SettingsError } from "../../configuration/settings-file.ts";
+import { createLogger, isJournal } from "../../os/log.ts";
+import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+
+/** `collector run`: the service, until the signal aborts. Throws UsageError where the settings cannot be used. */
+export async function run(options: { readonly config?: string }, io: CommandIo): Promise<ExitCode> {
+  const { settings, file } = settingsOrUsage(options.config);
+  const log = createLogger({
+    level: settings.log.level,
+    format: settings.log.format,
+    stream: io.stderr,
+    journald: io.stderr.fd !== undefined && isJournal(io.env["JOURNAL_STREAM"], io.stderr.fd),
+  });
+  io.crashesTo(log);
+  const { runService } = await import("../../run.ts");
+  try {
+    const { signal, version, env, pid, workerUrl } = io;
+    await runService({ settings, settingsFile: file, log, signal, version, env, pid, workerUrl });
+    return EXIT.good;
+  } catch (error) {
+    log.error({ err: error, nextStep: "Put right what the message names, and start the collector again" }, "the collector cannot run");
+    return EXIT.ownFailure;
+  }
+}
+
+/** The settings; where they cannot be used, a UsageError with every problem. */
+export function settingsOrUsage(config: string | undefined): ReturnType<typeof loadSettings> {
+  try {
+    return loadSettings(config);
+  } catch (error) {
+    if (error instanceof SettingsError) throw new UsageError(error.message);
+    throw error;
+  }
+}

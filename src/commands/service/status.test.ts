@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { silentLog } from "../../model/context.ts";
+import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
+import { commandIo } from "../testing.ts";
+import { renderStatus, status } from "./status.ts";
+
+const NOW = Date.parse("2026-11-20T09:05:00.000Z");
+
+const press: SourceStatus = {
+  uuid: "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11",
+  name: "press-1",
+  type: "modbus_tcp",
+  endpoint: "10.0.0.5:502",
+  status: { last_readout_at: "2026-11-20T09:04:59.000Z", configured_variables: 12, state: { type: "OK" } },
+  since: "2026-11-20T07:00:00.000Z",
+  error: null,
+  next_retry_at: null,
+  interval_ms: 1000,
+  warnings: [],
+  counters: { readouts: 7200, failed_readouts: 0, overruns: 3, values_read: 86_400, values_faulted: 0, connects: 1 },
+  faults: [],
+};
+const oven: SourceStatus = {
+  ...press,
+  name: "oven\u001b[2J",
+  endpoint: "10.0.0.6:502",
+  status: {
+    ...press.status,
+    state: { type: "ERROR", reason: { type: "CONNECTION_REFUSED" }, error_at: "2026-11-20T09:00:00.000Z" },
+  },
+  since: "2026-11-20T09:00:00.000Z",
+  error: { reason: { type: "CONNECTION_REFUSED" }, condition: null, detail: "connect ECONNREFUSED 10.0.0.6:502" },
+  next_retry_at: "2026-11-20T09:05:04.000Z",
+  warnings: ["readout_limit is 10: 2 variables are not read"],
+};
+const broker: SinkStatus = {
+  uuid: "1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22",
+  name: null,
+  type: "mqtt",
+  endpoint: "broker:1883",
+  state: "OK",
+  since: "2026-11-20T07:00:00.000Z",
+  error: null,
+  next_retry_at: null,
+  warnings: [],
+  ledger: { accepted: 86_405, delivered: 86_000, pending: 400, dropped: { too_old: 5 }, delivered_unstored: 0 },
+};
+const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
+  version: "1.2.3",
+  collector: "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33",
+  started_at: "2026-11-20T07:00:00.000Z",
+  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
+  sources: [press],
+  sinks: [broker],
+  buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
+  alarms: [],
+  ...more,
+});
+
+describe("for people", () => {
+  test("what runs, at a glance", () => {
+    expect(renderStatus(report(), NOW)).toBe(`collector 1.2.3 (2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33), running for 2 h 5 min
+Configuration: as the API says; API http://127.0.0.1:8420: reachable for 2 h 5 min
+Buffer: 12.0 MiB, 0 B not confirmed
+
+SOURCE   TYPE        ENDPOINT      STATE  FOR        INTERVAL  VARIABLES  BAD   READ  OVERRUNS
+press-1  modbus_tcp  10.0.0.5:502  OK     2 h 5 min  1 s              12    0  86400         3
+
+SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIVERED  PENDING  DROPPED
+1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22  mqtt  broker:1883  OK     2 h 5 min      86000      400        5
+
+1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22:
+  Dropped: 5 too_old
+`);
+  });
+
+  test("each trouble with since, detail, cause, next step and next try", () => {
+    const text = renderStatus(report({ sources: [press, oven] }), NOW);
+    expect(text).toMatch(/oven\\u\{1b\}\[2J +modbus_tcp +10\.0\.0\.6:502 +CONNECTION_REFUSED +5 min/);
+    expect(text).toMatch(
+      /\n {2}Since: {5}2026-11-20T09:00:00\.000Z \(5 min\)\n {2}Detail: {4}connect ECONNREFUSED 10\.0\.0\.6:502\n {2}Cause: {5}\S.*\n {2}Next step: \S.*\n {2}Next try: {2}2026-11-20T09:05:04\.000Z \(in 4 s\)\n {2}Note: readout_limit/,
+    );
+    expect(text.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+  });
+
+  test("bad variables, alarms and a configuration that cannot be had", () => {
+    const text = renderStatus(
+      report({
+        sources: [{ ...press, faults: Array.from({ length: 12 }, (_, i) => ({ variable: `v${i}`, fault: "not_found", detail: null })) }],
+        sinks: [],
+        alarms: ["the disk is full"],
+        config: {
+          origin: "last_good",
+          api_url: "https://a",
+          ok: false,
+          message: "it answers 401",
+          since: null,
+          warnings: ["a record is bad"],
+        },
+        buffer: {
+          bytes: 100,
+          unanswered_bytes: 2048,
+          rejected: { overflow: 7 },
+          removed_sinks: [{ uuid: "sink-9", name: null, pending: 12, until: "2026-11-21T08:00:00.000Z" }],
+          lost: { since: "2026-11-20T08:00:00.000Z", why: "the file was damaged" },
+        },
+      }),
+      NOW,
+    );
+    expect(text).toContain(
+      "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Note: a record is bad\n",
+    );
+    expect(text).toContain("Buffer: 100 B, 2.0 KiB not confirmed, values not accepted: 7 overflow\n");
+    expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
+    expect(text).toContain("Buffer: 12 values of the removed data sink sink-9 are kept until 2026-11-21T08:00:00.000Z\n");
+    expect(text).toContain("ALARM: the disk is full\n");
+    expect(text).toContain("\npress-1:\n  v0: not_found\n");
+    expect(text).toContain("  … 2 more bad variables\n");
+    expect(text).toContain("No data sinks are configured.");
+  });
+});
+
+describe("the verb", () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "collector-status-"));
+    writeFileSync(join(folder, "collector.yaml"), "state_dir: .\n");
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const call = async (json: boolean) => {
+    const output = { out: "", err: "" };
+    const io = commandIo({ onOut: (text) => (output.out += text), onErr: (text) => (output.err += text) });
+    const exit = await status({ config: join(folder, "collector.yaml"), json }, io);
+    return { exit, ...output };
+  };
+
+  test("says that nobody runs", async () => {
+    expect(await call(false)).toEqual({
+      exit: 4,
+      out: "",
+      err: expect.stringMatching(/nobody answers on .*collector\.sock\.\ncollector: Start it/),
+    });
+  });
+
+  test("prints the running service's status; the exit code tells trouble", async () => {
+    let current = report();
+    const socket = await startLocalSocket(
+      { path: localSocketPath(folder), handlers: { "/status": () => current } },
+      { signal: new AbortController().signal, log: silentLog },
+    );
+    try {
+      const good = await call(true);
+      expect(good).toMatchObject({ exit: 0, err: "" });
+      expect(JSON.parse(good.out)).toEqual(current);
+      current = report({ sources: [{ ...press, faults: [{ variable: "a", fault: "stale", detail: null }] }] });
+      expect(await call(false)).toMatchObject({ exit: 1, out: expect.stringContaining("a: stale") });
+      current = report({ sources: [oven] });
+      expect(await call(false)).toMatchObject({ exit: 3 });
+      current = report({
+        sinks: [{ ...broker, state: "ERROR", error: { reason: { type: "TIMEOUT" }, condition: null, detail: "no CONNACK" } }],
+      });
+      expect(await call(false)).toMatchObject({ exit: 3, out: expect.stringContaining("no CONNACK") });
+    } finally {
+      await socket.close();
+    }
+  });
+});

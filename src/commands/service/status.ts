@@ -1,0 +1,179 @@
+import { toJson } from "../../lib/json.ts";
+import { explainReason } from "../../model/catalogue.ts";
+import { formatDuration } from "../../model/duration.ts";
+import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { escapeControls } from "../../os/log-text.ts";
+import { localSocketPath } from "../../service/local-socket.ts";
+import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { formatTable } from "../table.ts";
+import { askService, ServiceError } from "./local-client.ts";
+import { settingsOrUsage } from "./run.ts";
+
+/** `collector status`: how the running service is. Throws UsageError where the settings cannot be used. */
+export async function status(options: { readonly config?: string; readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+  const { settings } = settingsOrUsage(options.config);
+  let answer: unknown;
+  try {
+    answer = await askService(localSocketPath(settings.state_dir), "/status", io.signal);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    if (io.signal.aborted) return EXIT.interrupted;
+    complain(io, error.message);
+    return EXIT.ownFailure;
+  }
+  // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
+  const report = answer as ServiceStatus;
+  io.stdout.write(options.json ? `${toJson(report)}\n` : renderStatus(report, Date.now()));
+  return exitOf(report);
+}
+
+function exitOf({ sources, sinks }: ServiceStatus): ExitCode {
+  if (sources.some(({ status: { state } }) => state.type === "ERROR") || sinks.some(({ state }) => state === "ERROR"))
+    return EXIT.sourceFailed;
+  return sources.some(({ faults }) => faults.length > 0) ? EXIT.variableBad : EXIT.good;
+}
+
+const MAX_FAULTS_SHOWN = 10;
+const MAX_WARNINGS_SHOWN = 10;
+
+/** The status for people: what runs at a glance, then each trouble with its cause and next step. `nowMs` is epoch ms. Pure. */
+export function renderStatus(report: ServiceStatus, nowMs: number): string {
+  const { version, collector, started_at, config, buffer, sources, sinks, alarms } = report;
+  const lines = [
+    `collector ${version} (${collector}), running for ${ago(started_at, nowMs)}`,
+    configWords(report, nowMs),
+    ...(config.ok || config.message === null ? [] : [`  ${config.message}`]),
+    ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
+    ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
+    `Buffer: ${formatBytes(buffer.bytes)}, ${formatBytes(buffer.unanswered_bytes)} not confirmed${rejectedWords(buffer.rejected)}`,
+    ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
+    ...buffer.removed_sinks.map(
+      ({ uuid, name, pending, until }) => `Buffer: ${pending} values of the removed data sink ${name ?? uuid} are kept until ${until}`,
+    ),
+    ...alarms.map((alarm) => `ALARM: ${alarm}`),
+    "",
+    ...sourceTable(sources, nowMs),
+    ...sources.flatMap((source) => sourceTrouble(source, nowMs)),
+    "",
+    ...sinkTable(sinks, nowMs),
+    ...sinks.flatMap((sink) => sinkTrouble(sink, nowMs)),
+  ];
+  return `${lines.map(escapeControls).join("\n")}\n`;
+}
+
+function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, nowMs: number): string {
+  const state = since === null ? "not asked yet" : `${ok ? "reachable" : "not reachable"} for ${ago(since, nowMs)}`;
+  const running = { api: "as the API says", last_good: "the last good copy on disk", none: "nothing was received yet" }[origin];
+  return `Configuration: ${running}; API ${api_url}: ${state}`;
+}
+
+function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] {
+  if (sources.length === 0) return ["No data sources are configured."];
+  const rows = sources.map(
+    ({ name, type, endpoint, status: { state, configured_variables }, since, interval_ms: intervalMs, counters, faults }) => [
+      name,
+      type,
+      endpoint ?? "-",
+      state.type === "ERROR" ? state.reason.type : state.type,
+      ago(since, nowMs),
+      formatDuration(intervalMs),
+      String(configured_variables),
+      faults.length === 0 ? "0" : `${faults.length}${faults.length >= 100 ? "+" : ""}`,
+      String(counters.values_read),
+      String(counters.overruns),
+    ],
+  );
+  return formatTable(
+    [["SOURCE", "TYPE", "ENDPOINT", "STATE", "FOR", "INTERVAL", "VARIABLES", "BAD", "READ", "OVERRUNS"], ...rows],
+    new Set([6, 7, 8, 9]),
+  );
+}
+
+function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
+  const { name, error, endpoint, status, next_retry_at: nextRetryAt, faults, warnings } = source;
+  const lines: string[] = [];
+  if (error) {
+    const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
+    lines.push(...troubleLines(name, error, endpoint, since, nextRetryAt, nowMs));
+  }
+  for (const { variable, fault, detail } of faults.slice(0, MAX_FAULTS_SHOWN))
+    lines.push(`  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`);
+  if (faults.length > MAX_FAULTS_SHOWN) lines.push(`  … ${faults.length - MAX_FAULTS_SHOWN} more bad variables`);
+  lines.push(...warnings.map((warning) => `  Note: ${warning}`));
+  if (lines.length === 0) return [];
+  return ["", ...(error ? lines : [`${name}:`, ...lines])];
+}
+
+function rejectedWords(rejected: Readonly<Record<string, number>>): string {
+  const counts = Object.entries(rejected).filter(([, count]) => count > 0);
+  return counts.length === 0 ? "" : `, values not accepted: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+}
+
+function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
+  if (sinks.length === 0) return ["No data sinks are configured."];
+  const rows = sinks.map(({ uuid, name, type, endpoint, state, error, since, ledger }) => [
+    name ?? uuid,
+    type,
+    endpoint ?? "-",
+    state === "ERROR" && error ? error.reason.type : state,
+    ago(since, nowMs),
+    ...(ledger
+      ? [ledger.delivered, ledger.pending, Object.values(ledger.dropped).reduce((sum, n) => sum + n, 0)].map(String)
+      : ["-", "-", "-"]),
+  ]);
+  return formatTable([["SINK", "TYPE", "ENDPOINT", "STATE", "FOR", "DELIVERED", "PENDING", "DROPPED"], ...rows], new Set([5, 6, 7]));
+}
+
+function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
+  const { uuid, name, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger } = sink;
+  const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
+  const unstored = ledger?.delivered_unstored ?? 0;
+  const lines = [
+    ...(error ? troubleLines(name ?? uuid, error, endpoint, since, nextRetryAt, nowMs) : []),
+    ...(unstored > 0 ? [`  Delivered without being stored, while the disk took nothing: ${unstored}`] : []),
+    ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
+    ...warnings.map((warning) => `  Note: ${warning}`),
+  ];
+  if (lines.length === 0) return [];
+  return ["", ...(error ? lines : [`${name ?? uuid}:`, ...lines])];
+}
+
+function troubleLines(
+  name: string,
+  { reason, condition, detail }: NonNullable<SourceStatus["error"]>,
+  endpoint: string | null,
+  since: string,
+  nextRetryAt: string | null,
+  nowMs: number,
+): string[] {
+  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint, source: name });
+  return [
+    sentence,
+    `  Since:     ${since} (${ago(since, nowMs)})`,
+    `  Detail:    ${detail}`,
+    `  Cause:     ${cause}`,
+    `  Next step: ${nextStep}`,
+    ...(nextRetryAt === null ? [] : [`  Next try:  ${nextRetryAt}${untilWords(nextRetryAt, nowMs)}`]),
+  ];
+}
+
+function ago(iso: string, nowMs: number): string {
+  const ms = nowMs - Date.parse(iso);
+  if (Number.isNaN(ms)) return "?";
+  return formatDuration(ms < 1000 ? Math.max(0, ms) : Math.floor(ms / 1000) * 1000);
+}
+
+function untilWords(iso: string, nowMs: number): string {
+  const ms = Date.parse(iso) - nowMs;
+  return ms > 0 ? ` (in ${formatDuration(ms)})` : "";
+}
+
+function formatBytes(bytes: number): string {
+  for (const [unit, size] of [
+    ["GiB", 2 ** 30],
+    ["MiB", 2 ** 20],
+    ["KiB", 2 ** 10],
+  ] as const)
+    if (bytes >= size) return `${(bytes / size).toFixed(1)} ${unit}`;
+  return `${bytes} B`;
+}

@@ -1,0 +1,195 @@
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { readBoundedFile } from "../lib/bounded-file.ts";
+import { isAbsent } from "../lib/files.ts";
+import { messageOf } from "../model/failure.ts";
+import { userSecretName } from "../model/sink-details.ts";
+import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
+
+/** A data source or a data sink, as its secret is looked up. */
+export interface Entry {
+  readonly uuid: string;
+  readonly name: string | null;
+}
+
+/** Longest secret, in bytes. */
+export const MAX_SECRET_BYTES = 64 * 1024;
+const MAX_SECRETS = 1000;
+/** Of a file's name; systemd puts a prefix in front and takes 255 (systemd.exec(5)). */
+const MAX_NAME_BYTES = 200;
+/** What LoadCredential= of the unit calls its folders: plain files, and those that were decrypted at the start. */
+const PREFIXES = ["secret_", "sealed_"];
+
+/** Where the secrets of people are kept: beside the settings file. */
+export const credentialsFolder = (settingsFile: string | undefined): string =>
+  join(dirname(settingsFile ?? DEFAULT_SETTINGS_FILE), "credentials");
+
+/** Where those lie that are encrypted for this machine; the unit has them decrypted at each start. */
+export const encryptedFolder = (settingsFile: string | undefined): string => `${credentialsFolder(settingsFile)}.encrypted`;
+
+/** The name of the file that holds the secret of `key`, a uuid or name. Throws Error where it would be too long. */
+export function credentialFileName(key: string): string {
+  // A leading dot would hide the file, and a name of dots alone would leave the folder.
+  const name = encodeURIComponent(key).replace(/^\./, "%2E");
+  if (key === "" || name.length > MAX_NAME_BYTES)
+    throw new Error(`${JSON.stringify(key.slice(0, 60))} cannot be the name of a file; use the uuid of the data source or data sink`);
+  return name;
+}
+
+/** The reverse of `credentialFileName`; undefined: no such file is ours. */
+export function credentialKey(fileName: string): string | undefined {
+  try {
+    return fileName.startsWith(".") ? undefined : decodeURIComponent(fileName);
+  } catch {
+    return undefined;
+  }
+}
+
+export interface LoadedCredentials {
+  /** By uuid or name. */
+  readonly secrets: ReadonlyMap<string, string>;
+  /** What cannot be read, in words; never what it holds. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * The secrets that are here at the start: what the service manager handed over (`CREDENTIALS_DIRECTORY`, systemd.exec(5)), else those beside
+ * the settings file that this user may read. Never throws.
+ */
+export function loadCredentials(handedOver: string | undefined, folder: string): LoadedCredentials {
+  const secrets = new Map<string, string>();
+  const problems: string[] = [];
+  const take = (dir: string, file: string, key: string | undefined): void => {
+    if (key === undefined) return;
+    if (secrets.size >= MAX_SECRETS) {
+      problems.push(`${dir} holds more than ${MAX_SECRETS} secrets; ${file} is not read`);
+      return;
+    }
+    try {
+      secrets.set(key, firstLine(readBoundedFile(join(dir, file), MAX_SECRET_BYTES)));
+    } catch (error) {
+      problems.push(messageOf(error));
+    }
+  };
+  if (handedOver !== undefined) {
+    for (const file of filesOf(handedOver, problems)) {
+      const prefix = PREFIXES.find((text) => file.startsWith(text));
+      if (prefix !== undefined) take(handedOver, file, credentialKey(file.slice(prefix.length)));
+    }
+  } else for (const file of filesOf(folder, problems)) take(folder, file, credentialKey(file));
+  return { secrets, problems };
+}
+
+function filesOf(folder: string, problems: string[]): readonly string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (error) {
+    if (!isAbsent(error)) problems.push(`${folder}: ${messageOf(error)}`);
+    return [];
+  }
+}
+
+/** The first line, without its end. */
+export const firstLine = (bytes: Uint8Array): string => new TextDecoder().decode(bytes).split(/\r?\n/, 1)[0] ?? "";
+
+/** The secrets of this process, by uuid or name of a data source or data sink. */
+export interface Credentials {
+  /** Undefined: there is none, or its name fits several of `all`, which have to be told apart by uuid. */
+  secretOf(entry: Entry, all: readonly Entry[]): string | undefined;
+  /** By user: the passwords kept as `<uuid or name>/users/<user>`, of an entry that has several users of its own (an OPC UA server). As `secretOf`. */
+  userSecretsOf(entry: Entry, all: readonly Entry[]): ReadonlyMap<string, string>;
+  set(key: string, secret: string): void;
+  remove(key: string): void;
+}
+
+export function createCredentials(loaded: ReadonlyMap<string, string>): Credentials {
+  const secrets = new Map([...loaded].map(([key, secret]) => [canonical(key), secret]));
+  const isNameOfOne = (name: string | null, all: readonly Entry[]): name is string =>
+    name !== null && all.filter((entry) => entry.name === name).length <= 1;
+  return {
+    secretOf({ uuid, name }, all) {
+      const byUuid = secrets.get(canonical(uuid));
+      if (byUuid !== undefined) return byUuid;
+      return isNameOfOne(name, all) ? secrets.get(canonical(name)) : undefined;
+    },
+    userSecretsOf({ uuid, name }, all) {
+      const owners = [...(isNameOfOne(name, all) ? [name] : []), canonical(uuid)];
+      const ofUsers = owners.flatMap((owner) => {
+        const prefix = `${owner}${USERS}`;
+        return [...secrets].flatMap(([key, secret]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), secret] as const] : []));
+      });
+      return new Map(ofUsers);
+    },
+    set: (key, secret) => void secrets.set(canonical(key), secret),
+    remove: (key) => void secrets.delete(canonical(key)),
+  };
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const USERS = "/users/";
+
+/** The uuid or name of the entry that a key of `secret set` is for: all of it, but for the user in `<uuid or name>/users/<user>`. */
+export function ownerOfKey(key: string): string {
+  const at = key.indexOf(USERS);
+  return at > 0 ? key.slice(0, at) : key;
+}
+
+/** Uuids are the same in either case, names are not. */
+const canonical = (key: string): string => {
+  const owner = ownerOfKey(key);
+  return UUID.test(owner) ? `${owner.toLowerCase()}${key.slice(owner.length)}` : key;
+};
+
+/** The command that brings the missing secret of an entry. */
+export function secretCommand({ uuid, name }: Entry): string {
+  const key = name !== null && /^[\w][\w.-]{0,100}$/.test(name) ? name : uuid;
+  return `sudo collector secret set ${key}`;
+}
+
+type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** The secrets of the configuration, by uuid and field, with those of this machine, which win. Pure but for the look-ups. */
+export function withLocalSecrets(
+  remote: Secrets,
+  entries: readonly Entry[],
+  credentials: Pick<Credentials, "secretOf" | "userSecretsOf">,
+): Secrets {
+  const local = entries.flatMap((entry) => {
+    const secret = credentials.secretOf(entry, entries);
+    const users = [...credentials.userSecretsOf(entry, entries)].map(([user, password]) => [userSecretName(user), password] as const);
+    if (secret === undefined && users.length === 0) return [];
+    const own = { ...(secret !== undefined && { password: secret }), ...Object.fromEntries(users) };
+    return [[entry.uuid, { ...remote[entry.uuid], ...own }] as const];
+  });
+  return { ...remote, ...Object.fromEntries(local) };
+}
+
+/**
+ * Words for a password that is needed and not here, with the command that brings it: a user is named, in the details or in the settings, and
+ * there is no password. An empty one counts as one: some users have none. Pure.
+ */
+export function missingPassword(
+  entry: Entry,
+  {
+    details,
+    settings,
+    secrets,
+  }: { readonly details: unknown; readonly settings: unknown; readonly secrets: Readonly<Record<string, string>> },
+): string | undefined {
+  if (secrets["password"] !== undefined) return undefined;
+  // opcua has the user one level down, beside what kind of identity it is; a certificate's has none.
+  const user = [settings, details, fieldOf(details, "user_identity")].map(usernameIn).find((name) => name !== undefined);
+  return user === undefined
+    ? undefined
+    : `the password of user ${JSON.stringify(user)} is not on this machine; type: ${secretCommand(entry)}`;
+}
+
+const usernameIn = (value: unknown): string | undefined => {
+  const name = fieldOf(value, "username");
+  return typeof name === "string" ? name : undefined;
+};
+
+const fieldOf = (value: unknown, field: string): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, field)
+    ? (value as Readonly<Record<string, unknown>>)[field]
+    : undefined;

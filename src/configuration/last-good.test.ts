@@ -1,0 +1,168 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Desired } from "../api/desired.ts";
+import { COLLECTOR, MACHINE, temporaryFolder } from "../api/server/testing.ts";
+import { loadLastGood, saveLastGood } from "./last-good.ts";
+
+const SOURCE = "11111111-1111-4111-8111-111111111111";
+const first: Desired["sources"][number] = {
+  uuid: SOURCE,
+  type: "modbus_tcp",
+  readout_limit: null,
+  readout_interval: 1,
+  name: "press",
+  collector: COLLECTOR,
+  manufacturer: null,
+  device_model: null,
+  note: null,
+  machine: MACHINE,
+  details: { type: "modbus_tcp", host: "127.0.0.1" },
+};
+const desired: Desired = {
+  collector: COLLECTOR,
+  sources: [first],
+  sinks: [],
+  variables: null,
+  secrets: { [SOURCE]: { password: "Canary-7f3a91" } },
+  revision: "r",
+  fetchedAt: "2026-11-20T09:00:00.000Z",
+};
+
+test("what was saved is loaded, without secrets and revision; the file is its owner's alone and nothing else is left", async () => {
+  const folder = join(temporaryFolder(), "state");
+  const file = join(folder, "last-good.json");
+  await saveLastGood(file, desired);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readdirSync(folder)).toEqual(["last-good.json"]);
+  expect(readFileSync(file, "utf8")).not.toContain("Canary");
+  expect(await loadLastGood(file, COLLECTOR.toUpperCase())).toEqual({
+    type: "loaded",
+    configuration: { ...desired, secrets: {}, revision: null },
+    warnings: [],
+  });
+  await saveLastGood(file, { ...desired, sources: [] });
+  expect(await loadLastGood(file, COLLECTOR)).toMatchObject({ configuration: { sources: [] } });
+});
+
+test("a file of another collector is not used and not touched", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(file, desired);
+  const loaded = await loadLastGood(file, MACHINE);
+  expect(loaded).toEqual({ type: "missing", message: expect.stringContaining(`is of collector ${COLLECTOR}`) });
+  expect((await loadLastGood(file, COLLECTOR)).type).toBe("loaded");
+});
+
+test("a missing file is missing; whatever else is there is damaged, named, and left as it is", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "last-good.json");
+  expect(await loadLastGood(file, COLLECTOR)).toMatchObject({ type: "missing", message: expect.stringContaining(file) });
+  for (const bytes of [
+    Buffer.alloc(0),
+    Buffer.alloc(4096),
+    Buffer.from("null"),
+    Buffer.from("{}"),
+    Buffer.from('{"format":1,"configuration":[]}'),
+    Buffer.from('{"format":3,"configuration":{}}'),
+    Buffer.from("text\nof another kind\n"),
+  ]) {
+    writeFileSync(file, bytes);
+    expect(await loadLastGood(file, COLLECTOR)).toMatchObject({ type: "damaged", message: expect.stringContaining(file) });
+    expect(readFileSync(file)).toEqual(bytes);
+  }
+  mkdirSync(join(folder, "dir.json"));
+  expect((await loadLastGood(join(folder, "dir.json"), COLLECTOR)).type).toBe("damaged");
+});
+
+const named = (n: number) => ({ ...first, uuid: SOURCE.replace(/^1/, String(n)), name: `press ${n}` });
+const three: Desired = { ...desired, sources: [named(1), named(2), named(3)] };
+const namesIn = (loaded: Awaited<ReturnType<typeof loadLastGood>>): readonly string[] =>
+  loaded.type === "loaded" ? loaded.configuration.sources.map(({ name }) => name) : [loaded.type];
+const warningsOf = (loaded: Awaited<ReturnType<typeof loadLastGood>>): string =>
+  loaded.type === "loaded" ? loaded.warnings.join("\n") : "";
+
+test("a damaged record costs itself alone and is said", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(file, three);
+  const good = readFileSync(file, "utf8");
+  writeFileSync(file, good.replace("press 2", "presb 2"));
+  const loaded = await loadLastGood(file, COLLECTOR);
+  expect(namesIn(loaded)).toEqual(["press 1", "press 3"]);
+  expect(warningsOf(loaded)).toContain(named(2).uuid);
+
+  writeFileSync(file, good.replace(/^.*press 2.*$/m, "\0".repeat(300)));
+  const unknown = await loadLastGood(file, COLLECTOR);
+  expect(namesIn(unknown)).toEqual(["press 1", "press 3"]);
+  expect(warningsOf(unknown)).toContain("no usable uuid");
+});
+
+test("a record that is damaged comes from the configuration before, and one that cannot be recognised removes nothing of that", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(file, three);
+  await saveLastGood(file, { ...three, sources: [named(1), { ...named(2), name: "newer 2" }] });
+  const good = readFileSync(file, "utf8");
+  expect(namesIn(await loadLastGood(file, COLLECTOR))).toEqual(["press 1", "newer 2"]);
+  writeFileSync(file, good.replace("newer 2", "never 2"));
+  expect(namesIn(await loadLastGood(file, COLLECTOR))).toEqual(["press 1", "press 2"]);
+  writeFileSync(file, good.replace(/^.*newer 2.*$/m, "?"));
+  expect(namesIn(await loadLastGood(file, COLLECTOR))).toEqual(["press 1", "press 2", "press 3"]);
+});
+
+test("a file that is damaged as a whole is replaced by the one before it, and that is said", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(file, desired);
+  await saveLastGood(file, three);
+  writeFileSync(file, Buffer.alloc(4096));
+  const loaded = await loadLastGood(file, COLLECTOR);
+  expect(namesIn(loaded)).toEqual(["press"]);
+  expect(warningsOf(loaded)).toMatch(/cannot be used: .*; the one before it is at work/);
+  // What is damaged does not take the place of what is not.
+  await saveLastGood(file, three, false);
+  writeFileSync(file, "");
+  expect(namesIn(await loadLastGood(file, COLLECTOR))).toEqual(["press"]);
+  rmSync(file);
+  expect(namesIn(await loadLastGood(file, COLLECTOR))).toEqual(["press"]);
+});
+
+test("a document of the older form is read record by record", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  const { secrets: _, revision: __, ...stored } = three;
+  const bad = { ...named(2), readout_interval: "1" };
+  writeFileSync(file, JSON.stringify({ format: 1, configuration: { ...stored, sources: [named(1), bad, named(3)] } }));
+  const loaded = await loadLastGood(file, COLLECTOR);
+  expect(namesIn(loaded)).toEqual(["press 1", "press 3"]);
+  expect(warningsOf(loaded)).toContain("readout_interval");
+});
+
+test("a file that is cut or has a flipped byte anywhere never gives a record that was not saved, and never throws", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(file, three);
+  const good = readFileSync(file);
+  const saved = new Set(three.sources.map((source) => JSON.stringify(source)));
+  const check = async (): Promise<void> => {
+    const loaded = await loadLastGood(file, COLLECTOR);
+    if (loaded.type !== "loaded") return;
+    for (const source of loaded.configuration.sources) expect(saved).toContain(JSON.stringify(source));
+    if (loaded.configuration.sources.length < 3) expect(loaded.warnings).not.toEqual([]);
+  };
+  await fc.assert(
+    fc.asyncProperty(fc.nat(good.length - 1), fc.integer({ min: 1, max: 255 }), async (place, flip) => {
+      writeFileSync(file, good.subarray(0, place));
+      await check();
+      const flipped = Buffer.from(good);
+      flipped[place] = (flipped[place] ?? 0) ^ flip;
+      writeFileSync(file, flipped);
+      await check();
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test("a save that fails leaves the file that was there, and no other", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "last-good.json");
+  mkdirSync(file);
+  await expect(saveLastGood(file, desired)).rejects.toThrow();
+  expect(readdirSync(folder)).toEqual(["last-good.json"]);
+});

@@ -1,0 +1,287 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { crc32 } from "node:zlib";
+import * as z from "zod";
+import type { Desired, StoredDesired } from "../api/desired.ts";
+import { acceptRecords, judgeEach } from "../api/records.ts";
+import { messageOf } from "../model/failure.ts";
+import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
+import { createBreather } from "../model/timer.ts";
+import { uuidSchema } from "../model/uuid.ts";
+import { variableSchema } from "../model/variable.ts";
+
+/** A file above this is not ours; it would only cost memory. */
+const MAX_FILE_BYTES = 256 * 2 ** 20;
+
+/** Names the form of the file: a line each for what it is and for every record, with its checksum. */
+const FORMAT = 2;
+/** One JSON document. */
+const DOCUMENT_FORMAT = 1;
+
+export type LoadedConfiguration =
+  | {
+      readonly type: "loaded";
+      readonly configuration: Desired;
+      /** What of it is damaged, and what stands in its place. */
+      readonly warnings: readonly string[];
+    }
+  | { readonly type: "missing"; readonly message: string }
+  | { readonly type: "damaged"; readonly message: string };
+
+/** Where the configuration is that `file` held before the one of now. */
+export const previousFile = (file: string): string => `${file}.previous`;
+
+/**
+ * Writes the configuration, without its secrets, whole or not at all: a temporary file in the same folder (0600), fsync, rename,
+ * fsync of the folder. The file that was there becomes the previous one, unless it is not worth it (`keepsBefore` false). Throws the
+ * system's error; a file that was there can then be read still.
+ */
+export async function saveLastGood(file: string, configuration: Desired, keepsBefore = true): Promise<void> {
+  const folder = dirname(file);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${randomUUID()}.tmp`;
+  try {
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(piecesOf(configuration));
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    // A death between the two leaves the previous one, which is read then.
+    if (keepsBefore && (await isFile(file))) await rename(file, previousFile(file));
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+const isFile = async (file: string): Promise<boolean> =>
+  stat(file).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+
+/**
+ * Reads what saveLastGood wrote, record by record: a damaged one comes from the previous file where that has it, and is left out
+ * otherwise; a file that is damaged as a whole is replaced by the previous one. Secrets are empty and the revision null, so that the next
+ * pull fetches everything. Never throws and deletes nothing; whatever is wrong is named in words.
+ */
+export const loadLastGood = (file: string, collector: string): Promise<LoadedConfiguration> => load(file, collector);
+
+/** As loadLastGood, of whatever collector it is. */
+export const readLastGood = (file: string): Promise<LoadedConfiguration> => load(file, undefined);
+
+async function load(file: string, collector: string | undefined): Promise<LoadedConfiguration> {
+  const current = await read(file, collector);
+  if (current.type === "foreign") return { type: "missing", message: current.message };
+  const used = current.type === "read" ? await accept(current) : undefined;
+  if (used && used.warnings.length === 0) return loadedFrom(used);
+
+  const before = await read(previousFile(file), collector);
+  const previous = before.type === "read" ? await accept(before) : undefined;
+  if (current.type === "read" && used && !used.isUnusable) {
+    const { stored, warnings } = previous && !previous.isUnusable ? await accept(current, previous.stored) : used;
+    return loadedFrom({ stored, warnings: warnings.map((warning) => `the kept configuration ${file}: ${warning}`) });
+  }
+  if (current.type === "missing" && !previous) return { type: "missing", message: `${file}: no configuration was kept yet` };
+  const why = current.type === "read" ? "none of its records can be read" : current.message;
+  if (!previous || previous.isUnusable)
+    return { type: "damaged", message: `the kept configuration ${file} cannot be used: ${why}; the next answer of the API replaces it` };
+  const { stored, warnings } = previous;
+  return loadedFrom({
+    stored,
+    warnings: [
+      `the kept configuration ${file} cannot be used: ${why}; the one before it is at work, of ${stored.fetchedAt}`,
+      ...warnings.map((warning) => `${previousFile(file)}: ${warning}`),
+    ],
+  });
+}
+
+const loadedFrom = ({
+  stored,
+  warnings,
+}: {
+  readonly stored: StoredDesired;
+  readonly warnings: readonly string[];
+}): LoadedConfiguration => ({
+  type: "loaded",
+  configuration: { ...stored, secrets: {}, revision: null },
+  warnings,
+});
+
+const KINDS = ["source", "sink", "variable"] as const;
+type Kind = (typeof KINDS)[number];
+
+/** A file as it was read, its records not yet looked at. */
+interface Contents {
+  readonly collector: string;
+  readonly fetchedAt: string;
+  /** As received from a file; what cannot be read is undefined, or the uuid alone where that can. */
+  readonly records: Readonly<Record<Kind, readonly unknown[]>>;
+  readonly hasVariables: boolean;
+}
+type Read = ({ readonly type: "read" } & Contents) | { readonly type: "foreign" | "missing" | "damaged"; readonly message: string };
+
+interface Accepted {
+  readonly stored: StoredDesired;
+  readonly warnings: readonly string[];
+  readonly isUnusable: boolean;
+}
+
+/** `previous`: where the records come from that cannot be read here. */
+async function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Promise<Accepted> {
+  const breathe = createBreather();
+  const taken = <T extends { readonly uuid: string }>(
+    what: string,
+    received: readonly unknown[],
+    before: readonly T[] | null | undefined,
+    schema: z.ZodType<T>,
+    owner: (record: T) => string | undefined,
+  ) => acceptRecords({ what, received: judgeEach(received, schema, owner), previous: before ?? [], collector }, breathe);
+  const sources = await taken("data source", records.source, previous?.sources, dataSourceSchema, (source) => source.collector);
+  const sinks = await taken("data sink", records.sink, previous?.sinks, dataSinkSchema, (sink) => sink.collector);
+  const variables = await taken("variable", records.variable, previous?.variables, variableSchema, () => undefined);
+  return {
+    stored: {
+      collector,
+      fetchedAt,
+      sources: sources.records,
+      sinks: sinks.records,
+      variables: hasVariables ? variables.records : null,
+    },
+    warnings: [...sources.warnings, ...sinks.warnings, ...variables.warnings],
+    isUnusable: sources.isUnusable,
+  };
+}
+
+/** `collector` undefined: of whichever it is. */
+async function read(file: string, collector: string | undefined): Promise<Read> {
+  let text: string;
+  try {
+    const found = await stat(file);
+    if (!found.isFile()) return damaged("it is not a file");
+    if (found.size > MAX_FILE_BYTES) return damaged(`it has ${found.size} bytes, more than ${MAX_FILE_BYTES}`);
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { type: "missing", message: "it is missing" };
+    return damaged(messageOf(error));
+  }
+  if (text.trim() === "") return damaged("it is empty");
+  const contents = text.startsWith("{") ? contentsOfDocument(text) : await contentsOfLines(text);
+  if (typeof contents === "string") return damaged(contents);
+  if (collector !== undefined && contents.collector !== collector.toLowerCase())
+    return { type: "foreign", message: `${file} is of collector ${contents.collector}, this is ${collector}: it is not used` };
+  return { type: "read", ...contents };
+}
+
+const damaged = (message: string): Read => ({ type: "damaged", message });
+
+const headerSchema = z.object({
+  format: z.literal(FORMAT),
+  collector: uuidSchema,
+  fetchedAt: z.iso.datetime(),
+  count: z.object({ source: z.int().min(0), sink: z.int().min(0), variable: z.int().min(0).nullable() }),
+});
+
+/** Records in one piece: a large configuration is not turned into text in one go. */
+const RECORDS_AT_ONCE = 100;
+
+function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired): Generator<string> {
+  const count = { source: sources.length, sink: sinks.length, variable: variables?.length ?? null };
+  const header: z.input<typeof headerSchema> = { format: FORMAT, collector, fetchedAt, count };
+  yield `${checked(JSON.stringify(header))}\n`;
+  const lists: Readonly<Record<Kind, readonly { readonly uuid: string }[]>> = { source: sources, sink: sinks, variable: variables ?? [] };
+  for (const kind of KINDS)
+    for (let from = 0; from < lists[kind].length; from += RECORDS_AT_ONCE) {
+      const records = lists[kind].slice(from, from + RECORDS_AT_ONCE);
+      yield records.map((record) => `${checked(`${kind} ${record.uuid} ${JSON.stringify(record)}`)}\n`).join("");
+    }
+}
+
+/**
+ * A digest of what the file would hold, but for the time: an unchanged configuration is not written again. Goes by slices.
+ */
+export async function storedContentOf({ sources, sinks, variables }: StoredDesired): Promise<string> {
+  const breathe = createBreather();
+  const hash = createHash("sha1");
+  for (const [kind, records] of [
+    ["source", sources],
+    ["sink", sinks],
+    ["variable", variables ?? []],
+  ] as const) {
+    hash.update(`${kind} ${records.length} ${variables === null}\n`);
+    for (let from = 0; from < records.length; from += RECORDS_AT_ONCE) {
+      hash.update(`${JSON.stringify(records.slice(from, from + RECORDS_AT_ONCE))}\n`);
+      await breathe();
+    }
+  }
+  return hash.digest("base64");
+}
+
+const checked = (content: string): string => `${crc32(content).toString(16).padStart(8, "0")} ${content}`;
+const isIntact = (line: string): boolean => checked(line.slice(9)) === line;
+
+const LINE = /^.{8} (source|sink|variable) ([0-9a-f-]{36}) /;
+
+/** Or what is wrong with the file as a whole. */
+async function contentsOfLines(text: string): Promise<Contents | string> {
+  const [first = "", ...lines] = text.split("\n");
+  const header = isIntact(first) ? headerSchema.safeParse(parseJson(first.slice(9))) : undefined;
+  if (!header?.success) return `its first line does not say that it is a configuration of form ${FORMAT}`;
+  const { collector, fetchedAt, count } = header.data;
+  const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
+  const breathe = createBreather();
+  for (const line of lines) {
+    await breathe();
+    const [start, kind, uuid] = LINE.exec(line) ?? [];
+    if (start === undefined) continue;
+    const into = records[kind as Kind];
+    into.push(isIntact(line) ? parseJson(line.slice(start.length)) : { uuid });
+  }
+  for (const kind of KINDS) {
+    const missing = (count[kind] ?? 0) - records[kind].length;
+    if (missing > 0) records[kind].push(...new Array<undefined>(missing).fill(undefined));
+  }
+  return { collector, fetchedAt, records, hasVariables: count.variable !== null };
+}
+
+const documentSchema = z.object({
+  format: z.literal(DOCUMENT_FORMAT),
+  configuration: z.object({
+    collector: uuidSchema,
+    fetchedAt: z.iso.datetime(),
+    sources: z.array(z.unknown()),
+    sinks: z.array(z.unknown()),
+    variables: z.array(z.unknown()).nullable(),
+  }),
+});
+
+function contentsOfDocument(text: string): Contents | string {
+  const parsed = documentSchema.safeParse(parseJson(text));
+  if (!parsed.success) return "it is not a configuration that this collector can read";
+  const { collector, fetchedAt, sources, sinks, variables } = parsed.data.configuration;
+  return {
+    collector,
+    fetchedAt,
+    records: { source: sources, sink: sinks, variable: variables ?? [] },
+    hasVariables: variables !== null,
+  };
+}
+
+/** Undefined: it is not JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,239 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { type ApiClient, createApiClient, type PullResult, type ReportResult } from "../api/client.ts";
+import type { Desired } from "../api/desired.ts";
+import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
+import type { ReadoutStatusReport } from "../model/resources.ts";
+import { loadLastGood, saveLastGood } from "./last-good.ts";
+import { type PollingOptions, type PollState, startPolling } from "./poll.ts";
+
+/** With room for a machine that is busy elsewhere. */
+const until = <T>(look: () => T | Promise<T>) => expect.poll(look, { timeout: 10_000, interval: 10 });
+
+const desired = (rest: Partial<Desired> = {}): Desired => ({
+  collector: COLLECTOR,
+  sources: [],
+  sinks: [],
+  variables: null,
+  secrets: {},
+  revision: null,
+  fetchedAt: "2026-11-20T09:00:00.000Z",
+  ...rest,
+});
+
+/** A client that answers as it is told. */
+function fakeClient(
+  pull: (n: number, previous: Desired | null) => PullResult | Promise<PullResult>,
+  report: () => ReportResult = () => ({ type: "reported" }),
+) {
+  const pulls: (Desired | null)[] = [];
+  const reports: ReadoutStatusReport[] = [];
+  const client: ApiClient = {
+    base: "http://fake/api",
+    pull: async (previous) => {
+      pulls.push(previous);
+      return pull(pulls.length, previous);
+    },
+    reportStatuses: async (sent) => {
+      reports.push(sent);
+      return report();
+    },
+    secrets: async () => undefined,
+    judged: () => 0,
+    close() {},
+  };
+  return { client, pulls, reports };
+}
+
+function start(client: ApiClient, options: Partial<PollingOptions> = {}) {
+  const controller = new AbortController();
+  const log = recordingLog();
+  const applied: [Desired, string][] = [];
+  const states: PollState[] = [];
+  const lastGoodFile = options.lastGoodFile ?? join(temporaryFolder(), "last-good.json");
+  const polling = startPolling(
+    {
+      client,
+      collector: COLLECTOR,
+      lastGoodFile,
+      pollIntervalMs: 50,
+      onConfiguration: (configuration, origin) => applied.push([configuration, origin]),
+      onState: (state) => states.push(state),
+      onWarnings: () => {},
+      takeReports: () => [],
+      ...options,
+      times: { retryFirstMs: 20, retryMaxMs: 50, reportMs: 20, ...options.times },
+    },
+    { signal: controller.signal, log },
+  );
+  const stop = async () => {
+    controller.abort();
+    await polling.done;
+  };
+  onTestFinished(stop);
+  return { polling, log, applied, states, lastGoodFile, stop };
+}
+
+test("the last good configuration comes before any network, the API's replaces it and is kept", async () => {
+  const lastGoodFile = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(lastGoodFile, desired({ variables: [] }));
+  const fresh = desired({ revision: "2", secrets: { a: { password: "Canary" } } });
+  let answer: (result: PullResult) => void = () => {};
+  const { client, pulls } = fakeClient((n) => (n === 1 ? new Promise((resolve) => (answer = resolve)) : { type: "unchanged" }));
+  const { applied, stop, states } = start(client, { lastGoodFile });
+  await until(() => applied.length).toBe(1);
+  expect(applied[0]).toEqual([desired({ variables: [] }), "last_good"]);
+  await until(() => pulls.length).toBe(1);
+  expect(states).toEqual([]);
+  answer({ type: "configuration", configuration: fresh, warnings: [] });
+  await until(() => pulls.length).toBeGreaterThan(2);
+  expect(applied.slice(1)).toEqual([[fresh, "api"]]);
+  expect(pulls.slice(0, 2)).toEqual([desired({ variables: [] }), fresh]);
+  await stop();
+  expect(await loadLastGood(lastGoodFile, COLLECTOR)).toEqual({ type: "loaded", configuration: desired(), warnings: [] });
+  expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
+});
+
+test("failures keep what runs, are one line each, and health is one line again", async () => {
+  const failed = (kind: "unreachable" | "timeout"): PullResult => ({ type: "failed", kind, message: `no ${kind}` });
+  const { client, pulls } = fakeClient((n) => {
+    if (n === 1) return { type: "configuration", configuration: desired(), warnings: ["w"] };
+    if (n <= 4) return failed("unreachable");
+    if (n <= 6) return failed("timeout");
+    return { type: "configuration", configuration: desired(), warnings: ["w"] };
+  });
+  const { applied, states, log, stop } = start(client);
+  await until(() => pulls.length).toBeGreaterThan(9);
+  await stop();
+  expect(applied.every(([configuration]) => configuration.collector === COLLECTOR)).toBe(true);
+  expect(states.map(({ ok, message }) => [ok, message])).toEqual([
+    [true, null],
+    [false, "no unreachable"],
+    [false, "no timeout"],
+    [true, null],
+  ]);
+  expect(states[2]?.since).toBe(states[1]?.since);
+  expect(states[1]?.lastOkAt).not.toBeNull();
+  expect(log.lines.map((line) => line.split(" {")[0])).toEqual([
+    expect.stringContaining("no configuration was kept yet"),
+    "info the configuration API answers",
+    "warn w",
+    "warn no unreachable",
+    "warn no timeout",
+    "info the configuration API answers again",
+  ]);
+});
+
+test("an unchanged configuration is not written again; a disk that refuses costs nothing but the file", async () => {
+  const { client, pulls } = fakeClient(() => ({
+    type: "configuration",
+    configuration: desired({ fetchedAt: new Date().toISOString() }),
+    warnings: [],
+  }));
+  const { lastGoodFile } = start(client);
+  await until(() => existsSync(lastGoodFile)).toBe(true);
+  writeFileSync(lastGoodFile, "marked");
+  const n = pulls.length;
+  await until(() => pulls.length).toBeGreaterThan(n + 2);
+  expect(readFileSync(lastGoodFile, "utf8")).toBe("marked");
+
+  const blocked = join(temporaryFolder(), "file");
+  writeFileSync(blocked, "");
+  const second = start(client, { lastGoodFile: join(blocked, "last-good.json") });
+  await until(() => second.applied.length).toBeGreaterThan(2);
+  expect(second.log.lines.some((line) => line.startsWith("error the configuration cannot be kept on disk"))).toBe(true);
+});
+
+test("a kick polls at once; what throws in a callback stops nothing", async () => {
+  const { client, pulls } = fakeClient(() => ({ type: "configuration", configuration: desired(), warnings: [] }));
+  const { polling, log } = start(client, {
+    pollIntervalMs: 3_600_000,
+    onConfiguration: () => {
+      throw new Error("applied badly");
+    },
+  });
+  await until(() => pulls.length).toBe(1);
+  for (const n of [2, 3, 4]) {
+    polling.kick();
+    await until(() => pulls.length).toBe(n);
+  }
+  expect(log.lines.filter((line) => line.startsWith("error applying a configuration failed"))).toHaveLength(pulls.length);
+});
+
+test("statuses: state changes at once, times alone less often, everything again after a while, nothing lost by a failure", async () => {
+  const report = (uuid: string, last: string | null, type: "OK" | "UNKNOWN" = "OK"): ReadoutStatusReport[number] => ({
+    data_source: uuid,
+    readout_status: { last_readout_at: last, configured_variables: 1, state: { type } },
+  });
+  let present: ReadoutStatusReport = [report("a", null, "UNKNOWN"), report("b", null, "UNKNOWN")];
+  let result: ReportResult = { type: "reported" };
+  const { client, reports } = fakeClient(
+    () => ({ type: "unchanged" }),
+    () => result,
+  );
+  const { log } = start(client, {
+    takeReports: () => present,
+    times: { reportReadoutMs: 600_000, reportAllMs: 600_000 },
+  });
+  await until(() => reports).toEqual([present]);
+  present = [report("a", "2026-11-20T09:00:00.000Z", "UNKNOWN"), report("b", "2026-11-20T09:00:00.000Z")];
+  await until(() => reports.slice(1)).toEqual([[present[1]]]);
+  result = { type: "failed", kind: "http_status", message: "503" };
+  present = [report("a", null), report("b", "2026-11-20T09:00:00.000Z")];
+  await until(() => reports.length).toBeGreaterThan(4);
+  result = { type: "reported" };
+  const failures = reports.length;
+  await until(() => reports.length).toBeGreaterThan(failures);
+  expect(reports.at(-1)).toEqual([present[0]]);
+  expect(log.lines.filter((line) => line.includes("statuses cannot be reported"))).toHaveLength(1);
+});
+
+test("statuses are repeated after reportAllMs and their times after reportReadoutMs", async () => {
+  let n = 0;
+  const { client, reports } = fakeClient(() => ({ type: "unchanged" }));
+  start(client, {
+    takeReports: () => [
+      {
+        data_source: "a",
+        readout_status: {
+          last_readout_at: new Date(1_800_000_000_000 + n++).toISOString(),
+          configured_variables: 1,
+          state: { type: "OK" },
+        },
+      },
+    ],
+    times: { reportReadoutMs: 60, reportAllMs: 600_000 },
+  });
+  await until(() => reports.length).toBeGreaterThan(2);
+  expect(new Set(reports.map(([one]) => one?.readout_status.last_readout_at)).size).toBe(reports.length);
+
+  const still = fakeClient(() => ({ type: "unchanged" }));
+  const same: ReadoutStatusReport = [
+    { data_source: "a", readout_status: { last_readout_at: null, configured_variables: 1, state: { type: "OK" } } },
+  ];
+  start(still.client, { takeReports: () => same, times: { reportReadoutMs: 20, reportAllMs: 60 } });
+  await until(() => still.reports.length).toBeGreaterThan(2);
+});
+
+test("against the real server: a source is seen with the next poll, an outage keeps it, a status arrives", async () => {
+  const api = await startTestServer();
+  const client = createApiClient({ url: api.server.url, collector: COLLECTOR, readKey: () => api.collectorKey, log: recordingLog() });
+  onTestFinished(() => client.close());
+  let reports: ReadoutStatusReport = [];
+  const { applied, states, log, lastGoodFile } = start(client, { takeReports: () => reports });
+  await until(() => applied.length).toBe(1);
+  const made = await api.send("POST", "/v2/data-sources", modbusSource());
+  await until(() => applied.at(-1)?.[0].sources.map((one) => one.name)).toEqual(["press-1"]);
+  const uuid = String(made.body["uuid"]);
+  reports = [{ data_source: uuid, readout_status: { last_readout_at: null, configured_variables: 0, state: { type: "OK" } } }];
+  const state = async () => (await api.send("GET", `/v2/data-sources/${uuid}`)).body["readout_status"]?.["state"];
+  await until(state).toEqual({ type: "OK" });
+  // The status is no new configuration: two of them were applied, and no more.
+  expect(applied).toHaveLength(2);
+  await api.server.close();
+  await until(() => states.at(-1)?.ok).toBe(false);
+  expect(applied).toHaveLength(2);
+  expect(log.lines.join("\n")).not.toContain(api.collectorKey);
+  expect(await loadLastGood(lastGoodFile, COLLECTOR)).toMatchObject({ configuration: { sources: [{ name: "press-1" }] } });
+});

@@ -1,0 +1,362 @@
+import { type Dirent, readdirSync, statSync } from "node:fs";
+import { extname, join } from "node:path";
+import { readBoundedFile } from "../lib/bounded-file.ts";
+import { messageOf } from "../model/failure.ts";
+import { type Breathe, createBreather } from "../model/timer.ts";
+import type { Variable } from "../model/variable.ts";
+import { FileOwners } from "./file-owners.ts";
+import { uuidV5 } from "./uuid-v5.ts";
+import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
+
+interface Format {
+  readonly maxBytes: number;
+  parse(bytes: Uint8Array, breathe: Breathe): ParsedVariables | Promise<ParsedVariables>;
+}
+
+/** YAML takes some ten times the time of CSV, in one go. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  ".csv": { maxBytes: 10 * 1024 * 1024, parse: parseVariableCsvInSlices },
+  ".yaml": { maxBytes: 1024 * 1024, parse: (bytes) => parseVariableYaml(bytes) },
+  ".yml": { maxBytes: 1024 * 1024, parse: (bytes) => parseVariableYaml(bytes) },
+};
+const MAX_FILES = 10_000;
+/** A file is taken when it has been the same for so long: a little less than the time between two looks. */
+const STILL_MS = 1500;
+/** At the first look, for a file that was written long before it: the start is not to wait for long. */
+const STILL_AT_START_MS = 250;
+/** A file that changes for longer than this is named in the status of its source. */
+const CHANGING_NAMED_MS = 10_000;
+
+export interface VariableFileProblem {
+  /** Absolute path of the file, or of the folder. */
+  readonly file: string;
+  /** From 1; absent where the whole file is meant. */
+  readonly line?: number;
+  /** The data source that is concerned, where it is clear. */
+  readonly source?: string;
+  readonly message: string;
+}
+
+export interface VariableFiles {
+  /**
+   * By data source uuid: a source that is listed has a local file, which wins over the API, whatever is left of it.
+   * The uuid of each variable is the version 5 UUID of its name in the name space of its source.
+   */
+  readonly bySource: ReadonlyMap<string, { readonly variables: readonly Variable[]; readonly file: string }>;
+  readonly problems: readonly VariableFileProblem[];
+}
+
+export interface SourceName {
+  readonly uuid: string;
+  readonly name: string;
+}
+
+export interface FolderClock {
+  /** Never steps. */
+  monotonicMs(): number;
+  /** Of the clock that files are stamped with. */
+  epochMs(): number;
+}
+
+/** A file as the looks have found it. */
+interface Watched {
+  readonly stamp: string;
+  /** When the stamp was first seen, monotonic ms. */
+  readonly sinceMs: number;
+  /** How long it has to stay. */
+  readonly stillMs: number;
+  /** Since when it changes without having been still in between, monotonic ms. */
+  readonly changingSinceMs: number;
+  /** It was there and is not found. */
+  readonly isAbsent: boolean;
+}
+
+/** What a source has of its file. */
+interface Held {
+  readonly file: string;
+  /** Of the file when it was read. */
+  readonly stamp: string;
+  readonly variables: readonly Variable[];
+  readonly problems: ParsedVariables["problems"];
+}
+
+/**
+ * The local variables of each data source: the files `<data source uuid or name>.csv`, `.yaml` or `.yml` of a folder (DESIGN 6). They are
+ * found by comparing with the folder's listing, never by building a path from a name. A file is taken when its stamp (inode, size, times)
+ * has stayed the same from one look to the next, and gone when it stays away that long. What can be read no more (emptied, without its
+ * first line, not readable, fitting two sources) leaves its source the last good variables and is said. An absent folder is an empty one.
+ * Nothing here throws. Looks go by slices and one after the other: who calls `look` or `watch` waits for the one before.
+ */
+export class VariableFolder {
+  readonly #folder: string;
+  readonly #clock: FolderClock;
+  readonly #owners: FileOwners;
+  readonly #watched = new Map<string, Watched>();
+  /** By source uuid. */
+  readonly #held = new Map<string, Held>();
+  /** Sources of the last look that had no file: what the API says of them is at work. */
+  #withoutFile: ReadonlySet<string> = new Set();
+  #listing: ReturnType<typeof list> = { files: [], problems: [], isUnreadable: false };
+  #match: { readonly names: string; readonly sources: readonly SourceName[]; readonly found: ReturnType<typeof matchFiles> } | undefined;
+  #firstLookMs: number | undefined;
+  #signature: string | undefined;
+  #result: VariableFiles = { bySource: new Map(), problems: [] };
+
+  /** `ownersFile`: what is kept over restarts (FileOwners); undefined: nothing is. */
+  constructor(folder: string, clock: FolderClock, ownersFile?: string) {
+    this.#folder = folder;
+    this.#clock = clock;
+    this.#owners = new FileOwners(ownersFile);
+  }
+
+  /** Notes the stamps of all files, whichever sources they are for. */
+  async watch(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs();
+    const isFirst = this.#firstLookMs === undefined;
+    this.#firstLookMs ??= nowMs;
+    this.#listing = list(this.#folder);
+    const { files, isUnreadable } = this.#listing;
+    // A folder that cannot be read says nothing of its files.
+    if (isUnreadable) return;
+    const breathe = createBreather();
+    const found = new Map<string, ReturnType<typeof stampOf>>();
+    for (const name of files) {
+      found.set(name, stampOf(join(this.#folder, name)));
+      await breathe();
+    }
+    for (const name of new Set([...this.#watched.keys(), ...found.keys()])) {
+      const known = this.#watched.get(name);
+      const now = found.get(name);
+      if (known && known.stamp === (now?.text ?? "absent")) {
+        if (known.isAbsent && this.#isStill(known)) this.#watched.delete(name);
+        continue;
+      }
+      const isOld = now !== undefined && Math.abs(this.#clock.epochMs() - now.modifiedMs) > STILL_MS;
+      this.#watched.set(name, {
+        stamp: now?.text ?? "absent",
+        sinceMs: nowMs,
+        stillMs: isFirst && isOld ? STILL_AT_START_MS : STILL_MS,
+        changingSinceMs: known && !this.#isStill(known) ? known.changingSinceMs : nowMs,
+        isAbsent: now === undefined,
+      });
+    }
+  }
+
+  /** How long until files that were there at the first look can be taken, in ms; 0: there is nothing to wait for. */
+  startWaitMs(): number {
+    const nowMs = this.#clock.monotonicMs();
+    const waits = [...this.#watched.values()].map(({ sinceMs, stillMs }) =>
+      stillMs === STILL_AT_START_MS ? Math.max(0, sinceMs + stillMs - nowMs) : 0,
+    );
+    return waits.reduce((longest, wait) => Math.max(longest, wait), 0);
+  }
+
+  /** The variables as they are to be used now; the same object as long as nothing has changed. */
+  async look(sources: readonly SourceName[]): Promise<VariableFiles> {
+    await this.watch();
+    const { matched, unmatched, ambiguous } = this.#matchAgain(sources);
+    const bySource = new Map<string, Held>();
+    const problems: VariableFileProblem[] = [...this.#listing.problems];
+    for (const { file, message } of unmatched)
+      if (this.#watched.get(file)?.isAbsent === false) problems.push({ file: join(this.#folder, file), message });
+    const files = new Map([...matched].map(([uuid, names]) => [uuid, [...names]]));
+    for (const { file, fitting } of ambiguous) {
+      const owner =
+        fitting.find(({ uuid }) => this.#held.get(uuid)?.file === file) ??
+        fitting.find(({ uuid }) => !this.#held.has(uuid) && this.#owners.ownerOf(file) === uuid);
+      if (owner) files.set(owner.uuid, [...(files.get(owner.uuid) ?? []), file]);
+      problems.push(
+        ...fitting.map(({ uuid }) => ({ file: join(this.#folder, file), source: uuid, message: ambiguousWords(fitting, owner) })),
+      );
+      // What a source had from a file of another name stays too.
+      for (const { uuid } of fitting) {
+        const held = this.#held.get(uuid);
+        if (held && !files.has(uuid)) bySource.set(uuid, held);
+      }
+    }
+    for (const [source, names] of files) {
+      const used = await this.#use(source, names, problems);
+      if (!used) continue;
+      bySource.set(source, used);
+      problems.push(...used.problems.map((problem) => ({ file: join(this.#folder, used.file), source, ...problem })));
+    }
+    if (this.#listing.isUnreadable)
+      for (const { uuid } of sources) {
+        const held = this.#held.get(uuid);
+        if (held) bySource.set(uuid, held);
+      }
+    return this.#settle(sources, bySource, problems);
+  }
+
+  /** Most looks find the names and the sources of the one before. */
+  #matchAgain(sources: readonly SourceName[]): ReturnType<typeof matchFiles> {
+    const files = [...this.#watched.keys()].sort();
+    const names = files.join("/");
+    if (this.#match?.sources !== sources || this.#match.names !== names)
+      this.#match = { names, sources, found: matchFiles(files, sources) };
+    return this.#match.found;
+  }
+
+  #settle(sources: readonly SourceName[], bySource: ReadonlyMap<string, Held>, problems: readonly VariableFileProblem[]): VariableFiles {
+    const signature = JSON.stringify([[...bySource].map(([uuid, { file, stamp }]) => [uuid, file, stamp]), problems]);
+    this.#withoutFile = new Set(sources.map(({ uuid }) => uuid).filter((uuid) => !bySource.has(uuid)));
+    for (const uuid of [...this.#held.keys()]) if (!bySource.has(uuid)) this.#held.delete(uuid);
+    for (const [uuid, held] of bySource) if (held.stamp !== NOTHING_READ) this.#held.set(uuid, held);
+    // Before the sources are known, and while a file is read for the first time, nobody has lost what was his.
+    if (sources.length > 0 && [...bySource.values()].every(({ stamp }) => stamp !== NOTHING_READ))
+      this.#owners.keep(new Map([...this.#held].map(([uuid, { file }]) => [file, uuid])));
+    if (signature !== this.#signature)
+      this.#result = {
+        bySource: new Map([...bySource].map(([uuid, { file, variables }]) => [uuid, { file: join(this.#folder, file), variables }])),
+        problems,
+      };
+    this.#signature = signature;
+    return this.#result;
+  }
+
+  /** What `source` uses of the files for it; undefined: nothing yet, and what the API says stays. */
+  async #use(source: string, names: readonly string[], problems: VariableFileProblem[]): Promise<Held | undefined> {
+    const held = this.#held.get(source);
+    const present = names.filter((name) => this.#watched.get(name)?.isAbsent === false);
+    const isHeld = held !== undefined && names.includes(held.file);
+    const say = (name: string, message: string): void => void problems.push({ file: join(this.#folder, name), source, message });
+    const [first = names[0] ?? "", ...others] = present;
+    if (others.length > 0)
+      say(
+        first,
+        `${present.join(" and ")} are for the same data source; keep one of them. ${isHeld ? `${held.file} stays in use` : "None of them is used"}`,
+      );
+    if (others.length > 0 && !isHeld) return { file: first, stamp: NOTHING_READ, variables: [], problems: [] };
+    const name = others.length > 0 && isHeld ? held.file : first;
+    const watched = this.#watched.get(name);
+    if (!watched) return held;
+    if (watched.isAbsent || !this.#isStill(watched)) return this.#waitFor(source, name, watched, say);
+    if (held?.file === name && held.stamp === watched.stamp) return held;
+    return (await this.#read(source, name, watched.stamp, held)) ?? this.#waitFor(source, name, watched, say);
+  }
+
+  /** The file is being written, or is away for a moment. */
+  #waitFor(source: string, name: string, watched: Watched, say: (name: string, message: string) => void): Held | undefined {
+    const held = this.#held.get(source);
+    const words = "is being written; it is taken when it does not change any more";
+    if (held) {
+      if (this.#clock.monotonicMs() - watched.changingSinceMs > CHANGING_NAMED_MS)
+        say(name, `${words}; until then the variables that it had before stay in use`);
+      return held;
+    }
+    if (this.#withoutFile.has(source)) return undefined;
+    say(name, words);
+    return { file: name, stamp: NOTHING_READ, variables: [], problems: [] };
+  }
+
+  /** Undefined: it has changed while it was read. */
+  async #read(source: string, name: string, stamp: string, held: Held | undefined): Promise<Held | undefined> {
+    const path = join(this.#folder, name);
+    const breathe = createBreather();
+    const { variables, problems } = await parse(path, breathe);
+    if (stampOf(path)?.text !== stamp) return undefined;
+    const isUsable = variables.length > 0 || problems.length === 0;
+    if (!isUsable && held) {
+      const stays = `the last good variables stay in use (${held.variables.length})`;
+      return { ...held, file: name, stamp, problems: [...problems, { message: stays }] };
+    }
+    const named: Variable[] = [];
+    for (const input of variables) {
+      named.push({ uuid: uuidV5(source, input.name), data_source: source, ...input });
+      await breathe();
+    }
+    return { file: name, stamp, variables: named, problems };
+  }
+
+  #isStill({ sinceMs, stillMs }: Watched): boolean {
+    return this.#clock.monotonicMs() - sinceMs >= stillMs;
+  }
+}
+
+/** The stamp of what no file was read for. */
+const NOTHING_READ = "";
+
+function ambiguousWords(fitting: readonly SourceName[], owner: SourceName | undefined): string {
+  const named = fitting.map(({ uuid, name }) => `${name} (${uuid})`).join(" and ");
+  const consequence = owner ? `it stays with ${owner.uuid}, which had it` : "it is not used";
+  return `fits several data sources: ${named}; ${consequence}; name the file by the uuid of the one that is meant`;
+}
+
+/** Which files are for which data source, by its uuid or its name; one that fits several is `ambiguous`. Pure. */
+export function matchFiles(
+  files: readonly string[],
+  sources: readonly SourceName[],
+): {
+  readonly matched: ReadonlyMap<string, readonly string[]>;
+  readonly unmatched: readonly { readonly file: string; readonly message: string }[];
+  readonly ambiguous: readonly { readonly file: string; readonly fitting: readonly SourceName[] }[];
+} {
+  const byKey = new Map<string, SourceName[]>();
+  const enter = (key: string, source: SourceName): void => {
+    const there = byKey.get(key);
+    if (!there) byKey.set(key, [source]);
+    else if (!there.includes(source)) there.push(source);
+  };
+  for (const source of sources) {
+    enter(source.uuid.toLowerCase(), source);
+    // A file name from another system may hold the same letters composed in another way.
+    enter(source.name.normalize("NFC"), source);
+  }
+  const matched = new Map<string, string[]>();
+  const unmatched: { file: string; message: string }[] = [];
+  const ambiguous: { file: string; fitting: readonly SourceName[] }[] = [];
+  for (const file of files) {
+    const stem = file.slice(0, -extname(file).length).normalize("NFC");
+    const fitting = byKey.get(stem) ?? byKey.get(stem.toLowerCase().match(/^[0-9a-f-]{36}$/)?.[0] ?? stem) ?? [];
+    const [only, ...others] = fitting;
+    if (!only) unmatched.push({ file, message: "fits no data source; its name must be the uuid or the name of one, exactly" });
+    else if (others.length > 0) ambiguous.push({ file, fitting });
+    else matched.set(only.uuid, [...(matched.get(only.uuid) ?? []), file]);
+  }
+  return { matched, unmatched, ambiguous };
+}
+
+function list(folder: string): {
+  readonly files: readonly string[];
+  readonly problems: readonly VariableFileProblem[];
+  readonly isUnreadable: boolean;
+} {
+  let entries: Dirent[];
+  try {
+    entries = readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { files: [], problems: [], isUnreadable: false };
+    const message = `the folder of the variable files cannot be read: ${messageOf(error)}; what was read of it stays in use`;
+    return { files: [], problems: [{ file: folder, message }], isUnreadable: true };
+  }
+  const files = entries
+    .map(({ name }) => name)
+    .filter((name) => !name.startsWith(".") && Object.hasOwn(FORMATS, extname(name).toLowerCase()))
+    .sort();
+  if (files.length <= MAX_FILES) return { files, problems: [], isUnreadable: false };
+  const message = `holds more than ${MAX_FILES} variable files; the others are not read`;
+  return { files: files.slice(0, MAX_FILES), problems: [{ file: folder, message }], isUnreadable: false };
+}
+
+/** What the file holds, or in a problem why it cannot be read. */
+async function parse(path: string, breathe: Breathe): Promise<ParsedVariables> {
+  const format = FORMATS[extname(path).toLowerCase()];
+  if (!format) return { variables: [], problems: [] };
+  try {
+    return await format.parse(readBoundedFile(path, format.maxBytes), breathe);
+  } catch (error) {
+    return { variables: [], problems: [{ message: messageOf(error).replace(`${path} `, "") }] };
+  }
+}
+
+/** Undefined: there is no such file. One that cannot be looked at has a stamp that says so. */
+function stampOf(path: string): { readonly text: string; readonly modifiedMs: number } | undefined {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (!found) return undefined;
+    const { ino, size, mtimeNs, ctimeNs } = found;
+    return { text: [ino, size, mtimeNs, ctimeNs].join(" "), modifiedMs: Number(mtimeNs / 1_000_000n) };
+  } catch (error) {
+    return { text: messageOf(error), modifiedMs: 0 };
+  }
+}

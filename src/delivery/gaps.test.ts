@@ -1,0 +1,137 @@
+import Database from "better-sqlite3";
+import { afterEach, describe, expect, test } from "vitest";
+import { startBroker } from "../../test/support/broker.ts";
+import { freePort } from "../../test/support/free-port.ts";
+import type { Gap } from "../buffer/buffer.ts";
+import { openReader } from "../buffer/reader.ts";
+import { silentLog } from "../model/context.ts";
+import { ReasonError } from "../model/reason.ts";
+import type { Sink, SinkGap } from "../sinks/sink.ts";
+import { createGapTeller } from "./gaps.ts";
+import { mqttSpec, type Rig, startRig } from "./testing/rig.ts";
+
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+const rigOf = async (...options: Parameters<typeof startRig>): Promise<Rig> => {
+  const rig = await startRig(...options);
+  undo.push(() => rig.stop());
+  return rig;
+};
+const brokerOn = async (port = 0) => {
+  const broker = await startBroker({ port });
+  undo.push(() => broker.stop());
+  return broker;
+};
+const ctx = { signal: new AbortController().signal, log: silentLog };
+
+describe("telling of gaps", () => {
+  const gap = (number: number, values: number | null): Gap => ({ reason: "too_old", number, from: 1, to: 2, values });
+
+  function setUp(answers: readonly boolean[] = []) {
+    const heard: SinkGap[] = [];
+    const published: number[] = [];
+    const now: Gap[] = [];
+    const target = { tellGap: async (one: SinkGap) => answers[heard.push(one) - 1] ?? true } as unknown as Sink;
+    const teller = createGapTeller({ gaps: () => now, epoch: () => "0123456789", published: ({ number }) => published.push(number) });
+    const tell = async (...gaps: readonly Gap[]) => {
+      now.splice(0, now.length, ...gaps);
+      await teller.tell(target, ctx);
+    };
+    return { heard, published, tell, teller, now };
+  }
+
+  test("once while the acknowledgement is under way, and again when it has grown", async () => {
+    const { heard, published, tell } = setUp();
+    await tell(gap(1, 10));
+    await tell(gap(1, 10));
+    await tell(gap(1, 15));
+    await tell(gap(2, 15));
+    expect(heard.map(({ id, values }) => [id, values])).toEqual([
+      ["01234567-too_old-1", 10],
+      ["01234567-too_old-1", 15],
+      ["01234567-too_old-2", 15],
+    ]);
+    expect(published).toEqual([1, 1, 2]);
+  });
+
+  test("one that is refused is not acknowledged, and not sent again as it is", async () => {
+    const { heard, published, tell } = setUp([false]);
+    await tell(gap(1, null));
+    await tell(gap(1, null));
+    expect(heard).toHaveLength(1);
+    expect(published).toEqual([]);
+  });
+
+  test("another opening of the sink is told anew what is not acknowledged", async () => {
+    const { heard, tell, teller } = setUp();
+    await tell(gap(1, 10));
+    let isLost = true;
+    const next = {
+      tellGap: async () => {
+        if (isLost) throw new ReasonError("CONNECTION_CLOSED", "gone");
+        return heard.push({ id: "next", reason: "too_old", from: 1, to: 2, values: 10 }) > 0;
+      },
+    } as unknown as Sink;
+    await expect(teller.tell(next, ctx)).rejects.toThrow("gone");
+    isLost = false;
+    const third = { tellGap: next.tellGap } as unknown as Sink;
+    await teller.tell(third, ctx);
+    expect(heard.at(-1)?.id).toBe("next");
+  });
+});
+
+test("what the bound drops during an outage is told once as a gap, with its count, and acknowledged", async () => {
+  const port = await freePort();
+  const rig = await rigOf({ maxBytes: 2 ** 20 });
+  rig.start(mqttSpec(port));
+  for (let i = 1; i <= 20; i++) {
+    rig.append(200, { variables: 100 });
+    await expect.poll(() => rig.sink()?.accepted, { interval: 5 }).toBe(i * 20_000);
+  }
+  await expect.poll(() => rig.sink()?.dropped.buffer_full).toBeGreaterThan(0);
+  const dropped = rig.sink()?.dropped.buffer_full ?? 0;
+  const broker = await brokerOn(port);
+  await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ pending: 0, delivered: 400_000 - dropped });
+  const gaps = () => broker.received.filter((m) => m.topic === "plant/values/gap").map((m) => JSON.parse(m.payload));
+  await expect.poll(() => gaps().length).toBe(1);
+  expect(gaps()).toEqual([
+    {
+      v: 1,
+      id: expect.stringMatching(/^[0-9a-f]{8}-buffer_full-1$/),
+      from: new Date(1_800_000_000_000).toISOString(),
+      to: new Date(1_800_000_000_000 + (dropped / 100 - 1) * 1000).toISOString(),
+      count: dropped,
+      reason: "buffer_full",
+    },
+  ]);
+  expect(broker.received.find((m) => m.topic === "plant/values/gap")?.retain).toBe(false);
+  const reader = openReader(rig.file);
+  await expect.poll(() => reader.gaps("sink-1")).toEqual([]);
+  reader.close();
+});
+
+test("while the file takes nothing live values are published unstored and counted apart; then it goes on as before", async () => {
+  const broker = await brokerOn();
+  const rig = await rigOf({ retryMs: 20, unstoredAfterMs: 60 });
+  rig.start(mqttSpec(broker.port));
+  await expect.poll(() => rig.report()?.state).toBe("OK");
+  rig.append(3);
+  await expect.poll(() => rig.sink()?.delivered).toBe(12);
+  const other = new Database(rig.file);
+  other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+  rig.append(5);
+  const messages = () => broker.received.filter((m) => m.topic === "plant/values").map((m) => JSON.parse(m.payload));
+  const numbers = () => messages().flatMap((m) => m.readouts.map((r: { values: { v0: number } }) => r.values.v0));
+  await expect.poll(numbers, { timeout: 5000 }).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  other.exec("DROP TRIGGER refuse");
+  other.close();
+  rig.append(2);
+  await expect.poll(() => rig.ledger(), { timeout: 5000 }).toMatchObject({ rejected: { not_stored: 20 } });
+  await expect.poll(() => rig.sink()).toMatchObject({ accepted: 20, delivered: 20, pending: 0, deliveredUnstored: 20 });
+  expect(numbers()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const ids = messages().map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(messages().every((m) => m.backlog === undefined)).toBe(true);
+});

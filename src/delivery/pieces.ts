@@ -1,0 +1,91 @@
+import type { Refusal, SinkBatch } from "../sinks/sink.ts";
+import type { Piece } from "./suspects.ts";
+
+/** Arithmetic of the pieces that suspects are made of. Pure. */
+
+/** Of one write, each refusal by itself; more of them are taken as one. */
+const MAX_REFUSALS = 16;
+
+const endOf = ({ to = Number.POSITIVE_INFINITY }: Piece): number => to;
+
+/** What was in each refused message. `rowOf` names the row of a readout of the batch; `width` is the number of its variables. */
+export function piecesOfRefusals(
+  refusals: readonly Refusal[],
+  rowOf: (readout: number) => number | undefined,
+  width: number,
+): readonly (readonly Piece[])[] {
+  const lists = refusals.map(({ parts }) =>
+    parts.flatMap(({ readout, from, to }): Piece[] => {
+      const row = rowOf(readout);
+      if (row === undefined) return [];
+      return [from === 0 && to >= width ? { row, from } : { row, from, to }];
+    }),
+  );
+  return (lists.length > MAX_REFUSALS ? [lists.flat()] : lists).map(joined).filter((pieces) => pieces.length > 0);
+}
+
+/** Rising, and without borders inside one row that nothing lies between. */
+function joined(pieces: readonly Piece[]): readonly Piece[] {
+  const result: Piece[] = [];
+  for (const piece of [...pieces].sort((a, b) => a.row - b.row || a.from - b.from)) {
+    const last = result.at(-1);
+    if (!last || last.row !== piece.row || endOf(last) < piece.from) result.push(piece);
+    else if (endOf(last) < endOf(piece))
+      result[result.length - 1] = { row: last.row, from: last.from, ...(piece.to !== undefined && { to: piece.to }) };
+  }
+  return result;
+}
+
+/** What lies in both. */
+export function intersection(some: readonly Piece[], others: readonly Piece[]): readonly Piece[] {
+  return some.flatMap((one) =>
+    others.flatMap((other): Piece[] => {
+      const from = Math.max(one.from, other.from);
+      const to = Math.min(endOf(one), endOf(other));
+      if (one.row !== other.row || from >= to) return [];
+      return [{ row: one.row, from, ...(to !== Number.POSITIVE_INFINITY && { to }) }];
+    }),
+  );
+}
+
+/** By row: the places of what a batch holds, rising. */
+export function placesOf(
+  batch: SinkBatch,
+  rowOf: (readout: number) => number | undefined,
+  takesExploration: boolean,
+): Map<number, number[]> {
+  const places = new Map<number, number[]>();
+  let number = 0;
+  for (const { readings } of batch.readouts) {
+    const row = rowOf(number++);
+    if (row === undefined) continue;
+    const found: number[] = [];
+    for (const [place, reading] of readings.entries())
+      if (reading !== undefined && (takesExploration || batch.layout.variables[place]?.exploration === false)) found.push(place);
+    places.set(row, found);
+  }
+  return places;
+}
+
+/** Values in the pieces. */
+export const valuesIn = (pieces: readonly Piece[], places: ReadonlyMap<number, readonly number[]>): number =>
+  pieces.reduce(
+    (sum, piece) => sum + (places.get(piece.row)?.filter((place) => place >= piece.from && place < endOf(piece)).length ?? 0),
+    0,
+  );
+
+/** Two halves, each with a value; undefined: there is one value at most. */
+export function halvesOf(
+  pieces: readonly Piece[],
+  places: ReadonlyMap<number, readonly number[]>,
+): readonly [readonly Piece[], readonly Piece[]] | undefined {
+  const filled = pieces.filter((piece) => valuesIn([piece], places) > 0);
+  const [first] = filled;
+  if (!first) return undefined;
+  const half = filled.length >> 1;
+  if (half > 0) return [filled.slice(0, half), filled.slice(half)];
+  const inside = (places.get(first.row) ?? []).filter((place) => place >= first.from && place < endOf(first));
+  const middle = inside[inside.length >> 1];
+  if (inside.length < 2 || middle === undefined) return undefined;
+  return [[{ row: first.row, from: first.from, to: middle }], [{ ...first, from: middle }]];
+}

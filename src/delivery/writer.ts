@@ -1,0 +1,285 @@
+import type { Log } from "../model/context.ts";
+import type { Layout } from "../model/layout.ts";
+import { ReasonError } from "../model/reason.ts";
+import { type Decoded, decodeJob, type Names, withRefused } from "./decode.ts";
+import type { Flow, Job } from "./delivery-queue.ts";
+import { Isolation } from "./isolation.ts";
+import type { Opening } from "./opening.ts";
+import type { Suspect, Suspects } from "./suspects.ts";
+
+export interface WriterOptions {
+  readonly flow: Flow;
+  readonly takesExploration: boolean;
+  readonly log: Log;
+  /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
+  readonly layout: (id: number) => Layout | undefined;
+  readonly names: () => Names;
+  /** A write is through, with so many values refused for ever. */
+  readonly wrote: (refused: number, detail: string | undefined) => void;
+  /** So many values are given up: the far side failed on them alone while others passed. */
+  readonly dropped: (values: number, detail: string) => void;
+  /** What the far side failed on, while that is kept to be tried again; undefined: nothing is. */
+  readonly keeping: (detail: string | undefined) => void;
+}
+
+/** After the file could not be read. */
+const READ_PAUSE_MS = 1000;
+/** An open connection that lasts so long, and so long after a refusal, is not closed for another reason than the next write. */
+const PROOF_MS = 500;
+/** A close so soon after a refusal may be what the far side does about it. */
+const CLOSED_ON_REFUSAL_MS = 2000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Takes from the flow what is next and writes it to the sink, as much at once as the sink takes; between that, suspects by themselves. */
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #isolation: Isolation;
+  readonly #suspects: Suspects;
+  /** Normal jobs that the sink has. */
+  readonly #jobs = new Set<Job>();
+  #opening: Opening | undefined;
+  #openedMs = 0;
+  #passesBefore = 0;
+  #refusals = 0;
+  #refusedMs = Number.NEGATIVE_INFINITY;
+  #underWay = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Immediate | undefined;
+  #notBeforeMs = 0;
+  #isDraining = false;
+  /** A suspect was the last to be written: a normal job is next, so that others pass beside suspects. */
+  #wasSuspect = false;
+  /** Normal jobs ended the opening before with nothing taken: in this one a suspect is first, or none would ever be tried. */
+  #isSuspectFirst = false;
+  /** This opening is thrown away by the writer: that says nothing of what is under way. */
+  #isGivenUp = false;
+  /** The last loss may have been for what was told: the writes are not suspected for it, once. */
+  #isInDoubt = false;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+    this.#isolation = new Isolation(options);
+    this.#suspects = this.#isolation.suspects;
+  }
+
+  open(opening: Opening): void {
+    this.#opening = opening;
+    this.#openedMs = performance.now();
+    this.#passesBefore = this.#suspects.passes;
+    this.#isGivenUp = false;
+    this.#suspects.opened();
+    this.#options.flow.open();
+    this.#wasSuspect = !this.#isSuspectFirst;
+    if (this.#isInDoubt || this.#isSuspectFirst) this.#notBeforeMs = this.#openedMs + PROOF_MS;
+    this.wake();
+  }
+
+  /** The sink is let go of: what is not acknowledged is left to the file. */
+  close(): void {
+    this.#opening = undefined;
+    clearTimeout(this.#timer);
+    this.#options.flow.close();
+  }
+
+  /** The file is another one, or is gone: its rows come again. */
+  forget(): void {
+    this.#isolation.clear();
+    this.#jobs.clear();
+    this.#tellKept();
+  }
+
+  isIdle(): boolean {
+    return this.#underWay === 0;
+  }
+
+  /** Values pass over this opening, and what the far side fails on beside them is being found. */
+  isIsolating(): boolean {
+    return this.#suspects.size > 0 && this.#suspects.passes > this.#passesBefore;
+  }
+
+  /** The far side has just refused something: it may end the way out over that. */
+  hasJustRefused(): boolean {
+    return performance.now() - this.#refusedMs < CLOSED_ON_REFUSAL_MS;
+  }
+
+  /** Only what is live is still to be written. */
+  drain(): void {
+    this.#isDraining = true;
+    this.wake();
+  }
+
+  /** No timer is left. */
+  end(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#soon);
+  }
+
+  /** Why the sink was lost: how many writes were under way. `isTelling`: something else was, too. */
+  lost({ message }: ReasonError, isTelling: boolean): number {
+    const jobs = [...this.#jobs];
+    this.#jobs.clear();
+    const writes = jobs.length + this.#isolation.underWay();
+    this.#isSuspectFirst = jobs.length > 0 && this.#suspects.size > 0 && this.#suspects.passes === this.#passesBefore;
+    if (this.#isGivenUp) {
+      this.#isolation.release();
+    } else if (writes === 0) {
+      this.#isInDoubt &&= isTelling;
+    } else {
+      this.#isInDoubt = isTelling && !this.#isInDoubt;
+      if (this.#isInDoubt) this.#isolation.release();
+      else this.#isolation.lost(jobs, message);
+      this.#tellKept();
+    }
+    return writes;
+  }
+
+  /** Starts one write and comes back for the next, so that no slice of this thread is longer than one batch. */
+  wake(): void {
+    clearTimeout(this.#timer);
+    const opening = this.#opening;
+    if (!opening || this.#isGivenUp || this.#isolation.isQuiet() || this.#underWay >= opening.sink.inFlight) return;
+    const nowMs = performance.now();
+    if (nowMs < this.#notBeforeMs) {
+      this.#wakeAt(this.#notBeforeMs, nowMs);
+      return;
+    }
+    try {
+      const hasStarted = this.#wasSuspect
+        ? this.#writeNext(opening, nowMs) || this.#writeSuspect(opening, nowMs)
+        : this.#writeSuspect(opening, nowMs) || this.#writeNext(opening, nowMs);
+      if (!hasStarted) this.#wakeAt(this.#nextDueMs(nowMs), nowMs);
+    } catch (error) {
+      this.#unreadable(error);
+    }
+  }
+
+  #wakeSoon(): void {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = undefined;
+      this.wake();
+    });
+  }
+
+  #wakeAt(atMs: number | undefined, nowMs: number): void {
+    if (atMs !== undefined) this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(1, atMs - nowMs), MAX_TIMER_MS));
+  }
+
+  #nextDueMs(nowMs: number): number | undefined {
+    const suspectMs = this.#isDraining ? undefined : this.#suspects.nextDueMs();
+    const provedMs = this.#openedMs + PROOF_MS;
+    return least(
+      suspectMs === undefined ? undefined : Math.max(suspectMs, nowMs < provedMs ? provedMs : 0),
+      this.#options.flow.nextDueMs(),
+    );
+  }
+
+  #start(work: Promise<void>): void {
+    this.#underWay++;
+    void work.finally(() => {
+      this.#underWay--;
+      this.#wakeSoon();
+    });
+    this.#wakeSoon();
+  }
+
+  /**
+   * True: others wait. One that needs quiet does until the connection has proved that it lasts, then until nothing else is under way, and
+   * until the far side has not closed on what it refused.
+   */
+  #writeSuspect(opening: Opening, nowMs: number): boolean {
+    if (this.#isDraining) return false;
+    const suspect = this.#suspects.next(nowMs, nowMs - this.#openedMs >= PROOF_MS);
+    if (!suspect) return false;
+    if (suspect.needsQuiet && this.#underWay > 0) return true;
+    if (suspect.needsQuiet && nowMs < this.#refusedMs + PROOF_MS) {
+      this.#wakeAt(this.#refusedMs + PROOF_MS, nowMs);
+      return true;
+    }
+    this.#wasSuspect = true;
+    this.#start(this.#attempt(opening, suspect, nowMs));
+    return true;
+  }
+
+  async #attempt(opening: Opening, suspect: Suspect, nowMs: number): Promise<void> {
+    try {
+      await this.#isolation.attempt(suspect, opening, least(suspect.maxMessageBytes, this.#suspects.maxMessageBytes(nowMs)));
+    } catch (error) {
+      this.#unreadable(error);
+      return;
+    }
+    this.#afterWrite(opening);
+  }
+
+  /** Throws if the file cannot be read. */
+  #writeNext(opening: Opening, nowMs: number): boolean {
+    const job = this.#options.flow.next(nowMs, opening.sink.inFlight);
+    if (!job) return false;
+    if (this.#suspects.isSuspected(job)) {
+      this.#isolation.hold(job);
+      this.#wakeSoon();
+      return true;
+    }
+    this.#wasSuspect = false;
+    this.#start(this.#write(opening, job));
+    return true;
+  }
+
+  async #write(opening: Opening, job: Job): Promise<void> {
+    const { flow, layout, takesExploration, names, wrote } = this.#options;
+    let decoded: Decoded;
+    try {
+      decoded = decodeJob(job, layout(job.group.layout), takesExploration, names());
+    } catch (error) {
+      this.#unreadable(error);
+      return;
+    }
+    if (!decoded.batch) {
+      flow.settle(job, decoded.outcomes);
+      return;
+    }
+    const maxMessageBytes = this.#suspects.maxMessageBytes(performance.now());
+    const batch = maxMessageBytes === undefined ? decoded.batch : { ...decoded.batch, maxMessageBytes };
+    this.#jobs.add(job);
+    try {
+      const { refused, detail, refusals = [] } = await opening.sink.write(batch, opening.ctx);
+      this.#jobs.delete(job);
+      const outcomes = withRefused(decoded.outcomes, refused);
+      if (refusals.length > 0) this.#isolation.settle(job, batch, { ...decoded, outcomes }, refusals);
+      else {
+        flow.settle(job, outcomes);
+        if (outcomes.some(({ delivered }) => delivered > 0)) this.#suspects.passed(job);
+      }
+      wrote(refused, detail);
+      if (refused > 0) this.#suspects.refusals++;
+      this.#afterWrite(opening);
+    } catch (error) {
+      opening.lose(error);
+    }
+  }
+
+  /** A far side that refuses all it gets is given a rest, like one that cannot be reached. */
+  #afterWrite(opening: Opening): void {
+    this.#tellKept();
+    if (this.#refusals !== this.#suspects.refusals) this.#refusedMs = performance.now();
+    this.#refusals = this.#suspects.refusals;
+    if (!this.#suspects.isOverwhelmed() || opening !== this.#opening || this.#isGivenUp) return;
+    this.#isGivenUp = true;
+    opening.lose(new ReasonError("UNKNOWN", `too many messages are refused; the last: ${this.#isolation.why ?? "without a word"}`));
+  }
+
+  #tellKept(): void {
+    this.#options.keeping(this.#suspects.size === 0 ? undefined : this.#isolation.why);
+  }
+
+  /** What was taken from the file goes back to it. */
+  #unreadable(error: unknown): void {
+    this.#options.log.debug({ err: error }, "the buffer cannot be read; it is tried again");
+    this.#options.flow.close();
+    if (this.#opening) this.#options.flow.open();
+    this.#notBeforeMs = performance.now() + READ_PAUSE_MS;
+    this.#wakeSoon();
+  }
+}
+
+const least = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);

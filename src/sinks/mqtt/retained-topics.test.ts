@@ -1,0 +1,85 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { startBroker } from "../../../test/support/broker.ts";
+import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
+import { type Log, silentLog } from "../../model/context.ts";
+import type { SourceReport } from "../../model/report.ts";
+import { openLeftBehind } from "./retained-topics.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "left-behind-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const sourceOf = (name: string): SourceReport => ({
+  uuid: `source-${name}`,
+  name,
+  type: "modbus_tcp",
+  endpoint: null,
+  status: { last_readout_at: null, configured_variables: 0, state: { type: "UNKNOWN" } },
+  since: "2026-11-20T09:00:00Z",
+  error: null,
+  next_retry_at: null,
+  interval_ms: 1000,
+  warnings: [],
+  counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
+  faults: [],
+  layout: null,
+});
+
+test("topics are there again at the same endpoint, and not at another", () => {
+  const sinks = path.join(folder, "sinks");
+  const first = openLeftBehind(sinks, "u/../x", "h:1", silentLog);
+  first.topics.add("a").add("b").add("c");
+  first.topics.delete("b");
+  first.close(false);
+  expect([...openLeftBehind(sinks, "u/../x", "h:1", silentLog).topics]).toEqual(["a", "c"]);
+  expect([...openLeftBehind(sinks, "u/../x", "h:2", silentLog).topics]).toEqual([]);
+  expect([...openLeftBehind(sinks, "other", "h:1", silentLog).topics]).toEqual([]);
+});
+
+test("what changes reaches the file by itself; forgetting removes it", async () => {
+  const kept = openLeftBehind(folder, "u", "h:1", silentLog);
+  kept.topics.add("a");
+  await expect.poll(() => [...openLeftBehind(folder, "u", "h:1", silentLog).topics]).toEqual(["a"]);
+  kept.close(true);
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test("a file that cannot be read or written is told, and hurts nothing", async () => {
+  const said: string[] = [];
+  const log: Log = { ...silentLog, warn: (_fields, message) => said.push(message) };
+  await writeFile(path.join(folder, "u.json"), "{");
+  expect([...openLeftBehind(folder, "u", "h:1", log).topics]).toEqual([]);
+  const blocked = openLeftBehind(path.join(folder, "u.json"), "u", "h:1", log);
+  blocked.topics.add("a");
+  blocked.close(false);
+  expect(said).toEqual([expect.stringContaining("cannot be read"), expect.stringContaining("cannot be written")]);
+  expect([...blocked.topics]).toEqual(["a"]);
+});
+
+test("topics of sources that were renamed or removed while the collector was down are cleared", async () => {
+  const broker = await startBroker();
+  try {
+    const topics = () => [...broker.retained.keys()].sort();
+    const first = await startRig({}, { leftBehindDir: folder });
+    first.ask({ type: "sources", sources: [sourceOf("a"), sourceOf("b")] });
+    first.start(mqttSpec(broker.port));
+    await expect.poll(topics).toEqual(["plant/values/status", "plant/values/status/a", "plant/values/status/b"]);
+    await first.stop();
+    const second = await startRig({}, { leftBehindDir: folder });
+    second.ask({ type: "sources", sources: [sourceOf("b"), sourceOf("c")] });
+    second.start(mqttSpec(broker.port));
+    await expect.poll(topics).toEqual(["plant/values/status", "plant/values/status/b", "plant/values/status/c"]);
+    second.ask({ type: "stop", uuid: "sink-1", removed: true });
+    await expect.poll(topics).toEqual([]);
+    await expect.poll(() => existsSync(path.join(folder, "sink-1.json"))).toBe(false);
+    await second.stop();
+  } finally {
+    await broker.stop();
+  }
+});

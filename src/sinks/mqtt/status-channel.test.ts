@@ -1,0 +1,173 @@
+import type { Socket } from "node:net";
+import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
+import { connack4, connack5, puback, type RawPacket, startRawBroker, versionOf } from "../../../test/support/raw-broker.ts";
+import { plainLayout } from "../../buffer/testing/readouts.ts";
+import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
+import { ReasonError } from "../../model/reason.ts";
+import type { SourceReport } from "../../model/report.ts";
+import type { Unwelcome } from "../sink.ts";
+import type { Connection } from "./connect.ts";
+import { createBeside } from "./status-channel.ts";
+
+const CONNECT = 1;
+const PUBLISH = 3;
+const NOT_AUTHORIZED = 135;
+const TAKEN_OVER = 142;
+
+const undo: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+describe("createBeside", () => {
+  let unwelcome: Map<string, Unwelcome>;
+  beforeEach(() => {
+    unwelcome = new Map();
+  });
+
+  /** One connection; `answer` undefined: no publish is acknowledged. */
+  function opened({ answer, endCode, values = 0 }: { answer?: string; endCode?: number; values?: number } = {}) {
+    let lose: (reason: ReasonError) => void = () => {};
+    const lost = new Promise<ReasonError>((done) => {
+      lose = done;
+    });
+    const failed = lost.then((reason) => {
+      throw reason;
+    });
+    failed.catch(() => {});
+    const connection: Connection = {
+      version: 4,
+      window: 16,
+      maxPacketBytes: 1e6,
+      canRetain: true,
+      lost,
+      endCode: () => endCode,
+      publish: () =>
+        answer === undefined ? failed : Promise.resolve(answer === "" ? { type: "accepted" } : { type: "of_topic", detail: answer }),
+      close: () => Promise.resolve(),
+    };
+    const beside = createBeside(connection, unwelcome, () => values);
+    const close = async (type: "CONNECTION_CLOSED" | "TIMEOUT" = "CONNECTION_CLOSED"): Promise<string> => {
+      lose(new ReasonError(type, "the broker closed the connection"));
+      return (await beside.lost).message;
+    };
+    return { beside, close };
+  }
+
+  /** Publishes, is closed before it is acknowledged, and says what is barred at the next opening. */
+  async function closedOn(topic: string, how: Parameters<typeof opened>[0] = {}): Promise<string | undefined> {
+    const { beside, close } = opened(how);
+    const published = beside.publish(topic, "", true).catch((error: Error) => error.message);
+    expect(await close()).toBe(`the broker closed the connection, before it acknowledged a publish to ${topic}`);
+    await published;
+    return opened().beside.barred;
+  }
+
+  it("bars after two closes in a row on what is told, and not after one", async () => {
+    expect(await closedOn("a/status")).toBeUndefined();
+    expect(await closedOn("a/status/press")).toMatch(/publishing to a\/status\/press, twice in a row; .* right to it; .*only values/);
+  });
+
+  it("does not take an earlier close for it where all was told since", async () => {
+    await closedOn("a/status");
+    const { beside } = opened({ answer: "" });
+    await beside.publish("a/status", "", true);
+    beside.told();
+    expect(await closedOn("a/status")).toBeUndefined();
+  });
+
+  it("does not lay a close to it while values are under way, or that the broker has another word for", async () => {
+    for (let i = 0; i < 3; i++) expect(await closedOn("a/status", { values: 1 })).toBeUndefined();
+    for (let i = 0; i < 3; i++) expect(await closedOn("a/status", { endCode: TAKEN_OVER })).toBeUndefined();
+    await closedOn("a/status", { endCode: NOT_AUTHORIZED });
+    expect(await closedOn("a/status", { endCode: NOT_AUTHORIZED })).toBeDefined();
+  });
+
+  it("bars at once where the broker refused it and closed right after", async () => {
+    const { beside, close } = opened({ answer: "the broker refuses a publish to a/status: Not authorized (code 135)" });
+    await beside.publish("a/status", "", true);
+    expect(await close()).toBe("the broker closed the connection");
+    expect(opened().beside.barred).toMatch(/Not authorized \(code 135\); connected anew within 10 min/);
+    await opened().close();
+    expect(opened().beside.barred).toBeDefined();
+  });
+
+  it("takes back what it guessed where the broker closes without it too", async () => {
+    await closedOn("a/status");
+    expect(await closedOn("a/status")).toBeDefined();
+    await opened({ values: 1 }).close();
+    expect(opened().beside.barred).toBeDefined();
+    await opened().close("TIMEOUT");
+    expect(opened().beside.barred).toBeDefined();
+    await opened().close();
+    expect(opened().beside.barred).toBeUndefined();
+  });
+});
+
+const topicOf = ({ body }: RawPacket): string => body.subarray(2, 2 + body.readUInt16BE(0)).toString();
+
+/** Closes on each publish to a topic of `denied` instead of acknowledging it, as EMQX with `deny_action = disconnect` does. */
+async function closingOn(denied: RegExp, version: 4 | 5) {
+  const values: string[] = [];
+  const broker = await startRawBroker((packet: RawPacket, socket: Socket) => {
+    if (packet.type === CONNECT) {
+      if (version === 5) socket.write(connack5(0));
+      else if (versionOf(packet) === 5) socket.end(connack4(1));
+      else socket.write(connack4(0));
+    }
+    if (packet.type !== PUBLISH || socket.writableEnded) return;
+    if (denied.test(topicOf(packet))) {
+      if (version === 5) socket.end(Buffer.from([0xe0, 2, NOT_AUTHORIZED, 0]));
+      else socket.end();
+      return;
+    }
+    if (topicOf(packet) === "plant/values") values.push(packet.body.toString());
+    socket.write(version === 5 ? puback(packet, 0) : puback(packet));
+  });
+  undo.push(() => broker.stop());
+  return { ...broker, values };
+}
+
+const source = (name: string): SourceReport => ({
+  uuid: `source-${name}`,
+  name,
+  type: "modbus_tcp",
+  endpoint: "127.0.0.1:502",
+  status: { last_readout_at: "2026-11-20T09:00:00Z", configured_variables: 4, state: { type: "OK" } },
+  since: "2026-11-20T08:00:00Z",
+  error: null,
+  next_retry_at: null,
+  interval_ms: 1000,
+  warnings: [],
+  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 4, values_faulted: 0, connects: 1 },
+  faults: [],
+  layout: plainLayout(4, { scalar: "uint32" }, name),
+});
+
+test.each([
+  ["3.1.1", "its own status", 4, /\/status$/],
+  ["3.1.1", "the status of sources", 4, /\/status\/press-1$/],
+  ["3.1.1", "metadata", 4, /\/meta\/press-1$/],
+  ["5", "the status of sources", 5, /\/status\/press-1$/],
+] as const)(
+  "a broker that speaks MQTT %s and closes on %s %s: values alone go on, and the warnings say why",
+  async (_name, _what, version, denied) => {
+    const broker = await closingOn(denied, version);
+    const rig = await startRig();
+    undo.push(() => rig.stop());
+    rig.ask({ type: "sources", sources: [source("press-1")] });
+    rig.start(mqttSpec(broker.port));
+    rig.append(20);
+    const reading = setInterval(() => rig.append(1), 50);
+    undo.push(() => clearInterval(reading));
+    await expect.poll(() => broker.values.length, { timeout: 25_000 }).toBeGreaterThan(10);
+    clearInterval(reading);
+    await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ pending: 0, dropped: {} });
+    expect(rig.report()).toMatchObject({ state: "OK", error: null });
+    expect(rig.report()?.warnings.join()).toMatch(/publishing to plant\/values\/(status|meta).*only values are published/);
+    const details = rig.told.flatMap((told) => (told.type === "report" ? told.sinks.map(({ error }) => error?.detail ?? "") : []));
+    expect(details.some((detail) => /before it acknowledged a publish to plant\/values\/(status|meta)/.test(detail))).toBe(true);
+    expect(details.some((detail) => detail.includes("same client_id"))).toBe(false);
+  },
+  60_000,
+);

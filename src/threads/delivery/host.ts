@@ -1,0 +1,106 @@
+import path from "node:path";
+import type { MessagePort } from "node:worker_threads";
+import { canonicalJson, reconcile } from "../../agent/reconcile.ts";
+import { superviseWorker } from "../../lib/thread/host.ts";
+import type { Layout } from "../../model/layout.ts";
+import type { PkiPlace } from "../../model/pki.ts";
+import type { Policy } from "../../model/policy.ts";
+import type { SinkReport, SourceReport } from "../../model/report.ts";
+import type { Logger } from "../../os/log.ts";
+import type { DeliveryOf } from "../store/messages.ts";
+import type { DeliveryWorkerData, DescribedSource, FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
+
+export interface DeliveryOptions {
+  readonly bufferFile: string;
+  /** Where sinks may connect to and listen. */
+  readonly policy: Policy;
+  /** Where the certificates of ours and of others are, for sinks that are servers. */
+  readonly pki: PkiPlace;
+  readonly log: Logger;
+  readonly workerUrl: (name: string) => URL;
+  /** The worker's end of a new way to the store; undefined: the store is not ready, and `link` follows when it is. */
+  link(of: DeliveryOf): MessagePort | undefined;
+  sources(): readonly SourceReport[];
+}
+
+/** A delivery worker with its sinks. */
+export interface Delivery {
+  /** Brings the sinks that run to those that are wanted; unchanged ones notice nothing. */
+  setSinks(wanted: readonly SinkSpec[]): void;
+  /** Hands on the sources as they are now. */
+  describe(): void;
+  /** Connects the worker with the store. */
+  link(): void;
+  reports(): readonly SinkReport[];
+  stop(timeoutMs: number): Promise<void>;
+}
+
+/**
+ * Sinks that serve current values are servers with clients of their own, whose work must not hold up what is written elsewhere: they have a
+ * thread of their own.
+ */
+const NAME: Readonly<Record<DeliveryOf, string>> = { every: "delivery", latest: "serving" };
+
+/** Starts a delivery worker, and starts it again whenever it dies. */
+export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Delivery {
+  let specs: ReadonlyMap<string, SinkSpec> = new Map();
+  let reports: readonly SinkReport[] = [];
+  /** What the worker of now knows, by source; a source's layout is one object as long as it is the same. */
+  let toldLayouts = new Map<string, Layout | null>();
+  const described = (): readonly DescribedSource[] => {
+    const before = toldLayouts;
+    const sources = options.sources();
+    toldLayouts = new Map(sources.map(({ uuid, layout }) => [uuid, layout]));
+    return sources.map(({ layout, ...source }) => (before.get(source.uuid) === layout ? source : { ...source, layout }));
+  };
+  const post = (message: ToDelivery, transfer: readonly MessagePort[] = []) => worker.post(message, transfer);
+  const link = (): void => {
+    const port = options.link(of);
+    if (port) post({ type: "store", port, file: options.bufferFile }, [port]);
+  };
+
+  const worker = superviseWorker<FromDelivery>({
+    entry: options.workerUrl("delivery"),
+    name: NAME[of],
+    workerData: {
+      policy: options.policy,
+      leftBehindDir: path.join(path.dirname(options.bufferFile), "sinks"),
+      serves: of === "latest",
+      // Only servers show the collector's certificate.
+      ...(of === "latest" && { pki: options.pki }),
+    } satisfies DeliveryWorkerData,
+    // What a server makes of each value for each of its clients lives for a moment, and is much.
+    needsHeap: of === "latest",
+    log: options.log,
+    stopMessage: { type: "shutdown" } satisfies ToDelivery,
+    onOnline(online) {
+      const say = (message: ToDelivery) => online.postMessage(message);
+      for (const sink of specs.values()) say({ type: "start", sink });
+      toldLayouts = new Map();
+      say({ type: "sources", sources: described() });
+      // The supervisor knows the new worker only after this call.
+      setImmediate(link);
+    },
+    onMessage(message) {
+      if (message.type === "report") reports = message.sinks;
+      else if (message.type === "log") options.log[message.level](message.fields, message.message);
+    },
+  });
+
+  return {
+    setSinks(wanted) {
+      const next = new Map(wanted.map((spec) => [spec.uuid, spec]));
+      const plan = reconcile(next, new Map([...specs].map(([uuid, spec]) => [uuid, canonicalJson(spec)])), canonicalJson);
+      specs = next;
+      for (const uuid of plan.stop) post({ type: "stop", uuid, removed: !next.has(uuid) });
+      for (const uuid of plan.start) {
+        const sink = next.get(uuid);
+        if (sink) post({ type: "start", sink });
+      }
+    },
+    describe: () => void post({ type: "sources", sources: described() }),
+    link,
+    reports: () => reports,
+    stop: (timeoutMs) => worker.stop(timeoutMs),
+  };
+}

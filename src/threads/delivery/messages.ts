@@ -1,0 +1,54 @@
+import type { MessagePort } from "node:worker_threads";
+import type { PkiPlace } from "../../model/pki.ts";
+import type { Policy } from "../../model/policy.ts";
+import type { SinkReport, SourceReport } from "../../model/report.ts";
+
+/** A sink as the agent wants it to run. `details` and `settings` are still as they came: the delivery validates them with the sink's kind. */
+export interface SinkSpec {
+  readonly uuid: string;
+  readonly name: string | null;
+  /** The data sink's `type`; chooses the kind. */
+  readonly type: string;
+  readonly details: unknown;
+  readonly settings: unknown;
+  readonly secrets: Readonly<Record<string, string>>;
+  /** A secret that is configured and cannot be had, in words: the sink then does not open (condition secret_missing). */
+  readonly missingSecret?: string;
+  readonly publishIntervalUnit: "seconds" | "milliseconds";
+}
+
+/** What the delivery worker is started with. */
+export interface DeliveryWorkerData {
+  readonly policy: Policy;
+  /** Folder of small files on what sinks left behind. */
+  readonly leftBehindDir: string;
+  /** Its sinks are servers, which serve current values to clients of their own. */
+  readonly serves: boolean;
+  /** Absent: none of its sinks uses certificates of the collector. */
+  readonly pki?: PkiPlace;
+}
+
+/** A source as it stands. Its layout is most of it and seldom changes: absent means as this worker was told last. */
+export type DescribedSource = Omit<SourceReport, "layout"> & Partial<Pick<SourceReport, "layout">>;
+
+/** Acquisition → delivery. */
+export type ToDelivery =
+  | { readonly type: "start"; readonly sink: SinkSpec }
+  /** removed: the configuration no longer has it; what it published as retained is cleared if it can be reached. */
+  | { readonly type: "stop"; readonly uuid: string; readonly removed: boolean }
+  | { readonly type: "sources"; readonly sources: readonly DescribedSource[] }
+  /** A way to the store, after either was restarted. */
+  | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
+  /** Close every sink, end. */
+  | { readonly type: "shutdown" };
+
+/** Delivery → acquisition. */
+export type FromDelivery =
+  | { readonly type: "report"; readonly sinks: readonly SinkReport[] }
+  | {
+      readonly type: "log";
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly fields: Readonly<Record<string, unknown>>;
+      readonly message: string;
+    }
+  | { readonly type: "stopped" };

@@ -1,0 +1,24 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { runDelivery } from "../../delivery/delivery.ts";
+import { guardWorker } from "../../lib/thread/guard.ts";
+import { createPki, keepRenewed } from "../../os/pki/pki.ts";
+import { listenRefusal, permitOf } from "../../os/policy.ts";
+import type { DeliveryWorkerData } from "./messages.ts";
+
+if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
+const { policy, leftBehindDir, pki, serves } = workerData as DeliveryWorkerData;
+// One client of a server must not cost the others their sessions. Where each value is accounted for, what is not acknowledged comes again
+// to the next worker, and a pump that stopped half-way would keep it for ever.
+guardWorker(parentPort, { goesOn: serves });
+runDelivery(parentPort, {
+  permit: permitOf(policy, "sinks"),
+  listenRefusal: (at) => listenRefusal(policy, at),
+  ...(pki && {
+    openPki: (log) => {
+      const opened = createPki({ ...pki, log });
+      keepRenewed(opened, log);
+      return opened;
+    },
+  }),
+  leftBehindDir,
+});

@@ -1,0 +1,22 @@
+import { randomUUID } from "node:crypto";
+import type { DeviceMemory, DriverContext } from "../../../drivers/driver.ts";
+import type { CallContext } from "./messages.ts";
+
+/** What of a call's context crosses to the worker. */
+export const contextOf = ({ timeouts, resolve, progress, device }: DriverContext): CallContext => ({
+  timeouts,
+  resolves: resolve !== undefined,
+  progresses: progress !== undefined,
+  device: device && deviceKeyOf(device),
+});
+
+const DEVICE_KEY = "acquisition worker";
+
+/** The device's name in the worker, kept where it lasts as long as the device's memory on this side. */
+function deviceKeyOf(device: DeviceMemory): string {
+  const known = device.get(DEVICE_KEY);
+  if (typeof known === "string") return known;
+  const made = randomUUID();
+  device.set(DEVICE_KEY, made);
+  return made;
+}

@@ -1,0 +1,101 @@
+import type { ConnectInput, Discovered, Limits, Point, Request, Timeouts } from "../../../drivers/driver.ts";
+import type { PackedError } from "../../lib/thread/errors.ts";
+import type { Address } from "../../model/address.ts";
+import type { PkiPlace } from "../../model/pki.ts";
+import type { PackedPrepared } from "./prepared.ts";
+import type { PackedReadings } from "./readings.ts";
+
+/** What the acquisition worker is started with. */
+export interface AcquireWorkerData {
+  /** Where certificates lie and whose they are; absent: there is no state folder to keep them in. */
+  readonly pki?: PkiPlace;
+}
+
+/** What of a call's context crosses; signal, log and look-up follow as messages of their own. */
+export interface CallContext {
+  readonly timeouts: Timeouts;
+  /** Names are looked up by the acquisition thread, which has the agent's memory. */
+  readonly resolves: boolean;
+  /** Somebody wants to know how far long work has come. */
+  readonly progresses: boolean;
+  /** Names the device in the worker's memory of devices, which ends with the worker; undefined: nothing is kept. */
+  readonly device: string | undefined;
+}
+
+/**
+ * A call (`connect`, `read`, `prepare`, `discover`) is known by a number that is never used again; a session by the number of its
+ * `connect`. The last two are answered page by page: each page is asked for, and the call goes on until its last page, a failure or
+ * `release`.
+ */
+export type ToAcquire =
+  | {
+      readonly type: "connect";
+      readonly call: number;
+      readonly driver: string;
+      readonly input: ConnectInput<unknown, unknown>;
+      readonly context: CallContext;
+    }
+  | {
+      readonly type: "read";
+      readonly call: number;
+      readonly session: number;
+      /** Number of a request within its session; `request` comes along the first time only. */
+      readonly requestNumber: number;
+      readonly request?: Request;
+      /** Requests that were kept for this session are forgotten first. */
+      readonly forget?: true;
+      readonly context: CallContext;
+    }
+  /** Points of the `prepare` that follows: many are sent in parts, so that none holds up this thread. */
+  | { readonly type: "points"; readonly call: number; readonly points: readonly Point[] }
+  | { readonly type: "prepare" | "discover"; readonly call: number; readonly session: number; readonly context: CallContext }
+  | { readonly type: "next"; readonly call: number }
+  /** Nobody wants more of this call. */
+  | { readonly type: "release"; readonly call: number }
+  | { readonly type: "abort"; readonly call: number; readonly reason: PackedError }
+  | { readonly type: "close"; readonly session: number }
+  | { readonly type: "resolved"; readonly lookUp: number; readonly addresses: readonly Address[] | PackedError }
+  | { readonly type: "ping" }
+  | { readonly type: "stop" };
+
+export type FromAcquire =
+  | {
+      readonly type: "connected";
+      readonly call: number;
+      readonly limits: Limits;
+      readonly warnings: readonly string[];
+      readonly prepares: boolean;
+      readonly discovers: boolean;
+      readonly epoch: string | undefined;
+    }
+  | ({ readonly type: "page"; readonly call: number; readonly isLast: boolean } & (
+      | { readonly prepared: readonly PackedPrepared[] }
+      | { readonly discovered: readonly Discovered[] }
+    ))
+  | { readonly type: "progress"; readonly call: number; readonly done: number; readonly total: number | undefined }
+  | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
+  | { readonly type: "failed"; readonly call: number; readonly error: PackedError }
+  /** What an operator should know of a session has changed. */
+  | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
+  /** What was prepared in a session holds no longer. */
+  | { readonly type: "epoch"; readonly session: number; readonly epoch: string | undefined }
+  /** The far side of a session has gone. */
+  | { readonly type: "lost"; readonly session: number }
+  | { readonly type: "closed"; readonly session: number }
+  | { readonly type: "resolve"; readonly lookUp: number; readonly call: number; readonly host: string }
+  /** This address of the host took the connection of a call. */
+  | { readonly type: "reached"; readonly call: number; readonly host: string; readonly address: string }
+  | {
+      readonly type: "log";
+      /** Undefined: of the worker itself. */
+      readonly call?: number;
+      readonly session?: number;
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly fields: Readonly<Record<string, unknown>>;
+      readonly message: string;
+    }
+  | { readonly type: "pong" };
+
+/** What is asked and answered. */
+export type Ask = Extract<ToAcquire, { type: "connect" | "read" | "prepare" | "discover" | "next" }>;
+export type Answer = Extract<FromAcquire, { type: "connected" | "readings" | "page" | "failed" }>;

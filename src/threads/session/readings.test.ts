@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FAULTS } from "../../model/fault.ts";
+import { type DataType, type Reading, SCALAR_TYPES } from "../../model/value.ts";
+import { packReadings, unpackReadings } from "./readings.ts";
+
+const scalar = fc.oneof(fc.double(), fc.boolean(), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }), fc.string());
+const type: fc.Arbitrary<DataType> = fc.record(
+  {
+    scalar: fc.constantFrom(...SCALAR_TYPES),
+    count: fc.integer({ min: 1, max: 65_535 }),
+    dimensions: fc.array(fc.nat(9), { maxLength: 3 }),
+  },
+  { noNullPrototype: true, requiredKeys: ["scalar"] },
+);
+const reading: fc.Arbitrary<Reading> = fc.oneof(
+  fc.record(
+    {
+      quality: fc.constantFrom("good" as const, "uncertain" as const),
+      value: fc.oneof(scalar, fc.array(scalar)),
+      sourceTime: fc.double({ noNaN: true }),
+      type,
+    },
+    { noNullPrototype: true, requiredKeys: ["quality", "value"] },
+  ),
+  fc.record(
+    { quality: fc.constant("bad" as const), fault: fc.constantFrom(...FAULTS), detail: fc.string() },
+    { noNullPrototype: true, requiredKeys: ["quality", "fault"] },
+  ),
+);
+
+describe("packReadings", () => {
+  it("gives back what went in, on the other side of a thread", () => {
+    fc.assert(
+      fc.property(fc.array(reading), (readings) => {
+        const packed = packReadings(readings);
+        expect(unpackReadings(structuredClone(packed, { transfer: [packed.buffer] }))).toStrictEqual(readings);
+      }),
+    );
+  });
+
+  it("leaves a place out that the driver left out", () => {
+    const holey = [{ quality: "good", value: 1 }, undefined, { quality: "bad", fault: "stale" }] as Reading[];
+    const [first, second, third] = unpackReadings(packReadings(holey));
+    expect([first, second, third]).toEqual(holey);
+  });
+
+  it("keeps equal types as one object, however many objects the driver makes", () => {
+    const packed = packReadings(
+      Array.from({ length: 100 }, (_, i) => ({ quality: "good", value: i, type: { scalar: i % 2 ? "int32" : "float64" } })),
+    );
+    expect(packed.types).toHaveLength(2);
+    expect(unpackReadings(packed)[7]).toEqual({ quality: "good", value: 7, type: { scalar: "int32" } });
+  });
+});

@@ -1,0 +1,122 @@
+import { FAULTS } from "../../model/fault.ts";
+import type { DataType, Reading, Value } from "../../model/value.ts";
+
+/**
+ * Readings on their way to another thread, as columns: 10,000 objects take the receiver 5 ms to take over, columns a tenth of a
+ * millisecond. `buffer` holds them one after the other (see `columnsOf`); `others` what is no number, in the order of the readings.
+ */
+export interface PackedReadings {
+  readonly count: number;
+  readonly buffer: ArrayBuffer;
+  readonly types: readonly DataType[];
+  readonly others: readonly unknown[];
+}
+
+/** Bits of a reading's kind. */
+const QUALITY = 0b11;
+const GOOD = 0;
+const UNCERTAIN = 1;
+const BAD = 2;
+/** There is no reading at this place. */
+const NONE = 3;
+const BOOLEAN = 0b100;
+const OTHER = 0b1000;
+const HAS_TIME = 0b1_0000;
+const HAS_TYPE = 0b10_0000;
+const HAS_DETAIL = 0b100_0000;
+
+const BYTES_EACH = 8 + 8 + 4 + 1;
+
+/** Values (a fault's index in FAULTS where the quality is bad), source times, indices into `types`, kinds. */
+const columnsOf = (buffer: ArrayBuffer, count: number) => ({
+  numbers: new Float64Array(buffer, 0, count),
+  times: new Float64Array(buffer, 8 * count, count),
+  typeAt: new Uint32Array(buffer, 16 * count, count),
+  kinds: new Uint8Array(buffer, 20 * count, count),
+});
+
+/** Packs readings; `buffer` may then be transferred. What comes out of `unpackReadings` is equal to what went in. */
+export function packReadings(readings: readonly (Reading | undefined)[]): PackedReadings {
+  const count = readings.length;
+  const buffer = new ArrayBuffer(BYTES_EACH * count);
+  const { numbers, times, typeAt, kinds } = columnsOf(buffer, count);
+  const types: DataType[] = [];
+  const others: unknown[] = [];
+  const typeIndex = createTypeIndex(types);
+  for (let i = 0; i < count; i++) {
+    // A place that the driver left out, by mistake or because its item was refused, stays left out.
+    const reading = readings[i];
+    if (reading === undefined) {
+      kinds[i] = NONE;
+      continue;
+    }
+    if (reading.quality === "bad") {
+      numbers[i] = FAULTS.indexOf(reading.fault);
+      if (reading.detail !== undefined) others.push(reading.detail);
+      kinds[i] = BAD | (reading.detail === undefined ? 0 : HAS_DETAIL);
+      continue;
+    }
+    const { value, sourceTime, type } = reading;
+    let kind = reading.quality === "good" ? GOOD : UNCERTAIN;
+    if (typeof value === "number") numbers[i] = value;
+    else if (typeof value === "boolean") {
+      kind |= BOOLEAN;
+      numbers[i] = value ? 1 : 0;
+    } else {
+      kind |= OTHER;
+      others.push(value);
+    }
+    if (sourceTime !== undefined) {
+      kind |= HAS_TIME;
+      times[i] = sourceTime;
+    }
+    if (type !== undefined) {
+      kind |= HAS_TYPE;
+      typeAt[i] = typeIndex(type);
+    }
+    kinds[i] = kind;
+  }
+  return { count, buffer, types, others };
+}
+
+/** Equal types are one object on the other side: there are few, and each would be kept with its reading. */
+function createTypeIndex(types: DataType[]): (type: DataType) => number {
+  const byText = new Map<string, number>();
+  let last: DataType | undefined;
+  let lastIndex = 0;
+  return (type) => {
+    const { scalar, maxBytes, count, dimensions } = type;
+    // Neighbours are mostly alike, and drivers make a new object for each.
+    const isLast = last?.scalar === scalar && last.maxBytes === maxBytes && last.count === count && last.dimensions === dimensions;
+    if (isLast) return lastIndex;
+    const text = `${scalar}|${maxBytes}|${count}|${dimensions}`;
+    lastIndex = byText.get(text) ?? types.push(type) - 1;
+    byText.set(text, lastIndex);
+    last = type;
+    return lastIndex;
+  };
+}
+
+export function unpackReadings({ count, buffer, types, others }: PackedReadings): readonly Reading[] {
+  const { numbers, times, typeAt, kinds } = columnsOf(buffer, count);
+  const readings = new Array<Reading>(count);
+  let next = 0;
+  for (let i = 0; i < count; i++) {
+    const kind = kinds[i] ?? NONE;
+    const code = kind & QUALITY;
+    if (code === NONE) continue;
+    const number = numbers[i] ?? 0;
+    if (code === BAD) {
+      const fault = FAULTS[number] ?? "device_error";
+      readings[i] = kind & HAS_DETAIL ? { quality: "bad", fault, detail: others[next++] as string } : { quality: "bad", fault };
+      continue;
+    }
+    const quality = code === GOOD ? "good" : "uncertain";
+    const value = kind & OTHER ? (others[next++] as Value) : kind & BOOLEAN ? number !== 0 : number;
+    const type = kind & HAS_TYPE ? types[typeAt[i] ?? 0] : undefined;
+    const sourceTime = times[i] ?? 0;
+    if (kind & HAS_TIME) readings[i] = type ? { quality, value, sourceTime, type } : { quality, value, sourceTime };
+    else readings[i] = type ? { quality, value, type } : { quality, value };
+  }
+  return readings;
+}

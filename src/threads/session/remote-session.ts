@@ -1,0 +1,195 @@
+import type { AnySession, Discovered, DriverContext, Limits, Point, Prepared, Request } from "../../../drivers/driver.ts";
+import type { Log } from "../../model/context.ts";
+import { messageOf } from "../../model/failure.ts";
+import { ReasonError } from "../../model/reason.ts";
+import type { Reading } from "../../model/value.ts";
+import { contextOf } from "./context.ts";
+import type { Answer, Ask, ToAcquire } from "./messages.ts";
+import { unpackPrepared } from "./prepared.ts";
+import { unpackReadings } from "./readings.ts";
+
+/** What a session is told of its other half. */
+export interface Held {
+  /** For lines that come outside of a call. */
+  readonly log: Log;
+  warn(warnings: readonly string[]): void;
+  /** What was prepared holds no longer. */
+  renew(epoch: string | undefined): void;
+  /** The far side has gone. */
+  lost(): void;
+  closed(): void;
+  /** The worker has ended, and the other half with it. */
+  ended(): void;
+}
+
+/** How a session that lives in the worker reaches it. */
+export interface RemoteLink {
+  nextCall(): number;
+  /** False: there is no worker at this moment. Throws where something cannot cross to another thread. */
+  post(message: ToAcquire): boolean;
+  /** Settles with the call's answer, or throws what the driver threw. */
+  ask(message: Ask, ctx: DriverContext): Promise<Exclude<Answer, { type: "failed" }>>;
+  /** Tells a session's fate until it is dropped. */
+  hold(id: number, held: Held): void;
+  drop(id: number): void;
+}
+
+type Page = Extract<Answer, { type: "page" }>;
+
+const CLOSE_WITHIN_MS = 3000;
+/** Of the requests that the worker keeps for one session: beyond this it forgets them all and is sent them anew. */
+const MAX_KEPT_POINTS = 200_000;
+/** Points in one message: what takes over more of them holds up its thread. */
+const POINTS_AT_ONCE = 500;
+
+/** A session whose other half is in the worker. */
+export class RemoteSession implements AnySession {
+  readonly limits: Limits;
+  readonly prepare?: NonNullable<AnySession["prepare"]>;
+  readonly discover?: NonNullable<AnySession["discover"]>;
+  readonly #id: number;
+  readonly #link: RemoteLink;
+  #alive = true;
+  #warnings: readonly string[];
+  #epoch: string | undefined;
+  #isEnded = false;
+  #closing: Promise<void> | undefined;
+  #onClosed = () => {};
+  /** Requests are planned once and read again and again: the worker knows them by number. */
+  #numbers = new WeakMap<Request, number>();
+  #count = 0;
+  #keptPoints = 0;
+
+  constructor(id: number, connected: Extract<Answer, { type: "connected" }>, log: Log, link: RemoteLink) {
+    this.#id = id;
+    this.#link = link;
+    this.limits = connected.limits;
+    this.#warnings = connected.warnings;
+    this.#epoch = connected.epoch;
+    if (connected.prepares) this.prepare = (points, ctx) => this.#prepare(points, ctx);
+    if (connected.discovers) this.discover = (ctx) => this.#discover(ctx);
+    link.hold(id, {
+      log,
+      warn: (warnings) => {
+        this.#warnings = warnings;
+      },
+      renew: (epoch) => {
+        this.#epoch = epoch;
+      },
+      lost: () => {
+        this.#alive = false;
+      },
+      closed: () => this.#onClosed(),
+      ended: () => {
+        this.#alive = false;
+        this.#isEnded = true;
+        this.#onClosed();
+      },
+    });
+  }
+
+  get epoch(): string | undefined {
+    return this.#epoch;
+  }
+
+  async read(request: Request, ctx: DriverContext): Promise<readonly Reading[]> {
+    this.#checkOpen();
+    const answer = await this.#link.ask(this.#readMessage(request, ctx), ctx);
+    if (answer.type !== "readings") throw unexpected(answer);
+    this.#alive &&= answer.alive;
+    return unpackReadings(answer.readings);
+  }
+
+  warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  alive(): boolean {
+    return this.#alive && this.#closing === undefined;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= new Promise<void>((done) => {
+      const timer = setTimeout(done, CLOSE_WITHIN_MS);
+      this.#onClosed = () => {
+        clearTimeout(timer);
+        done();
+      };
+      if (this.#isEnded || !this.#link.post({ type: "close", session: this.#id })) this.#onClosed();
+    }).finally(() => this.#link.drop(this.#id));
+    return this.#closing;
+  }
+
+  #checkOpen(): void {
+    if (!this.alive()) throw new ReasonError("CONNECTION_CLOSED", "the session has ended");
+  }
+
+  #readMessage(request: Request, ctx: DriverContext): Extract<ToAcquire, { type: "read" }> {
+    const message = { type: "read", call: this.#link.nextCall(), session: this.#id, context: contextOf(ctx) } as const;
+    const known = this.#numbers.get(request);
+    if (known !== undefined) return { ...message, requestNumber: known };
+    const forget = this.#keptPoints > 0 && this.#keptPoints + request.points.length > MAX_KEPT_POINTS;
+    if (forget) {
+      this.#numbers = new WeakMap();
+      this.#keptPoints = 0;
+    }
+    this.#keptPoints += request.points.length;
+    this.#numbers.set(request, ++this.#count);
+    return { ...message, requestNumber: this.#count, request, ...(forget && { forget }) };
+  }
+
+  async *#prepare(points: readonly Point[], ctx: DriverContext): AsyncGenerator<readonly Prepared[]> {
+    this.#checkOpen();
+    const call = this.#link.nextCall();
+    for (let at = 0; at < points.length; at += POINTS_AT_ONCE) {
+      this.#post({ type: "points", call, points: points.slice(at, at + POINTS_AT_ONCE) });
+      await new Promise(setImmediate);
+    }
+    for await (const page of this.#pages({ type: "prepare", call, session: this.#id, context: contextOf(ctx) }, ctx)) {
+      if (!("prepared" in page)) throw unexpected(page);
+      yield page.prepared.flatMap((packed) => {
+        const point = points[packed.place];
+        return point ? [unpackPrepared(packed, point)] : [];
+      });
+    }
+  }
+
+  async *#discover(ctx: DriverContext): AsyncGenerator<Discovered> {
+    this.#checkOpen();
+    const call = this.#link.nextCall();
+    for await (const page of this.#pages({ type: "discover", call, session: this.#id, context: contextOf(ctx) }, ctx)) {
+      if (!("discovered" in page)) throw unexpected(page);
+      yield* page.discovered;
+    }
+  }
+
+  /** The worker looks for the next page when it is asked for it, and for no more once the consumer has left. */
+  async *#pages(first: Extract<Ask, { type: "prepare" | "discover" }>, ctx: DriverContext): AsyncGenerator<Page> {
+    const { call } = first;
+    let isOver = false;
+    try {
+      for (let message: Ask = first; !isOver; message = { type: "next", call }) {
+        this.#checkOpen();
+        const page = await this.#link.ask(message, ctx);
+        if (page.type !== "page") throw unexpected(page);
+        isOver = page.isLast;
+        yield page;
+      }
+    } finally {
+      if (!isOver) this.#link.post({ type: "release", call });
+    }
+  }
+
+  #post(message: ToAcquire): void {
+    let isPosted: boolean;
+    try {
+      isPosted = this.#link.post(message);
+    } catch (error) {
+      throw internal(`what is asked cannot cross to the acquisition worker: ${messageOf(error)}`);
+    }
+    if (!isPosted) throw new ReasonError("CONNECTION_CLOSED", "the acquisition worker is being started again");
+  }
+}
+
+const internal = (message: string): ReasonError => new ReasonError("UNKNOWN", message, { condition: "internal_error" });
+const unexpected = ({ type }: { readonly type: string }): ReasonError => internal(`the acquisition worker answered ${type}`);

@@ -1,0 +1,329 @@
+import type { MessagePort } from "node:worker_threads";
+import type { AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
+import { packError, unpackError } from "../../lib/thread/errors.ts";
+import type { Log } from "../../model/context.ts";
+import { toFailure, toReasonError } from "../../model/failure.ts";
+import type { Pki } from "../../model/pki.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { createLineTeller } from "./frame-lines.ts";
+import { LookUps } from "./look-ups.ts";
+import type { CallContext, FromAcquire, ToAcquire } from "./messages.ts";
+import { packReadings } from "./readings.ts";
+import { type Stream, streamOfDiscovered, streamOfPrepared } from "./streams.ts";
+
+export interface AcquireOptions {
+  readonly drivers: Readonly<Record<string, DriverEntry>>;
+  /** Makes what the drivers' contexts have as `pki`. */
+  readonly pki?: (log: Log) => Pki;
+  /** What drivers keep of their devices in this thread. Absent: nothing. */
+  readonly memories?: { of(key: string): DeviceMemory };
+  /** All is closed: the thread may end. */
+  readonly onStopped?: () => void;
+}
+
+interface Call {
+  readonly controller: AbortController;
+  /** Nobody waits for the session any more: it is closed as soon as it is there. */
+  abandoned: boolean;
+}
+
+interface OpenSession {
+  readonly session: AnySession;
+  readonly requests: Map<number, Request>;
+  /** As the other side knows it. */
+  alive: boolean;
+  warnings: readonly string[];
+  epoch: string | undefined;
+}
+
+type Asked<T extends ToAcquire["type"]> = Extract<ToAcquire, { type: T }>;
+
+const LOOK_EVERY_MS = 250;
+const STOP_WITHIN_MS = 2000;
+const MAX_WARNINGS = 20;
+/** A stream that nobody wants more of ends by itself within this. */
+const LEAVE_WITHIN_MS = 2000;
+/** Between two reports of how far a call has come. */
+const PROGRESS_EVERY_MS = 100;
+
+/** The acquisition worker: opens and reads the sessions that the other side asks for. Ends on `stop`. Never throws. */
+export function runAcquire(port: MessagePort, options: AcquireOptions): void {
+  const worker = new AcquireWorker(port, options);
+  port.on("message", (message: ToAcquire) => worker.take(message));
+}
+
+class AcquireWorker {
+  readonly #port: MessagePort;
+  readonly #options: AcquireOptions;
+  readonly #calls = new Map<number, Call>();
+  readonly #sessions = new Map<number, OpenSession>();
+  readonly #streams = new Map<number, Stream>();
+  /** Of the calls of `prepare` that have not come yet. */
+  readonly #points = new Map<number, Point[]>();
+  readonly #lines: ReturnType<typeof createLineTeller>;
+  readonly #lookUps: LookUps;
+  readonly #pki: Pki | undefined;
+  #watch: NodeJS.Timeout | undefined;
+  #stopping = false;
+
+  constructor(port: MessagePort, options: AcquireOptions) {
+    this.#port = port;
+    this.#options = options;
+    const tell = (message: FromAcquire) => this.#tell(message);
+    this.#lines = createLineTeller(tell);
+    this.#lookUps = new LookUps(tell);
+    this.#pki = options.pki?.(this.#logOf());
+  }
+
+  take(message: ToAcquire): void {
+    switch (message.type) {
+      case "connect":
+        void this.#connect(message);
+        return;
+      case "read":
+        void this.#read(message);
+        return;
+      case "points":
+        this.#keepPoints(message);
+        return;
+      case "prepare":
+      case "discover":
+        void this.#begin(message);
+        return;
+      case "next":
+        void this.#page(message.call);
+        return;
+      case "release":
+        this.#release(message.call, new ReasonError("CONNECTION_CLOSED", "nobody wants more of it"), LEAVE_WITHIN_MS);
+        return;
+      case "abort":
+        this.#points.delete(message.call);
+        this.#calls.get(message.call)?.controller.abort(unpackError(message.reason));
+        return;
+      case "close":
+        void this.#close(message.session);
+        return;
+      case "resolved":
+        this.#lookUps.settle(message.lookUp, "kind" in message.addresses ? unpackError(message.addresses) : message.addresses);
+        return;
+      case "ping":
+        this.#tell({ type: "pong" });
+        return;
+      case "stop":
+        void this.#stop();
+        return;
+    }
+  }
+
+  #tell(message: FromAcquire, transfer: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, transfer);
+  }
+
+  #logOf(call?: number, session?: number): Log {
+    const at = (level: keyof Log) => (fields: object, message: string) => this.#lines(level, fields, message, call, session);
+    return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  }
+
+  /** The context of one call, and what ends it. */
+  #open(call: number, session: number, context: CallContext): { readonly ctx: DriverContext; readonly state: Call } {
+    const state: Call = { controller: new AbortController(), abandoned: false };
+    this.#calls.set(call, state);
+    const device = context.device === undefined ? undefined : this.#options.memories?.of(context.device);
+    const ctx: DriverContext = {
+      signal: state.controller.signal,
+      log: this.#logOf(call, session),
+      timeouts: context.timeouts,
+      ...(device && { device }),
+      ...(this.#pki && { pki: this.#pki }),
+      ...(context.progresses && { progress: this.#progressOf(call) }),
+      ...(context.resolves && {
+        resolve: (host, signal) => this.#lookUps.resolve(call, host, signal),
+        connected: (host, address) => this.#tell({ type: "reached", call, host, address }),
+      }),
+    };
+    return { ctx, state };
+  }
+
+  #progressOf(call: number): NonNullable<DriverContext["progress"]> {
+    let toldMs = Number.NEGATIVE_INFINITY;
+    return (done, total) => {
+      const nowMs = performance.now();
+      if (nowMs - toldMs < PROGRESS_EVERY_MS && done !== total) return;
+      toldMs = nowMs;
+      this.#tell({ type: "progress", call, done, total });
+    };
+  }
+
+  #fail(call: number, error: Error): void {
+    this.#tell({ type: "failed", call, error: packError(error) });
+  }
+
+  async #connect({ call, driver: type, input, context }: Asked<"connect">): Promise<void> {
+    const { ctx, state } = this.#open(call, call, context);
+    try {
+      const { drivers } = this.#options;
+      const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
+      if (!entry) throw new ReasonError("UNKNOWN", `type ${type} has no driver here`, { condition: "type_not_supported" });
+      const session = await (await entry.driver()).default.connect(input, ctx);
+      if (state.abandoned || this.#stopping) {
+        await session.close();
+        this.#tell({ type: "closed", session: call });
+        return;
+      }
+      const { limits, epoch } = session;
+      const warnings = warningsOf(session);
+      this.#sessions.set(call, { session, requests: new Map(), alive: true, warnings, epoch });
+      this.#watch ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+      const can = { prepares: session.prepare !== undefined, discovers: session.discover !== undefined };
+      this.#tell({ type: "connected", call, limits, warnings, epoch, ...can });
+    } catch (error) {
+      this.#fail(call, toReasonError(error));
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  #openOf(id: number): OpenSession {
+    const open = this.#sessions.get(id);
+    if (!open) throw new ReasonError("CONNECTION_CLOSED", "the session has been closed");
+    return open;
+  }
+
+  async #read({ call, session, requestNumber, request: given, forget, context }: Asked<"read">): Promise<void> {
+    // At once and not in turn: the next message may count on it.
+    const requests = this.#sessions.get(session)?.requests;
+    if (forget) requests?.clear();
+    if (given) requests?.set(requestNumber, given);
+    const { ctx } = this.#open(call, session, context);
+    try {
+      const open = this.#openOf(session);
+      const request = given ?? requests?.get(requestNumber);
+      if (!request) throw new ReasonError("UNKNOWN", `request ${requestNumber} is not known`, { condition: "internal_error" });
+      const readings = packReadings(await open.session.read(request, ctx));
+      this.#tell({ type: "readings", call, readings, alive: open.session.alive() }, [readings.buffer]);
+    } catch (error) {
+      // The refusal may be what the epoch has changed with: the other side prepares again for the new one.
+      this.#lookAt(session);
+      this.#fail(call, toFailure(error));
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  #keepPoints({ call, points }: Asked<"points">): void {
+    const kept = this.#points.get(call);
+    if (kept) kept.push(...points);
+    else this.#points.set(call, [...points]);
+  }
+
+  async #begin({ type, call, session: id, context }: Asked<"prepare" | "discover">): Promise<void> {
+    const points = this.#points.get(call) ?? [];
+    this.#points.delete(call);
+    const { ctx } = this.#open(call, id, context);
+    try {
+      const { session } = this.#openOf(id);
+      const stream =
+        type === "prepare"
+          ? session.prepare && streamOfPrepared(id, points, session.prepare(points, ctx))
+          : session.discover && streamOfDiscovered(id, session.discover(ctx));
+      if (!stream) throw new ReasonError("UNKNOWN", `the session has no ${type}`, { condition: "internal_error" });
+      this.#streams.set(call, stream);
+    } catch (error) {
+      this.#calls.delete(call);
+      this.#fail(call, toFailure(error));
+      return;
+    }
+    await this.#page(call);
+  }
+
+  async #page(call: number): Promise<void> {
+    const stream = this.#streams.get(call);
+    if (!stream) return this.#fail(call, new ReasonError("CONNECTION_CLOSED", "the session has been closed"));
+    try {
+      const page = await stream.page(call);
+      if (page.isLast) {
+        this.#streams.delete(call);
+        this.#calls.delete(call);
+      }
+      this.#tell(page);
+    } catch (error) {
+      this.#release(call, new ReasonError("CONNECTION_CLOSED", "it has failed"));
+      this.#lookAt(stream.session);
+      this.#fail(call, toFailure(error));
+    }
+  }
+
+  /**
+   * Ends a stream. `graceMs`: what it is waiting for just now may still come, because a request that is given up may cost the
+   * connection.
+   */
+  #release(call: number, reason: ReasonError, graceMs = 0): void {
+    this.#points.delete(call);
+    const stream = this.#streams.get(call);
+    if (!stream) return;
+    this.#streams.delete(call);
+    const controller = this.#calls.get(call)?.controller;
+    const late = setTimeout(() => controller?.abort(reason), graceMs);
+    void stream.end().finally(() => {
+      clearTimeout(late);
+      this.#calls.delete(call);
+    });
+  }
+
+  async #close(id: number): Promise<void> {
+    const open = this.#sessions.get(id);
+    const call = this.#calls.get(id);
+    if (!open && call) {
+      call.abandoned = true;
+      return;
+    }
+    this.#sessions.delete(id);
+    if (this.#sessions.size === 0) {
+      clearInterval(this.#watch);
+      this.#watch = undefined;
+    }
+    for (const [streamCall, { session }] of this.#streams)
+      if (session === id) this.#release(streamCall, new ReasonError("CONNECTION_CLOSED", "the session is being closed"));
+    await open?.session.close();
+    this.#tell({ type: "closed", session: id });
+  }
+
+  #look(): void {
+    for (const [id, open] of this.#sessions) {
+      this.#lookAt(id);
+      const warnings = warningsOf(open.session);
+      if (warnings.length !== open.warnings.length || warnings.some((words, i) => words !== open.warnings[i])) {
+        open.warnings = warnings;
+        this.#tell({ type: "warnings", session: id, warnings });
+      }
+      if (open.alive && !open.session.alive()) {
+        open.alive = false;
+        this.#tell({ type: "lost", session: id });
+      }
+    }
+  }
+
+  /** Tells of another epoch. */
+  #lookAt(id: number): void {
+    const open = this.#sessions.get(id);
+    if (!open) return;
+    const { epoch } = open.session;
+    if (epoch === open.epoch) return;
+    open.epoch = epoch;
+    this.#tell({ type: "epoch", session: id, epoch });
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#watch);
+    for (const { controller, abandoned } of this.#calls.values())
+      if (!abandoned) controller.abort(new ReasonError("CONNECTION_CLOSED", "the collector is stopping"));
+    const late = new Promise<void>((done) => setTimeout(done, STOP_WITHIN_MS).unref());
+    await Promise.race([Promise.all([...this.#sessions.keys()].map((id) => this.#close(id))), late]);
+    this.#port.close();
+    this.#options.onStopped?.();
+  }
+}
+
+/** A copy: the session goes on with its own. */
+const warningsOf = (session: AnySession): readonly string[] => (session.warnings?.() ?? []).slice(0, MAX_WARNINGS);

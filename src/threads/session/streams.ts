@@ -1,0 +1,45 @@
+import type { Discovered, Point, Prepared } from "../../../drivers/driver.ts";
+import { eachOf, Pager } from "../../lib/thread/pager.ts";
+import type { FromAcquire } from "./messages.ts";
+import { packPrepared } from "./prepared.ts";
+
+type Page = Extract<FromAcquire, { type: "page" }>;
+
+/** An answer that comes page by page. */
+export interface Stream {
+  readonly session: number;
+  /** The next page. Throws what the driver throws. */
+  page(call: number): Promise<Page>;
+  /** Nobody wants more of it. Never throws. */
+  end(): Promise<void>;
+}
+
+export function streamOfPrepared(session: number, points: readonly Point[], batches: AsyncIterable<readonly Prepared[]>): Stream {
+  const places = new Map(points.map((point, place) => [point, place]));
+  const pager = new Pager(eachOf(batches));
+  return {
+    session,
+    async page(call) {
+      const { items, isLast } = await pager.take();
+      // What nobody asked for has no place.
+      const prepared = items.flatMap((one) => {
+        const place = places.get(one.point);
+        return place === undefined ? [] : [packPrepared(one, place)];
+      });
+      return { type: "page", call, isLast, prepared };
+    },
+    end: () => pager.end(),
+  };
+}
+
+export function streamOfDiscovered(session: number, found: AsyncIterable<Discovered>): Stream {
+  const pager = new Pager(found);
+  return {
+    session,
+    async page(call) {
+      const { items, isLast } = await pager.take();
+      return { type: "page", call, isLast, discovered: items };
+    },
+    end: () => pager.end(),
+  };
+}

@@ -1,0 +1,25 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { DRIVERS } from "../../../drivers/index.ts";
+import { DeviceMemories } from "../../agent/device-memory.ts";
+import { guardWorker } from "../../lib/thread/guard.ts";
+import { createPki, keepRenewed } from "../../os/pki/pki.ts";
+import type { AcquireWorkerData } from "./messages.ts";
+import { runAcquire } from "./sessions.ts";
+
+if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
+// One device's bytes must not cost the others their sessions: libraries throw in handlers of their sockets.
+guardWorker(parentPort, { goesOn: true });
+const { pki } = workerData as AcquireWorkerData;
+runAcquire(parentPort, {
+  drivers: DRIVERS,
+  memories: new DeviceMemories(),
+  ...(pki && {
+    pki: (log) => {
+      const opened = createPki({ ...pki, log });
+      keepRenewed(opened, log);
+      return opened;
+    },
+  }),
+  // What a library left behind must not keep the thread.
+  onStopped: () => process.exit(0),
+});

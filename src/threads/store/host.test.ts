@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { decodeReadout } from "../../buffer/codec.ts";
+import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
+import { createStoreClient } from "./host.ts";
+import type { ToStore } from "./messages.ts";
+
+/** A margin for machines under load; nothing here takes a second. */
+const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
+
+const layout = plainLayout(10);
+
+function setUp(maxUnansweredBytes?: number) {
+  const posted: ToStore[] = [];
+  const alarms: string[] = [];
+  const client = createStoreClient({
+    run: "r1",
+    ...(maxUnansweredBytes !== undefined && { maxUnansweredBytes }),
+    onLedger: () => {},
+    onAlarm: (message) => alarms.push(message),
+  });
+  const seqs = (): number[] => posted.flatMap((message) => (message.type === "append" ? message.batches.map(({ seq }) => seq) : []));
+  const kinds = (): string[] => posted.map(({ type }) => type);
+  return { client, posted, alarms, seqs, kinds, post: (message: ToStore) => void posted.push(message) };
+}
+
+describe("store client", () => {
+  it("waits for the store to be ready, then sends sinks, each layout once, and the batches in order", async () => {
+    const { client, posted, post, seqs, kinds } = setUp();
+    client.setSinks([{ id: "a", takesExploration: false }]);
+    for (let n = 1; n <= 3; n++) expect(client.append(layout, plainReadout(10, n))).toBe(true);
+    client.attach(post);
+    expect(posted).toEqual([]);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    expect(kinds()).toEqual(["begin", "sinks", "layout", "append"]);
+    expect(seqs()).toEqual([1, 2, 3]);
+    client.append(layout, plainReadout(10, 4));
+    client.append(plainLayout(5), plainReadout(5, 5));
+    await poll(kinds).toEqual(["begin", "sinks", "layout", "append", "layout", "append"]);
+    expect(seqs()).toEqual([1, 2, 3, 4, 5]);
+    const first = posted.find((message) => message.type === "append")?.batches[0];
+    expect(first && decodeReadout(layout, first.payload)).toEqual(plainReadout(10, 1));
+  });
+
+  it("sends a layout again that the store has forgotten over two newer ones of its source", () => {
+    const { client, posted, post } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    for (const variables of [10, 5, 10, 6, 5, 10]) {
+      client.append(plainLayout(variables), plainReadout(variables, 1));
+      client.setSinks([]);
+    }
+    const sent = posted.flatMap((message) => (message.type === "layout" ? [message.layout.variables.length] : []));
+    expect(sent).toEqual([10, 5, 6, 10]);
+  });
+
+  it("posts to a restarted store what no store has answered, without what was committed all the same", () => {
+    const { client, posted, post, seqs, kinds } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    for (let n = 1; n <= 5; n++) client.append(layout, plainReadout(10, n));
+    client.setSinks([]);
+    client.onMessage({ type: "committed", upTo: 2 });
+    expect(client.unanswered().batches).toBe(3);
+    posted.length = 0;
+    client.attach(post);
+    client.append(layout, plainReadout(10, 6));
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 3 });
+    expect(kinds()).toEqual(["begin", "sinks", "layout", "append"]);
+    expect(seqs()).toEqual([4, 5, 6]);
+    client.onMessage({ type: "committed", upTo: 6 });
+    expect(client.unanswered()).toEqual({ batches: 0, bytes: 0 });
+  });
+
+  it("rejects and counts what exceeds its bound, and takes again once the store has answered", () => {
+    const { client, post, seqs } = setUp(2000);
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    const taken = Array.from({ length: 10 }, (_, n) => client.append(layout, plainReadout(10, n)));
+    const accepted = taken.filter(Boolean).length;
+    expect(accepted).toBeGreaterThan(1);
+    expect(accepted).toBeLessThan(10);
+    expect(client.unanswered().bytes).toBeLessThanOrEqual(2000);
+    expect(client.rejected()).toEqual({ readouts: 10 - accepted, values: 10 * (10 - accepted) });
+    client.onMessage({ type: "committed", upTo: accepted });
+    expect(client.append(layout, plainReadout(10, 99))).toBe(true);
+    client.setSinks([]);
+    expect(seqs().at(-1)).toBe(accepted + 1);
+  });
+
+  it("closes once all is answered, or says that it is not", async () => {
+    const { client, post } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    client.append(layout, plainReadout(10, 1));
+    expect(await client.close(20)).toBe(false);
+    expect(client.append(layout, plainReadout(10, 2))).toBe(false);
+    const closing = client.close(10_000);
+    client.onMessage({ type: "committed", upTo: 1 });
+    expect(await closing).toBe(true);
+    expect(await client.close(0)).toBe(true);
+    expect(client.rejected()).toEqual({ readouts: 1, values: 10 });
+  });
+
+  it("tells an alarm that comes again and again once", () => {
+    const { client, alarms } = setUp();
+    for (const message of ["disk full", "disk full", "disk well", "disk full"]) client.onMessage({ type: "alarm", message });
+    expect(alarms).toEqual(["disk full", "disk well", "disk full"]);
+  });
+});

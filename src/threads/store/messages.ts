@@ -1,0 +1,59 @@
+import type { MessagePort } from "node:worker_threads";
+import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "../../buffer/buffer.ts";
+import type { Layout } from "../../model/layout.ts";
+
+/** Which sinks a delivery worker has: those that get the whole history, or those that serve current values only. */
+export type DeliveryOf = "every" | "latest";
+
+/** Acquisition → store. `run` names one life of the process, so that batches posted again are known. */
+export type ToStore =
+  /** The answer to `ready`: all that is unanswered follows. What was posted before it is not looked at. */
+  | { readonly type: "begin"; readonly life: number }
+  | { readonly type: "layout"; readonly key: string; readonly layout: Layout }
+  | { readonly type: "append"; readonly batches: readonly NewBatch[] }
+  | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
+  /** Values that found no room to wait in, since the start of the process. */
+  | { readonly type: "overflow"; readonly values: number }
+  /** A new way to a delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */
+  | { readonly type: "delivery"; readonly port: MessagePort; readonly of: DeliveryOf }
+  /** Commit everything, close the file, end. */
+  | { readonly type: "stop" };
+
+/** Store → acquisition. `ready` comes again when the file was replaced at run: all that is unanswered is posted again, and the delivery linked anew. */
+export type FromStore =
+  /** epoch "": there is no file for the time being; values wait in memory, or go to the sinks unstored. */
+  | { readonly type: "ready"; readonly life: number; readonly epoch: string; readonly lastSeq: number }
+  | { readonly type: "committed"; readonly upTo: number }
+  /** Everything up to here that was not committed is rejected. */
+  | { readonly type: "rejected"; readonly upTo: number }
+  | { readonly type: "ledger"; readonly ledger: Ledger; readonly bytes: number }
+  /** For the operator: the file is damaged, the disk is full. The worker goes on. */
+  | { readonly type: "alarm"; readonly message: string }
+  | { readonly type: "stopped" };
+
+/** Store → delivery. Only so many bytes of batches are under way: each message with batches is to be answered by `received`. */
+export type StoreToDelivery =
+  | { readonly type: "ready" }
+  | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
+  /** Comes before its first batch. Negative ids are those of unstored batches, and never in the file. */
+  | { readonly type: "layout"; readonly id: number; readonly layout: Layout }
+  | { readonly type: "committed"; readonly batches: readonly StoredBatch[] }
+  /** Ids below this are committed; what was not posted of them is to be read from the file. */
+  | { readonly type: "skipped"; readonly nextId: number }
+  /**
+   * Batches that the file does not take: for sinks that can write them now, and for nobody later. Their ids are negative, in no file,
+   * and not to be acknowledged; what was delivered of them is told by `delivered_unstored`.
+   */
+  | { readonly type: "unstored"; readonly batches: readonly StoredBatch[] }
+  /** These sinks have gaps to tell (BufferReader.gaps). */
+  | { readonly type: "gaps"; readonly sinks: readonly string[] };
+
+/** Delivery → store. */
+export type DeliveryToStore =
+  | { readonly type: "acknowledge"; readonly acknowledgements: readonly Acknowledgement[] }
+  /** One message with batches was taken from the port: `committed` or `unstored`. */
+  | { readonly type: "received" }
+  | { readonly type: "delivered_unstored"; readonly sink: string; readonly values: number }
+  | { readonly type: "gaps_published"; readonly gaps: readonly GapAcknowledgement[] }
+  /** Reading the file has failed: the store may never come to the page that is at fault. */
+  | { readonly type: "unreadable" };
