@@ -272,8 +272,9 @@ class ReadoutDeadline {
   /** The whole time from now on. */
   resume(): void {
     this.#running?.cancel();
-    const expired = new ReasonError("TIMEOUT", "the readout's deadline has passed");
-    this.#running = new Deadline(this.#deadlineMs, () => this.#controller.abort(expired));
+    this.#running = new Deadline(this.#deadlineMs, () =>
+      this.#controller.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")),
+    );
   }
 
   end(): void {

@@ -75,6 +75,10 @@ class SourceTask {
   readonly #spec: SourceSpec;
   readonly #deps: SourceDeps;
   readonly #configured: number;
+  /** Where in a span it begins, so that sources are spread. */
+  readonly #fraction: number;
+  /** Of its ticks. */
+  readonly #phaseMs: number;
   readonly #where: string;
   readonly #stop = new AbortController();
   readonly #learned: LearnedGroups;
@@ -105,6 +109,8 @@ class SourceTask {
     this.#spec = spec;
     this.#deps = deps;
     this.#configured = configured;
+    this.#fraction = stableFraction(spec.uuid);
+    this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
     this.#lastGoodAt = lastReadoutAt;
     this.#layout = spec.layout;
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
@@ -175,7 +181,7 @@ class SourceTask {
   async #run(): Promise<void> {
     if (this.#layout.variables.length === 0) return;
     const { clock, startSpreadMs, late } = this.#deps;
-    let due = clock.monotonicMs() + stableFraction(this.#spec.uuid) * startSpreadMs;
+    let due = clock.monotonicMs() + this.#fraction * startSpreadMs;
     while (await sleep(due - clock.monotonicMs(), this.#stop.signal)) {
       this.#nextRetryAt = undefined;
       const isProbe = this.#trouble !== undefined;
@@ -215,12 +221,11 @@ class SourceTask {
   }
 
   #nextTick(due: number, now: number, restMs: number): number {
-    const { intervalMs, uuid } = this.#spec;
-    const phase = Math.floor(stableFraction(uuid) * intervalMs);
+    const { intervalMs } = this.#spec;
     this.#trouble = undefined;
-    this.#counters.overruns += ticksBetween(due, now, intervalMs, phase);
+    this.#counters.overruns += ticksBetween(due, now, intervalMs, this.#phaseMs);
     // A readout that ends before its own tick (a timer may fire early) is not read again at it.
-    return nextTick(Math.max(now + restMs, due), intervalMs, phase);
+    return nextTick(Math.max(now + restMs, due), intervalMs, this.#phaseMs);
   }
 
   #settle({ time, spanMs, readings, failure }: Outcome): Problem | undefined {
