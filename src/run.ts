@@ -185,7 +185,11 @@ export async function runService({ settings, settingsFile, log, signal, version,
 
   const progress = createProgress(clock, FILES_EVERY_MS);
   const rounds = new Rounds({
-    take,
+    take() {
+      const round = take();
+      void heaps.whileFilling(() => round.then(({ made }) => made)).catch(() => {});
+      return round;
+    },
     onError: (error) => log.error({ err: error }, "the configuration could not be applied"),
     onSettled: () => progress.reconciled(),
   });

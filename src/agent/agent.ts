@@ -16,7 +16,7 @@ import { canonicalJson, reconcile } from "./reconcile.ts";
 import type { Resolver } from "./resolve.ts";
 import { type RunningSource, startSource } from "./source.ts";
 import { SourceSlot, type WantedSource } from "./source-slot.ts";
-import { configuredVariables, fingerprintOf, prepare, type SourceInput } from "./source-spec.ts";
+import { configuredVariables, fingerprintOf, type SourceInput, specOf } from "./source-spec.ts";
 import { createReasonBudget } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
@@ -73,6 +73,8 @@ export function createAgent(deps: AgentDeps): Agent {
     lastTurn = lastTurn.then(() => nextTurn());
     return lastTurn;
   };
+  /** One after the other, as the starts are; never rejects. */
+  let lastSpec: Promise<unknown> = Promise.resolve();
   let stopped = false;
 
   /** By source: what its last start had to say. A restart says it only where it is new. */
@@ -88,7 +90,9 @@ export function createAgent(deps: AgentDeps): Agent {
     const configured = configuredVariables(variables);
     const seen = last?.status.last_readout_at ?? null;
     const lastReadoutAt = seen === null ? null : Date.parse(seen);
-    const prepared = await prepareWithDriver(input, deps.drivers);
+    const made = lastSpec.then(() => specWithDriver(input, deps.drivers));
+    lastSpec = made;
+    const prepared = await made;
     if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);
     const { spec } = prepared;
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
@@ -213,7 +217,7 @@ async function fingerprint(input: SourceInput, breathe: Breathe): Promise<string
   return hash.digest("base64");
 }
 
-async function prepareWithDriver(input: SourceInput, drivers: Readonly<Record<string, DriverEntry>>): Promise<ReturnType<typeof prepare>> {
+async function specWithDriver(input: SourceInput, drivers: Readonly<Record<string, DriverEntry>>): ReturnType<typeof specOf> {
   const { type } = input.record;
   const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
   if (!entry) {
@@ -221,7 +225,7 @@ async function prepareWithDriver(input: SourceInput, drivers: Readonly<Record<st
     return { problem: { reason: { type: "UNKNOWN" }, condition: "type_not_supported", detail } };
   }
   try {
-    return prepare(input, (await entry.driver()).default);
+    return await specOf(input, (await entry.driver()).default);
   } catch (error) {
     return { problem: internalError(error) };
   }

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Variable } from "../model/variable.ts";
-import { prepare, type SourceInput, scale } from "./source-spec.ts";
+import { type SourceInput, scale, specOf as specFor } from "./source-spec.ts";
 
 const driver = defineDriver({
   type: "cells",
@@ -58,26 +58,26 @@ const input = (change: Partial<SourceInput["record"]> = {}, rest: Partial<Source
   ...rest,
 });
 
-function specOf(given: SourceInput) {
-  const prepared = prepare(given, driver);
+async function specOf(given: SourceInput) {
+  const prepared = await specFor(given, driver);
   if ("problem" in prepared) throw new Error(prepared.problem.detail);
   return prepared.spec;
 }
-function problemOf(given: SourceInput) {
-  const prepared = prepare(given, driver);
+async function problemOf(given: SourceInput) {
+  const prepared = await specFor(given, driver);
   if (!("problem" in prepared)) throw new Error("expected a problem");
   return prepared.problem;
 }
 
-describe("prepare", () => {
-  it("names the field of bad details, bad settings and unknown settings", () => {
-    expect(problemOf(input({ details: { host: "h", port: "502" } }))).toMatchObject({
+describe("specOf", () => {
+  it("names the field of bad details, bad settings and unknown settings", async () => {
+    expect(await problemOf(input({ details: { host: "h", port: "502" } }))).toMatchObject({
       condition: "configuration_invalid",
       detail: expect.stringContaining("details.port"),
     });
-    expect(problemOf(input({}, { local: { unit: "x" } })).detail).toContain("sources.press.unit");
-    expect(problemOf(input({}, { local: { unti: 1 } })).detail).toContain("unti");
-    expect(problemOf(input({ details: null })).condition).toBe("details_missing");
+    expect((await problemOf(input({}, { local: { unit: "x" } }))).detail).toContain("sources.press.unit");
+    expect((await problemOf(input({}, { local: { unti: 1 } }))).detail).toContain("unti");
+    expect((await problemOf(input({ details: null }))).condition).toBe("details_missing");
   });
 
   it.each([
@@ -85,44 +85,44 @@ describe("prepare", () => {
     [250, "milliseconds", {}, 250],
     [5, "seconds", { interval: "250ms" }, 250],
     [0, "seconds", { interval: "1s" }, 1000],
-  ] as const)("takes readout_interval %d in %s with settings %o as %d ms", (readout_interval, readoutIntervalUnit, local, ms) => {
-    expect(specOf(input({ readout_interval }, { readoutIntervalUnit, local })).intervalMs).toBe(ms);
+  ] as const)("takes readout_interval %d in %s with settings %o as %d ms", async (readout_interval, readoutIntervalUnit, local, ms) => {
+    expect((await specOf(input({ readout_interval }, { readoutIntervalUnit, local }))).intervalMs).toBe(ms);
   });
 
-  it.each([0, -1])("says that an interval of %d is this source's error", (readout_interval) => {
-    expect(problemOf(input({ readout_interval }))).toMatchObject({ reason: { type: "UNKNOWN" }, condition: "interval_invalid" });
+  it.each([0, -1])("says that an interval of %d is this source's error", async (readout_interval) => {
+    expect(await problemOf(input({ readout_interval }))).toMatchObject({ reason: { type: "UNKNOWN" }, condition: "interval_invalid" });
   });
 
-  it("says an interval of 1000 s and more in words", () => {
-    expect(specOf(input({ readout_interval: 1000 })).warnings).toEqual([expect.stringContaining("1000 s = 16 min 40 s")]);
-    expect(specOf(input({ readout_interval: 999 })).warnings).toEqual([]);
+  it("says an interval of 1000 s and more in words", async () => {
+    expect((await specOf(input({ readout_interval: 1000 }))).warnings).toEqual([expect.stringContaining("1000 s = 16 min 40 s")]);
+    expect((await specOf(input({ readout_interval: 999 }))).warnings).toEqual([]);
   });
 
-  it("reads ACTIVE before EXPLORATION up to readout_limit and names the rest; INACTIVE never", () => {
+  it("reads ACTIVE before EXPLORATION up to readout_limit and names the rest; INACTIVE never", async () => {
     const variables = [variable("1", { status: "EXPLORATION" }), variable("2"), variable("3", { status: "INACTIVE" }), variable("4")];
-    const spec = specOf(input({ readout_limit: 2 }, { variables }));
+    const spec = await specOf(input({ readout_limit: 2 }, { variables }));
     expect(spec.layout.variables.map((v) => v.name)).toEqual(["2", "4"]);
     expect(spec.warnings).toEqual([expect.stringMatching(/readout_limit is 2: 1 variables are not read: 1/)]);
   });
 
-  it("lets a bad address cost its own variable only", () => {
-    const spec = specOf(input({}, { variables: [variable("1", { address: "x" }), variable("2")] }));
+  it("lets a bad address cost its own variable only", async () => {
+    const spec = await specOf(input({}, { variables: [variable("1", { address: "x" }), variable("2")] }));
     expect(spec.points.map((p) => p.index)).toEqual([1]);
     expect(spec.refused.get(0)).toMatchObject({ quality: "bad", fault: "address_invalid" });
   });
 
-  it("makes a scaled variable a float64, and refuses to scale a string", () => {
+  it("makes a scaled variable a float64, and refuses to scale a string", async () => {
     const scaling = { factor: 0.1, offset: 5 };
-    const spec = specOf(input({}, { variables: [variable("1", { scaling }), variable("2", { scaling, type: "string(4)" })] }));
+    const spec = await specOf(input({}, { variables: [variable("1", { scaling }), variable("2", { scaling, type: "string(4)" })] }));
     expect(spec.layout.variables[0]?.type).toEqual({ scalar: "float64" });
-    const matrix = specOf(input({}, { variables: [variable("1", { scaling, type: "int16[2x3]" })] }));
+    const matrix = await specOf(input({}, { variables: [variable("1", { scaling, type: "int16[2x3]" })] }));
     expect(matrix.layout.variables[0]?.type).toEqual({ scalar: "float64", count: 6, dimensions: [2, 3] });
     expect(spec.refused.get(1)).toMatchObject({ fault: "type_mismatch" });
   });
 });
 
 describe("scale", () => {
-  it("multiplies, then adds; a 64-bit integer too; what is not finite is a fault", () => {
+  it("multiplies, then adds; a 64-bit integer too; what is not finite is a fault", async () => {
     expect(scale({ quality: "good", value: 10 }, { factor: 0.5, offset: 1 })).toEqual({ quality: "good", value: 6 });
     expect(scale({ quality: "good", value: [1n, 2n] }, { factor: 2, offset: 0 })).toEqual({ quality: "good", value: [2, 4] });
     expect(scale({ quality: "uncertain", value: 3, sourceTime: 7, type: { scalar: "int16" } }, { factor: 1, offset: 0.5 })).toEqual({

@@ -7,6 +7,7 @@ import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
 import type { DataSource } from "../model/resources.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
+import { type Breathe, createBreather } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import type { Problem } from "./status.ts";
@@ -59,8 +60,12 @@ export function fingerprintOf({ record, variables, local, secrets, missingSecret
 
 export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
 
-/** Sorts a source's configuration into what can run and what cannot, and why. Pure. */
-export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec: SourceSpec } | { readonly problem: Problem } {
+/** Sorts a source's configuration into what can run and what cannot, and why. Pure; goes by slices. */
+export async function specOf(
+  input: SourceInput,
+  driver: AnyDriver,
+  breathe: Breathe = createBreather(),
+): Promise<{ readonly spec: SourceSpec } | { readonly problem: Problem }> {
   const { record } = input;
   if (record.details === null)
     return problem("details_missing", `data source ${record.name}: details is null; it needs the connection properties of ${record.type}`);
@@ -88,7 +93,8 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
   const points: Point[] = [];
   const refused = new Map<number, Reading>();
   const scalings = new Map<number, Scaling>();
-  const variables = taken.map((variable, index): LayoutVariable => {
+  const variables: LayoutVariable[] = [];
+  for (const [index, variable] of taken.entries()) {
     const parsed = parse(variable, driver, driverSettings.data);
     if ("reading" in parsed) refused.set(index, parsed.reading);
     else {
@@ -96,7 +102,7 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
       if (variable.scaling) scalings.set(index, variable.scaling);
     }
     const raw = "reading" in parsed ? (typeOf(driver, variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
-    return {
+    variables.push({
       uuid: variable.uuid,
       name: variable.name,
       address: variable.address,
@@ -104,8 +110,9 @@ export function prepare(input: SourceInput, driver: AnyDriver): { readonly spec:
       unit: variable.unit,
       comment: variable.comment,
       exploration: variable.status === "EXPLORATION",
-    };
-  });
+    });
+    await breathe();
+  }
   const { name_timeout, connect_timeout, answer_timeout, prepare_timeout, max_connections } = settings.data;
   return {
     spec: {

@@ -7,6 +7,7 @@ import { superviseWorker } from "../lib/thread/host.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
+import { heaps } from "../os/heap.ts";
 import type { Logger } from "../os/log.ts";
 import { API_HEAP, type ApiWorkerData, embeddedDatabase, type FromApi, lastGoodFile } from "../threads/api/messages.ts";
 import { type PollState, startPolling } from "./poll.ts";
@@ -62,7 +63,7 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   let warnings: readonly string[] = [];
   const polling = startPolling(
     {
-      client,
+      client: { ...client, pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)) },
       collector,
       lastGoodFile: lastGoodFile(stateDir),
       pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,

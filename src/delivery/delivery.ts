@@ -74,6 +74,8 @@ export function runDelivery(
   /** Ids from here on come as they are committed. */
   let edge = 0;
   let sources: readonly SourceReport[] | undefined;
+  /** Layouts on their way, by source. */
+  const layoutPieces = new Map<string, Layout>();
   let acknowledgeTimer: NodeJS.Timeout | undefined;
   let reportTimer: NodeJS.Timeout | undefined;
   let reopenTimer: NodeJS.Timeout | undefined;
@@ -338,9 +340,13 @@ export function runDelivery(
       case "stop":
         void inTurn(message.uuid, stop(message.uuid, message.removed));
         return;
+      case "layout":
+        takePiece(layoutPieces, message);
+        return;
       case "sources":
-        sources = withLayouts(message.sources, sources);
-        if (message.sources.some(({ layout }) => layout)) rememberAgain((_id, layout) => shared(layout));
+        sources = withLayouts(message.sources, layoutPieces, sources);
+        if (layoutPieces.size > 0 || message.sources.some(({ layout }) => layout)) rememberAgain((_id, layout) => shared(layout));
+        layoutPieces.clear();
         for (const pump of pumps()) pump.describe(sources);
         return;
       case "store":
@@ -368,7 +374,18 @@ function cloneable(fields: object): Record<string, unknown> {
 }
 
 /** A source whose layout did not come along has the one that it had. */
-function withLayouts(now: readonly DescribedSource[], before: readonly SourceReport[] | undefined): readonly SourceReport[] {
+function withLayouts(
+  now: readonly DescribedSource[],
+  pieces: ReadonlyMap<string, Layout>,
+  before: readonly SourceReport[] | undefined,
+): readonly SourceReport[] {
   const known = new Map(before?.map(({ uuid, layout }) => [uuid, layout]));
-  return now.map((source) => ({ ...source, layout: source.layout === undefined ? (known.get(source.uuid) ?? null) : source.layout }));
+  const layoutOf = ({ uuid, layout }: DescribedSource) => (layout === undefined ? (pieces.get(uuid) ?? known.get(uuid) ?? null) : layout);
+  return now.map((source) => ({ ...source, layout: layoutOf(source) }));
+}
+
+/** Adds it to what came of the layout before; a piece whose beginning went to the worker before this one is dropped. */
+function takePiece(pieces: Map<string, Layout>, { source, from, variables }: Extract<ToDelivery, { type: "layout" }>): void {
+  const before = from === 0 ? [] : pieces.get(source.uuid)?.variables;
+  if (before?.length === from) pieces.set(source.uuid, { source, variables: [...before, ...variables] });
 }

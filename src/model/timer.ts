@@ -106,12 +106,24 @@ const RUN_MS = 2;
 /** Called in each turn of a long loop; settles at once, or after the event loop had its turn. */
 export type Breathe = () => Promise<void>;
 
+/** Loops of this thread that wait for their next slice, the longest first. */
+const paused: (() => void)[] = [];
+
+/** Goes on with one of them in each turn of the event loop: two that run at once make no longer slices than one. */
+function resumeNext(): void {
+  paused.shift()?.();
+  if (paused.length > 0) setImmediate(resumeNext);
+}
+
 /** For long loops: lets timers and sockets have their turn as soon as the loop has run for a slice (2 ms). */
 export function createBreather(now: () => number = () => performance.now()): Breathe {
   let began = now();
   return async () => {
     if (now() - began < RUN_MS) return;
-    await new Promise<void>((done) => setImmediate(done));
+    await new Promise<void>((done) => {
+      paused.push(done);
+      if (paused.length === 1) setImmediate(resumeNext);
+    });
     began = now();
   };
 }

@@ -30,3 +30,16 @@ test("where a worker needs its heap all grow freely, whatever is configured afte
   heaps.fit({ sources: 5000, variables: 1 });
   expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=0"]);
 });
+
+test("while a configuration is taken in they grow freely, however it ends", async () => {
+  const { flags, heaps } = recorded();
+  const both = Promise.all([
+    heaps.whileFilling(async () => heaps.fit({ sources: 1000, variables: 1 })),
+    heaps.whileFilling(() => Promise.reject(new Error("on purpose"))).catch(() => {}),
+  ]);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=0"]);
+  await both;
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
+  heaps.fit({ sources: 1, variables: 1 });
+  expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
+});

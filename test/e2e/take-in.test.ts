@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, onTestFinished, test } from "vitest";
 import { createApiClient } from "../../src/api/client.ts";
@@ -8,6 +9,7 @@ import { scripted, source } from "../../src/api/server/testing-scripted.ts";
 import { wantedSources } from "../../src/configuration/desired-sources.ts";
 import { saveLastGood, storedContentOf } from "../../src/configuration/last-good.ts";
 import { plant, running } from "../support/agent.ts";
+import { startCollector } from "../support/collector-process.ts";
 
 const SOURCES = 101;
 const VARIABLES = 1000;
@@ -121,4 +123,74 @@ test("a configuration of 100,000 variables is taken in while a source of 50 ms i
   revision = "3";
   await measured("one variable has changed", () => round());
   expect(client.judged() - judged).toBeLessThanOrEqual(PAGE);
+}, 120_000);
+
+/** `name{labels} value` lines of a scrape: the value of the first that begins so, 0 where there is none. */
+const figure = (text: string, start: string): number =>
+  Number(
+    text
+      .split("\n")
+      .find((line) => line.startsWith(start))
+      ?.split(" ")
+      .at(-1) ?? 0,
+  );
+
+test("as it is shipped, the collector takes 100,000 variables in without a long slice, and takes them away again", async () => {
+  const device = await plant();
+  const large = configuration(device.port, 1);
+  let variables: readonly Buffer[] = pagesOf(large.variables.slice(0, 2));
+  let revision = "0";
+  const { url } = await scripted((_, response, path) => {
+    const at = Number(new URL(path, "http://x").searchParams.get("cursor") ?? 0);
+    const body = path.startsWith("/api/v2/data-sources")
+      ? large.sources[at]
+      : path.startsWith("/api/ext/v1/variables")
+        ? variables[at]
+        : path.startsWith("/api/ext/v1/revision")
+          ? JSON.stringify({ revision })
+          : path === "/api/ext/v1"
+            ? JSON.stringify({ extension: "collector", version: 1 })
+            : JSON.stringify(path.startsWith("/api/ext/v1/secrets") ? { secrets: {} } : { data: [], metadata: { next_cursor: null } });
+    response.writeHead(200, { "content-type": "application/json" }).end(body);
+  });
+  const dir = temporaryFolder();
+  mkdirSync(dir, { recursive: true });
+  writeFileSync(`${dir}/collector.key`, "key\n");
+  const collector = await startCollector({
+    dir,
+    settings: {
+      collector: COLLECTOR,
+      readout_interval_unit: "milliseconds",
+      api: { url, key_file: `${dir}/collector.key`, poll_interval: "500ms" },
+    },
+  });
+  onTestFinished(() => collector.kill());
+  const scrape = async (): Promise<string> => (await fetch(`${collector.httpUrl}/metrics`)).text();
+  const readouts = async () => figure(await scrape(), 'collector_source_readouts_total{source="source 0"');
+  const isRead = expect.poll(readouts, { timeout: 30_000 });
+  await isRead.toBeGreaterThan(10);
+  // The large ones have nobody who answers; without variables nothing is asked.
+  const refused = 'collector_sources{state="ERROR",reason="CONNECTION_REFUSED"';
+  for (const [title, pages, count] of [
+    ["100,000 variables come", large.pages, SOURCES - 1],
+    ["they go", pagesOf(large.variables.slice(0, 2)), 0],
+  ] as const) {
+    // What is measured begins with a scrape.
+    const before = await readouts();
+    const beganMs = performance.now();
+    variables = pages;
+    revision = title;
+    let longestMs = 0;
+    let text = "";
+    do {
+      await new Promise((done) => setTimeout(done, 200));
+      text = await scrape();
+      longestMs = Math.max(longestMs, figure(text, 'collector_event_loop_delay_seconds{quantile="1"}') * 1000);
+    } while (figure(text, refused) !== count);
+    const ms = performance.now() - beganMs;
+    const read = figure(text, 'collector_source_readouts_total{source="source 0"') - before;
+    console.log(`${title}: ${ms.toFixed(0)} ms, ${read} readouts of the ${FAST_MS} ms source; longest slice ${longestMs.toFixed(1)} ms`);
+    expect.soft(longestMs, `longest slice while ${title}`).toBeLessThan(ms / 10);
+    expect(read).toBeGreaterThan(ms / FAST_MS / 3);
+  }
 }, 120_000);

@@ -2,7 +2,7 @@ import path from "node:path";
 import { z } from "zod";
 import type { AnyDriver, Timeouts } from "../../../drivers/driver.ts";
 import { DRIVERS } from "../../../drivers/index.ts";
-import { prepare } from "../../agent/source-spec.ts";
+import { specOf } from "../../agent/source-spec.ts";
 import { apiAccess } from "../../api/access.ts";
 import { secretsSchema } from "../../api/routes/extensions.ts";
 import {
@@ -78,7 +78,7 @@ export async function configuredTarget(
   const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
   const kept = withLocalSecrets({}, sources, createCredentials(loaded))[record.uuid] ?? {};
   const secrets = { ...kept, ...(await passwordOf(api, record, local, kept, { ...options, settingsFile }, io)) };
-  const prepared = prepare(
+  const prepared = await specOf(
     { record, variables: [], warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: "seconds" },
     driver,
   );

@@ -2,13 +2,13 @@ import path from "node:path";
 import type { MessagePort } from "node:worker_threads";
 import { canonicalJson, reconcile } from "../../agent/reconcile.ts";
 import { superviseWorker } from "../../lib/thread/host.ts";
-import type { Layout } from "../../model/layout.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { SinkReport, SourceReport } from "../../model/report.ts";
 import type { Logger } from "../../os/log.ts";
 import type { DeliveryOf } from "../store/messages.ts";
-import type { DeliveryWorkerData, DescribedSource, FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
+import { Describer } from "./describer.ts";
+import type { DeliveryWorkerData, FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
 
 export interface DeliveryOptions {
   readonly bufferFile: string;
@@ -45,15 +45,8 @@ const NAME: Readonly<Record<DeliveryOf, string>> = { every: "delivery", latest: 
 export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Delivery {
   let specs: ReadonlyMap<string, SinkSpec> = new Map();
   let reports: readonly SinkReport[] = [];
-  /** What the worker of now knows, by source; a source's layout is one object as long as it is the same. */
-  let toldLayouts = new Map<string, Layout | null>();
-  const described = (): readonly DescribedSource[] => {
-    const before = toldLayouts;
-    const sources = options.sources();
-    toldLayouts = new Map(sources.map(({ uuid, layout }) => [uuid, layout]));
-    return sources.map(({ layout, ...source }) => (before.get(source.uuid) === layout ? source : { ...source, layout }));
-  };
   const post = (message: ToDelivery, transfer: readonly MessagePort[] = []) => worker.post(message, transfer);
+  const describer = new Describer(post, options.sources);
   const link = (): void => {
     const port = options.link(of);
     if (port) post({ type: "store", port, file: options.bufferFile }, [port]);
@@ -76,10 +69,12 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
     onOnline(online) {
       const say = (message: ToDelivery) => online.postMessage(message);
       for (const sink of specs.values()) say({ type: "start", sink });
-      toldLayouts = new Map();
-      say({ type: "sources", sources: described() });
       // The supervisor knows the new worker only after this call.
-      setImmediate(link);
+      setImmediate(() => {
+        describer.reset();
+        describer.describe();
+        link();
+      });
     },
     onMessage(message) {
       if (message.type === "report") reports = message.sinks;
@@ -98,7 +93,7 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
         if (sink) post({ type: "start", sink });
       }
     },
-    describe: () => void post({ type: "sources", sources: described() }),
+    describe: () => describer.describe(),
     link,
     reports: () => reports,
     stop: (timeoutMs) => worker.stop(timeoutMs),

@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import type { Layout } from "../../model/layout.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { SinkReport, SourceReport } from "../../model/report.ts";
@@ -28,7 +29,7 @@ export interface DeliveryWorkerData {
   readonly pki?: PkiPlace;
 }
 
-/** A source as it stands. Its layout is most of it and seldom changes: absent means as this worker was told last. */
+/** A source as it is now. Absent layout: the last one that this worker got in pieces. */
 export type DescribedSource = Omit<SourceReport, "layout"> & Partial<Pick<SourceReport, "layout">>;
 
 /** Acquisition → delivery. */
@@ -36,6 +37,8 @@ export type ToDelivery =
   | { readonly type: "start"; readonly sink: SinkSpec }
   /** removed: the configuration no longer has it; what it published as retained is cleared if it can be reached. */
   | { readonly type: "stop"; readonly uuid: string; readonly removed: boolean }
+  /** A piece of a source's layout: its variables from this place on, where 0 begins it. `sources` makes it the source's. */
+  | { readonly type: "layout"; readonly source: Layout["source"]; readonly from: number; readonly variables: Layout["variables"] }
   | { readonly type: "sources"; readonly sources: readonly DescribedSource[] }
   /** A way to the store, after either was restarted. */
   | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
