@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { publishIntervalMs } from "../../delivery/publish-interval.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type OpenInput, type Refusal, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt, type PublishOutcome } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach, writeGap } from "./message.ts";
@@ -199,13 +199,15 @@ async function openSink(
         `a value of ${batch.layout.source.name} is larger than the ${maxPacketBytes} bytes that the broker takes; read shorter strings or arrays, or raise the limit of the broker`,
       );
     const publishOne = async (
-      { topic, payload, values, parts = wholeOf(batch) }: Message & { readonly topic: string },
+      { topic, payload, values, parts: given }: Message & { readonly topic: string },
       id: string,
     ): Promise<void> => {
       if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
       const outcome = await publishValues(topic, payload);
       if (outcome.type === "accepted") return;
       if (outcome.type === "of_topic") return giveUp(values, outcome.detail);
+      // Going over a batch decodes it: not before it has to be.
+      const parts = given ?? wholeOf(batch);
       if (outcome.type === "refused" || values === 1) {
         refusals.push({ parts, detail: `${outcome.detail}; it was of ${batch.layout.source.name}` });
         return;
