@@ -1,7 +1,7 @@
 # What every Node of the collector is started with: sourced by bin/collector-node, and by /usr/bin/collector of the package.
 # A reading lives for a tenth of a second, and the collector beside other programs on a small box. Measured with `npm run bench e2e`:
 # --memory-saver-mode collects a heap that has grown a little instead of letting it double; a large configuration, and a thread whose work
-# needs it otherwise, turn it off (src/os/heap.ts). --scavenger-max-new-space-capacity-mb=2: Node 24 answers short-lived buffers with full
+# needs it otherwise, turn it off (src/lib/heap.ts). --scavenger-max-new-space-capacity-mb=2: Node 24 answers short-lived buffers with full
 # collections otherwise, and the collections of what is new take longer; workers that make much of it have 8 (src/lib/thread/host.ts).
 flags="--memory-saver-mode --scavenger-max-new-space-capacity-mb=2"
 # glibc keeps freed memory in a pool for each thread otherwise. One pool for all is enough, because JavaScript seldom asks for memory

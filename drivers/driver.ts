@@ -122,9 +122,9 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
   readonly epoch?: string | undefined;
   /** What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`. */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
-  /** What its people should know of it while it is well: one sentence each, without secrets. Absent: nothing. */
+  /** Operator warnings while the session is healthy: one sentence each, without secrets. Absent: none. */
   warnings?(): readonly string[];
-  /** False once the far side has gone; the agent then opens a new one before it reads. */
+  /** False once the device has gone; the agent then opens a new one before it reads. */
   alive(): boolean;
   /** Idempotent, bounded in time, never throws. */
   close(): Promise<void>;
@@ -205,7 +205,7 @@ export interface DriverEntry {
 export const typeOf = (driver: Pick<AnyDriver, "parseType">, text: string): DataType | undefined =>
   parseDataType(text) ?? driver.parseType?.(text.trim());
 
-/** What closing may take at most, whatever the far side and the driver do. */
+/** What closing may take at most, whatever the device and the driver do. */
 const CLOSE_WITHIN_MS = 10_000;
 
 /**

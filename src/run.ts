@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
 import { DRIVERS } from "../drivers/index.ts";
-import { createAgent } from "./agent/agent.ts";
+import { Agent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
 import type { SourceInput } from "./agent/source-spec.ts";
 import { apiAccess } from "./api/access.ts";
@@ -17,6 +17,7 @@ import { type Round, Rounds } from "./configuration/rounds.ts";
 import { variablesDir } from "./configuration/settings-file.ts";
 import { type VariableFiles, VariableFolder } from "./configuration/variable-files.ts";
 import { readBoundedFile } from "./lib/bounded-file.ts";
+import { heaps } from "./lib/heap.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
@@ -25,7 +26,6 @@ import { type ServiceStatus, toSourceStatus } from "./model/service-status.ts";
 import type { Settings } from "./model/settings.ts";
 import { createBreather, sleep } from "./model/timer.ts";
 import { startClock } from "./os/clock.ts";
-import { heaps } from "./os/heap.ts";
 import { installationUuid } from "./os/identity.ts";
 import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
@@ -114,7 +114,7 @@ export async function runService({ settings, settingsFile, log, signal, version,
     workerData: { pki },
     log,
   });
-  const agent = createAgent({
+  const agent = new Agent({
     drivers: remoteDrivers(DRIVERS, acquisition),
     clock,
     resolver: createResolver({

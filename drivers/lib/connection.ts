@@ -32,7 +32,7 @@ export interface Connection {
   resume(): void;
   /** Called once, when the connection is lost or closed; at once if it already is. */
   onLost(listener: (failure: ReasonError) => void): void;
-  /** Declares it lost. `destroy` drops it at once, `close` says goodbye as close() does. */
+  /** Declares it lost. `destroy` drops it at once, `close` ends it as close() does. */
   fail(failure: ReasonError, how: "destroy" | "close"): void;
   /** FIN, at most a second for the peer's, then destroyed. Idempotent, never throws. */
   close(): Promise<void>;

@@ -213,7 +213,7 @@ describe("request", () => {
     await expect(exchange.request(context(), what, () => {})).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
   });
 
-  it("has its time anew with each part of an answer that arrives, and no more than that", async () => {
+  it("has its time again with each part of an answer that arrives, and no more than that", async () => {
     const { connection, receive } = fakeConnection();
     let settle: (value: number) => void = () => {};
     const exchange = createExchange(
@@ -238,7 +238,7 @@ describe("request", () => {
     expect(performance.now() - began).toBeLessThan(3 * 300);
   });
 
-  it("has its time anew where the driver says that what came is a part of the answer; other frames give it none", async () => {
+  it("has its time again where the driver says that what came is a part of the answer; other frames give it none", async () => {
     const { connection, receive } = fakeConnection();
     const frames: number[][] = [];
     const exchange = createExchange(

@@ -7,7 +7,7 @@ const limits = fc.record({ length: fc.integer({ min: 1, max: 125 }), gap: fc.nat
 const itself = (span: Span) => span;
 
 describe("groupSpans", () => {
-  it("joins neighbours, bridges a gap, and begins anew beyond it", () => {
+  it("joins neighbours, bridges a gap, and begins again beyond it", () => {
     const items = [
       { start: 0, length: 2 },
       { start: 2, length: 1 },

@@ -281,7 +281,7 @@ describe("Connection", () => {
     expect(errors).toEqual([]);
   });
 
-  it("does not wait for ever for a peer that keeps its side open", async () => {
+  it("does not wait without end for a peer that keeps its side open", async () => {
     const { port, sockets } = await serve(() => {}, true);
     const connection = await connect(port);
     await expect.poll(() => sockets.length).toBe(1);
@@ -383,7 +383,7 @@ describe("Connection", () => {
     expect(connection.alive()).toBe(true);
   });
 
-  it("is lost where a driver writes on and on, and nobody waits for ever", async () => {
+  it("is lost where a driver writes on and on, and nobody waits without end", async () => {
     const { port } = await serve((socket) => socket.pause());
     const connection = await connect(port);
     const chunk = Buffer.alloc(1024 * 1024);

@@ -2,7 +2,7 @@ import { type DataType, formatDataType, type Reading, type Scalar, type Value } 
 import { BYTES, decodeText, notANumber, numberReader } from "../lib/bytes.ts";
 import type { ModbusAddress } from "./address.ts";
 
-/** A good reading that is filled anew: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
+/** A good reading whose object is reused: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
 export interface Slot {
   readonly quality: "good";
   value: Value;

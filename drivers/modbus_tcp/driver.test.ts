@@ -201,7 +201,7 @@ describe("reading", () => {
     expect(driver.maxConnections).toBe(1);
   });
 
-  it("gives the same limits for the same settings, so that nothing is planned anew after a reconnect", async () => {
+  it("gives the same limits for the same settings, so that nothing is planned again after a reconnect", async () => {
     const device = await plant();
     const settings = driver.settings.parse({ max_registers: 20 });
     const details = driver.details.parse({ type: "modbus_tcp", host: "127.0.0.1", port: device.port });

@@ -8,7 +8,7 @@ import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 
-// The same limits for the same settings: the agent plans anew when they are others.
+// The same limits for the same settings: the agent plans again when they are others.
 const limitsOfSettings = new WeakMap<ModbusSettings, ModbusLimits>();
 function knownLimits(settings: ModbusSettings): ModbusLimits {
   const known = limitsOfSettings.get(settings) ?? limitsOf(settings);

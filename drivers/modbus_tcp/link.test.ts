@@ -7,7 +7,7 @@ import { linkModbus } from "./link.ts";
 import { limitsOf, plan } from "./plan.ts";
 import { settingsSchema } from "./settings.ts";
 
-/** A connection whose far side answers each register with its number, in the next turn and the last request first. */
+/** A connection whose peer answers each register with its number, in the next turn and the last request first. */
 function answering(): Connection & { readonly transactions: Set<number> } {
   let receive: (chunk: Buffer) => void = () => {};
   let waiting: Buffer[] = [];
@@ -43,7 +43,7 @@ function answering(): Connection & { readonly transactions: Set<number> } {
   };
 }
 
-it("answers stay with their requests when the transaction ids begin anew", async () => {
+it("answers stay with their requests when the transaction ids begin again", async () => {
   const settings = settingsSchema.parse({});
   const requests = Array.from({ length: 997 }, (_, i) => {
     const [request] = plan([{ index: 0, ...parseAddress(`holding:${i}`, parseDataType("uint16"), settings) }], limitsOf(settings));

@@ -12,8 +12,8 @@ interface Filled {
 const turns = new WeakMap<ModbusRead, { readonly two: readonly [Filled, Filled]; last: 0 | 1 }>();
 
 /**
- * The readings of one answer to this request, one for each of its points. They are filled anew by the answer after the next to the same
- * request: who keeps them longer copies them.
+ * The readings of one answer to this request, one for each of its points. Their objects are reused for the answer after the next to the
+ * same request (Session.read says so): whoever keeps them longer copies them.
  */
 export function readingsOf(request: ModbusRead, data: Buffer): readonly Reading[] {
   let turn = turns.get(request);

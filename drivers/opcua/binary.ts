@@ -240,7 +240,7 @@ export class BinaryReader {
     return new ExtensionBody(id, encoding === 1 ? body : body.toString("utf8"));
   }
 
-  /** Read and let go: what it says is not used. */
+  /** Read and dropped: it is not used. */
   diagnosticInfo(): void {
     this.nested(() => {
       const mask = this.byte();

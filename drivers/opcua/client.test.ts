@@ -78,7 +78,7 @@ const BEHIND_HEADER = 4 + 8 + 4 + 4 + 1 + 4 + 3;
 const encodingOf = (body: Buffer) => body.readUInt16LE(2);
 
 describe("a server that does what none should", () => {
-  it("grants a channel for longer than a timer runs: it is not renewed at once and for ever", async () => {
+  it("grants a channel for longer than a timer runs: it is not renewed again and again without a pause", async () => {
     const { port, sent } = await tampered((type, body) => {
       // Protocol version, channel, token, time of creation, lifetime.
       if (type === "OPN") body.writeUInt32LE(0xffff_ffff, BEHIND_HEADER + 4 + 4 + 4 + 8);

@@ -47,7 +47,7 @@ export interface ChannelOptions {
 /** What bounds one call. */
 export type CallContext = Pick<DriverContext, "signal"> & { readonly timeouts: Pick<DriverContext["timeouts"], "answerMs"> };
 
-/** A secure channel. After its first failure it takes no more calls but the goodbye. */
+/** A secure channel. After its first failure it takes no more calls but the request that closes the session. */
 export interface Channel {
   /** `host:port`. */
   readonly where: string;
@@ -65,13 +65,13 @@ export interface Channel {
   /** Declares it lost: no more calls. */
   lose(failure: ReasonError): void;
   /**
-   * `goodbye` is tried even on a channel that has failed, as long as TCP stands; true: the server has confirmed it. Bounded in time,
+   * `closeRequest` is tried even on a channel that has failed, as long as TCP stands; true: the server has confirmed it. Bounded in time,
    * idempotent, never throws.
    */
-  close(goodbye?: RequestOf<"CloseSession">): Promise<boolean>;
+  close(closeRequest?: RequestOf<"CloseSession">): Promise<boolean>;
 }
 
-const GOODBYE_MS = 1000;
+const CLOSE_SESSION_MS = 1000;
 
 /** TCP, HEL and ACK, and OpenSecureChannel. Throws ReasonError; nothing stays open then. */
 export async function openChannel(options: ChannelOptions, ctx: DriverContext): Promise<Channel> {
@@ -131,7 +131,7 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
         fail(garbled(error));
       }
     });
-    // What it cannot take apart, or has no request for, node-opcua drops and then waits for ever.
+    // What it cannot take apart, or has no request for, node-opcua drops and then waits without end.
     builder?.on("error", (error) => fail(garbled(error)));
     builder?.on("invalid_message", (message) => fail(garbled(new Error(`no ${message.constructor.name}`))));
   };
@@ -188,13 +188,13 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     return answered.finally(() => waiting.delete(call));
   };
 
-  const close = once(async (goodbye: RequestOf<"CloseSession"> | undefined): Promise<boolean> => {
+  const close = once(async (closeRequest: RequestOf<"CloseSession"> | undefined): Promise<boolean> => {
     fail(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} was closed by the collector`));
-    const bound = { signal: AbortSignal.timeout(GOODBYE_MS), timeouts: { answerMs: GOODBYE_MS } };
+    const bound = { signal: AbortSignal.timeout(CLOSE_SESSION_MS), timeouts: { answerMs: CLOSE_SESSION_MS } };
     let confirmed = false;
     try {
-      if (goodbye && connection.alive()) {
-        await exchange((done) => layer.performMessageTransaction(goodbye, done), "CloseSession", bound);
+      if (closeRequest && connection.alive()) {
+        await exchange((done) => layer.performMessageTransaction(closeRequest, done), "CloseSession", bound);
         confirmed = true;
       }
     } catch {

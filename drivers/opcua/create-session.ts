@@ -17,7 +17,7 @@ export interface OpenedSession {
   /** A service call of this session's: puts its token on the request. Throws what the channel's does. */
   readonly call: Channel["call"];
   /** What ends it. */
-  readonly goodbye: RequestOf<"CloseSession">;
+  readonly closeRequest: RequestOf<"CloseSession">;
   /** Without a request the server ends it after this long. */
   readonly timeoutMs: number;
   readonly warnings: readonly string[];
@@ -109,7 +109,7 @@ export async function createSession(channel: Channel, creation: Creation, ctx: D
       (request.requestHeader as { authenticationToken: NodeId }).authenticationToken = created.authenticationToken;
       return channel.call(service, request, bound);
     },
-    goodbye: closeRequest(created.authenticationToken),
+    closeRequest: closeRequest(created.authenticationToken),
     // Some small servers give 0.
     timeoutMs: Number.isFinite(granted) && granted >= 1000 ? granted : settings.session_timeout,
     warnings: [...creation.warnings, ...expiry(own)],

@@ -11,7 +11,7 @@ export interface ServerRun {
 
 /**
  * What resolved addresses hold for: one run of a server, with its namespaces. A server that does not say when it began may have started
- * anew before each session, so that each is a run of its own.
+ * again before each session, so that each is a run of its own.
  */
 export const epochOf = ({ firstNamespaces, namespaces, startTime = randomUUID() }: ServerRun): string =>
   createHash("sha256")

@@ -24,7 +24,7 @@ it("gives the beginning of each request, however many chunks it has", () => {
   );
 });
 
-it("begins anew after a message that was given up", () => {
+it("begins again after a message that was given up", () => {
   const bodyOf = createRequestBodies();
   bodyOf(chunkOf("MSG", "C", Buffer.of(1)));
   expect(bodyOf(chunkOf("MSG", "A", Buffer.of(2)))).toBeUndefined();

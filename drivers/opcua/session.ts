@@ -40,7 +40,7 @@ const NODES = {
 } as const;
 const LEAST_KEEP_ALIVE_MS = 1000;
 const MOST_KEEP_ALIVE_MS = 20_000;
-/** Above this the clocks are worth a word: source time stamps are the server's. */
+/** Above this the difference of the clocks is a warning: source time stamps are the server's. */
 const SKEW_MS = 10_000;
 const MAX_NAMESPACES = 65_536;
 const MAX_LOGGED = 50;
@@ -67,7 +67,7 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
     const capabilities = await readCapabilities(opened, ctx);
     return sessionOf(opened, capabilities, server, input, ctx);
   } catch (error) {
-    await sayGoodbye(opened, server);
+    await closeSession(opened, server);
     throw error;
   }
 }
@@ -148,8 +148,8 @@ function lost(channel: Channel, failure: ReasonError): ReasonError {
 }
 
 /** Ends the session; one that the server may still hold is remembered. */
-async function sayGoodbye({ channel, goodbye, timeoutMs }: OpenedSession, server: ServerMemory): Promise<void> {
-  const ended = await channel.close(goodbye);
+async function closeSession({ channel, closeRequest, timeoutMs }: OpenedSession, server: ServerMemory): Promise<void> {
+  const ended = await channel.close(closeRequest);
   if (!ended) server.lost(timeoutMs);
 }
 
@@ -261,7 +261,7 @@ function sessionOf(
     close() {
       clearInterval(keepAlive);
       subscription?.stop();
-      closing ??= sayGoodbye(opened, server);
+      closing ??= closeSession(opened, server);
       return closing;
     },
   };
@@ -277,7 +277,7 @@ const describe = (status: number): string => describeCode(statusOf(status, null)
 interface Registered {
   /** The server's own numbers for these nodes, in their order. */
   idsOf(nodes: readonly NodeId[], ctx: CallContext): Promise<readonly NodeId[]>;
-  /** Whether it has forgotten them: they are registered anew then. */
+  /** Whether it has forgotten them: they are registered again then. */
   isForgotten(values: readonly (RawValue | undefined)[]): boolean;
 }
 

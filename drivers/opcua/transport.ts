@@ -14,7 +14,7 @@ const LEAST_BUFFER_BYTES = 8192;
 const MAX_CHUNKS = 1000;
 const MAX_REASON_BYTES = 4096;
 
-/** What the far side said in its ERR message (OPC 10000-6, 7.1.2.5). */
+/** What the server said in its ERR message (OPC 10000-6, 7.1.2.5). */
 export interface TransportError {
   readonly code: number;
   readonly reason: string | null;
@@ -43,7 +43,7 @@ export interface Granted {
 
 /**
  * OPC UA's framing over a connection of ours (OPC 10000-6, 7.1): HEL and ACK, whole chunks, ERR. node-opcua's secure channel takes it in
- * place of its own socket, so that nothing but our connection touches the network, and what the far side does wrong is its loss, with its
+ * place of its own socket, so that nothing but our connection touches the network, and what the server does wrong is its loss, with its
  * reason. The shape is that of node-opcua's IClientTransport.
  */
 export class Transport extends EventEmitter {
@@ -242,7 +242,7 @@ function hello(endpointUrl: string, maxAnswerBytes: number): Buffer {
   return frame;
 }
 
-/** OPC 10000-6, 7.1.2.5; cut short where the far side did. */
+/** OPC 10000-6, 7.1.2.5; cut short where the server did. */
 function errorOf(chunk: Buffer): TransportError {
   const code = chunk.length >= 12 ? chunk.readUInt32LE(8) : 0x8000_0000;
   const length = chunk.length >= 16 ? chunk.readInt32LE(12) : -1;

@@ -61,7 +61,7 @@ describe("the agent, with drivers of other kinds,", () => {
     expect(report(1)?.counters.failed_readouts).toBe(sessionLost ? 0 : 1);
   });
 
-  it("goes on without a driver that does not let go, and closes what it still opens", async () => {
+  it("goes on without a driver that does not end, and closes what it still opens", async () => {
     const device = await plant({ maxConnections: 1 });
     let closes = 0;
     let comeLate = () => {};
@@ -94,7 +94,7 @@ describe("the agent, with drivers of other kinds,", () => {
     await expect.poll(() => closes).toBe(1);
   }, 30_000);
 
-  it("says of a driver that does not let go what is wrong, and reads the others on the device meanwhile", async () => {
+  it("says what is wrong with a driver that does not end, and reads the others on the device meanwhile", async () => {
     vi.useFakeTimers();
     let connects = 0;
     const session = (read: () => Promise<readonly Reading[]>): AnySession => ({
@@ -118,7 +118,7 @@ describe("the agent, with drivers of other kinds,", () => {
     const variables = [variable(2, 1, "holding:0")];
     await agent.apply([{ ...bad, record: { ...bad.record, type: "deaf" } }, source(2, 502, { variables })]);
     await vi.advanceTimersByTimeAsync(15_500);
-    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("has not let go") });
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("did not end the readout") });
     await vi.advanceTimersByTimeAsync(90_000);
     expect(connects).toBeGreaterThan(1);
     expect(of("machine-2").length).toBeGreaterThan(20);

@@ -45,9 +45,9 @@ describe("the agent", () => {
 
   it("lets a changed source that hangs on stopping delay no other's start; its own next instance waits for it", async () => {
     const [first, second] = [await plant(), await plant()];
-    let letGo = (): void => {};
+    let release = (): void => {};
     const hanging = new Promise<void>((done) => {
-      letGo = done;
+      release = done;
     });
     const driver = {
       ...modbus,
@@ -58,7 +58,7 @@ describe("the agent", () => {
       },
     };
     const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: driver as AnyDriver }) } } });
-    onTestFinished(letGo);
+    onTestFinished(release);
     await agent.apply([source(1, first.port), source(2, second.port)]);
     await expect.poll(() => Math.min(of("machine-1").length, of("machine-2").length)).toBeGreaterThan(1);
     const changed = (n: number, port: number) => source(n, port, { variables: [variable(n, 1, "holding:1")] });
@@ -73,7 +73,7 @@ describe("the agent", () => {
     void agent.apply([changed(1, first.port), changed(2, second.port), source(3, third.port)]);
     await expect.poll(() => of("machine-3").length, { timeout: 4000 }).toBeGreaterThan(0);
     expect(first.accepted()).toBe(1);
-    letGo();
+    release();
     await made;
     await expect.poll(() => of("machine-1").at(-1)?.readout.readings, { timeout: 8000 }).toEqual([{ quality: "good", value: 22 }]);
   });
@@ -154,7 +154,7 @@ describe("the agent", () => {
     expect(report(1)?.status.state).toEqual({ type: "OK" });
   });
 
-  it("opens a connection that the device dropped between two readouts anew without a word", async () => {
+  it("opens a connection that the device dropped between two readouts again without a log line", async () => {
     let drops = 0;
     const device = await plant({ misbehave: () => (drops-- > 0 ? { hangUp: "fin" as const } : undefined) });
     const { agent, of, lines, report } = running();

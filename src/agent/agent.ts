@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { DriverEntry } from "../../drivers/driver.ts";
+import { canonicalJson, reconcile } from "../lib/reconcile.ts";
+import type { Budget } from "../model/budget.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -10,13 +12,12 @@ import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type Breathe, createBreather } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
-import { createLanes } from "./connection-pool.ts";
+import { ConnectionPool } from "./connection-pool.ts";
 import { DeviceMemories } from "./device-memory.ts";
-import { canonicalJson, reconcile } from "./reconcile.ts";
 import type { Resolver } from "./resolve.ts";
 import { type RunningSource, startSource } from "./source.ts";
-import { SourceSlot, type WantedSource } from "./source-slot.ts";
-import { configuredVariables, fingerprintOf, type SourceInput, specOf } from "./source-spec.ts";
+import { type DesiredSource, SourceSlot } from "./source-slot.ts";
+import { configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
 import { createReasonBudget } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
@@ -29,7 +30,7 @@ export interface AgentDeps {
   readonly resolver?: Resolver;
   /** Which addresses may be connected to; absent: all. */
   readonly permit?: Permit;
-  /** Takes a readout at once: drivers fill the same readings anew, from the source's readout after the next on. */
+  /** Takes a readout at once: the driver may reuse its readings from the source's readout after the next on. */
   emit(layout: Layout, readout: Readout): void;
   /** A readout began so many ms after its tick; absent: nobody measures. */
   late?(ms: number): void;
@@ -37,156 +38,179 @@ export interface AgentDeps {
   changed(): void;
 }
 
-/** The set of data sources that run. */
-export interface Agent {
-  /**
-   * Brings what runs to what is wanted. Unchanged sources notice nothing, and no source waits for another to stop. Resolves when the
-   * changes have been made; of several that wait to be taken in only the latest is.
-   */
-  apply(wanted: readonly SourceInput[]): Promise<void>;
-  /** In the order of the configuration. */
-  reports(): readonly SourceReport[];
-  stop(): Promise<void>;
+/** What a source is to run as, and a digest of all that this depends on. */
+interface DesiredInput {
+  readonly input: SourceInput;
+  readonly fingerprint: string;
 }
 
 /** Sources that start at once are this far apart on average, and never wait longer than the longest. */
 const START_GAP_MS = 10;
 const LONGEST_START_SPREAD_MS = 10_000;
 
-export function createAgent(deps: AgentDeps): Agent {
-  const lanes = createLanes(deps.clock.monotonicMs);
-  const memories = new DeviceMemories();
-  const reasonLines = createReasonBudget(deps.clock.monotonicMs);
-  const slots = new Map<string, SourceSlot>();
+/** The set of data sources that run. */
+export class Agent {
+  readonly #deps: AgentDeps;
+  readonly #pool: ConnectionPool;
+  readonly #memories = new DeviceMemories();
+  readonly #reasonLines: Budget;
+  readonly #slots = new Map<string, SourceSlot>();
   /** By source: what its fingerprint was taken of, so that an unchanged one is not digested again. */
-  let known = new Map<string, { readonly input: SourceInput; readonly fingerprint: string }>();
+  #known = new Map<string, DesiredInput>();
   /** By source; they change without the source being started again. */
-  let warnings = new Map<string, readonly string[]>();
-  let order: readonly string[] = [];
+  #warnings = new Map<string, readonly string[]>();
+  /** By source: what its last start warned of. A restart logs only what is new. */
+  readonly #startWarnings = new Map<string, readonly string[]>();
+  #order: readonly string[] = [];
   /** Settles when the rounds so far have been taken in; what they change may go on. */
-  let taken: Promise<unknown> = Promise.resolve();
+  #taken: Promise<unknown> = Promise.resolve();
   /** What the next round will take in: the latest. */
-  let queued: { readonly wanted: readonly SourceInput[]; readonly round: Promise<Round> } | undefined;
+  #queued: { readonly desired: readonly SourceInput[]; readonly round: Promise<Round> } | undefined;
   /** Starts go one by one, so that timers and sockets have their turn between them. */
-  let lastTurn: Promise<void> = Promise.resolve();
-  const turn = (): Promise<void> => {
-    lastTurn = lastTurn.then(() => nextTurn());
-    return lastTurn;
-  };
+  #lastTurn: Promise<void> = Promise.resolve();
   /** One after the other, as the starts are; never rejects. */
-  let lastSpec: Promise<unknown> = Promise.resolve();
-  let stopped = false;
+  #lastSpec: Promise<unknown> = Promise.resolve();
+  #isStopped = false;
 
-  /** By source: what its last start had to say. A restart says it only where it is new. */
-  const warned = new Map<string, readonly string[]>();
-  const newWarnings = (uuid: string, warnings: readonly string[]): readonly string[] => {
-    const before = warned.get(uuid) ?? [];
-    warned.set(uuid, warnings);
-    return warnings.filter((words) => !before.includes(words));
-  };
+  constructor(deps: AgentDeps) {
+    this.#deps = deps;
+    this.#pool = new ConnectionPool(deps.clock.monotonicMs);
+    this.#reasonLines = createReasonBudget(deps.clock.monotonicMs);
+  }
 
-  const start = async (input: SourceInput, last: SourceReport | undefined, startSpreadMs: number): Promise<RunningSource> => {
-    const { record, variables } = input;
-    const configured = configuredVariables(variables);
-    const seen = last?.status.last_readout_at ?? null;
-    const lastReadoutAt = seen === null ? null : Date.parse(seen);
-    const made = lastSpec.then(() => specWithDriver(input, deps.drivers));
-    lastSpec = made;
-    const prepared = await made;
-    if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);
-    const { spec } = prepared;
-    const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
-    for (const warning of newWarnings(record.uuid, spec.warnings)) log.warn({}, warning);
-    try {
-      return startSource(spec, configured, lastReadoutAt, { ...deps, lanes, memories, startSpreadMs, log, reasonLines });
-    } catch (error) {
-      return parked(input, configured, lastReadoutAt, internalError(error), deps);
+  /**
+   * Brings what runs to what is desired. Unchanged sources notice nothing, and no source waits for another to stop. Resolves when the
+   * changes have been made; of several that wait to be taken in only the latest is.
+   */
+  apply(desired: readonly SourceInput[]): Promise<void> {
+    const round = this.#queued?.round ?? this.#taken.then(() => this.#takeQueued());
+    this.#queued = { desired, round };
+    // One that fails is its caller's affair: the next one is made all the same.
+    this.#taken = round.catch(() => {});
+    return round.then(({ made }) => made);
+  }
+
+  /** In the order of the configuration. */
+  reports(): readonly SourceReport[] {
+    return this.#order.flatMap((id) => {
+      const report = this.#slots.get(id)?.report();
+      const own = this.#warnings.get(id);
+      if (!report) return [];
+      return own ? { ...report, warnings: [...own, ...report.warnings] } : report;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#taken;
+    await Promise.all([...this.#slots.values()].map((slot) => slot.want(undefined)));
+  }
+
+  async #takeQueued(): Promise<Round> {
+    const desired = this.#queued?.desired;
+    this.#queued = undefined;
+    return this.#isStopped || !desired ? { made: Promise.resolve() } : this.#takeIn(desired);
+  }
+
+  async #takeIn(desired: readonly SourceInput[]): Promise<Round> {
+    const breathe = createBreather();
+    const inputs = await this.#fingerprinted(desired, breathe);
+    if (this.#isStopped) return { made: Promise.resolve() };
+    const before = new Map([...this.#known].map(([id, { fingerprint }]) => [id, fingerprint]));
+    const plan = reconcile(inputs, before, ({ fingerprint }) => fingerprint);
+    this.#known = inputs;
+    this.#order = [...inputs.keys()];
+    for (const uuid of this.#startWarnings.keys()) if (!inputs.has(uuid)) this.#startWarnings.delete(uuid);
+    const haveChanged = this.#takeWarnings(desired);
+    const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, Math.max(0, plan.start.length - 1) * START_GAP_MS);
+    const changes: Promise<void>[] = [];
+    for (const id of new Set([...plan.stop, ...plan.start])) {
+      changes.push(this.#change(id, inputs.get(id), startSpreadMs));
+      await breathe();
     }
-  };
+    if (haveChanged || changes.length > 0) this.#deps.changed();
+    return { made: Promise.all(changes).then(() => {}) };
+  }
+
+  async #fingerprinted(desired: readonly SourceInput[], breathe: Breathe): Promise<Map<string, DesiredInput>> {
+    const inputs = new Map<string, DesiredInput>();
+    for (const input of desired) {
+      const known = this.#known.get(input.record.uuid);
+      const isSame = known !== undefined && isSameInput(known.input, input);
+      inputs.set(input.record.uuid, { input, fingerprint: isSame ? known.fingerprint : await fingerprint(input, breathe) });
+      await breathe();
+    }
+    return inputs;
+  }
 
   /** True: some have changed. Logs those that are new. */
-  const takeWarnings = (wanted: readonly SourceInput[]): boolean => {
-    const before = warnings;
-    warnings = new Map(wanted.filter((input) => input.warnings.length > 0).map((input) => [input.record.uuid, input.warnings]));
-    let haveChanged = before.size !== warnings.size;
-    for (const { record, warnings: now } of wanted) {
+  #takeWarnings(desired: readonly SourceInput[]): boolean {
+    const before = this.#warnings;
+    this.#warnings = new Map(desired.filter((input) => input.warnings.length > 0).map((input) => [input.record.uuid, input.warnings]));
+    let haveChanged = before.size !== this.#warnings.size;
+    for (const { record, warnings: now } of desired) {
       const known = before.get(record.uuid) ?? [];
       haveChanged ||= now.length !== known.length || now.some((warning, i) => warning !== known[i]);
       const fresh = now.filter((warning) => !known.includes(warning));
       if (fresh.length === 0) continue;
-      const log = deps.logFor({ source: record.name, type: record.type });
+      const log = this.#deps.logFor({ source: record.name, type: record.type });
       for (const warning of fresh) log.warn({}, warning);
     }
     return haveChanged;
-  };
-
-  const takeIn = async (wanted: readonly SourceInput[]): Promise<Round> => {
-    const breathe = createBreather();
-    const inputs = new Map<string, { readonly input: SourceInput; readonly fingerprint: string }>();
-    for (const input of wanted) {
-      const before = known.get(input.record.uuid);
-      const isSame = before !== undefined && isSameInput(before.input, input);
-      inputs.set(input.record.uuid, { input, fingerprint: isSame ? before.fingerprint : await fingerprint(input, breathe) });
-      await breathe();
-    }
-    if (stopped) return { made: Promise.resolve() };
-    const prints = new Map([...known].map(([id, one]) => [id, one.fingerprint]));
-    const plan = reconcile(inputs, prints, (one) => one.fingerprint);
-    known = inputs;
-    order = [...inputs.keys()];
-    for (const uuid of warned.keys()) if (!inputs.has(uuid)) warned.delete(uuid);
-    const haveChanged = takeWarnings(wanted);
-    const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, Math.max(0, plan.start.length - 1) * START_GAP_MS);
-    const changes: Promise<void>[] = [];
-    for (const id of new Set([...plan.stop, ...plan.start])) {
-      changes.push(change(id, inputs.get(id), startSpreadMs));
-      await breathe();
-    }
-    if (haveChanged || changes.length > 0) deps.changed();
-    return { made: Promise.all(changes).then(() => {}) };
-  };
+  }
 
   /** Of one source, whatever the others do. */
-  const change = async (id: string, wanted: Omit<WantedSource, "startSpreadMs"> | undefined, startSpreadMs: number): Promise<void> => {
-    const slot = slots.get(id) ?? new SourceSlot(turn, (one, last) => start(one.input, last, one.startSpreadMs));
-    slots.set(id, slot);
+  async #change(id: string, desired: DesiredInput | undefined, startSpreadMs: number): Promise<void> {
+    const slot = this.#slots.get(id) ?? this.#newSlot();
+    this.#slots.set(id, slot);
     try {
-      await slot.want(wanted && { ...wanted, startSpreadMs });
+      await slot.want(desired && { ...desired, startSpreadMs });
     } catch (error) {
       // The next round tries it again.
-      known.delete(id);
+      this.#known.delete(id);
       throw error;
     }
-    if (!known.has(id)) slots.delete(id);
-    deps.changed();
-  };
+    if (!this.#known.has(id)) this.#slots.delete(id);
+    this.#deps.changed();
+  }
 
-  return {
-    apply(wanted) {
-      const round = queued?.round ?? taken.then(() => takeQueued());
-      queued = { wanted, round };
-      // One that fails is its caller's affair: the next one is made all the same.
-      taken = round.catch(() => {});
-      return round.then(({ made }) => made);
-    },
-    reports: () =>
-      order.flatMap((id) => {
-        const report = slots.get(id)?.report();
-        const own = warnings.get(id);
-        if (!report) return [];
-        return own ? { ...report, warnings: [...own, ...report.warnings] } : report;
-      }),
-    async stop() {
-      stopped = true;
-      await taken;
-      await Promise.all([...slots.values()].map((slot) => slot.want(undefined)));
-    },
-  };
+  #newSlot(): SourceSlot {
+    return new SourceSlot(
+      () => this.#turn(),
+      (one, last) => this.#start(one, last),
+    );
+  }
 
-  async function takeQueued(): Promise<Round> {
-    const wanted = queued?.wanted;
-    queued = undefined;
-    return stopped || !wanted ? { made: Promise.resolve() } : takeIn(wanted);
+  #turn(): Promise<void> {
+    this.#lastTurn = this.#lastTurn.then(() => nextTurn());
+    return this.#lastTurn;
+  }
+
+  async #start({ input, startSpreadMs }: DesiredSource, last: SourceReport | undefined): Promise<RunningSource> {
+    const deps = this.#deps;
+    const { record, variables } = input;
+    const configured = configuredVariables(variables);
+    const seen = last?.status.last_readout_at ?? null;
+    const lastReadoutAt = seen === null ? null : Date.parse(seen);
+    const made = this.#lastSpec.then(() => specWithDriver(input, deps.drivers));
+    this.#lastSpec = made;
+    const prepared = await made;
+    if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);
+    const { spec } = prepared;
+    const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
+    this.#logNewWarnings(spec, log);
+    try {
+      const [pool, memories, reasonLines] = [this.#pool, this.#memories, this.#reasonLines];
+      return startSource(spec, configured, lastReadoutAt, { ...deps, pool, memories, startSpreadMs, log, reasonLines });
+    } catch (error) {
+      return parked(input, configured, lastReadoutAt, internalError(error), deps);
+    }
+  }
+
+  #logNewWarnings({ uuid, warnings }: SourceSpec, log: Log): void {
+    const before = this.#startWarnings.get(uuid) ?? [];
+    this.#startWarnings.set(uuid, warnings);
+    for (const warning of warnings) if (!before.includes(warning)) log.warn({}, warning);
   }
 }
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AnySession } from "../../drivers/driver.ts";
 import { ReasonError } from "../model/reason.ts";
-import { createLanes, type Lanes, type Turn } from "./connection-pool.ts";
+import { ConnectionPool, type Turn } from "./connection-pool.ts";
 
 function connection(open: Set<AnySession>): AnySession {
   const session = {
@@ -18,45 +18,45 @@ function connection(open: Set<AnySession>): AnySession {
 
 const forever = new AbortController().signal;
 const INTERVAL_MS = 1000;
-const ask = (lanes: Lanes, key: string, maxConnections: number, signal = forever, isProbe = false, hasHealthyOthers = () => true) =>
-  lanes.acquire("d", { key, maxConnections, isProbe, hasHealthyOthers }, signal);
+const ask = (pool: ConnectionPool, key: string, maxConnections: number, signal = forever, isProbe = false, hasHealthyOthers = () => true) =>
+  pool.acquire("d", { key, maxConnections, isProbe, hasHealthyOthers }, signal);
 async function turn(...args: Parameters<typeof ask>): Promise<Turn> {
   const got = await ask(...args);
   if (!got || got instanceof ReasonError) throw new Error(`no turn: ${got?.message ?? "aborted"}`);
   return got;
 }
 
-describe("lanes", () => {
+describe("connection pool", () => {
   it("hands a kept connection to the next of the same key, and closes it for another key when the maximum is reached", async () => {
-    const lanes = createLanes();
+    const pool = new ConnectionPool();
     const open = new Set<AnySession>();
-    const first = await turn(lanes, "a", 1);
+    const first = await turn(pool, "a", 1);
     const session = connection(open);
     first.release(session);
-    const second = await turn(lanes, "a", 1);
+    const second = await turn(pool, "a", 1);
     expect(second.session).toBe(session);
     second.release(session);
-    const other = await turn(lanes, "b", 1);
+    const other = await turn(pool, "b", 1);
     expect(other.session).toBeUndefined();
     expect(open.size).toBe(0);
     other.release(undefined);
   });
 
-  it("does not hand out a connection that the far side has dropped", async () => {
-    const lanes = createLanes();
+  it("does not hand out a connection that the device has dropped", async () => {
+    const pool = new ConnectionPool();
     const open = new Set<AnySession>();
     const session = connection(open);
-    (await turn(lanes, "a", 1)).release(session);
+    (await turn(pool, "a", 1)).release(session);
     open.clear();
-    expect((await turn(lanes, "a", 1))?.session).toBeUndefined();
+    expect((await turn(pool, "a", 1))?.session).toBeUndefined();
   });
 
   it("gives up waiting when the signal aborts, and those behind go on", async () => {
-    const lanes = createLanes();
-    const held = await turn(lanes, "a", 1);
+    const pool = new ConnectionPool();
+    const held = await turn(pool, "a", 1);
     const stop = new AbortController();
-    const givenUp = ask(lanes, "b", 1, stop.signal);
-    const behind = ask(lanes, "c", 1);
+    const givenUp = ask(pool, "b", 1, stop.signal);
+    const behind = ask(pool, "c", 1);
     stop.abort();
     expect(await givenUp).toBeUndefined();
     held.release(undefined);
@@ -64,14 +64,10 @@ describe("lanes", () => {
   });
 
   it("closes the idle connection when the last source with its key leaves, and not before", async () => {
-    const lanes = createLanes();
+    const pool = new ConnectionPool();
     const open = new Set<AnySession>();
-    const [first, second, other] = [
-      lanes.join("d", "a", INTERVAL_MS),
-      lanes.join("d", "a", INTERVAL_MS),
-      lanes.join("d", "b", INTERVAL_MS),
-    ];
-    (await turn(lanes, "a", 2)).release(connection(open));
+    const [first, second, other] = [pool.join("d", "a", INTERVAL_MS), pool.join("d", "a", INTERVAL_MS), pool.join("d", "b", INTERVAL_MS)];
+    (await turn(pool, "a", 2)).release(connection(open));
     await first.leave();
     await first.leave();
     expect(open.size).toBe(1);
@@ -81,17 +77,17 @@ describe("lanes", () => {
   });
 
   it("knows whether other sources are answered, and not oneself", () => {
-    const lanes = createLanes(() => 5);
-    const [one, two] = [lanes.join("d", "a", INTERVAL_MS), lanes.join("d", "b", INTERVAL_MS)];
+    const pool = new ConnectionPool(() => 5);
+    const [one, two] = [pool.join("d", "a", INTERVAL_MS), pool.join("d", "b", INTERVAL_MS)];
     one.share.answered(1);
     expect([one.hasHealthyOthers(), two.hasHealthyOthers()]).toEqual([false, true]);
   });
 
   it("tells those who wait to open the same connection that it was refused, and nobody else", async () => {
-    const lanes = createLanes();
+    const pool = new ConnectionPool();
     const refused = new ReasonError("CONNECTION_REFUSED", "refused");
-    const held = await turn(lanes, "a", 1);
-    const [same, different] = [ask(lanes, "a", 1), ask(lanes, "b", 1)];
+    const held = await turn(pool, "a", 1);
+    const [same, different] = [ask(pool, "a", 1), ask(pool, "b", 1)];
     held.release(undefined, refused);
     expect(await same).toBe(refused);
     expect(await different).toMatchObject({ session: undefined });
@@ -99,16 +95,16 @@ describe("lanes", () => {
 
   it("gives what had no answer its share of the device's time, one probe at a time, and never all of it", async () => {
     let now = 100_000;
-    const lanes = createLanes(() => now);
-    const healthy = lanes.join("d", "a", INTERVAL_MS);
+    const pool = new ConnectionPool(() => now);
+    const healthy = pool.join("d", "a", INTERVAL_MS);
     healthy.share.answered(5);
     const served: string[] = [];
     const wait = (name: string, isProbe: boolean) =>
-      turn(lanes, "a", 1, forever, isProbe).then((got) => {
+      turn(pool, "a", 1, forever, isProbe).then((got) => {
         served.push(name);
         return got;
       });
-    const held = await turn(lanes, "a", 1);
+    const held = await turn(pool, "a", 1);
     const [one, two] = [wait("probe 1", true), wait("probe 2", true)];
     const [first, second] = [wait("first", false), wait("second", false)];
     held.release(undefined);
@@ -131,21 +127,21 @@ describe("lanes", () => {
   });
 
   it("wakes a probe when its time has come, though nobody gives a turn back", async () => {
-    const lanes = createLanes();
-    const healthy = lanes.join("d", "a", 60_000);
+    const pool = new ConnectionPool();
+    const healthy = pool.join("d", "a", 60_000);
     healthy.share.answered(5);
     healthy.share.probed(20, false);
     const began = performance.now();
-    (await turn(lanes, "a", 1, forever, true)).release(undefined);
+    (await turn(pool, "a", 1, forever, true)).release(undefined);
     expect(performance.now() - began).toBeGreaterThanOrEqual(50);
   });
 
   it("lets a probe go at once where nobody else is answered", async () => {
-    const lanes = createLanes();
-    const one = lanes.join("d", "a", INTERVAL_MS);
+    const pool = new ConnectionPool();
+    const one = pool.join("d", "a", INTERVAL_MS);
     one.share.answered(5);
     one.share.probed(100_000, false);
-    (await turn(lanes, "a", 1, forever, true, () => false)).release(undefined);
+    (await turn(pool, "a", 1, forever, true, () => false)).release(undefined);
   });
 
   it("serves every asker once, in order, and never has more connections than the maximum", async () => {
@@ -154,12 +150,12 @@ describe("lanes", () => {
         fc.array(fc.record({ key: fc.constantFrom("a", "b", "c"), keep: fc.boolean() }), { maxLength: 30 }),
         fc.integer({ min: 1, max: 3 }),
         async (askers, max) => {
-          const lanes = createLanes();
+          const pool = new ConnectionPool();
           const open = new Set<AnySession>();
           const served: number[] = [];
           await Promise.all(
             askers.map(async ({ key, keep }, i) => {
-              const got = await turn(lanes, key, max);
+              const got = await turn(pool, key, max);
               served.push(i);
               const session = got.session ?? connection(open);
               expect(open.size).toBeLessThanOrEqual(max);

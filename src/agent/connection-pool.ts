@@ -3,7 +3,7 @@ import type { ReasonError } from "../model/reason.ts";
 import { timerMs } from "../model/timer.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
 
-/** A turn on a lane: the connection is this readout's alone until it is given back. */
+/** The use of a device's connection: it is this readout's alone until it is given back. */
 export interface Turn {
   /** An open connection from an earlier readout, if there is one. */
   readonly session: AnySession | undefined;
@@ -15,195 +15,211 @@ export interface Turn {
 }
 
 /** What a source asks for. */
-export interface Wanted {
+export interface TurnRequest {
   /** Sources with one key share open connections. */
   readonly key: string;
   readonly maxConnections: number;
   /** Its last readout had no answer: it waits until the device's time allows a probe (see DeviceTime). */
   readonly isProbe: boolean;
-  /** Whether other sources on the lane are answered: a probe then takes no more than its share. */
+  /** Whether other sources of the device are answered: a probe then takes no more than its share. */
   hasHealthyOthers(): boolean;
 }
 
-/** One source's place among those that use a lane. */
+/** One source's place among those that use a device. */
 export interface Membership {
   readonly share: DeviceShare;
-  /** Whether other sources on the lane are answered. */
+  /** Whether other sources of the device are answered. */
   hasHealthyOthers(): boolean;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
   leave(): Promise<void>;
 }
 
-/** Those who use a lane, and how they share its device's time. */
-interface Users {
-  readonly time: DeviceTime;
-  readonly keys: Map<object, string>;
-}
-
+/** One of a device's connections, or the place for one. */
 interface Slot {
   readonly key: string;
   session: AnySession | undefined;
-  busy: boolean;
+  isBusy: boolean;
   isProbe: boolean;
 }
 
-interface Waiter extends Wanted {
+interface Waiter extends TurnRequest {
   grant(slot: Slot): void;
   refuse(error: ReasonError): void;
 }
 
-interface Lane {
-  readonly slots: Set<Slot>;
-  readonly waiting: Waiter[];
-  /** Idle connections of others being closed to make room: each will grant when it is done. */
-  closing: number;
-  /** Wakes those that wait for a probe. */
-  timer: NodeJS.Timeout | undefined;
-}
-
 /**
- * Who may use a device's connections, in order of asking; sources that were not answered when the device's time allows a probe, one
- * at a time. Sources on one host and port share a lane; those with one connection key share open connections. A kept connection of another key gives way
- * when the maximum is reached.
+ * The connections of one device (host and port), given in order of asking; sources that had no answer get theirs when the device's time
+ * allows a probe, one at a time. Sources with one connection key share open connections. A kept connection of another key is closed when
+ * the maximum is reached.
  */
-export interface Lanes {
-  join(lane: string, key: string, intervalMs: number): Membership;
-  /** Waits for a turn; undefined when the signal aborts first, a ReasonError when the connection has just been refused to another. */
-  acquire(lane: string, wanted: Wanted, signal: AbortSignal): Promise<Turn | ReasonError | undefined>;
-}
+class DevicePool {
+  readonly time: DeviceTime;
+  /** Connection keys of the sources, by their share of the device's time. */
+  readonly keys = new Map<DeviceShare, string>();
+  readonly #now: () => number;
+  readonly #onUnused: () => void;
+  readonly #slots = new Set<Slot>();
+  readonly #waiting: Waiter[] = [];
+  /** Idle connections of others being closed to make room: each serves those that wait when it is closed. */
+  #closing = 0;
+  /** Wakes those that wait for a probe. */
+  #timer: NodeJS.Timeout | undefined;
 
-export function createLanes(now: () => number = () => performance.now()): Lanes {
-  const lanes = new Map<string, Lane>();
-  const users = new Map<string, Users>();
+  constructor(now: () => number, onUnused: () => void) {
+    this.#now = now;
+    this.#onUnused = onUnused;
+    this.time = new DeviceTime(now);
+  }
+
+  acquire(request: TurnRequest, signal: AbortSignal): Promise<Turn | ReasonError | undefined> {
+    if (signal.aborted) return Promise.resolve(undefined);
+    return new Promise((done) => {
+      const onAbort = () => {
+        this.#forget(waiter);
+        done(undefined);
+        this.#serve();
+      };
+      const settle = (result: Turn | ReasonError) => {
+        signal.removeEventListener("abort", onAbort);
+        this.#forget(waiter);
+        done(result);
+      };
+      const waiter: Waiter = { ...request, grant: (slot) => settle(this.#turnOf(slot)), refuse: settle };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.push(waiter);
+      this.#serve();
+    });
+  }
+
+  /** Takes a source out and closes the idle connections of its key where no other source has it. */
+  async leave(share: DeviceShare, key: string): Promise<void> {
+    this.keys.delete(share);
+    if (![...this.keys.values()].includes(key))
+      await Promise.all([...this.#slots].filter((slot) => !slot.isBusy && slot.key === key).map((slot) => this.#closeIdle(slot)));
+    this.#serve();
+  }
+
+  #serve(): void {
+    for (let waiter = this.#first(); waiter; waiter = this.#first()) {
+      const slot = this.#take(waiter);
+      if (!slot) break;
+      slot.isProbe = waiter.isProbe;
+      waiter.grant(slot);
+    }
+    this.#wakeLater();
+    if (this.keys.size === 0 && this.#slots.size === 0 && this.#closing === 0 && this.#waiting.length === 0) this.#onUnused();
+  }
 
   /**
    * In order of asking while nobody is known to be answered. Otherwise a probe goes first when its time has come, because there may
    * always be somebody else who waits; until then the others go.
    */
-  const firstOf = (name: string, { waiting, slots }: Lane): Waiter | undefined => {
-    const probe = waiting.find(({ isProbe }) => isProbe);
-    if (!probe?.hasHealthyOthers()) return waiting[0];
-    const freeAtMs = users.get(name)?.time.freeAtMs ?? Number.NEGATIVE_INFINITY;
-    const isUnderWay = [...slots].some(({ busy, isProbe }) => busy && isProbe);
-    return now() >= freeAtMs && !isUnderWay ? probe : waiting.find(({ isProbe }) => !isProbe);
-  };
+  #first(): Waiter | undefined {
+    const probe = this.#waiting.find(({ isProbe }) => isProbe);
+    if (!probe?.hasHealthyOthers()) return this.#waiting[0];
+    const isUnderWay = [...this.#slots].some(({ isBusy, isProbe }) => isBusy && isProbe);
+    const isAllowed = this.#now() >= this.time.freeAtMs && !isUnderWay;
+    return isAllowed ? probe : this.#waiting.find(({ isProbe }) => !isProbe);
+  }
 
-  /** Nobody may give a turn back before the next probe is due. */
-  const wakeLater = (name: string, lane: Lane): void => {
-    clearTimeout(lane.timer);
-    const freeAtMs = users.get(name)?.time.freeAtMs ?? Number.NEGATIVE_INFINITY;
-    const waitMs = freeAtMs - now();
-    lane.timer = lane.waiting.length > 0 && waitMs > 0 ? setTimeout(() => serve(name, lane), timerMs(Math.ceil(waitMs))) : undefined;
-  };
-
-  const leave = (lane: Lane, waiter: Waiter): void => {
-    const at = lane.waiting.indexOf(waiter);
-    if (at >= 0) lane.waiting.splice(at, 1);
-  };
-
-  const serve = (name: string, lane: Lane): void => {
-    for (let waiter = firstOf(name, lane); waiter; waiter = firstOf(name, lane)) {
-      const slot = take(name, lane, waiter);
-      if (!slot) break;
-      slot.isProbe = waiter.isProbe;
-      leave(lane, waiter);
-      waiter.grant(slot);
-    }
-    wakeLater(name, lane);
-    if (lane.slots.size === 0 && lane.closing === 0 && lane.waiting.length === 0) lanes.delete(name);
-  };
-
-  const closeIdle = async (name: string, lane: Lane, slot: Slot): Promise<void> => {
-    lane.slots.delete(slot);
-    lane.closing++;
-    await slot.session?.close();
-    lane.closing--;
-    serve(name, lane);
-  };
-
-  const take = (name: string, lane: Lane, { key, maxConnections }: Waiter): Slot | undefined => {
+  #take({ key, maxConnections }: Waiter): Slot | undefined {
     let idle: Slot | undefined;
-    for (const slot of lane.slots) {
-      if (slot.busy) continue;
+    for (const slot of this.#slots) {
+      if (slot.isBusy) continue;
       if (slot.key === key && slot.session?.alive()) {
-        slot.busy = true;
+        slot.isBusy = true;
         return slot;
       }
       if (idle === undefined || slot.session?.alive() === false) idle = slot;
     }
-    if (lane.slots.size + lane.closing < maxConnections) {
-      const slot: Slot = { key, session: undefined, busy: true, isProbe: false };
-      lane.slots.add(slot);
+    if (this.#slots.size + this.#closing < maxConnections) {
+      const slot: Slot = { key, session: undefined, isBusy: true, isProbe: false };
+      this.#slots.add(slot);
       return slot;
     }
-    if (idle && lane.closing === 0) void closeIdle(name, lane, idle);
+    if (idle && this.#closing === 0) void this.#closeIdle(idle);
     return undefined;
-  };
+  }
 
-  const turnOf = (name: string, lane: Lane, slot: Slot): Turn => {
-    let given = false;
+  #turnOf(slot: Slot): Turn {
+    let isGivenBack = false;
     return {
       session: slot.session,
-      release(kept, refused) {
-        if (given) return;
-        given = true;
-        slot.session = kept;
-        slot.busy = false;
-        if (!kept) lane.slots.delete(slot);
-        if (refused) for (const waiter of lane.waiting.filter(({ key }) => key === slot.key)) waiter.refuse(refused);
-        serve(name, lane);
+      release: (kept, refused) => {
+        if (isGivenBack) return;
+        isGivenBack = true;
+        this.#giveBack(slot, kept, refused);
       },
     };
-  };
+  }
 
-  return {
-    join(name, key, intervalMs) {
-      const known = users.get(name) ?? { time: new DeviceTime(now), keys: new Map() };
-      users.set(name, known);
-      const share = known.time.join(intervalMs);
-      known.keys.set(share, key);
-      return {
-        share,
-        hasHealthyOthers: share.hasHealthyOthers,
-        async leave() {
-          share.leave();
-          known.keys.delete(share);
-          if (known.keys.size === 0 && users.get(name) === known) users.delete(name);
-          const lane = lanes.get(name);
-          if (!lane || [...known.keys.values()].includes(key)) return;
-          await Promise.all([...lane.slots].filter((slot) => !slot.busy && slot.key === key).map((slot) => closeIdle(name, lane, slot)));
-        },
-      };
-    },
-    acquire(name, wanted, signal) {
-      return new Promise((done) => {
-        if (signal.aborted) {
-          done(undefined);
-          return;
-        }
-        const lane = lanes.get(name) ?? { slots: new Set(), waiting: [], closing: 0, timer: undefined };
-        lanes.set(name, lane);
-        const onAbort = () => {
-          leave(lane, waiter);
-          done(undefined);
-          serve(name, lane);
-        };
-        const waiter: Waiter = {
-          ...wanted,
-          grant(slot) {
-            signal.removeEventListener("abort", onAbort);
-            done(turnOf(name, lane, slot));
-          },
-          refuse(error) {
-            signal.removeEventListener("abort", onAbort);
-            leave(lane, waiter);
-            done(error);
-          },
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        lane.waiting.push(waiter);
-        serve(name, lane);
-      });
-    },
-  };
+  #giveBack(slot: Slot, kept: AnySession | undefined, refused: ReasonError | undefined): void {
+    slot.session = kept;
+    slot.isBusy = false;
+    if (!kept) this.#slots.delete(slot);
+    if (refused) for (const waiter of this.#waiting.filter(({ key }) => key === slot.key)) waiter.refuse(refused);
+    this.#serve();
+  }
+
+  async #closeIdle(slot: Slot): Promise<void> {
+    this.#slots.delete(slot);
+    this.#closing++;
+    await slot.session?.close();
+    this.#closing--;
+    this.#serve();
+  }
+
+  /** Nobody may give a turn back before the next probe is due. */
+  #wakeLater(): void {
+    clearTimeout(this.#timer);
+    const waitMs = this.time.freeAtMs - this.#now();
+    const isWaitedFor = this.#waiting.length > 0 && waitMs > 0;
+    this.#timer = isWaitedFor ? setTimeout(() => this.#serve(), timerMs(Math.ceil(waitMs))) : undefined;
+  }
+
+  #forget(waiter: Waiter): void {
+    const at = this.#waiting.indexOf(waiter);
+    if (at >= 0) this.#waiting.splice(at, 1);
+  }
+}
+
+/** The connections of all devices, by device. */
+export class ConnectionPool {
+  readonly #now: () => number;
+  readonly #devices = new Map<string, DevicePool>();
+
+  /** `now`: monotonic ms. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Makes a source, read each `intervalMs`, one of those that use a device. */
+  join(device: string, key: string, intervalMs: number): Membership {
+    const pool = this.#poolOf(device);
+    const { leave, hasHealthyOthers, ...share } = pool.time.join(intervalMs);
+    pool.keys.set(share, key);
+    return {
+      share,
+      hasHealthyOthers,
+      leave() {
+        leave();
+        return pool.leave(share, key);
+      },
+    };
+  }
+
+  /** Waits for a turn; undefined when the signal aborts first, a ReasonError when the connection has just been refused to another. */
+  acquire(device: string, request: TurnRequest, signal: AbortSignal): Promise<Turn | ReasonError | undefined> {
+    return this.#poolOf(device).acquire(request, signal);
+  }
+
+  #poolOf(device: string): DevicePool {
+    const known = this.#devices.get(device);
+    if (known) return known;
+    const pool = new DevicePool(this.#now, () => {
+      if (this.#devices.get(device) === pool) this.#devices.delete(device);
+    });
+    this.#devices.set(device, pool);
+    return pool;
+  }
 }

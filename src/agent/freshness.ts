@@ -3,7 +3,7 @@ import type { Reading } from "../model/value.ts";
 import type { Outcome } from "./readout.ts";
 import type { Problem } from "./status.ts";
 
-/** Readouts without a good value on a connection that stands, after which it is thrown away. */
+/** Readouts without a good value on an open connection, after which it is thrown away. */
 const FRUITLESS_BEFORE_RENEWAL = 5;
 const FIRST_RENEWAL_MS = 10_000;
 const LAST_RENEWAL_MS = 600_000;
@@ -36,7 +36,7 @@ export class Freshness {
     this.#fruitless = 0;
     this.#renewals++;
     this.#renewedAtMs = nowMs;
-    this.#log.debug({}, `no good value in ${FRUITLESS_BEFORE_RENEWAL} readouts over a connection that stands: opening a new one`);
+    this.#log.debug({}, `no good value in ${FRUITLESS_BEFORE_RENEWAL} readouts over an open connection: opening a new one`);
     this.#renew();
   }
 }

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { silentLog } from "../model/context.ts";
 import { type PlainReasonType, ReasonError } from "../model/reason.ts";
-import { createAgent } from "./agent.ts";
+import { Agent } from "./agent.ts";
 import type { SourceInput } from "./source-spec.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -68,7 +68,7 @@ describe("an hour with 50 dead devices", () => {
       let lines = 0;
       const count = () => void lines++;
       const driver = unreachable(reasons);
-      const agent = createAgent({
+      const agent = new Agent({
         drivers: { unreachable: { driver: async () => ({ default: driver }) } },
         clock: { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true },
         logFor: () => ({ ...silentLog, info: count, warn: count, error: count }),

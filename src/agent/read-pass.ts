@@ -274,7 +274,7 @@ export class ReadPass implements PassView {
   }
 
   async #askMain(session: AnySession, limits: Limits, ctx: DriverContext): Promise<void> {
-    const lane = async (): Promise<void> => {
+    const askInTurn = async (): Promise<void> => {
       while (!this.#hasEnded(ctx)) {
         const planned = this.#nextMain();
         if (!planned) return;
@@ -282,8 +282,8 @@ export class ReadPass implements PassView {
       }
     };
     const width = this.#sequential ? 1 : Math.min(limits.inFlight, this.#main.length - this.#at);
-    if (width <= 1) await lane();
-    else await Promise.all(Array.from({ length: width }, lane));
+    if (width <= 1) await askInTurn();
+    else await Promise.all(Array.from({ length: width }, askInTurn));
   }
 
   #nextMain(): Planned | undefined {

@@ -7,7 +7,7 @@ import type { Permit } from "../model/policy.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import { Deadline } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
-import type { Lanes, Membership, Turn } from "./connection-pool.ts";
+import type { ConnectionPool, Membership, Turn } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { Preparation } from "./preparation.ts";
@@ -17,8 +17,8 @@ import type { SourceSpec } from "./source-spec.ts";
 
 /** A readout may take as long as its interval, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
-/** A driver that has not let go of its work so long after the signal never will: its source goes on without it. */
-const LET_GO_MS = 5000;
+/** A driver whose work has not ended so long after the signal is not waited for: its source goes on without it. */
+const GRACE_MS = 5000;
 
 export interface Outcome {
   /** Epoch ms of the first request. */
@@ -38,7 +38,7 @@ export interface Outcome {
 }
 
 export interface ReadoutDeps {
-  readonly lanes: Lanes;
+  readonly pool: ConnectionPool;
   readonly memories: DeviceMemories;
   readonly clock: Clock;
   readonly log: Log;
@@ -48,13 +48,13 @@ export interface ReadoutDeps {
   connecting(): void;
 }
 
-/** How one source is read: its turn on the lane, its connection, and its deadline. */
+/** How one source is read: its turn on the device, its connection, and its deadline. */
 export class Readouts {
   readonly #spec: SourceSpec;
   readonly #learned: LearnedGroups;
   readonly #preparation: Preparation;
   readonly #deps: ReadoutDeps;
-  readonly #lane: string;
+  readonly #device: string;
   /** Sources with the same way in share open connections; the text may hold secrets and never leaves this object. */
   readonly #key: string;
   readonly #membership: Membership;
@@ -72,12 +72,12 @@ export class Readouts {
     this.#learned = learned;
     this.#preparation = new Preparation(spec.points, deps.clock.monotonicMs);
     this.#deps = deps;
-    // Two spellings of one device share a lane; a name that comes to mean another address later keeps the one that it has.
+    // Two spellings of one device share its connections; a name that comes to mean another address later keeps the one that it has.
     const host = deps.resolver?.deviceKey(endpoint.host) ?? deviceKey(endpoint.host);
-    this.#lane = `${endpoint.transport}:${host}:${endpoint.port}`;
+    this.#device = `${endpoint.transport}:${host}:${endpoint.port}`;
     const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
     this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
-    this.#membership = deps.lanes.join(this.#lane, this.#key, spec.intervalMs);
+    this.#membership = deps.pool.join(this.#device, this.#key, spec.intervalMs);
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
     this.#resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
   }
@@ -107,15 +107,15 @@ export class Readouts {
    * begins with the turn. `isProbe`: the last readout had no answer. Never throws.
    */
   async read(isProbe: boolean, stop: AbortSignal): Promise<Outcome> {
-    const { clock, lanes } = this.#deps;
+    const { clock, pool } = this.#deps;
     const askedMs = clock.monotonicMs();
-    const wanted = {
+    const request = {
       key: this.#key,
       maxConnections: this.#spec.maxConnections,
       isProbe,
       hasHealthyOthers: this.#membership.hasHealthyOthers,
     };
-    const turn = await lanes.acquire(this.#lane, wanted, stop);
+    const turn = await pool.acquire(this.#device, request, stop);
     const waitedMs = clock.monotonicMs() - askedMs;
     if (turn instanceof ReasonError) return this.#failed(turn, waitedMs);
     if (!turn) return this.#failed(new ReasonError("CONNECTION_CLOSED", "the data source is being stopped"), waitedMs);
@@ -148,12 +148,12 @@ export class Readouts {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs() };
     };
     const reading = this.#readOver(session, deadline, beganMs, began, stop);
-    const result = await settledWithin(LET_GO_MS, reading, signal);
+    const result = await settledWithin(GRACE_MS, reading, signal);
     if (!result) {
       // Whatever it may still open is closed again.
       void reading.then((late) => (late instanceof ReasonError ? undefined : late.session?.close()));
       turn.release(undefined);
-      const words = `the driver has not let go of the readout within ${LET_GO_MS / 1000} s after its end`;
+      const words = `the driver did not end the readout within ${GRACE_MS / 1000} s after its deadline`;
       return this.#failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }), 0);
     }
     const spanMs = clock.monotonicMs() - at.startedMs;
@@ -180,7 +180,7 @@ export class Readouts {
     const { clock, log, resolver, connecting } = this.#deps;
     const { signal } = deadline;
     const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
-    const device = this.#deps.memories.of(`${this.#lane} ${this.#spec.type}`);
+    const device = this.#deps.memories.of(`${this.#device} ${this.#spec.type}`);
     const ctx: DriverContext = {
       signal,
       log,

@@ -64,7 +64,7 @@ describe("the resolver", () => {
     await expect(resolver.resolve("plc", forever)).rejects.toMatchObject({ code: "ENOTFOUND" });
   });
 
-  it("passes a failure on where there is no good address, and asks anew the next time", async () => {
+  it("passes a failure on where there is no good address, and asks again the next time", async () => {
     const { resolver, answers } = rig();
     answers(() => Promise.reject(failure("ETIMEOUT")));
     await expect(resolver.resolve("plc", forever)).rejects.toMatchObject({ code: "ETIMEOUT", syscall: "queryA" });

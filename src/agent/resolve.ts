@@ -27,7 +27,7 @@ export interface Resolver {
   /** This address of the host took a connection: it comes first the next time. */
   connected(host: string, address: string): void;
   /**
-   * Opening a session at the host failed: the next call looks the name up anew, and what was connected last, or else the first of the
+   * Opening a session at the host failed: the next call looks the name up again, and what was connected last, or else the first of the
    * addresses, is tried last.
    */
   suspect(host: string): void;

@@ -2,7 +2,7 @@ import type { SourceReport } from "../model/report.ts";
 import type { RunningSource } from "./source.ts";
 import type { SourceInput } from "./source-spec.ts";
 
-export interface WantedSource {
+export interface DesiredSource {
   readonly input: SourceInput;
   readonly fingerprint: string;
   /** Sources that start together spread their starts over so many ms. */
@@ -10,13 +10,13 @@ export interface WantedSource {
 }
 
 /**
- * One data source over its configurations: at most one instance runs, and its next one waits for it alone. What is wanted while an
+ * One data source over its configurations: at most one instance runs, and its next one waits for it alone. What is desired while an
  * instance stops or starts counts when that has ended; only the latest of it.
  */
 export class SourceSlot {
   readonly #turn: () => Promise<void>;
-  readonly #start: (wanted: WantedSource, last: SourceReport | undefined) => Promise<RunningSource>;
-  #wanted: WantedSource | undefined;
+  readonly #start: (desired: DesiredSource, last: SourceReport | undefined) => Promise<RunningSource>;
+  #desired: DesiredSource | undefined;
   #running: { readonly fingerprint: string; readonly task: RunningSource } | undefined;
   /** Of the instance before the one that runs. */
   #lastReport: SourceReport | undefined;
@@ -24,14 +24,14 @@ export class SourceSlot {
   #work: Promise<void> = Promise.resolve();
 
   /** `turn` is waited for before each start; `start` gets the last report of the instance before. */
-  constructor(turn: () => Promise<void>, start: (wanted: WantedSource, last: SourceReport | undefined) => Promise<RunningSource>) {
+  constructor(turn: () => Promise<void>, start: (desired: DesiredSource, last: SourceReport | undefined) => Promise<RunningSource>) {
     this.#turn = turn;
     this.#start = start;
   }
 
-  /** Undefined: none is to run. Settles when what runs is what was wanted last; rejects with what `start` throws. */
-  want(wanted: WantedSource | undefined): Promise<void> {
-    this.#wanted = wanted;
+  /** Undefined: none is to run. Settles when what runs is what was desired last; rejects with what `start` throws. */
+  want(desired: DesiredSource | undefined): Promise<void> {
+    this.#desired = desired;
     if (!this.#isWorking) this.#work = this.#change();
     return this.#work;
   }
@@ -44,9 +44,9 @@ export class SourceSlot {
   async #change(): Promise<void> {
     this.#isWorking = true;
     try {
-      while (this.#running?.fingerprint !== this.#wanted?.fingerprint) {
+      while (this.#running?.fingerprint !== this.#desired?.fingerprint) {
         if (this.#running) await this.#stopRunning(this.#running.task);
-        else await this.#startWanted();
+        else await this.#startDesired();
       }
     } finally {
       this.#isWorking = false;
@@ -62,11 +62,11 @@ export class SourceSlot {
     }
   }
 
-  async #startWanted(): Promise<void> {
+  async #startDesired(): Promise<void> {
     await this.#turn();
-    const wanted = this.#wanted;
-    if (!wanted) return;
-    const task = await this.#start(wanted, this.#lastReport);
-    this.#running = { fingerprint: wanted.fingerprint, task };
+    const desired = this.#desired;
+    if (!desired) return;
+    const task = await this.#start(desired, this.#lastReport);
+    this.#running = { fingerprint: desired.fingerprint, task };
   }
 }

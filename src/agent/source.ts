@@ -9,7 +9,7 @@ import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
-import type { Lanes } from "./connection-pool.ts";
+import type { ConnectionPool } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
@@ -18,14 +18,14 @@ import { type Outcome, Readouts } from "./readout.ts";
 import type { Resolver } from "./resolve.ts";
 import { settleTypes } from "./settle-types.ts";
 import { type SourceSpec, scale } from "./source-spec.ts";
-import { createSpeaker, type Speaker } from "./state-log.ts";
+import { StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
 import { createBackoff, nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
 export interface SourceDeps {
-  readonly lanes: Lanes;
+  readonly pool: ConnectionPool;
   readonly memories: DeviceMemories;
   readonly clock: Clock;
   /** The first readout comes within this: many that start at once are spread. */
@@ -34,7 +34,7 @@ export interface SourceDeps {
   readonly log: Log;
   readonly resolver?: Resolver;
   readonly permit?: Permit;
-  /** Shared by all sources: see createSpeaker. */
+  /** Shared by all sources: see StateLog. */
   readonly reasonLines: Budget;
   /** Takes a readout with at least one answer. */
   emit(layout: Layout, readout: Readout): void;
@@ -46,7 +46,7 @@ export interface SourceDeps {
 
 export interface RunningSource {
   report(): SourceReport;
-  /** Resolves when its sockets are let go of. Idempotent. */
+  /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ const NAMED_FAULTS = 100;
 const LONG_OUTAGE_MS = 600_000;
 /** Between two tries of a source without an answer, while others of its device are answered. */
 const LONGEST_PAUSE_AMONG_OTHERS_MS = 30_000;
-/** A wait for the connection that is longer than so many intervals is worth a word. */
+/** A wait for the connection that is longer than so many intervals is a warning. */
 const LONG_WAIT_INTERVALS = 2;
 
 type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K] };
@@ -85,7 +85,7 @@ class SourceTask {
   readonly #readouts: Readouts;
   readonly #freshness: Freshness;
   readonly #fit: PlanFit;
-  readonly #speaker: Speaker;
+  readonly #stateLog: StateLog;
   readonly #done: Promise<void>;
   readonly #counters: MutableCounters = {
     readouts: 0,
@@ -123,7 +123,7 @@ class SourceTask {
     });
     this.#fit = new PlanFit(spec.intervalMs, log);
     const where = { source: spec.name, endpoint: this.#where };
-    this.#speaker = createSpeaker(log, where, this.#state, deps.reasonLines, clock.monotonicMs);
+    this.#stateLog = new StateLog(log, where, this.#state, deps.reasonLines, clock.monotonicMs);
     this.#done = supervise(
       () => this.#run(),
       this.#stop.signal,
@@ -206,7 +206,7 @@ class SourceTask {
     if (this.#trouble || restMs > 0) this.#nextRetryAt = clock.epochMs() + next - now;
     const before = this.#state;
     this.#state = nextState(before, problem, outcome.time);
-    this.#speaker.say(this.#state);
+    this.#stateLog.note(this.#state);
     if (isChange(before, this.#state)) this.#deps.changed();
     return next;
   }

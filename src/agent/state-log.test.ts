@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../model/context.ts";
 import type { PlainReasonType } from "../model/reason.ts";
-import { createReasonBudget, createSpeaker } from "./state-log.ts";
+import { createReasonBudget, StateLog } from "./state-log.ts";
 import { nextState, type SourceState } from "./status.ts";
 
 const problem = (type: PlainReasonType) => ({ reason: { type }, condition: null, detail: type });
@@ -13,10 +13,10 @@ function speakers(count: number) {
   const budget = createReasonBudget(() => now);
   const all = Array.from({ length: count }, (_, i) => {
     let state: SourceState = { type: "UNKNOWN", since: 0 };
-    const speaker = createSpeaker(log, { source: `s${i}`, endpoint: null }, state, budget, () => now);
+    const speaker = new StateLog(log, { source: `s${i}`, endpoint: null }, state, budget, () => now);
     return (what: PlainReasonType | undefined) => {
       state = nextState(state, what && problem(what), now);
-      speaker.say(state);
+      speaker.note(state);
     };
   });
   return {

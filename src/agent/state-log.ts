@@ -2,60 +2,71 @@ import { type Budget, createBudget } from "../model/budget.ts";
 import type { Log } from "../model/context.ts";
 import { isChange, logChange, type SourceState, sameProblem } from "./status.ts";
 
-/** Changes of reason that all sources together may tell of while they stay in ERROR. */
+/** Changes of reason that all sources together may log while they stay in ERROR. */
 const REASON_LINES = 20;
 const REASON_REFILL_MS = 240_000;
 /** Changes between OK and ERROR of one source. */
 const STATE_LINES = 4;
 const STATE_REFILL_MS = 1_800_000;
 
-/** A state that has stood for so long is told whatever the budget says: the last word of the log is true. */
+/** A state that has lasted for so long is logged whatever the budget: the last line of the log is true. */
 const STABLE_MS = 60_000;
 
 /** Shared by all sources of an agent. */
 export const createReasonBudget = (now: () => number): Budget => createBudget(REASON_LINES, REASON_REFILL_MS, now);
 
-/** Tells the log of a source's state, one line per change, and less where it changes all the time. */
-export interface Speaker {
-  /** After each readout. What finds no place in the budget is told later, as it stands then. */
-  say(state: SourceState): void;
-}
-
 /**
- * The first line of each trouble and its end are told while the source's own budget lasts; another reason within a trouble takes from
- * the budget of all sources. A line that follows untold changes says how many there were.
+ * Logs a source's state, one line per change, and fewer where it changes all the time. The first line of each trouble and its end are
+ * logged while the source's own budget lasts; another reason within a trouble takes from the budget of all sources. A line that follows
+ * changes without one gives their number.
  */
-export function createSpeaker(
-  log: Log,
-  where: { readonly source: string; readonly endpoint: string | null },
-  initial: SourceState,
-  reasons: Budget,
-  now: () => number,
-): Speaker {
-  const states = createBudget(STATE_LINES, STATE_REFILL_MS, now);
-  let told = initial;
-  let before = initial;
-  let untold = 0;
-  let changedAtMs = now();
-  const counting: Log = {
-    debug: (fields, message) => log.debug(fields, message),
-    info: (fields, message) => log.info(untold > 0 ? { ...fields, changesNotLogged: untold } : fields, message),
-    warn: (fields, message) => log.warn(untold > 0 ? { ...fields, changesNotLogged: untold } : fields, message),
-    error: (fields, message) => log.error(fields, message),
-  };
-  return {
-    say(state) {
-      const changed = isChange(before, state);
-      before = state;
-      if (changed) changedAtMs = now();
-      if (told.type === state.type && !(told.type === "ERROR" && state.type === "ERROR" && !sameProblem(told.problem, state.problem)))
-        return;
-      const budget = told.type === state.type ? reasons : states;
-      if (budget.take() || now() - changedAtMs >= STABLE_MS) {
-        logChange(counting, told, state, where);
-        told = state;
-        untold = 0;
-      } else if (changed) untold++;
-    },
-  };
+export class StateLog {
+  readonly #log: Log;
+  readonly #where: { readonly source: string; readonly endpoint: string | null };
+  readonly #reasons: Budget;
+  readonly #states: Budget;
+  /** Monotonic ms. */
+  readonly #now: () => number;
+  #logged: SourceState;
+  #last: SourceState;
+  #notLogged = 0;
+  #changedAtMs: number;
+
+  constructor(
+    log: Log,
+    where: { readonly source: string; readonly endpoint: string | null },
+    initial: SourceState,
+    reasons: Budget,
+    now: () => number,
+  ) {
+    const counted = (fields: object) => (this.#notLogged > 0 ? { ...fields, changesNotLogged: this.#notLogged } : fields);
+    this.#log = {
+      ...log,
+      info: (fields, message) => log.info(counted(fields), message),
+      warn: (fields, message) => log.warn(counted(fields), message),
+    };
+    this.#where = where;
+    this.#logged = initial;
+    this.#last = initial;
+    this.#reasons = reasons;
+    this.#states = createBudget(STATE_LINES, STATE_REFILL_MS, now);
+    this.#now = now;
+    this.#changedAtMs = now();
+  }
+
+  /** After each readout. What the budget has no room for is logged later, as it is then. */
+  note(state: SourceState): void {
+    const hasChanged = isChange(this.#last, state);
+    this.#last = state;
+    if (hasChanged) this.#changedAtMs = this.#now();
+    const logged = this.#logged;
+    const isSameType = logged.type === state.type;
+    if (isSameType && !(logged.type === "ERROR" && state.type === "ERROR" && !sameProblem(logged.problem, state.problem))) return;
+    const budget = isSameType ? this.#reasons : this.#states;
+    if (budget.take() || this.#now() - this.#changedAtMs >= STABLE_MS) {
+      logChange(this.#log, logged, state, this.#where);
+      this.#logged = state;
+      this.#notLogged = 0;
+    } else if (hasChanged) this.#notLogged++;
+  }
 }

@@ -89,7 +89,7 @@ export function logChange(
   if (after.type === "OK" && before.type === "ERROR")
     log.info(
       { since: new Date(after.since).toISOString(), reason: before.problem.reason.type },
-      `read again after ${formatDuration(after.since - before.errorAt)}`,
+      `recovered after ${formatDuration(after.since - before.errorAt)}`,
     );
-  else if (after.type === "OK") log.info({ since: new Date(after.since).toISOString() }, "its values are read");
+  else if (after.type === "OK") log.info({ since: new Date(after.since).toISOString() }, "reading");
 }

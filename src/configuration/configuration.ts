@@ -3,11 +3,11 @@ import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/a
 import { createApiClient } from "../api/client.ts";
 import { ApiDeaths } from "../api/deaths.ts";
 import type { Desired } from "../api/desired.ts";
+import { heaps } from "../lib/heap.ts";
 import { superviseWorker } from "../lib/thread/host.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
-import { heaps } from "../os/heap.ts";
 import type { Logger } from "../os/log.ts";
 import { API_HEAP, type ApiWorkerData, embeddedDatabase, type FromApi, lastGoodFile } from "../threads/api/messages.ts";
 import { type PollState, startPolling } from "./poll.ts";

@@ -2,7 +2,7 @@ import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport } from "../model/report.ts";
-import { isClose } from "./in-flight-window.ts";
+import { isClose } from "../sinks/lib/in-flight-window.ts";
 
 /** How one sink stands: what its report and the log say of it. A change is logged once. */
 export interface Standing {

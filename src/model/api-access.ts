@@ -3,7 +3,7 @@ import * as z from "zod";
 /** The configuration API as this machine's settings name it: where it is and how it is asked. The key stays in its file. */
 export const apiAccessSchema = z.strictObject({
   url: z.url({ protocol: /^https?$/ }).describe("Base address; /api/… is appended"),
-  keyFile: z.string().min(1).describe("File that holds the API key; read anew for each request"),
+  keyFile: z.string().min(1).describe("File that holds the API key; read again for each request"),
   authorization: z.enum(["bare", "bearer"]).optional().describe("Form of the Authorization header; absent: found out"),
   caFile: z.string().min(1).optional().describe("Certificate authorities instead of the system's, PEM"),
   insecure: z.boolean().describe("Whether the key may travel in the clear"),

@@ -9,9 +9,9 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** What work on the outside gets: when to let go, and where to say what happened. */
+/** What work on the outside gets: when to end, and where to log what happened. */
 export interface Context {
-  /** Aborts on stop and on the deadline. Let go of sockets and settle soon after. */
+  /** Aborts on stop and on the deadline. Close sockets and settle soon after. */
   readonly signal: AbortSignal;
   readonly log: Log;
   /** The policy, for what resolves names itself: asked for each address before it is connected to. Absent: everything is permitted. */

@@ -20,7 +20,7 @@ const OWN_HOST = new Set(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "EADDRINUSE", "EN
 /** Errors looked at within one thrown value, so that a long chain costs no stack. */
 const MAX_WALKED = 64;
 
-/** Node's own words for writing to a connection that the far side has ended. */
+/** Node's own words for writing to a connection that the peer has ended. */
 const CLOSED = new Set(["ERR_STREAM_WRITE_AFTER_END", "ERR_STREAM_DESTROYED", "ERR_SOCKET_CLOSED", "ERR_STREAM_PREMATURE_CLOSE"]);
 
 /**

@@ -25,7 +25,7 @@ const SUBSCRIPTIONS =
   "Set read_mode: plain in the settings of the data source, or raise the server's limit; `collector status` shows whether it reads then.";
 const LESS =
   "Nothing: the collector asks for less, as `collector status` shows. max_nodes in the settings of the data source sets the most.";
-const ANEW =
+const AGAIN =
   "Nothing: a new session is opened. If it comes again and again, look into the log of the server; `journalctl -u collector -n 50` shows when it began.";
 
 const ofOurCertificate = (cause: string, nextStep: string): KnownStatus => ({ cause, nextStep, isAboutOwnCertificate: true });
@@ -103,14 +103,14 @@ const KNOWN: Readonly<Record<string, KnownStatus>> = {
   BadTcpMessageTooLarge: of("the message is too large for the server", LESS),
   BadOutOfMemory: of("the server has not memory enough for it", LESS),
 
-  BadSessionIdInvalid: of("the server has ended the session", ANEW),
-  BadSessionClosed: of("the server has ended the session", ANEW),
-  BadSessionNotActivated: of("the server does not hold the session for activated", ANEW),
-  BadTcpSecureChannelUnknown: of("the server has forgotten the secure channel", ANEW),
-  BadSecureChannelIdInvalid: of("the server has forgotten the secure channel", ANEW),
-  BadSecureChannelClosed: of("the server has closed the secure channel", ANEW),
-  BadShutdown: of("the server is shutting down", ANEW),
-  BadServerHalted: of("the server has halted", ANEW),
+  BadSessionIdInvalid: of("the server has ended the session", AGAIN),
+  BadSessionClosed: of("the server has ended the session", AGAIN),
+  BadSessionNotActivated: of("the server does not hold the session for activated", AGAIN),
+  BadTcpSecureChannelUnknown: of("the server has forgotten the secure channel", AGAIN),
+  BadSecureChannelIdInvalid: of("the server has forgotten the secure channel", AGAIN),
+  BadSecureChannelClosed: of("the server has closed the secure channel", AGAIN),
+  BadShutdown: of("the server is shutting down", AGAIN),
+  BadServerHalted: of("the server has halted", AGAIN),
 };
 
 /** The names that `knownStatus` knows. */

@@ -55,7 +55,7 @@ export interface UserCertificate {
 export interface Pki {
   /** Made when first asked for, renewed before it expires without a new identity. Throws Error where the folder cannot be written. */
   own(): Promise<OwnCertificate>;
-  /** DER certificates, the far side's own first. What is not trusted is kept among the rejected ones, for a person to decide. Never throws. */
+  /** DER certificates, the peer's own first. What is not trusted is kept among the rejected ones, for a person to decide. Never throws. */
   judge(chain: readonly Uint8Array[], options: JudgeOptions): Promise<Verdict>;
   /** The user certificate that a data source logs in with. Throws Error that names the files that are missing. */
   user(name: string): Promise<UserCertificate>;

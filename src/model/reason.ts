@@ -61,9 +61,9 @@ export class ReasonError extends Error {
   override readonly name = "ReasonError";
   readonly reason: Reason;
   readonly condition: Condition | undefined;
-  /** What the far side asks for: not to be tried again before. Milliseconds. */
+  /** The peer asks not to be tried again before. Milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** The far side has ended or forgotten what was open, which says nothing against a new one at once. */
+  /** The peer has ended or forgotten what was open, which says nothing against a new one at once. */
   readonly sessionLost: boolean;
   constructor(
     reason: Reason | PlainReasonType,
@@ -78,8 +78,8 @@ export class ReasonError extends Error {
   }
 }
 
-/** A far side that asks for more time is asked again after this all the same. */
+/** A peer that asks for more time is tried again after this all the same. */
 const LONGEST_REST_MS = 3_600_000;
 
-/** How long the far side asks not to be tried again: 0 ms to an hour, whatever it says. Pure. */
+/** How long the peer asks not to be tried again: 0 ms to an hour, whatever it says. Pure. */
 export const restMsOf = ({ retryAfterMs = 0 }: ReasonError): number => Math.min(Math.max(0, retryAfterMs), LONGEST_REST_MS);

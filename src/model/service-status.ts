@@ -39,7 +39,7 @@ export interface SinkStatus extends SinkReport {
     readonly pending: number;
     /** By reason. */
     readonly dropped: Readonly<Record<string, number>>;
-    /** Rejected values that the far side got all the same, while the disk took none; outside the equation. */
+    /** Rejected values that were delivered all the same, while the disk took none; outside the equation. */
     readonly delivered_unstored: number;
   } | null;
 }

@@ -64,7 +64,7 @@ describe("Deadline", () => {
     expect(due).toBe(0);
   });
 
-  it("counts anew from each extension, and not once it is due", async () => {
+  it("counts again from each extension, and not once it is due", async () => {
     const ms = await dueAfter(300, (deadline) => setTimeout(() => deadline.extend(), 200));
     expect(ms).toBeGreaterThanOrEqual(500);
     let due = 0;

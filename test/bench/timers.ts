@@ -1,11 +1,11 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
-import { createAgent } from "../../src/agent/agent.ts";
+import { Agent } from "../../src/agent/agent.ts";
 import { createResolver } from "../../src/agent/resolve.ts";
 import { nextTick, stableFraction } from "../../src/agent/time.ts";
+import { heaps } from "../../src/lib/heap.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
-import { heaps } from "../../src/os/heap.ts";
 import { createNameLookup } from "../../src/os/name-lookup.ts";
 import { sourceOf, startDevices } from "../isolation/rig.ts";
 import { benchProductTimers } from "./product-timers.ts";
@@ -37,7 +37,7 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
   );
   const late: number[] = [];
   let measuring = false;
-  const agent = createAgent({
+  const agent = new Agent({
     drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
     clock,
     resolver: createResolver({ lookUp: createNameLookup(), now: clock.monotonicMs }),

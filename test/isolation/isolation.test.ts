@@ -1,7 +1,7 @@
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
-import { createAgent } from "../../src/agent/agent.ts";
+import { Agent } from "../../src/agent/agent.ts";
 import { createResolver } from "../../src/agent/resolve.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { nextTick, stableFraction } from "../../src/agent/time.ts";
@@ -79,7 +79,7 @@ describe("100 sources, 50 of them bad in every way", () => {
     const polls = new Map<string, number>();
     const phases = new Map(good.map(({ record }) => [record.uuid, Math.floor(stableFraction(record.uuid) * INTERVAL_MS)]));
     let measuring = false;
-    const agent = createAgent({
+    const agent = new Agent({
       drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
       clock,
       resolver: createResolver({ lookUp: createNameLookup({ servers: [names.at] }), now: clock.monotonicMs }),

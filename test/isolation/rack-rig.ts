@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { AnyDriver } from "../../drivers/driver.ts";
-import { createAgent } from "../../src/agent/agent.ts";
+import { Agent } from "../../src/agent/agent.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
@@ -53,7 +53,7 @@ export class RackPlant {
   readonly lines: string[] = [];
   readonly #symbols: number;
   readonly #stop = new AbortController();
-  readonly #agent: ReturnType<typeof createAgent>;
+  readonly #agent: Agent;
   #requests = 0;
 
   private constructor(rack: Rack, proxy: UdpFaultProxy, symbols: number, driver: AnyDriver) {
@@ -61,7 +61,7 @@ export class RackPlant {
     this.proxy = proxy;
     this.#symbols = symbols;
     const take = (_: object, message: string) => void this.lines.push(message);
-    this.#agent = createAgent({
+    this.#agent = new Agent({
       drivers: { rack: { driver: async () => ({ default: driver }) } },
       clock: startClock(this.#stop.signal),
       logFor: () => ({ ...silentLog, warn: take, error: take }),

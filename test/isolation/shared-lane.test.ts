@@ -1,7 +1,7 @@
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
-import { type Agent, createAgent } from "../../src/agent/agent.ts";
+import { Agent } from "../../src/agent/agent.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
@@ -81,7 +81,7 @@ class Run {
   private constructor(scenario: Scenario, gateway: Gateway, clock: ReturnType<typeof startClock>) {
     this.scenario = scenario;
     this.gateway = gateway;
-    this.#agent = createAgent({
+    this.#agent = new Agent({
       drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
       clock,
       logFor: () => silentLog,

@@ -1,7 +1,7 @@
 import { afterEach } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { type ModbusPlant, type ModbusPlantOptions, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
-import { createAgent } from "../../src/agent/agent.ts";
+import { Agent, type AgentDeps } from "../../src/agent/agent.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import type { Layout } from "../../src/model/layout.ts";
@@ -19,10 +19,10 @@ interface Line {
 }
 
 /** An agent that reads Modbus unless told otherwise; `of` gives the readouts of a source, `report` its report. */
-export function rig(more: Partial<Parameters<typeof createAgent>[0]> = {}) {
+export function rig(more: Partial<AgentDeps> = {}) {
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const lines: Line[] = [];
-  const agent = createAgent({
+  const agent = new Agent({
     drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
     clock,
     logFor: (fields) => {

@@ -2,7 +2,7 @@ import { type ResourceLimits, type TransferListItem, Worker } from "node:worker_
 import type { Log } from "../../model/context.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
-import { FREE_YOUNG_MIB, heaps } from "../../os/heap.ts";
+import { FREE_YOUNG_MIB, heaps } from "../heap.ts";
 import { budgetLog } from "../log-budget.ts";
 import { isWorkerNotice, type WorkerNotice } from "./notice.ts";
 import { printedWords } from "./printed.ts";

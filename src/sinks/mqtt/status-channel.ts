@@ -1,6 +1,6 @@
-import { isClose } from "../../delivery/in-flight-window.ts";
 import { HEALTHY_MS } from "../../lib/backoff.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { isClose } from "../lib/in-flight-window.ts";
 import type { Unwelcome } from "../sink.ts";
 import type { Connection } from "./connect.ts";
 import { isOfPublish } from "./refusal.ts";

@@ -1,13 +1,13 @@
 import * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
-import { createWayOut } from "../../delivery/in-flight-window.ts";
-import { publishIntervalMs } from "../../delivery/publish-interval.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { sleep } from "../../model/timer.ts";
+import { createWayOut } from "../lib/in-flight-window.ts";
+import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { openingProblem, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";

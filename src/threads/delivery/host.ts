@@ -1,6 +1,6 @@
 import path from "node:path";
 import type { MessagePort } from "node:worker_threads";
-import { canonicalJson, reconcile } from "../../agent/reconcile.ts";
+import { canonicalJson, reconcile } from "../../lib/reconcile.ts";
 import { superviseWorker } from "../../lib/thread/host.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";

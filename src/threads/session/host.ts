@@ -1,11 +1,11 @@
 import type { Worker } from "node:worker_threads";
 import type { AnySession, ConnectInput, DriverContext } from "../../../drivers/driver.ts";
-import { packError, unpackError } from "../../lib/thread/errors.ts";
 import { type SupervisedWorker, superviseWorker } from "../../lib/thread/host.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { contextOf } from "./context.ts";
+import { packError, unpackError } from "./errors.ts";
 import type { AcquireWorkerData, Answer, FromAcquire, ToAcquire } from "./messages.ts";
 import { type Held, type RemoteLink, RemoteSession } from "./remote-session.ts";
 

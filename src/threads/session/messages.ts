@@ -1,7 +1,7 @@
 import type { ConnectInput, Discovered, Limits, Point, Request, Timeouts } from "../../../drivers/driver.ts";
-import type { PackedError } from "../../lib/thread/errors.ts";
 import type { Address } from "../../model/address.ts";
 import type { PkiPlace } from "../../model/pki.ts";
+import type { PackedError } from "./errors.ts";
 import type { PackedPrepared } from "./prepared.ts";
 import type { PackedReadings } from "./readings.ts";
 

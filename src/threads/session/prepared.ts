@@ -1,7 +1,7 @@
 import type { Point, Prepared } from "../../../drivers/driver.ts";
-import { type PackedError, packError, unpackError } from "../../lib/thread/errors.ts";
 import { FaultError } from "../../model/fault.ts";
 import type { DataType } from "../../model/value.ts";
+import { type PackedError, packError, unpackError } from "./errors.ts";
 
 /** What a device said of a point, on its way to another thread; the point is named by its place in what was asked for. */
 export type PackedPrepared =

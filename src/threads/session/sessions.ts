@@ -1,10 +1,10 @@
 import type { MessagePort } from "node:worker_threads";
 import type { AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
-import { packError, unpackError } from "../../lib/thread/errors.ts";
 import type { Log } from "../../model/context.ts";
 import { toFailure, toReasonError } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { packError, unpackError } from "./errors.ts";
 import { createLineTeller } from "./frame-lines.ts";
 import { LookUps } from "./look-ups.ts";
 import type { CallContext, FromAcquire, ToAcquire } from "./messages.ts";

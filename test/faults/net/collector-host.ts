@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { createAgent } from "../../../src/agent/agent.ts";
+import { Agent } from "../../../src/agent/agent.ts";
 import { createResolver } from "../../../src/agent/resolve.ts";
 import type { SourceInput } from "../../../src/agent/source-spec.ts";
 import { silentLog } from "../../../src/model/context.ts";
@@ -13,7 +13,7 @@ import { createNameLookup } from "../../../src/os/name-lookup.ts";
  */
 const clock = startClock(new AbortController().signal);
 const tell = (line: object) => process.stdout.write(`${JSON.stringify({ at: Date.now(), ...line })}\n`);
-const agent = createAgent({
+const agent = new Agent({
   drivers: {
     modbus_tcp: { driver: () => import("../../../drivers/modbus_tcp/driver.ts") },
     udp_echo: { driver: () => import("../../support/udp-driver.ts") },

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from "vitest";
 import driver from "../../../drivers/opcua/driver.ts";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
-import { createAgent } from "../../../src/agent/agent.ts";
+import { Agent } from "../../../src/agent/agent.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import type { Layout } from "../../../src/model/layout.ts";
 import type { Readout } from "../../../src/model/value.ts";
@@ -42,7 +42,7 @@ async function run(port: number, local: Record<string, unknown> = {}, paths: rea
   const stop = new AbortController();
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const states: string[] = [];
-  const agent = createAgent({
+  const agent = new Agent({
     drivers: { opcua: { driver: async () => ({ default: isRemote ? inWorker() : driver }) } },
     clock: startClock(stop.signal),
     logFor: () => silentLog,

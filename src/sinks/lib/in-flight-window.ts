@@ -1,4 +1,4 @@
-import type { ReasonError, ReasonType } from "../model/reason.ts";
+import type { ReasonError, ReasonType } from "../../model/reason.ts";
 
 /** What every open sink has in common: so many writes at once, the others in line, until it is lost for one reason. */
 export interface WayOut {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ReasonError } from "../model/reason.ts";
+import { ReasonError } from "../../model/reason.ts";
 import { createWayOut } from "./in-flight-window.ts";
 
 const closed = () => new ReasonError("CONNECTION_CLOSED", "closed");

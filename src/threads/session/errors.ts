@@ -2,7 +2,7 @@ import type { Condition } from "../../model/condition.ts";
 import { messageOf } from "../../model/failure.ts";
 import { type Fault, FaultError, PartialRefusal, type RefusalScope } from "../../model/fault.ts";
 import { type Reason, ReasonError } from "../../model/reason.ts";
-import { type PackedReadings, packReadings, unpackReadings } from "../../threads/session/readings.ts";
+import { type PackedReadings, packReadings, unpackReadings } from "./readings.ts";
 
 /** An error on its way to another thread: what the agent decides by, and the words. Causes are kept as text, outermost first. */
 export type PackedError = { readonly message: string; readonly causes: readonly string[] } & (

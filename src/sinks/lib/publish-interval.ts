@@ -1,5 +1,5 @@
-import { ReasonError } from "../model/reason.ts";
-import { defaultPublishInterval } from "../model/sink-details.ts";
+import { ReasonError } from "../../model/reason.ts";
+import { defaultPublishInterval } from "../../model/sink-details.ts";
 
 /** `publish_interval` of the API in ms; absent: one second. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
 export function publishIntervalMs(publishInterval: number | undefined, unit: "seconds" | "milliseconds"): number {
