@@ -96,10 +96,12 @@ class SourceTask {
     connects: 0,
   };
   #layout: Layout;
+  /** Whether the type of a variable comes with its first value. */
+  #hasAuto: boolean;
   #state: SourceState;
   #lastGoodAt: number | null;
   /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
-  #faults: SourceReport["faults"] = [];
+  #faults: SourceReport["faults"] = NO_FAULTS;
   #nextRetryAt: number | undefined;
   #trouble: Trouble | undefined;
   #waitedMs = 0;
@@ -113,6 +115,7 @@ class SourceTask {
     this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
     this.#lastGoodAt = lastReadoutAt;
     this.#layout = spec.layout;
+    this.#hasAuto = hasAuto(spec.layout);
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
     this.#state = { type: "UNKNOWN", since: clock.epochMs() };
     this.#learned = new LearnedGroups(spec.points);
@@ -238,15 +241,16 @@ class SourceTask {
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
     if (!answered) return problem;
-    const settled = settleTypes(this.#layout, all);
+    const settled = this.#hasAuto ? settleTypes(this.#layout, all) : this.#layout;
     if (settled !== this.#layout) {
       this.#layout = settled;
+      this.#hasAuto = hasAuto(settled);
       changed();
     }
-    this.#faults = faultsOf(this.#layout, all);
-    for (const reading of all)
-      if (reading?.quality === "bad") counters.values_faulted++;
-      else if (reading) counters.values_read++;
+    const { read, faulted } = countReadings(all);
+    counters.values_read += read;
+    counters.values_faulted += faulted;
+    this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
     emit(this.#layout, { time, spanMs, clockSynced: clock.synced(), readings: all });
     return problem;
   }
@@ -308,6 +312,18 @@ function complete(
     const scaling = spec.scalings.get(index);
     return scaling ? scale(reading, scaling) : reading;
   });
+}
+
+const NO_FAULTS: SourceReport["faults"] = [];
+const hasAuto = ({ variables }: Layout): boolean => variables.some(({ type }) => type.scalar === "auto");
+
+function countReadings(readings: readonly (Reading | undefined)[]): { readonly read: number; readonly faulted: number } {
+  let read = 0;
+  let faulted = 0;
+  for (const reading of readings)
+    if (reading?.quality === "bad") faulted++;
+    else if (reading) read++;
+  return { read, faulted };
 }
 
 function faultsOf(layout: Layout, readings: readonly (Reading | undefined)[]): SourceReport["faults"] {
