@@ -35,6 +35,20 @@ const GC_PROBE = `
   }, 1000);
   timer.unref();`;
 
+/** Takes a core, and keeps in a file for how many ms it stood still at most: what this machine takes away from a thread that never waits. */
+const NEIGHBOUR = `
+  const { writeFileSync } = require("node:fs");
+  let last = performance.now(), longest = 0, next = last + 1000;
+  for (;;) {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (now < next) continue;
+    writeFileSync(process.argv[1], String(longest));
+    last = performance.now();
+    next = last + 1000;
+  }`;
+
 interface Collection {
   readonly atMs: number;
   readonly ms: number;
@@ -89,8 +103,10 @@ export async function benchProductTimers(count: number): Promise<void> {
     children.push(product.child);
     await delay(WARM_UP_MS);
     await measure("alone", product, gcFolder);
-    children.push(spawn(NODE, ["-e", "for (;;);"], { stdio: "ignore" }));
-    await measure("beside a process that takes a core", product, gcFolder);
+    const stillFile = path.join(dir, "still");
+    children.push(spawn(NODE, ["-e", NEIGHBOUR, stillFile], { stdio: "ignore" }));
+    await measure("with a neighbour that takes a core", product, gcFolder);
+    console.log(`  the neighbour itself stood still for up to ${Number(readFileSync(stillFile, "utf8")).toFixed(1)} ms`);
     await product.stop();
   } finally {
     for (const process of children) process.kill("SIGKILL");
