@@ -63,138 +63,182 @@ interface Pending {
 const NOTHING = Buffer.alloc(0);
 const PROGRESS_BYTES = 1024;
 
-export function createExchange(connection: Connection, tap: Tap | undefined, framing: Framing): Exchange {
-  const pending = new Set<Pending>();
-  // The signal is the readout's: listening once for all its requests costs less than once for each.
-  const watched = new Set<AbortSignal>();
-  let held: Buffer = NOTHING;
+/** Listens to the connection and to the signals of its requests. */
+export const createExchange = (connection: Connection, tap: Tap | undefined, framing: Framing): Exchange =>
+  new FramedExchange(connection, tap, framing);
+
+class FramedExchange implements Exchange {
+  readonly #connection: Connection;
+  readonly #tap: Tap | undefined;
+  readonly #framing: Framing;
+  readonly #pending = new Set<Pending>();
+  /** The signal is the readout's: listening once for all its requests costs less than once for each. */
+  readonly #watched = new Set<AbortSignal>();
+  readonly #onAbort = (event: Event) => this.#aborted(event.target);
+  #held: Buffer = NOTHING;
   /** Bytes of the frame that is held that have counted as progress. */
-  let counted = 0;
-  let isReleased = false;
+  #counted = 0;
+  #isReleased = false;
   /** What is being taken apart, and where its next frame begins. */
-  let bytes: Buffer = NOTHING;
-  let start = 0;
+  #bytes: Buffer = NOTHING;
+  #start = 0;
 
-  const onAbort = (event: Event) => {
-    const [oldest] = pending;
-    if (oldest && event.target instanceof AbortSignal)
-      connection.fail(stoppedWhile(`waiting for the answer to ${oldest.describe()}`, event.target), "close");
-  };
-  const unwatch = () => {
-    for (const signal of watched) signal.removeEventListener("abort", onAbort);
-    watched.clear();
-  };
-  const watch = (signal: AbortSignal) => {
-    if (watched.has(signal)) return;
-    if (pending.size === 0) unwatch();
-    watched.add(signal);
-    signal.addEventListener("abort", onAbort);
-  };
-  connection.onLost((failure) => {
-    unwatch();
-    held = NOTHING;
-    for (const request of [...pending]) request.end(failure);
-  });
+  constructor(connection: Connection, tap: Tap | undefined, framing: Framing) {
+    this.#connection = connection;
+    this.#tap = tap;
+    this.#framing = framing;
+    connection.onLost((failure) => this.#lost(failure));
+    connection.onBytes((chunk) => this.#received(chunk));
+  }
 
-  const progress = () => {
-    for (const { deadline } of pending) deadline.extend();
-  };
-  const outOfSync = (why: string) =>
-    connection.fail(
-      new ReasonError("UNKNOWN", `${connection.where} broke the protocol: ${why}`, { condition: "protocol_violation" }),
-      "destroy",
-    );
-  const takeFrames = (chunk: Buffer) => {
-    bytes = held.length > 0 ? Buffer.concat([held, chunk]) : chunk;
-    start = 0;
-    while (start < bytes.length && connection.alive() && !isReleased) {
-      const length = framing.frameLength(bytes, start);
-      if (typeof length === "string") return outOfSync(length);
-      if (length === undefined || start + length > bytes.length) break;
-      const frame = bytes.subarray(start, start + length);
-      tap?.("in", Uint8Array.prototype.slice.call(frame));
-      start += length;
-      counted = 0;
-      const wrong = framing.onFrame(frame);
-      if (wrong !== undefined) return outOfSync(wrong);
+  send(frame: Uint8Array): void {
+    const failure = this.#connection.failure();
+    if (failure) throw failure;
+    const allowed = this.#framing.fence(frame);
+    if (allowed !== true) {
+      const refused = new ReasonError("UNKNOWN", `not sent: ${allowed}; only requests that read pass`, { condition: "internal_error" });
+      this.#connection.fail(refused, "destroy");
+      throw refused;
     }
-    held = start < bytes.length && connection.alive() && !isReleased ? Buffer.from(bytes.subarray(start)) : NOTHING;
-    bytes = NOTHING;
-    if (held.length === 0) return;
-    if (held.length > framing.maxFrameBytes) outOfSync(`a frame of more than ${framing.maxFrameBytes} bytes`);
-    else if (held.length - counted >= (framing.progressBytes ?? PROGRESS_BYTES)) {
-      counted = held.length;
-      progress();
-    }
-  };
-  connection.onBytes((chunk) => {
+    this.#tap?.("out", Uint8Array.prototype.slice.call(frame));
+    this.#connection.write(frame);
+  }
+
+  request<T>(
+    ctx: DriverContext,
+    describe: () => string,
+    start: (answer: (value: T) => void, refuse: (error: Error) => void) => void,
+  ): Promise<T> {
+    const refused = this.#refusalOf(ctx, describe);
+    if (refused) return Promise.reject(refused);
+    this.#watch(ctx.signal);
+    return new Promise((resolve, reject) => {
+      const { answerMs } = ctx.timeouts;
+      const deadline = new Deadline(answerMs, () =>
+        this.#connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
+      );
+      const request: Pending = {
+        describe,
+        deadline,
+        end: (error) => {
+          if (!this.#pending.delete(request)) return;
+          deadline.cancel();
+          reject(error);
+        },
+      };
+      const answer = (value: T): void => {
+        if (!this.#pending.delete(request)) return;
+        deadline.cancel();
+        resolve(value);
+      };
+      this.#pending.add(request);
+      try {
+        start(answer, request.end);
+      } catch (error) {
+        request.end(error instanceof Error ? error : new Error(messageOf(error)));
+      }
+    });
+  }
+
+  progress(): void {
+    for (const { deadline } of this.#pending) deadline.extend();
+  }
+
+  release(): Buffer {
+    const rest = Buffer.from(this.#bytes.length > 0 ? this.#bytes.subarray(this.#start) : this.#held);
+    this.#isReleased = true;
+    this.#held = NOTHING;
+    this.#connection.onBytes(undefined);
+    return rest;
+  }
+
+  /** Why a request cannot be sent at all. */
+  #refusalOf(ctx: DriverContext, describe: () => string): ReasonError | undefined {
+    const failure = this.#connection.failure();
+    if (failure) return failure;
+    if (ctx.signal.aborted) return stoppedWhile(`about to ask for ${describe()}`, ctx.signal);
+    const { maxInFlight } = this.#framing;
+    if (this.#pending.size < maxInFlight) return undefined;
+    return new ReasonError("UNKNOWN", `more than ${maxInFlight} requests in flight on one connection`, { condition: "internal_error" });
+  }
+
+  #watch(signal: AbortSignal): void {
+    if (this.#watched.has(signal)) return;
+    if (this.#pending.size === 0) this.#unwatch();
+    this.#watched.add(signal);
+    signal.addEventListener("abort", this.#onAbort);
+  }
+
+  #unwatch(): void {
+    for (const signal of this.#watched) signal.removeEventListener("abort", this.#onAbort);
+    this.#watched.clear();
+  }
+
+  #aborted(signal: EventTarget | null): void {
+    const [oldest] = this.#pending;
+    if (oldest && signal instanceof AbortSignal)
+      this.#connection.fail(stoppedWhile(`waiting for the answer to ${oldest.describe()}`, signal), "close");
+  }
+
+  #lost(failure: ReasonError): void {
+    this.#unwatch();
+    this.#held = NOTHING;
+    for (const request of [...this.#pending]) request.end(failure);
+  }
+
+  #received(chunk: Buffer): void {
     try {
-      takeFrames(chunk);
+      this.#takeFrames(chunk);
     } catch (error) {
-      connection.fail(
+      this.#connection.fail(
         new ReasonError("UNKNOWN", `taking an answer failed: ${messageOf(error)}`, { cause: error, condition: "internal_error" }),
         "destroy",
       );
     }
-  });
+  }
 
-  return {
-    send(frame) {
-      const failure = connection.failure();
-      if (failure) throw failure;
-      const allowed = framing.fence(frame);
-      if (allowed !== true) {
-        const refused = new ReasonError("UNKNOWN", `not sent: ${allowed}; only requests that read pass`, { condition: "internal_error" });
-        connection.fail(refused, "destroy");
-        throw refused;
+  #takeFrames(chunk: Buffer): void {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk;
+    this.#bytes = bytes;
+    this.#start = 0;
+    while (this.#start < bytes.length && this.#connection.alive() && !this.#isReleased) {
+      const length = this.#framing.frameLength(bytes, this.#start);
+      if (typeof length === "string") {
+        this.#outOfSync(length);
+        return;
       }
-      tap?.("out", Uint8Array.prototype.slice.call(frame));
-      connection.write(frame);
-    },
-    request(ctx, describe, start) {
-      const failure = connection.failure();
-      if (failure) return Promise.reject(failure);
-      if (ctx.signal.aborted) return Promise.reject(stoppedWhile(`about to ask for ${describe()}`, ctx.signal));
-      if (pending.size >= framing.maxInFlight)
-        return Promise.reject(
-          new ReasonError("UNKNOWN", `more than ${framing.maxInFlight} requests in flight on one connection`, {
-            condition: "internal_error",
-          }),
-        );
-      watch(ctx.signal);
-      return new Promise((resolve, reject) => {
-        const { answerMs } = ctx.timeouts;
-        const deadline = new Deadline(answerMs, () =>
-          connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
-        );
-        const request: Pending = {
-          describe,
-          deadline,
-          end(error) {
-            if (!pending.delete(request)) return;
-            deadline.cancel();
-            reject(error);
-          },
-        };
-        pending.add(request);
-        try {
-          start((value) => {
-            if (!pending.delete(request)) return;
-            deadline.cancel();
-            resolve(value);
-          }, request.end);
-        } catch (error) {
-          request.end(error instanceof Error ? error : new Error(messageOf(error)));
-        }
-      });
-    },
-    progress,
-    release() {
-      const rest = Buffer.from(bytes.length > 0 ? bytes.subarray(start) : held);
-      isReleased = true;
-      held = NOTHING;
-      connection.onBytes(undefined);
-      return rest;
-    },
-  };
+      if (length === undefined || this.#start + length > bytes.length) break;
+      const frame = bytes.subarray(this.#start, this.#start + length);
+      this.#tap?.("in", Uint8Array.prototype.slice.call(frame));
+      this.#start += length;
+      this.#counted = 0;
+      const wrong = this.#framing.onFrame(frame);
+      if (wrong !== undefined) {
+        this.#outOfSync(wrong);
+        return;
+      }
+    }
+    const isPart = this.#start < bytes.length && this.#connection.alive() && !this.#isReleased;
+    this.#held = isPart ? Buffer.from(bytes.subarray(this.#start)) : NOTHING;
+    this.#bytes = NOTHING;
+    if (isPart) this.#takePart();
+  }
+
+  /** Of a frame that is not whole. */
+  #takePart(): void {
+    const { maxFrameBytes, progressBytes = PROGRESS_BYTES } = this.#framing;
+    if (this.#held.length > maxFrameBytes) this.#outOfSync(`a frame of more than ${maxFrameBytes} bytes`);
+    else if (this.#held.length - this.#counted >= progressBytes) {
+      this.#counted = this.#held.length;
+      this.progress();
+    }
+  }
+
+  #outOfSync(why: string): void {
+    const { where } = this.#connection;
+    this.#connection.fail(
+      new ReasonError("UNKNOWN", `${where} broke the protocol: ${why}`, { condition: "protocol_violation" }),
+      "destroy",
+    );
+  }
 }
