@@ -5,6 +5,7 @@ import type { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
+import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type Answer, takeAnswer } from "./answers.ts";
 import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
@@ -75,31 +76,221 @@ const CLOSE_SESSION_MS = 1000;
 
 /** TCP, HEL and ACK, and OpenSecureChannel. Throws ReasonError; nothing stays open then. */
 export async function openChannel(options: ChannelOptions, ctx: DriverContext): Promise<Channel> {
-  const connection = await openTcp(options.endpoint, ctx);
-  const { where } = connection;
-  const { mode, own, serverCertificate } = options;
-  const secure = mode !== "None";
-  const shown = ctx.tap && withoutSecret(ctx.tap, options.secret);
-  // What leaves an encrypted channel is shown as it is before encryption.
-  const tap = secure ? undefined : shown;
-  const bodyOf = createRequestBodies();
-  let hooked = false;
-  const transport = new Transport(connection, {
-    endpointUrl: options.endpointUrl,
-    maxAnswerBytes: options.maxAnswerBytes,
-    onError: ({ code, reason }) => errorResponse(statusOf(code, reason), `the connection to ${where}`),
-    onTooLarge: options.onTooLarge,
-    onProgress() {
-      for (const call of waiting) call.extend();
-    },
-    tap,
-    before(chunk) {
-      if (!hooked) hook();
-      hooked = true;
-      if (!secure) refuseOutside(bodyOf(chunk));
-    },
-  });
-  const layer = new ClientSecureChannelLayer({
+  const channel = new SecureChannel(await openTcp(options.endpoint, ctx), options, ctx.tap);
+  await channel.open(options.endpointUrl, ctx);
+  return channel;
+}
+
+/** A call under way: node-opcua does not call back for all that goes wrong. */
+interface Waiting {
+  reject(failure: ReasonError): void;
+  extend(): void;
+}
+
+/** What node-opcua does with a callback. */
+type Work<T> = (done: (error: Error | null | undefined, value?: T) => void) => void;
+
+class SecureChannel implements Channel {
+  readonly where: string;
+  clockAheadMs = 0;
+  readonly #connection: Connection;
+  readonly #policyUri: string;
+  readonly #isSecure: boolean;
+  /** What leaves an encrypted channel is shown as it is before encryption. */
+  readonly #tap: Tap | undefined;
+  readonly #transport: Transport;
+  readonly #layer: ClientSecureChannelLayer;
+  readonly #listeners: ((failure: ReasonError) => void)[] = [];
+  readonly #waiting = new Set<Waiting>();
+  /** Requests whose answers the driver takes apart, by their number on the channel. */
+  readonly #ownAnswers = new Set<number>();
+  /** The answer that node-opcua is taking just now. */
+  #current: Answer | undefined;
+  #isHooked = false;
+  #failure: ReasonError | undefined;
+  #closing: Promise<boolean> | undefined;
+
+  constructor(connection: Connection, options: ChannelOptions, tap: Tap | undefined) {
+    const { where } = connection;
+    const { mode, policyUri } = options;
+    this.where = where;
+    this.#connection = connection;
+    this.#policyUri = policyUri;
+    this.#isSecure = mode !== "None";
+    this.#tap = tap && withoutSecret(tap, options.secret);
+    const bodyOf = createRequestBodies();
+    this.#transport = new Transport(connection, {
+      endpointUrl: options.endpointUrl,
+      maxAnswerBytes: options.maxAnswerBytes,
+      onError: ({ code, reason }) => errorResponse(statusOf(code, reason), `the connection to ${where}`),
+      onTooLarge: options.onTooLarge,
+      onProgress: () => {
+        for (const call of this.#waiting) call.extend();
+      },
+      tap: this.#isSecure ? undefined : this.#tap,
+      before: (chunk) => {
+        if (!this.#isHooked) this.#hook();
+        this.#isHooked = true;
+        if (!this.#isSecure) refuseOutside(bodyOf(chunk));
+      },
+    });
+    this.#layer = layerOf(options, this.#transport);
+    this.#layer.on("send_request", (request) => refuseOutside(encodingBytes(request as unknown as Encodable)));
+    connection.onLost((failure) => this.lose(failure));
+  }
+
+  /** Throws ReasonError; nothing stays open then. */
+  async open(endpointUrl: string, ctx: CallContext): Promise<void> {
+    try {
+      await this.#exchange<true>((done) => this.#layer.create(endpointUrl, (error) => done(error, true)), "OpenSecureChannel", ctx);
+      this.clockAheadMs = this.#layer.timeDrift;
+    } catch (error) {
+      const known = error instanceof ReasonError ? (this.#connection.failure() ?? error) : this.#errorOf(error, "OpenSecureChannel");
+      await this.close();
+      if (known instanceof ReasonError) throw known;
+      throw new ReasonError("UNKNOWN", known.message, { cause: known, condition: "protocol_violation" });
+    }
+  }
+
+  async call<S extends Service>(service: S, request: RequestOf<S>, ctx: CallContext): Promise<ResponseOf<S>> {
+    if (this.#failure) throw this.#failure;
+    // What the server does not take is not sent: half a message would cost the channel.
+    if (exceeds(request, this.#transport.parameters)) throw refusal(statusOf(STATUS.BadRequestTooLarge, null), service);
+    try {
+      return await this.#ask(service, request, ctx);
+    } catch (error) {
+      const known = error instanceof ReasonError ? (this.#connection.failure() ?? error) : this.#errorOf(error, service);
+      if (known instanceof ReasonError) this.lose(known);
+      throw known;
+    }
+  }
+
+  failure(): ReasonError | undefined {
+    return this.#failure;
+  }
+
+  alive(): boolean {
+    return this.#failure === undefined && this.#connection.alive();
+  }
+
+  onLost(listener: (failure: ReasonError) => void): void {
+    if (this.#failure) listener(this.#failure);
+    else this.#listeners.push(listener);
+  }
+
+  lose(failure: ReasonError): void {
+    if (this.#failure) return;
+    const known = this.#connection.failure() ?? failure;
+    this.#failure = known;
+    for (const call of this.#waiting) call.reject(known);
+    for (const listener of this.#listeners.splice(0)) listener(known);
+  }
+
+  close(closeRequest?: RequestOf<"CloseSession">): Promise<boolean> {
+    this.#closing ??= this.#close(closeRequest);
+    return this.#closing;
+  }
+
+  async #close(closeRequest: RequestOf<"CloseSession"> | undefined): Promise<boolean> {
+    this.lose(new ReasonError("CONNECTION_CLOSED", `the connection to ${this.where} was closed by the collector`));
+    const [connection, layer] = [this.#connection, this.#layer];
+    const bound = { signal: AbortSignal.timeout(CLOSE_SESSION_MS), timeouts: { answerMs: CLOSE_SESSION_MS } };
+    let isConfirmed = false;
+    try {
+      if (closeRequest && connection.alive()) {
+        await this.#exchange((done) => layer.performMessageTransaction(closeRequest, done), "CloseSession", bound);
+        isConfirmed = true;
+      }
+    } catch {
+      // The server ends the session by its time-out; what counts is that nothing here waits for it.
+    }
+    try {
+      if (connection.alive()) await this.#exchange<true>((done) => layer.close(() => done(null, true)), "CloseSecureChannel", bound);
+    } catch {
+      // Hanging up says the same.
+    }
+    layer.dispose();
+    await connection.close();
+    layer.removeAllListeners();
+    return isConfirmed;
+  }
+
+  async #ask<S extends Service>(service: S, request: RequestOf<S>, ctx: CallContext): Promise<ResponseOf<S>> {
+    const { where } = this;
+    const [, Response] = SERVICES[service];
+    const send: Work<object> = (done) => {
+      this.#layer.performMessageTransaction(request, done);
+      if (!Response) this.#ownAnswers.add(request.requestHeader.requestHandle);
+    };
+    const response = await this.#exchange<object>(send, service, ctx);
+    if (!Response) {
+      if (!isAnswer(response, service)) throw protocolViolation(`${where} answers ${service} with something else`);
+      return response as ResponseOf<typeof service>;
+    }
+    if (!(response instanceof Response)) throw protocolViolation(`${where} answers ${service} with ${response.constructor.name}`);
+    const status = response.responseHeader.serviceResult;
+    if (status.value >>> 30 > 1) throw refusal(headerStatus(response.responseHeader, status.value), service);
+    return response as ResponseOf<typeof service>;
+  }
+
+  #exchange<T>(work: Work<T>, what: string, ctx: CallContext): Promise<T> {
+    const { where } = this;
+    const { answerMs } = ctx.timeouts;
+    const call: Waiting = { reject: () => {}, extend: () => {} };
+    const answered = new Promise<T>((resolve, reject) => {
+      call.reject = reject;
+      this.#waiting.add(call);
+      work((error, value) => {
+        const answer = this.#current;
+        if (answer?.content) resolve(answer.content as T);
+        else if (error || value === undefined) reject(serviceFault(error, answer) ?? error ?? new Error("no answer"));
+        else resolve(value);
+      });
+    });
+    return bounded(answered, {
+      signal: ctx.signal,
+      timeoutMs: answerMs,
+      onTimeout: () => new ReasonError("TIMEOUT", `no answer of ${where} to ${what} within ${answerMs} ms`),
+      onAbort: () => stoppedWhile(`waiting for the answer of ${where} to ${what}`, ctx.signal),
+      onBegin: (extend) => {
+        call.extend = extend;
+      },
+    }).finally(() => this.#waiting.delete(call));
+  }
+
+  /** Before the first chunk leaves: node-opcua has its message builder by then. */
+  #hook(): void {
+    const builder = this.#layer._getMessageBuilder();
+    if (this.#isSecure && this.#tap) tapBodies(this.#layer, builder, this.#policyUri, this.#tap);
+    builder?.on("full_message_body", (body) => {
+      try {
+        this.#current = takeAnswer(body, this.#ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1), isKnown);
+        queueMicrotask(() => {
+          this.#current = undefined;
+        });
+      } catch (error) {
+        this.lose(this.#garbled(error));
+      }
+    });
+    // What it cannot take apart, or has no request for, node-opcua drops and then waits without end.
+    builder?.on("error", (error) => this.lose(this.#garbled(error)));
+    builder?.on("invalid_message", (message) => this.lose(this.#garbled(new Error(`no ${message.constructor.name}`))));
+  }
+
+  #garbled(error: unknown): ReasonError {
+    return protocolViolation(`${this.where}: the server's answer cannot be taken apart: ${messageOf(error)}`);
+  }
+
+  /** What node-opcua calls back with: a fault of the server's, or its own words for what the connection knows better. */
+  #errorOf(error: unknown, service: string): ReasonError | FaultError {
+    const status = error instanceof ServiceFaulted ? error.status : undefined;
+    if (status) return refusal(status, service);
+    return this.#connection.failure() ?? this.#failure ?? protocolViolation(`${this.where}: ${service}: ${messageOf(error)}`);
+  }
+}
+
+function layerOf({ mode, policyUri, own, serverCertificate }: ChannelOptions, transport: Transport): ClientSecureChannelLayer {
+  return new ClientSecureChannelLayer({
     connectionStrategy: { maxRetry: 0 },
     defaultSecureTokenLifetime: CHANNEL_LIFETIME_MS,
     // A server may grant more than a timer takes, which would then fire at once, again and again.
@@ -107,157 +298,13 @@ export async function openChannel(options: ChannelOptions, ctx: DriverContext): 
     defaultTransactionTimeout: NET_MS,
     transportTimeout: NET_MS,
     securityMode: MODES[mode],
-    securityPolicy: options.policyUri as NonNullable<ConstructorParameters<typeof ClientSecureChannelLayer>[0]["securityPolicy"]>,
+    securityPolicy: policyUri as NonNullable<ConstructorParameters<typeof ClientSecureChannelLayer>[0]["securityPolicy"]>,
     transportFactory: { create: () => transport as unknown as NodeOpcuaTransport },
     ...(serverCertificate && { serverCertificate }),
     ...(own && {
       parent: { getCertificate: () => own.certificate, getCertificateChain: () => [own.certificate], getPrivateKey: () => own.key },
     }),
   });
-  /** The answer that node-opcua is taking just now. */
-  let current: Answer | undefined;
-  /** Requests whose answers the driver takes apart, by their number on the channel. */
-  const ownAnswers = new Set<number>();
-  const hook = () => {
-    const builder = layer._getMessageBuilder();
-    if (secure && shown) tapBodies(layer, builder, options.policyUri, shown);
-    builder?.on("full_message_body", (body) => {
-      try {
-        current = takeAnswer(body, ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1), isKnown);
-        queueMicrotask(() => {
-          current = undefined;
-        });
-      } catch (error) {
-        fail(garbled(error));
-      }
-    });
-    // What it cannot take apart, or has no request for, node-opcua drops and then waits without end.
-    builder?.on("error", (error) => fail(garbled(error)));
-    builder?.on("invalid_message", (message) => fail(garbled(new Error(`no ${message.constructor.name}`))));
-  };
-  const garbled = (error: unknown) => protocolViolation(`${where}: the server's answer cannot be taken apart: ${messageOf(error)}`);
-  layer.on("send_request", (request) => refuseOutside(encodingBytes(request as unknown as Encodable)));
-
-  let failure: ReasonError | undefined;
-  const listeners: ((failure: ReasonError) => void)[] = [];
-  /** Of the calls under way: node-opcua does not call back for all that goes wrong. */
-  const waiting = new Set<{ reject(failure: ReasonError): void; extend(): void }>();
-  const fail = (reason: ReasonError): void => {
-    if (failure) return;
-    failure = connection.failure() ?? reason;
-    for (const call of waiting) call.reject(failure);
-    for (const listener of listeners.splice(0)) listener(failure);
-  };
-  connection.onLost(fail);
-
-  /** What node-opcua calls back with: a fault of the server's, or its own words for what the connection knows better. */
-  const errorOf = (error: unknown, service: string): ReasonError | FaultError => {
-    const status = error instanceof ServiceFaulted ? error.status : undefined;
-    if (status) return refusal(status, service);
-    return connection.failure() ?? failure ?? protocolViolation(`${where}: ${service}: ${messageOf(error)}`);
-  };
-
-  const exchange = <T>(
-    work: (done: (error: Error | null | undefined, value?: T) => void) => void,
-    what: string,
-    bound: CallContext,
-  ): Promise<T> => {
-    const { answerMs } = bound.timeouts;
-    const call = { reject: (_failure: ReasonError): void => {}, extend: () => {} };
-    const answered = bounded(
-      new Promise<T>((resolve, reject) => {
-        call.reject = reject;
-        waiting.add(call);
-        work((error, value) => {
-          const answer = current;
-          if (answer?.content) resolve(answer.content as T);
-          else if (error || value === undefined) reject(serviceFault(error, answer) ?? error ?? new Error("no answer"));
-          else resolve(value);
-        });
-      }),
-      {
-        signal: bound.signal,
-        timeoutMs: answerMs,
-        onTimeout: () => new ReasonError("TIMEOUT", `no answer of ${where} to ${what} within ${answerMs} ms`),
-        onAbort: () => stoppedWhile(`waiting for the answer of ${where} to ${what}`, bound.signal),
-        onBegin(extend) {
-          call.extend = extend;
-        },
-      },
-    );
-    return answered.finally(() => waiting.delete(call));
-  };
-
-  const close = once(async (closeRequest: RequestOf<"CloseSession"> | undefined): Promise<boolean> => {
-    fail(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} was closed by the collector`));
-    const bound = { signal: AbortSignal.timeout(CLOSE_SESSION_MS), timeouts: { answerMs: CLOSE_SESSION_MS } };
-    let confirmed = false;
-    try {
-      if (closeRequest && connection.alive()) {
-        await exchange((done) => layer.performMessageTransaction(closeRequest, done), "CloseSession", bound);
-        confirmed = true;
-      }
-    } catch {
-      // The server ends the session by its time-out; what counts is that nothing here waits for it.
-    }
-    try {
-      if (connection.alive()) await exchange<true>((done) => layer.close(() => done(null, true)), "CloseSecureChannel", bound);
-    } catch {
-      // Hanging up says the same.
-    }
-    layer.dispose();
-    await connection.close();
-    layer.removeAllListeners();
-    return confirmed;
-  });
-
-  try {
-    await exchange<true>((done) => layer.create(options.endpointUrl, (error) => done(error, true)), "OpenSecureChannel", ctx);
-  } catch (error) {
-    const known = error instanceof ReasonError ? (connection.failure() ?? error) : errorOf(error, "OpenSecureChannel");
-    await close(undefined);
-    throw known instanceof ReasonError
-      ? known
-      : new ReasonError("UNKNOWN", known.message, { cause: known, condition: "protocol_violation" });
-  }
-
-  return {
-    where,
-    clockAheadMs: layer.timeDrift,
-    async call(service, request, bound) {
-      if (failure) throw failure;
-      const [, Response] = SERVICES[service];
-      // What the server does not take is not sent: half a message would cost the channel.
-      if (exceeds(request, transport.parameters)) throw refusal(statusOf(STATUS.BadRequestTooLarge, null), service);
-      try {
-        const sent = (done: (error: Error | null, response?: object) => void) => {
-          layer.performMessageTransaction(request, done);
-          if (!Response) ownAnswers.add(request.requestHeader.requestHandle);
-        };
-        const response = await exchange<object>(sent, service, bound);
-        if (!Response) {
-          if (!isAnswer(response, service)) throw protocolViolation(`${where} answers ${service} with something else`);
-          return response as ResponseOf<typeof service>;
-        }
-        if (!(response instanceof Response)) throw protocolViolation(`${where} answers ${service} with ${response.constructor.name}`);
-        const status = response.responseHeader.serviceResult;
-        if (status.value >>> 30 > 1) throw refusal(headerStatus(response.responseHeader, status.value), service);
-        return response as ResponseOf<typeof service>;
-      } catch (error) {
-        const known = error instanceof ReasonError ? (connection.failure() ?? error) : errorOf(error, service);
-        if (known instanceof ReasonError) fail(known);
-        throw known;
-      }
-    },
-    failure: () => failure,
-    alive: () => failure === undefined && connection.alive(),
-    onLost(listener) {
-      if (failure) listener(failure);
-      else listeners.push(listener);
-    },
-    lose: fail,
-    close,
-  };
 }
 
 type NodeOpcuaTransport = ReturnType<NonNullable<ConstructorParameters<typeof ClientSecureChannelLayer>[0]["transportFactory"]>["create"]>;
@@ -266,14 +313,6 @@ type NodeOpcuaTransport = ReturnType<NonNullable<ConstructorParameters<typeof Cl
 const BEFORE_A_SESSION: ReadonlySet<string> = new Set(["OpenSecureChannel", "GetEndpoints", "CreateSession", "ActivateSession"]);
 const refusal = (status: ServerStatus, service: string): ReasonError | FaultError =>
   BEFORE_A_SESSION.has(service) ? errorResponse(status, service) : requestFailure(status, service);
-
-function once<A, T>(work: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
-  let done: Promise<T> | undefined;
-  return (argument) => {
-    done ??= work(argument);
-    return done;
-  };
-}
 
 /** The last look before anything is sent, on what is encoded and not on what we meant. */
 function refuseOutside(body: Uint8Array | undefined): void {
