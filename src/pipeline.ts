@@ -10,8 +10,7 @@ import { SINKS, type SinkEntry } from "./sinks/index.ts";
 import { type Delivery, type DeliveryOptions, startDelivery } from "./threads/delivery/host.ts";
 import type { SinkSpec } from "./threads/delivery/messages.ts";
 import { createStoreClient, type StoreClient } from "./threads/store/host.ts";
-import type { FromStore, ToStore } from "./threads/store/messages.ts";
-import type { StoreOptions } from "./threads/store/store.ts";
+import type { FromStore, StoreWorkerData, ToStore } from "./threads/store/messages.ts";
 
 export interface PipelineOptions {
   readonly run: string;
@@ -70,7 +69,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
       maxBytes: options.maxBytes,
       maxAgeMs: options.maxAgeMs,
       keepRemovedMs: options.keepRemovedMs,
-    } satisfies StoreOptions,
+    } satisfies StoreWorkerData,
     log,
     onOnline: (worker) => client.attach((message) => worker.postMessage(message)),
     onExit: () => {

@@ -1,37 +1,45 @@
 /** Without a failure for so long, it is over: a disk on the brink fails and works by turns. */
 const SETTLED_MS = 3000;
 
-/** What the operator is told of a file that takes nothing: once that it does, once that it no longer does. */
-export interface Trouble {
-  failed(why: string): void;
-  /** A write has succeeded. */
-  over(): void;
-  /** To be called now and then: tells that it is over once that has lasted. */
-  look(): void;
-  /** How long everything has failed; 0: the last write succeeded. */
-  lastsForMs(): number;
-}
+/** Alarms the operator of a file that takes nothing: once when it begins, once when it is over. */
+export class Trouble {
+  readonly #file: string;
+  readonly #alarm: (message: string) => void;
+  readonly #now: () => number;
+  #failingSinceMs: number | undefined;
+  #alarmedSinceMs: number | undefined;
+  #lastFailureMs = 0;
 
-/** `now`: monotonic ms. */
-export function createTrouble(file: string, alarm: (message: string) => void, now: () => number = () => performance.now()): Trouble {
-  let failingSinceMs: number | undefined;
-  let toldSinceMs: number | undefined;
-  let lastFailureMs = 0;
-  return {
-    failed(why) {
-      lastFailureMs = now();
-      failingSinceMs ??= lastFailureMs;
-      if (toldSinceMs === undefined) alarm(`the buffer ${file} takes no values: ${why}. They wait in memory and it is tried again`);
-      toldSinceMs ??= lastFailureMs;
-    },
-    over() {
-      failingSinceMs = undefined;
-    },
-    look() {
-      if (toldSinceMs === undefined || failingSinceMs !== undefined || now() - lastFailureMs < SETTLED_MS) return;
-      alarm(`the buffer ${file} takes values again, after ${Math.round((lastFailureMs - toldSinceMs) / 1000)} s`);
-      toldSinceMs = undefined;
-    },
-    lastsForMs: () => (failingSinceMs === undefined ? 0 : Math.max(1, now() - failingSinceMs)),
-  };
+  /** `now`: monotonic ms. */
+  constructor(file: string, alarm: (message: string) => void, now: () => number = () => performance.now()) {
+    this.#file = file;
+    this.#alarm = alarm;
+    this.#now = now;
+  }
+
+  failed(why: string): void {
+    this.#lastFailureMs = this.#now();
+    this.#failingSinceMs ??= this.#lastFailureMs;
+    if (this.#alarmedSinceMs !== undefined) return;
+    this.#alarmedSinceMs = this.#lastFailureMs;
+    this.#alarm(`the buffer ${this.#file} takes no values: ${why}. They wait in memory and it is tried again`);
+  }
+
+  /** A write has succeeded. */
+  over(): void {
+    this.#failingSinceMs = undefined;
+  }
+
+  /** To be called now and then: reports that it is over once that has lasted. */
+  look(): void {
+    if (this.#alarmedSinceMs === undefined || this.#failingSinceMs !== undefined) return;
+    if (this.#now() - this.#lastFailureMs < SETTLED_MS) return;
+    this.#alarm(`the buffer ${this.#file} takes values again, after ${Math.round((this.#lastFailureMs - this.#alarmedSinceMs) / 1000)} s`);
+    this.#alarmedSinceMs = undefined;
+  }
+
+  /** How long everything has failed, ms; 0: the last write succeeded. */
+  lastsForMs(): number {
+    return this.#failingSinceMs === undefined ? 0 : Math.max(1, this.#now() - this.#failingSinceMs);
+  }
 }

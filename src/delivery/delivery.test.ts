@@ -9,8 +9,8 @@ import { encodeReadout, layoutKey } from "../buffer/codec.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import type { FromDelivery, ToDelivery } from "../threads/delivery/messages.ts";
-import type { FromStore } from "../threads/store/messages.ts";
-import { runStore, type StoreOptions } from "../threads/store/store.ts";
+import type { FromStore, StoreWorkerData } from "../threads/store/messages.ts";
+import { serveStore } from "../threads/store/serve.ts";
 import { runDelivery } from "./delivery.ts";
 import { mqttSpec, type TestWorker, workerOf } from "./testing/rig.ts";
 
@@ -37,10 +37,10 @@ const reportOf = (sink = "sink-1"): SinkReport | undefined =>
     ?.sinks.find((one) => one.uuid === sink);
 const ask = (message: ToDelivery, transfer: readonly MessagePort[] = []) => delivery.port.postMessage(message, transfer);
 
-async function startStore(more: Partial<StoreOptions> = {}): Promise<void> {
+async function startStore(more: Partial<StoreWorkerData> = {}): Promise<void> {
   seq = 0;
   store = workerOf((port) =>
-    runStore(port, {
+    serveStore(port, {
       file: file(),
       run: `${Math.random()}`,
       maxBytes: 2 ** 30,

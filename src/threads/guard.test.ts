@@ -9,7 +9,7 @@ import { policySchema } from "../model/policy.ts";
 import type { ApiWorkerData } from "./api/messages.ts";
 import type { DeliveryWorkerData } from "./delivery/messages.ts";
 import type { AcquireWorkerData } from "./session/messages.ts";
-import type { StoreOptions } from "./store/store.ts";
+import type { StoreWorkerData } from "./store/messages.ts";
 
 /** The entries as the service starts them, with a module before each that does on request what no entry does. */
 const MISDEEDS = `data:text/javascript,${encodeURIComponent(`
@@ -38,7 +38,7 @@ afterEach(async () => {
 const ENTRIES: Readonly<Record<string, () => Promise<{ readonly entry: string; readonly data: unknown; readonly goesOn: boolean }>>> = {
   store: async () => ({
     entry: "store",
-    data: { file: path.join(folder, "buffer.db"), run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12 } satisfies StoreOptions,
+    data: { file: path.join(folder, "buffer.db"), run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12 } satisfies StoreWorkerData,
     goesOn: false,
   }),
   delivery: async () => ({ entry: "delivery", data: deliveryData(false), goesOn: false }),

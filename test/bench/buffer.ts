@@ -9,8 +9,7 @@ import { openReader } from "../../src/buffer/reader.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { Reading, Readout } from "../../src/model/value.ts";
 import { createStoreClient } from "../../src/threads/store/host.ts";
-import type { FromStore } from "../../src/threads/store/messages.ts";
-import type { StoreOptions } from "../../src/threads/store/store.ts";
+import type { FromStore, StoreWorkerData } from "../../src/threads/store/messages.ts";
 
 const VARIABLES = 1000;
 const READOUTS = 6000;
@@ -135,7 +134,7 @@ function benchDrain(folder: string): void {
 export async function benchBuffer(): Promise<void> {
   const folder = mkdtempSync(join(process.env["COLLECTOR_BENCH_DIR"] ?? tmpdir(), "collector-bench-"));
   const file = join(folder, "buffer.db");
-  const options: StoreOptions = { file, run: "bench", maxBytes: 2 ** 33, maxAgeMs: Number.MAX_SAFE_INTEGER };
+  const options: StoreWorkerData = { file, run: "bench", maxBytes: 2 ** 33, maxAgeMs: Number.MAX_SAFE_INTEGER };
   const worker = new Worker(new URL("../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
   const ended = new Promise((resolve) => worker.once("exit", resolve));
   let isReady = (): void => {};

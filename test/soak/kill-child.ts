@@ -5,8 +5,7 @@ import { decodeReadout } from "../../src/buffer/codec.ts";
 import { openReader } from "../../src/buffer/reader.ts";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
 import { createStoreClient } from "../../src/threads/store/host.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../src/threads/store/messages.ts";
-import type { StoreOptions } from "../../src/threads/store/store.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../src/threads/store/messages.ts";
 
 /**
  * One life of what is killed: readouts of one number go through the client and the store, and a delivery takes them live and from the file.
@@ -27,7 +26,7 @@ const live: StoredBatch[] = [];
 let older: readonly { readonly from: number; readonly to: number }[] = [];
 let backlog: StoredBatch[] = [];
 const reader = { current: undefined as ReturnType<typeof openReader> | undefined };
-const options: StoreOptions = { file, run, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 5, ledgerIntervalMs: 10 };
+const options: StoreWorkerData = { file, run, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 5, ledgerIntervalMs: 10 };
 const store = new Worker(new URL("../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
 const post = (message: ToStore): void => store.postMessage(message);
 const client = createStoreClient({

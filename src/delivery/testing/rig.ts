@@ -8,8 +8,8 @@ import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import type { SinkReport } from "../../model/report.ts";
 import type { FromDelivery, SinkSpec, ToDelivery } from "../../threads/delivery/messages.ts";
-import type { FromStore, ToStore } from "../../threads/store/messages.ts";
-import { runStore, type StoreOptions } from "../../threads/store/store.ts";
+import type { FromStore, StoreWorkerData, ToStore } from "../../threads/store/messages.ts";
+import { serveStore } from "../../threads/store/serve.ts";
 import { type DeliveryOptions, runDelivery } from "../delivery.ts";
 
 /** Store and delivery as they run in their workers, on this thread, with a file of their own. */
@@ -58,11 +58,11 @@ export const mqttSpec = (port: number, more: Partial<SinkSpec> = {}, details: ob
 const until = (isSo: () => boolean, timeoutMs: number): Promise<void> =>
   vi.waitFor(() => expect(isSo()).toBe(true), { timeout: timeoutMs, interval: 20 });
 
-export async function startRig(storeOptions: Partial<StoreOptions> = {}, deliveryOptions: DeliveryOptions = {}): Promise<Rig> {
+export async function startRig(storeOptions: Partial<StoreWorkerData> = {}, deliveryOptions: DeliveryOptions = {}): Promise<Rig> {
   const folder = await mkdtemp(path.join(tmpdir(), "delivery-"));
   const file = path.join(folder, "buffer.db");
   const store = workerOf<FromStore>((port) =>
-    runStore(port, { file, run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 10, ledgerIntervalMs: 20, ...storeOptions }),
+    serveStore(port, { file, run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 10, ledgerIntervalMs: 20, ...storeOptions }),
   );
   const link = () => {
     const { port1, port2 } = new MessageChannel();

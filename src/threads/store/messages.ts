@@ -1,11 +1,18 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "../../buffer/buffer.ts";
+import type { StoreOptions } from "../../buffer/store.ts";
 import type { Layout } from "../../model/layout.ts";
 
 /** Which sinks a delivery worker has: those that get the whole history, or those that serve current values only. */
 export type DeliveryOf = "every" | "latest";
 
-/** Acquisition → store. `run` names one life of the process, so that batches posted again are known. */
+/** What the store worker is started with. */
+export interface StoreWorkerData extends StoreOptions {
+  /** Bytes under way to one delivery worker at once; default 16 MiB. */
+  readonly maxUnderWayBytes?: number;
+}
+
+/** Host → worker. */
 export type ToStore =
   /** The answer to `ready`: all that is unanswered follows. What was posted before it is not looked at. */
   | { readonly type: "begin"; readonly life: number }
@@ -14,12 +21,12 @@ export type ToStore =
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
   /** Values that found no room to wait in, since the start of the process. */
   | { readonly type: "overflow"; readonly values: number }
-  /** A new way to a delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */
+  /** A new channel to a delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */
   | { readonly type: "delivery"; readonly port: MessagePort; readonly of: DeliveryOf }
   /** Commit everything, close the file, end. */
   | { readonly type: "stop" };
 
-/** Store → acquisition. `ready` comes again when the file was replaced at run: all that is unanswered is posted again, and the delivery linked anew. */
+/** Worker → host. `ready` comes again when the file was replaced at run: all that is unanswered is posted again, and the delivery linked again. */
 export type FromStore =
   /** epoch "": there is no file for the time being; values wait in memory, or go to the sinks unstored. */
   | { readonly type: "ready"; readonly life: number; readonly epoch: string; readonly lastSeq: number }
@@ -42,10 +49,10 @@ export type StoreToDelivery =
   | { readonly type: "skipped"; readonly nextId: number }
   /**
    * Batches that the file does not take: for sinks that can write them now, and for nobody later. Their ids are negative, in no file,
-   * and not to be acknowledged; what was delivered of them is told by `delivered_unstored`.
+   * and not to be acknowledged; `delivered_unstored` reports what was delivered of them.
    */
   | { readonly type: "unstored"; readonly batches: readonly StoredBatch[] }
-  /** These sinks have gaps to tell (BufferReader.gaps). */
+  /** These sinks have gaps to publish (BufferReader.gaps). */
   | { readonly type: "gaps"; readonly sinks: readonly string[] };
 
 /** Delivery → store. */
@@ -55,5 +62,5 @@ export type DeliveryToStore =
   | { readonly type: "received" }
   | { readonly type: "delivered_unstored"; readonly sink: string; readonly values: number }
   | { readonly type: "gaps_published"; readonly gaps: readonly GapAcknowledgement[] }
-  /** Reading the file has failed: the store may never come to the page that is at fault. */
+  /** Reading the file has failed: the store itself may never read the damaged page. */
   | { readonly type: "unreadable" };

@@ -8,8 +8,7 @@ import { openBuffer } from "../../../src/buffer/open.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
 import { createStoreClient } from "../../../src/threads/store/host.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "../../../src/threads/store/messages.ts";
-import type { StoreOptions } from "../../../src/threads/store/store.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../../src/threads/store/messages.ts";
 
 const undo: (() => unknown)[] = [];
 afterEach(async () => {
@@ -42,7 +41,7 @@ function mountSmall(bytes: number): string {
 /** The store in its worker, a client that appends, and a delivery that takes all and acknowledges nothing. */
 function start(file: string) {
   const layout = plainLayout(200, { scalar: "float64" });
-  const options: StoreOptions = { file, run: "r1", maxBytes: 2 ** 26, maxAgeMs: 1e12, ledgerIntervalMs: 50, unstoredAfterMs: 1000 };
+  const options: StoreWorkerData = { file, run: "r1", maxBytes: 2 ** 26, maxAgeMs: 1e12, ledgerIntervalMs: 50, unstoredAfterMs: 1000 };
   const worker = new Worker(new URL("../../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
   undo.push(() => worker.terminate());
   const alarms: string[] = [];

@@ -9,8 +9,8 @@ import { openReader } from "../../buffer/reader.ts";
 import { temporaryFolder } from "../../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import { createStoreClient, type StoreClient, type StoreClientOptions } from "./host.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, ToStore } from "./messages.ts";
-import { runStore, type StoreOptions } from "./store.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "./messages.ts";
+import { serveStore } from "./serve.ts";
 
 const ENTRY = new URL("./worker.ts", import.meta.url);
 /** A margin for machines under load; nothing here takes a second. */
@@ -30,7 +30,7 @@ function newFile(): string {
   return join(folder.path, "buffer.db");
 }
 
-const optionsOf = (file: string, more: Partial<StoreOptions> = {}): StoreOptions => ({
+const optionsOf = (file: string, more: Partial<StoreWorkerData> = {}): StoreWorkerData => ({
   file,
   run: "r1",
   maxBytes: 2 ** 30,
@@ -41,7 +41,7 @@ const optionsOf = (file: string, more: Partial<StoreOptions> = {}): StoreOptions
 });
 
 /** The store on this thread, and what it says. */
-function startStore(options: StoreOptions, client?: StoreClient) {
+function startStore(options: StoreWorkerData, client?: StoreClient) {
   const { port1, port2 } = new MessageChannel();
   const said: FromStore[] = [];
   let closed = false;
@@ -58,7 +58,7 @@ function startStore(options: StoreOptions, client?: StoreClient) {
   });
   const post = (message: ToStore, transfer: MessagePort[] = []): void => port1.postMessage(message, transfer);
   client?.attach(post);
-  runStore(port2, options);
+  serveStore(port2, options);
   const ledger = (): Ledger | undefined => said.findLast((message) => message.type === "ledger")?.ledger;
   const alarms = (): string[] => said.flatMap((message) => (message.type === "alarm" ? [message.message] : []));
   return { said, post, alarms, ledger, isClosed: () => closed };

@@ -1,0 +1,77 @@
+import type { Layout } from "../model/layout.ts";
+import type { Acknowledgement, CommitWork, GapAcknowledgement, NewBatch } from "./buffer.ts";
+
+/** Everything that came since the last commit and goes to disk in the next one. */
+export class CommitGroup {
+  #layouts: { readonly key: string; readonly layout: Layout }[] = [];
+  #batches: NewBatch[] = [];
+  #batchBytes = 0;
+  #acknowledgements: Acknowledgement[] = [];
+  #gaps: GapAcknowledgement[] = [];
+  /** Values of batches that were rejected. */
+  #notStored = 0;
+  readonly #deliveredUnstored = new Map<string, number>();
+
+  /** Payload bytes of its batches. */
+  get batchBytes(): number {
+    return this.#batchBytes;
+  }
+
+  get hasBatches(): boolean {
+    return this.#batches.length > 0;
+  }
+
+  addLayout(key: string, layout: Layout): void {
+    this.#layouts.push({ key, layout });
+  }
+
+  addBatches(batches: readonly NewBatch[]): void {
+    for (const batch of batches) {
+      this.#batches.push(batch);
+      this.#batchBytes += batch.payload.byteLength;
+    }
+  }
+
+  addAcknowledgements(acknowledgements: readonly Acknowledgement[]): void {
+    this.#acknowledgements.push(...acknowledgements);
+  }
+
+  addGaps(gaps: readonly GapAcknowledgement[]): void {
+    this.#gaps.push(...gaps);
+  }
+
+  addDeliveredUnstored(sink: string, values: number): void {
+    this.#deliveredUnstored.set(sink, (this.#deliveredUnstored.get(sink) ?? 0) + values);
+  }
+
+  /** Forgets what a new file gets again or cannot use; the counts stay. */
+  forgetUnanswered(): void {
+    this.#layouts = [];
+    this.#batches = [];
+    this.#batchBytes = 0;
+    this.#acknowledgements = [];
+    this.#gaps = [];
+  }
+
+  /** Takes the batches out and counts their values as not stored. */
+  rejectBatches(): readonly NewBatch[] {
+    const batches = this.#batches;
+    for (const { count, explorationCount } of batches) this.#notStored += count + explorationCount;
+    this.#batches = [];
+    this.#batchBytes = 0;
+    return batches;
+  }
+
+  work(run: string, overflowOfRun: number): CommitWork {
+    return {
+      run,
+      layouts: this.#layouts,
+      batches: this.#batches,
+      acknowledgements: this.#acknowledgements,
+      gaps: this.#gaps,
+      rejected: { not_stored: this.#notStored },
+      overflowOfRun,
+      deliveredUnstored: [...this.#deliveredUnstored].map(([sink, values]) => ({ sink, values })),
+    };
+  }
+}

@@ -1,0 +1,323 @@
+import { messageOf } from "../model/failure.ts";
+import type { Layout } from "../model/layout.ts";
+import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "./buffer.ts";
+import type { FileBuffer } from "./buffer-file.ts";
+import { CommitGroup } from "./commit-group.ts";
+import { checkFile } from "./file-state.ts";
+import { openBuffer } from "./open.ts";
+import { createRecentLayouts } from "./recent-layouts.ts";
+import { isDamage } from "./set-aside.ts";
+import { Trouble } from "./trouble.ts";
+
+export interface StoreOptions {
+  readonly file: string;
+  /** One life of the process: batches posted again within it are known. */
+  readonly run: string;
+  /** Bound of the file with its WAL. */
+  readonly maxBytes: number;
+  /** Older values are dropped and counted. */
+  readonly maxAgeMs: number;
+  /** How long what waits for a removed sink is kept for it; absent: not at all. */
+  readonly keepRemovedMs?: number | undefined;
+  /** A commit follows the first thing to be committed by this; default 150. */
+  readonly commitDelayMs?: number;
+  /** This many payload bytes are committed without waiting; default 1 MiB. */
+  readonly commitBytes?: number;
+  /** How often the ledger is reported; default 1000. */
+  readonly ledgerIntervalMs?: number;
+  /** Where the file takes nothing for so long, batches are handed out unstored; default 5000. */
+  readonly unstoredAfterMs?: number;
+  /** How often a file that takes nothing is tried; default 1000. */
+  readonly retryMs?: number;
+}
+
+/** What a store reports, in the order in which it happens. None of it may throw. */
+export interface StoreListener {
+  /** A file is open, or none can be (epoch ""). All that is unanswered is to be appended again, after `begin` with this life. */
+  ready(life: number, epoch: string, lastSeq: number): void;
+  /** Every batch up to this number is on disk. */
+  committed(upTo: number): void;
+  /** Every batch up to this number that was not committed is rejected. */
+  rejected(upTo: number): void;
+  ledger(ledger: Ledger, bytes: number): void;
+  /** A sentence for the operator. */
+  alarm(message: string): void;
+  /** The sinks that the file has from now on. */
+  sinks(sinks: readonly BufferSink[]): void;
+  /** Batches that are on disk. `nextId`: the id after the last one. */
+  stored(batches: readonly StoredBatch[], nextId: number): void;
+  /** Batches that the file does not take; their ids, and those of their layouts, are negative and in no file. */
+  unstored(batches: readonly StoredBatch[]): void;
+  /** Whether anybody takes unstored batches at this moment. */
+  takesUnstored(): boolean;
+  /** These sinks have gaps to publish. */
+  gaps(sinks: readonly string[]): void;
+}
+
+const COMMIT_DELAY_MS = 150;
+const COMMIT_BYTES = 2 ** 20;
+const LEDGER_INTERVAL_MS = 1000;
+const UNSTORED_AFTER_MS = 5000;
+const RETRY_MS = 1000;
+/** Steps of maintenance at once, so that appends wait for none for long. */
+const MAINTENANCE_STEPS = 8;
+/** The whole file is checked this often at most, however often it cannot be read. */
+const CHECK_EVERY_MS = 60_000;
+
+/**
+ * Groups batches and acknowledgements into commits, and reports what was committed. A file that takes nothing is tried again, opened again
+ * or replaced; batches that waited too long are handed out unstored and rejected. Apart from `stop`, no method throws.
+ */
+export class Store {
+  readonly #options: StoreOptions;
+  readonly #listener: StoreListener;
+  readonly #commitDelayMs: number;
+  readonly #retryMs: number;
+  readonly #trouble: Trouble;
+  #buffer: FileBuffer | undefined;
+  #group = new CommitGroup();
+  /** By key, for as long as the host takes them to be known; numbered for unstored batches, whose layout is in no file. */
+  readonly #layouts = createRecentLayouts<string, { readonly number: number; readonly layout: Layout }>();
+  #nextLayout = 1;
+  /** What the file is to have; undefined: what it has. */
+  #desiredSinks: readonly BufferSink[] | undefined;
+  #sinks: readonly BufferSink[] | undefined;
+  #overflowOfRun = 0;
+  /** How often `ready` was reported, and the last one that was answered; nothing can be left over from before the first. */
+  #life = 0;
+  #begunLife = 1;
+  /** What was found wrong with the file at run. */
+  #damage: string | undefined;
+  /** Monotonic ms, like the next. */
+  #retryAtMs = 0;
+  #nextCheckMs = 0;
+  #gapsChanged = false;
+  #flushTimer: NodeJS.Timeout | undefined;
+  #ledgerTimer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(options: StoreOptions, listener: StoreListener) {
+    this.#options = options;
+    this.#listener = listener;
+    this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
+    this.#retryMs = options.retryMs ?? RETRY_MS;
+    this.#trouble = new Trouble(options.file, (message) => listener.alarm(message));
+  }
+
+  /** The sinks that the file has; undefined before the first `setSinks` was committed. */
+  get sinks(): readonly BufferSink[] | undefined {
+    return this.#sinks;
+  }
+
+  /** A layout by the id that a reported batch names. */
+  layout(id: number): Layout | undefined {
+    if (id >= 0) return this.#buffer?.layout(id);
+    return this.#layouts.entries().find(([, { number }]) => number === -id)?.[1].layout;
+  }
+
+  /** Opens the file, now or as soon as it can be opened. */
+  start(): void {
+    this.#ledgerTimer = setInterval(() => this.#look(), this.#options.ledgerIntervalMs ?? LEDGER_INTERVAL_MS);
+    this.#flush();
+  }
+
+  /** The answer to `ready`: all that is unanswered is appended again after this. */
+  begin(life: number): void {
+    this.#begunLife = life;
+  }
+
+  /** Comes before the first batch that names the key. */
+  addLayout(key: string, layout: Layout): void {
+    this.#layouts.add(key, layout.source.uuid, { number: this.#nextLayout++, layout });
+    this.#group.addLayout(key, layout);
+  }
+
+  append(batches: readonly NewBatch[]): void {
+    // Appended before what it follows was appended again.
+    if (this.#begunLife !== this.#life) return;
+    this.#group.addBatches(batches);
+    this.#flushSoon();
+  }
+
+  /** The sinks that get the whole history from now on. What was appended before belongs to the earlier ones. */
+  setSinks(sinks: readonly BufferSink[]): void {
+    if (this.#group.hasBatches && this.#trouble.lastsForMs() === 0) this.#commit();
+    this.#desiredSinks = sinks;
+    this.#flush();
+  }
+
+  /** Values that the host had no room for, since the start of the process. */
+  setOverflow(values: number): void {
+    this.#overflowOfRun = values;
+    this.#flushSoon();
+  }
+
+  acknowledge(acknowledgements: readonly Acknowledgement[]): void {
+    this.#group.addAcknowledgements(acknowledgements);
+    this.#flushSoon();
+  }
+
+  /** Values of unstored batches that a sink has delivered. */
+  addDeliveredUnstored(sink: string, values: number): void {
+    this.#group.addDeliveredUnstored(sink, values);
+    this.#flushSoon();
+  }
+
+  acknowledgeGaps(gaps: readonly GapAcknowledgement[]): void {
+    this.#group.addGaps(gaps);
+    this.#flushSoon();
+  }
+
+  /** Reports gaps again, because whoever publishes them has started again. */
+  repeatGaps(): void {
+    this.#gapsChanged = true;
+  }
+
+  /** Checks every page of the file, once a minute at most: a reader met a page that this store may never read. */
+  check(): void {
+    if (!this.#buffer || performance.now() < this.#nextCheckMs) return;
+    this.#nextCheckMs = performance.now() + CHECK_EVERY_MS;
+    this.#attempt(() => checkFile(this.#options.file));
+  }
+
+  /** Commits what waits, reports the last ledger and closes the file. */
+  stop(): void {
+    this.#retryAtMs = 0;
+    this.#commit();
+    this.#reportLedger();
+    this.#buffer?.close();
+    this.#isStopped = true;
+    clearTimeout(this.#flushTimer);
+    clearInterval(this.#ledgerTimer);
+  }
+
+  /** Runs `work` on the file; false: it failed, and is to be done again later. */
+  #attempt(work: (file: FileBuffer) => void): boolean {
+    try {
+      work(this.#buffer ?? this.#open());
+      return true;
+    } catch (error) {
+      this.#failed(error);
+      return false;
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#buffer && isDamage(error, this.#options.file)) {
+      // The next attempt puts a new file in its place.
+      this.#buffer.close();
+      this.#buffer = undefined;
+      this.#damage = messageOf(error);
+    } else this.#trouble.failed(messageOf(error));
+    this.#retryAtMs = performance.now() + this.#retryMs;
+    this.#flushTimer ??= setTimeout(() => this.#flush(), this.#commitDelayMs);
+  }
+
+  #open(): FileBuffer {
+    const { file, run, maxBytes, maxAgeMs, keepRemovedMs } = this.#options;
+    const onAlarm = (message: string): void => this.#listener.alarm(message);
+    const buffer = openBuffer(file, { maxBytes, maxAgeMs, keepRemovedMs, damage: this.#damage, onAlarm });
+    this.#buffer = buffer;
+    this.#damage = undefined;
+    this.#nextCheckMs = 0;
+    if (this.#sinks) this.#desiredSinks ??= this.#sinks;
+    this.#gapsChanged = true;
+    this.#beginLife(buffer.epoch, buffer.lastSeq(run));
+    return buffer;
+  }
+
+  #beginLife(epoch: string, lastSeq: number): void {
+    this.#life++;
+    this.#group.forgetUnanswered();
+    this.#listener.ready(this.#life, epoch, lastSeq);
+  }
+
+  #commit(): boolean {
+    let batches: readonly StoredBatch[] = [];
+    let upTo: number | undefined;
+    let nextId = 0;
+    const hasNewSinks = this.#desiredSinks !== undefined;
+    const isDone = this.#attempt((file) => {
+      this.#applySinks(file);
+      const { run } = this.#options;
+      batches = file.commit(this.#group.work(run, this.#overflowOfRun));
+      this.#trouble.over();
+      if (this.#group.hasBatches) upTo = file.lastSeq(run);
+      nextId = file.nextId();
+    });
+    if (!isDone) return false;
+    this.#group = new CommitGroup();
+    if (upTo !== undefined) this.#listener.committed(upTo);
+    this.#listener.stored(batches, nextId);
+    this.#gapsChanged = true;
+    // The first report after a start has an account.
+    if (hasNewSinks) this.#reportLedger();
+    return true;
+  }
+
+  #applySinks(file: FileBuffer): void {
+    const sinks = this.#desiredSinks;
+    if (!sinks) return;
+    file.setSinks(sinks);
+    this.#sinks = sinks;
+    this.#desiredSinks = undefined;
+    this.#listener.sinks(sinks);
+  }
+
+  /** The file takes nothing: what waits goes to the sinks that can take it at once, and is rejected. */
+  #giveUp(): void {
+    if (!this.#group.hasBatches || !this.#listener.takesUnstored()) return;
+    const batches = this.#group.rejectBatches();
+    this.#listener.unstored(
+      batches.map(({ seq, layoutKey, time, count, explorationCount, payload }) => {
+        return { id: -seq, layout: -(this.#layouts.get(layoutKey)?.number ?? 0), time, count, explorationCount, payload };
+      }),
+    );
+    this.#listener.rejected(batches.at(-1)?.seq ?? 0);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#flushTimer);
+    this.#flushTimer = undefined;
+    if (this.#isStopped) return;
+    const nowMs = performance.now();
+    if (nowMs >= this.#retryAtMs && this.#commit()) return;
+    // While it fails, only its own time tries it again: a full disk is not asked with every append.
+    let waitMs = Math.max(this.#commitDelayMs, Math.min(this.#retryMs, this.#retryAtMs - nowMs));
+    if (this.#trouble.lastsForMs() >= (this.#options.unstoredAfterMs ?? UNSTORED_AFTER_MS)) {
+      if (this.#life === 0) this.#beginLife("", 0);
+      this.#giveUp();
+      waitMs = this.#commitDelayMs;
+    }
+    this.#flushTimer ??= setTimeout(() => this.#flush(), waitMs);
+  }
+
+  #flushSoon(): void {
+    if (this.#isStopped) return;
+    const isMuch = this.#group.batchBytes >= (this.#options.commitBytes ?? COMMIT_BYTES);
+    if (isMuch && this.#trouble.lastsForMs() === 0) this.#flush();
+    else this.#flushTimer ??= setTimeout(() => this.#flush(), this.#commitDelayMs);
+  }
+
+  /** What is done every ledger interval. */
+  #look(): void {
+    if (this.#buffer && performance.now() >= this.#retryAtMs)
+      this.#attempt((file) => {
+        for (let step = 0; step < MAINTENANCE_STEPS && file.maintain(); step++);
+        this.#reportGaps(file);
+      });
+    this.#trouble.look();
+    this.#reportLedger();
+  }
+
+  #reportLedger(): void {
+    if (this.#buffer) this.#listener.ledger(this.#buffer.ledger(), this.#buffer.bytes());
+  }
+
+  #reportGaps(file: FileBuffer): void {
+    if (!this.#gapsChanged) return;
+    const sinks = file.sinksWithGaps();
+    if (sinks.length > 0) this.#listener.gaps(sinks);
+    this.#gapsChanged = false;
+  }
+}

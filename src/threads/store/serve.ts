@@ -1,0 +1,148 @@
+import type { MessagePort } from "node:worker_threads";
+import type { BufferSink, Ledger, StoredBatch } from "../../buffer/buffer.ts";
+import { Store, type StoreListener } from "../../buffer/store.ts";
+import type { DeliveryOf, DeliveryToStore, FromStore, StoreWorkerData, ToStore } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+
+/** Runs a store that the host and the delivery workers reach over ports. Ends on `stop`; `port` is closed then. Never throws. */
+export function serveStore(port: MessagePort, options: StoreWorkerData): void {
+  const server = new StoreServer(port, options);
+  port.on("message", (message: ToStore) => server.onMessage(message));
+  server.start();
+}
+
+/** The worker's end of the store: maps messages to the store, and what it reports to messages. */
+class StoreServer implements StoreListener {
+  readonly #port: MessagePort;
+  readonly #store: Store;
+  readonly #outboxes: Readonly<Record<DeliveryOf, Outbox>>;
+  #isStopped = false;
+
+  constructor(port: MessagePort, { maxUnderWayBytes, ...options }: StoreWorkerData) {
+    this.#port = port;
+    this.#store = new Store(options, this);
+    const outbox = () =>
+      new Outbox({
+        maxUnderWayBytes,
+        layout: (id) => this.#store.layout(id),
+        onMessage: (message) => this.#onDelivery(message),
+      });
+    this.#outboxes = { every: outbox(), latest: outbox() };
+  }
+
+  start(): void {
+    this.#store.start();
+  }
+
+  onMessage(message: ToStore): void {
+    if (this.#isStopped) return;
+    switch (message.type) {
+      case "begin":
+        this.#store.begin(message.life);
+        return;
+      case "layout":
+        this.#store.addLayout(message.key, message.layout);
+        return;
+      case "append":
+        this.#store.append(message.batches);
+        return;
+      case "sinks":
+        this.#store.setSinks(message.sinks);
+        return;
+      case "overflow":
+        this.#store.setOverflow(message.values);
+        return;
+      case "delivery":
+        this.#outboxes[message.of].attach(message.port, this.#store.sinks);
+        this.#store.repeatGaps();
+        return;
+      case "stop":
+        this.#stop();
+        return;
+    }
+  }
+
+  #onDelivery(message: Exclude<DeliveryToStore, { readonly type: "received" }>): void {
+    if (this.#isStopped) return;
+    switch (message.type) {
+      case "acknowledge":
+        this.#store.acknowledge(message.acknowledgements);
+        return;
+      case "delivered_unstored":
+        this.#store.addDeliveredUnstored(message.sink, message.values);
+        return;
+      case "gaps_published":
+        this.#store.acknowledgeGaps(message.gaps);
+        return;
+      case "unreadable":
+        this.#store.check();
+        return;
+    }
+  }
+
+  #stop(): void {
+    this.#store.stop();
+    this.#post({ type: "stopped" });
+    this.#isStopped = true;
+    for (const outbox of Object.values(this.#outboxes)) outbox.close();
+    this.#port.close();
+  }
+
+  #post(message: FromStore): void {
+    this.#port.postMessage(message);
+  }
+
+  ready(life: number, epoch: string, lastSeq: number): void {
+    for (const outbox of Object.values(this.#outboxes)) outbox.forgetLayouts();
+    this.#post({ type: "ready", life, epoch, lastSeq });
+  }
+
+  committed(upTo: number): void {
+    this.#post({ type: "committed", upTo });
+  }
+
+  rejected(upTo: number): void {
+    this.#post({ type: "rejected", upTo });
+  }
+
+  ledger(ledger: Ledger, bytes: number): void {
+    this.#post({ type: "ledger", ledger, bytes });
+  }
+
+  alarm(message: string): void {
+    this.#post({ type: "alarm", message });
+  }
+
+  sinks(sinks: readonly BufferSink[]): void {
+    for (const outbox of this.#attached()) outbox.sinks(sinks);
+  }
+
+  stored(batches: readonly StoredBatch[], nextId: number): void {
+    this.#handOut(batches, (outbox, own) => outbox.committed(own, nextId));
+  }
+
+  unstored(batches: readonly StoredBatch[]): void {
+    this.#handOut(batches, (outbox, own) => void outbox.unstored(own));
+  }
+
+  takesUnstored(): boolean {
+    return this.#attached().length > 0;
+  }
+
+  gaps(sinks: readonly string[]): void {
+    this.#outboxes.every.gaps(sinks);
+  }
+
+  #attached(): readonly Outbox[] {
+    return Object.values(this.#outboxes).filter((outbox) => outbox.isAttached());
+  }
+
+  /** Each delivery gets batches of its own, because the memory of their payloads goes with them. */
+  #handOut(batches: readonly StoredBatch[], give: (outbox: Outbox, batches: readonly StoredBatch[]) => void): void {
+    const [last, ...others] = this.#attached();
+    for (const outbox of others) give(outbox, batches.map(withOwnPayload));
+    if (last) give(last, batches);
+  }
+}
+
+const withOwnPayload = (batch: StoredBatch): StoredBatch => ({ ...batch, payload: new Uint8Array(batch.payload) });
