@@ -9,7 +9,7 @@ import type { Logger } from "./os/log.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
 import { type Delivery, type DeliveryOptions, startDelivery } from "./threads/delivery/host.ts";
 import type { SinkSpec } from "./threads/delivery/messages.ts";
-import { createStoreClient, type StoreClient } from "./threads/store/host.ts";
+import { StoreClient } from "./threads/store/host.ts";
 import type { FromStore, StoreWorkerData, ToStore } from "./threads/store/messages.ts";
 
 export interface PipelineOptions {
@@ -51,7 +51,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   /** Of the sinks of this run of the process, so that a removed one can be told by its name. */
   const names = new Map<string, string | null>();
 
-  const client = createStoreClient({
+  const client = new StoreClient({
     run: options.run,
     onLedger(told, fileBytes) {
       ledger = told;
@@ -100,7 +100,7 @@ export function startPipeline(options: PipelineOptions): Pipeline {
   const deliveries = (): readonly Delivery[] => (latest ? [every, latest] : [every]);
 
   return {
-    append: client.append,
+    append: (layout, readout) => client.append(layout, readout),
     setSinks(wanted) {
       rememberNames(names, wanted);
       const keeping: SinkSpec[] = [];

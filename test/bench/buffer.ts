@@ -8,7 +8,7 @@ import { openBuffer } from "../../src/buffer/open.ts";
 import { openReader } from "../../src/buffer/reader.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { Reading, Readout } from "../../src/model/value.ts";
-import { createStoreClient } from "../../src/threads/store/host.ts";
+import { StoreClient } from "../../src/threads/store/host.ts";
 import type { FromStore, StoreWorkerData } from "../../src/threads/store/messages.ts";
 
 const VARIABLES = 1000;
@@ -142,7 +142,7 @@ export async function benchBuffer(): Promise<void> {
     isReady = resolve;
   });
   let bytes = 0;
-  const client = createStoreClient({
+  const client = new StoreClient({
     run: "bench",
     onLedger: (_, fileBytes) => {
       bytes = fileBytes;

@@ -4,7 +4,7 @@ import type { StoredBatch } from "../../src/buffer/buffer.ts";
 import { decodeReadout } from "../../src/buffer/codec.ts";
 import { openReader } from "../../src/buffer/reader.ts";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
-import { createStoreClient } from "../../src/threads/store/host.ts";
+import { StoreClient } from "../../src/threads/store/host.ts";
 import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../src/threads/store/messages.ts";
 
 /**
@@ -29,7 +29,7 @@ const reader = { current: undefined as ReturnType<typeof openReader> | undefined
 const options: StoreWorkerData = { file, run, maxBytes: 2 ** 30, maxAgeMs: 1e12, commitDelayMs: 5, ledgerIntervalMs: 10 };
 const store = new Worker(new URL("../../src/threads/store/worker.ts", import.meta.url), { workerData: options });
 const post = (message: ToStore): void => store.postMessage(message);
-const client = createStoreClient({
+const client = new StoreClient({
   run,
   onCommitted: (upTo) => tell(`c ${base + upTo}`),
   onLedger({ sinks }) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decodeReadout } from "../../buffer/codec.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
-import { createStoreClient } from "./host.ts";
+import { StoreClient } from "./host.ts";
 import type { ToStore } from "./messages.ts";
 
 /** A margin for machines under load; nothing here takes a second. */
@@ -12,7 +12,7 @@ const layout = plainLayout(10);
 function setUp(maxUnansweredBytes?: number) {
   const posted: ToStore[] = [];
   const alarms: string[] = [];
-  const client = createStoreClient({
+  const client = new StoreClient({
     run: "r1",
     ...(maxUnansweredBytes !== undefined && { maxUnansweredBytes }),
     onLedger: () => {},
@@ -101,7 +101,7 @@ describe("store client", () => {
     expect(client.rejected()).toEqual({ readouts: 1, values: 10 });
   });
 
-  it("tells an alarm that comes again and again once", () => {
+  it("reports an alarm that comes again and again once", () => {
     const { client, alarms } = setUp();
     for (const message of ["disk full", "disk full", "disk well", "disk full"]) client.onMessage({ type: "alarm", message });
     expect(alarms).toEqual(["disk full", "disk well", "disk full"]);

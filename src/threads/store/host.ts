@@ -13,23 +13,8 @@ export interface StoreClientOptions {
   /** Every batch up to this number is on disk (or was not to be stored). */
   readonly onCommitted?: (upTo: number) => void;
   readonly onLedger: (ledger: Ledger, bytes: number) => void;
-  /** Sentences for the operator; the same one is not told twice in a row. */
+  /** Sentences for the operator; the same one does not come twice in a row. */
   readonly onAlarm: (message: string) => void;
-}
-
-export interface StoreClient {
-  /** A store has started: what it has not yet answered goes to it once it says it is ready. */
-  attach(post: (message: ToStore) => void): void;
-  /** What the store says. */
-  onMessage(message: FromStore): void;
-  /** False: more waits for the store than may, or the client is closed; the readout's values are counted as rejected(overflow). */
-  append(layout: Layout, readout: Readout): boolean;
-  setSinks(sinks: readonly BufferSink[]): void;
-  unanswered(): { readonly batches: number; readonly bytes: number };
-  /** What append refused. */
-  rejected(): { readonly readouts: number; readonly values: number };
-  /** Takes no more. True once everything is answered, false if it is not within `timeoutMs`. */
-  close(timeoutMs: number): Promise<boolean>;
 }
 
 interface Unanswered {
@@ -38,147 +23,175 @@ interface Unanswered {
 }
 
 const MAX_UNANSWERED_BYTES = 64 * 2 ** 20;
-/** What a batch costs in memory beside its payload. */
+/** What a batch costs in memory on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
 /** Payload bytes in one message when much is posted again. */
 const MESSAGE_BYTES = 2 ** 20;
 
-/** The acquisition's side of the store: encodes each readout once and keeps it until the store has answered, across deaths of the store. */
-export function createStoreClient(options: StoreClientOptions): StoreClient {
-  const { maxUnansweredBytes = MAX_UNANSWERED_BYTES } = options;
-  const unanswered = new Map<number, Unanswered>();
-  let unansweredBytes = 0;
-  let nextSeq = 1;
-  /** The first batch that the store at hand was not sent. */
-  let nextToPost = 1;
-  let post: ((message: ToStore) => void) | undefined;
-  let isReady = false;
-  /** What the store at hand knows. */
-  let sentLayouts = createRecentLayouts<string, true>();
-  let sinks: readonly BufferSink[] | undefined;
-  let flushing: NodeJS.Immediate | undefined;
-  let rejectedReadouts = 0;
-  let rejectedValues = 0;
-  let toldRejectedValues = 0;
-  let lastAlarm: string | undefined;
-  let closed = false;
-  let onDrained: (() => void) | undefined;
+/** The host's end of the store: encodes each readout once, and keeps it until the store has answered, over restarts of the worker. */
+export class StoreClient {
+  readonly #options: StoreClientOptions;
+  readonly #maxUnansweredBytes: number;
+  /** By number, oldest first. */
+  readonly #unanswered = new Map<number, Unanswered>();
+  #unansweredBytes = 0;
+  #nextSeq = 1;
+  /** The first batch that was not posted to this worker. */
+  #nextToPost = 1;
+  #post: ((message: ToStore) => void) | undefined;
+  #isReady = false;
+  /** Keys of layouts that this worker knows. */
+  #sentLayouts = createRecentLayouts<string, true>();
+  #sinks: readonly BufferSink[] | undefined;
+  #flushing: NodeJS.Immediate | undefined;
+  #rejectedReadouts = 0;
+  #rejectedValues = 0;
+  #reportedRejectedValues = 0;
+  #lastAlarm: string | undefined;
+  #isClosed = false;
+  #onDrained: (() => void) | undefined;
 
-  const sizeOf = (batch: NewBatch): number => batch.payload.byteLength + BATCH_OVERHEAD_BYTES;
+  constructor(options: StoreClientOptions) {
+    this.#options = options;
+    this.#maxUnansweredBytes = options.maxUnansweredBytes ?? MAX_UNANSWERED_BYTES;
+  }
 
-  const flush = (): void => {
-    clearImmediate(flushing);
-    flushing = undefined;
-    if (!post || !isReady) return;
+  /** A worker has started: what is unanswered is posted to it as soon as it is ready. */
+  attach(post: (message: ToStore) => void): void {
+    this.#post = post;
+    this.#isReady = false;
+  }
+
+  /** A message of the worker. */
+  onMessage(message: FromStore): void {
+    switch (message.type) {
+      case "ready":
+        this.#onReady(message.life, message.lastSeq);
+        return;
+      case "committed":
+        this.#answered(message.upTo);
+        this.#options.onCommitted?.(message.upTo);
+        this.#reportOverflow();
+        return;
+      case "rejected":
+        this.#answered(message.upTo);
+        this.#reportOverflow();
+        return;
+      case "ledger":
+        this.#reportOverflow();
+        this.#options.onLedger(message.ledger, message.bytes);
+        return;
+      case "alarm":
+        if (message.message !== this.#lastAlarm) this.#options.onAlarm(message.message);
+        this.#lastAlarm = message.message;
+        return;
+      case "stopped":
+        this.#isReady = false;
+        return;
+    }
+  }
+
+  /** False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). */
+  append(layout: Layout, readout: Readout): boolean {
+    const { payload, count, explorationCount } = encodeReadout(layout, readout);
+    const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time: readout.time, count, explorationCount, payload };
+    if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
+      this.#rejectedReadouts++;
+      this.#rejectedValues += count + explorationCount;
+      return false;
+    }
+    this.#nextSeq++;
+    this.#unanswered.set(batch.seq, { batch, layout });
+    this.#unansweredBytes += bytesOf(batch);
+    // The readouts of one turn of the event loop go in one message.
+    this.#flushing ??= setImmediate(() => this.#flush());
+    return true;
+  }
+
+  /** The sinks that get the whole history from now on. What was appended before belongs to the earlier ones. */
+  setSinks(sinks: readonly BufferSink[]): void {
+    this.#flush();
+    this.#sinks = sinks;
+    if (this.#isReady) this.#post?.({ type: "sinks", sinks });
+  }
+
+  unanswered(): { readonly batches: number; readonly bytes: number } {
+    return { batches: this.#unanswered.size, bytes: this.#unansweredBytes };
+  }
+
+  /** What `append` refused. */
+  rejected(): { readonly readouts: number; readonly values: number } {
+    return { readouts: this.#rejectedReadouts, values: this.#rejectedValues };
+  }
+
+  /** Takes no more. True once everything is answered, false if it is not within `timeoutMs`. */
+  close(timeoutMs: number): Promise<boolean> {
+    this.#isClosed = true;
+    this.#flush();
+    if (this.#unanswered.size === 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), timeoutMs);
+      this.#onDrained = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  #onReady(life: number, lastSeq: number): void {
+    this.#isReady = true;
+    this.#sentLayouts = createRecentLayouts();
+    this.#reportedRejectedValues = 0;
+    this.#reportOverflow();
+    this.#answered(lastSeq);
+    this.#post?.({ type: "begin", life });
+    if (this.#sinks) this.#post?.({ type: "sinks", sinks: this.#sinks });
+    this.#nextToPost = this.#unanswered.keys().next().value ?? this.#nextSeq;
+    this.#flush();
+  }
+
+  /** Posts what this worker was not posted yet, each layout before the first batch that names it. */
+  #flush(): void {
+    clearImmediate(this.#flushing);
+    this.#flushing = undefined;
+    if (!this.#post || !this.#isReady) return;
     let batches: NewBatch[] = [];
     let bytes = 0;
-    while (nextToPost < nextSeq) {
-      const entry = unanswered.get(nextToPost++);
+    while (this.#nextToPost < this.#nextSeq) {
+      const entry = this.#unanswered.get(this.#nextToPost++);
       if (!entry) continue;
-      const key = entry.batch.layoutKey;
-      if (!sentLayouts.get(key)) {
-        post({ type: "layout", key, layout: entry.layout });
-        sentLayouts.add(key, entry.layout.source.uuid, true);
-      }
+      this.#postLayout(entry);
       batches.push(entry.batch);
       bytes += entry.batch.payload.byteLength;
       if (bytes < MESSAGE_BYTES) continue;
-      post({ type: "append", batches });
+      this.#post({ type: "append", batches });
       batches = [];
       bytes = 0;
     }
-    if (batches.length > 0) post({ type: "append", batches });
-  };
+    if (batches.length > 0) this.#post({ type: "append", batches });
+  }
 
-  const tellOverflow = (): void => {
-    if (!isReady || toldRejectedValues === rejectedValues) return;
-    toldRejectedValues = rejectedValues;
-    post?.({ type: "overflow", values: rejectedValues });
-  };
+  #postLayout({ batch: { layoutKey: key }, layout }: Unanswered): void {
+    if (this.#sentLayouts.get(key)) return;
+    this.#post?.({ type: "layout", key, layout });
+    this.#sentLayouts.add(key, layout.source.uuid, true);
+  }
 
-  const answered = (upTo: number): void => {
-    for (const [seq, { batch }] of unanswered) {
+  #reportOverflow(): void {
+    if (!this.#isReady || this.#reportedRejectedValues === this.#rejectedValues) return;
+    this.#reportedRejectedValues = this.#rejectedValues;
+    this.#post?.({ type: "overflow", values: this.#rejectedValues });
+  }
+
+  #answered(upTo: number): void {
+    for (const [seq, { batch }] of this.#unanswered) {
       if (seq > upTo) break;
-      unanswered.delete(seq);
-      unansweredBytes -= sizeOf(batch);
+      this.#unanswered.delete(seq);
+      this.#unansweredBytes -= bytesOf(batch);
     }
-    if (unanswered.size === 0) onDrained?.();
-  };
-
-  return {
-    attach(postToStore) {
-      post = postToStore;
-      isReady = false;
-    },
-    onMessage(message) {
-      switch (message.type) {
-        case "ready":
-          isReady = true;
-          sentLayouts = createRecentLayouts();
-          toldRejectedValues = 0;
-          tellOverflow();
-          answered(message.lastSeq);
-          post?.({ type: "begin", life: message.life });
-          if (sinks) post?.({ type: "sinks", sinks });
-          nextToPost = unanswered.keys().next().value ?? nextSeq;
-          flush();
-          return;
-        case "committed":
-          answered(message.upTo);
-          options.onCommitted?.(message.upTo);
-          tellOverflow();
-          return;
-        case "rejected":
-          answered(message.upTo);
-          tellOverflow();
-          return;
-        case "ledger":
-          tellOverflow();
-          options.onLedger(message.ledger, message.bytes);
-          return;
-        case "alarm":
-          if (message.message !== lastAlarm) options.onAlarm(message.message);
-          lastAlarm = message.message;
-          return;
-        case "stopped":
-          isReady = false;
-          return;
-      }
-    },
-    append(layout, readout) {
-      const { payload, count, explorationCount } = encodeReadout(layout, readout);
-      const batch = { seq: nextSeq, layoutKey: layoutKey(layout), time: readout.time, count, explorationCount, payload };
-      if (closed || unansweredBytes + sizeOf(batch) > maxUnansweredBytes) {
-        rejectedReadouts++;
-        rejectedValues += count + explorationCount;
-        return false;
-      }
-      nextSeq++;
-      unanswered.set(batch.seq, { batch, layout });
-      unansweredBytes += sizeOf(batch);
-      // The readouts of one turn of the event loop go in one message.
-      flushing ??= setImmediate(flush);
-      return true;
-    },
-    setSinks(wanted) {
-      // What was appended before belongs to the sinks that were.
-      flush();
-      sinks = wanted;
-      if (isReady) post?.({ type: "sinks", sinks });
-    },
-    unanswered: () => ({ batches: unanswered.size, bytes: unansweredBytes }),
-    rejected: () => ({ readouts: rejectedReadouts, values: rejectedValues }),
-    close(timeoutMs) {
-      closed = true;
-      flush();
-      if (unanswered.size === 0) return Promise.resolve(true);
-      return new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(false), timeoutMs);
-        onDrained = () => {
-          clearTimeout(timer);
-          resolve(true);
-        };
-      });
-    },
-  };
+    if (this.#unanswered.size === 0) this.#onDrained?.();
+  }
 }
+
+/** What a batch takes of the client's memory. */
+const bytesOf = (batch: NewBatch): number => batch.payload.byteLength + BATCH_OVERHEAD_BYTES;

@@ -8,7 +8,7 @@ import { decodeReadout } from "../../buffer/codec.ts";
 import { openReader } from "../../buffer/reader.ts";
 import { temporaryFolder } from "../../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
-import { createStoreClient, type StoreClient, type StoreClientOptions } from "./host.ts";
+import { StoreClient, type StoreClientOptions } from "./host.ts";
 import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "./messages.ts";
 import { serveStore } from "./serve.ts";
 
@@ -67,7 +67,7 @@ function startStore(options: StoreWorkerData, client?: StoreClient) {
 /** Connects a client to whatever store is started next. */
 function newClient(more: Partial<StoreClientOptions> = {}) {
   const ledgers: (readonly SinkLedger[])[] = [];
-  const client = createStoreClient({ run: "r1", onLedger: ({ sinks }) => ledgers.push(sinks), onAlarm: () => {}, ...more });
+  const client = new StoreClient({ run: "r1", onLedger: ({ sinks }) => ledgers.push(sinks), onAlarm: () => {}, ...more });
   return { client, ledgers };
 }
 

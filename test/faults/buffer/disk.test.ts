@@ -7,7 +7,7 @@ import type { Ledger, StoredBatch } from "../../../src/buffer/buffer.ts";
 import { openBuffer } from "../../../src/buffer/open.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
-import { createStoreClient } from "../../../src/threads/store/host.ts";
+import { StoreClient } from "../../../src/threads/store/host.ts";
 import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../../src/threads/store/messages.ts";
 
 const undo: (() => unknown)[] = [];
@@ -48,7 +48,7 @@ function start(file: string) {
   const stored: StoredBatch[] = [];
   const unstored: StoredBatch[] = [];
   let ledger: Ledger | undefined;
-  const client = createStoreClient({
+  const client = new StoreClient({
     run: "r1",
     onLedger: (told) => {
       ledger = told;
