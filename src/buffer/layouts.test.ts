@@ -3,7 +3,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { Layout } from "../model/layout.ts";
-import type { FileBuffer } from "./buffer-file.ts";
+import type { BufferFile } from "./buffer-file.ts";
 import { encodeReadout, layoutKey } from "./codec.ts";
 import { openBuffer } from "./open.ts";
 import { temporaryFolder } from "./testing/folder.ts";
@@ -13,7 +13,7 @@ const NOW = 1_800_000_000_000;
 const VARIABLES = 800;
 const MAX_BYTES = 4 * 2 ** 20;
 
-const open = (file: string, maxBytes = 2 ** 30): FileBuffer =>
+const open = (file: string, maxBytes = 2 ** 30): BufferFile =>
   openBuffer(file, { maxBytes, maxAgeMs: 1e9, now: () => NOW, onAlarm: () => {} });
 
 /** As the configuration of a source changes: a comment more. */
@@ -29,20 +29,20 @@ const layoutsIn = (file: string): number => {
   return count ?? 0;
 };
 
-function append(buffer: FileBuffer, seq: number, layout: Layout): number {
+function append(buffer: BufferFile, seq: number, layout: Layout): number {
   const readout = encodeReadout(layout, plainReadout(VARIABLES, seq, NOW));
   const key = layoutKey(layout);
   const batches = [{ seq, layoutKey: key, time: NOW, ...readout }];
   return buffer.commit({ run: "r", layouts: [{ key, layout }], batches, acknowledgements: [] })[0]?.id ?? 0;
 }
-const acknowledge = (buffer: FileBuffer, ids: readonly number[]) =>
+const acknowledge = (buffer: BufferFile, ids: readonly number[]) =>
   buffer.commit({
     run: "r",
     layouts: [],
     batches: [],
     acknowledgements: [{ sink: "a", ids, delivered: ids.length * VARIABLES, dropped: {} }],
   });
-const maintain = (buffer: FileBuffer): void => {
+const maintain = (buffer: BufferFile): void => {
   for (let step = 0; step < 1000 && buffer.maintain(); step++);
 };
 

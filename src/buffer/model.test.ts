@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { FileBuffer } from "./buffer-file.ts";
+import type { BufferFile } from "./buffer-file.ts";
 import { layoutKey } from "./codec.ts";
 import { openBuffer } from "./open.ts";
 import { openReader } from "./reader.ts";
@@ -27,11 +27,11 @@ interface Model {
 }
 interface Real {
   readonly file: string;
-  buffer: FileBuffer;
+  buffer: BufferFile;
 }
 type Command = fc.Command<Model, Real>;
 
-const open = (file: string, model: Model): FileBuffer =>
+const open = (file: string, model: Model): BufferFile =>
   openBuffer(file, {
     maxBytes: model.maxBytes,
     maxAgeMs: model.maxAgeMs,

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { NewBatch } from "./buffer.ts";
-import type { FileBuffer } from "./buffer-file.ts";
+import type { BufferFile } from "./buffer-file.ts";
 import { encodeReadout, layoutKey } from "./codec.ts";
 import { BufferInUseError } from "./lock.ts";
 import { markFile } from "./mark.ts";
@@ -27,7 +27,7 @@ const batch = (seq: number): NewBatch => ({
   explorationCount: 0,
   payload: encodeReadout(layout, plainReadout(10, seq)).payload,
 });
-const append = (buffer: FileBuffer, from: number, to: number) =>
+const append = (buffer: BufferFile, from: number, to: number) =>
   buffer.commit({
     run: "r",
     layouts: [{ key, layout }],
@@ -35,10 +35,10 @@ const append = (buffer: FileBuffer, from: number, to: number) =>
     acknowledgements: [],
   });
 
-function open(file: string, options: Partial<BufferOptions> = {}): { readonly buffer: FileBuffer & Disposable; readonly alarms: string[] } {
+function open(file: string, options: Partial<BufferOptions> = {}): { readonly buffer: BufferFile & Disposable; readonly alarms: string[] } {
   const alarms: string[] = [];
   const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 1e12, now: () => NOW, onAlarm: (text) => alarms.push(text), ...options });
-  return { buffer: { ...buffer, [Symbol.dispose]: () => buffer.close() }, alarms };
+  return { buffer: Object.assign(buffer, { [Symbol.dispose]: () => buffer.close() }), alarms };
 }
 
 /** What a process leaves that was killed: all files as they are while the buffer is open, the first half of it in the file, the rest in the WAL. */
@@ -306,7 +306,7 @@ describe("bounds", () => {
   it("hold for the file with its WAL, also where they become smaller, and a file that was drained shrinks", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
-    const appendLarge = (buffer: FileBuffer, from: number, to: number): void => {
+    const appendLarge = (buffer: BufferFile, from: number, to: number): void => {
       for (let seq = from; seq <= to; seq += 20) {
         const batches = Array.from({ length: 20 }, (_, i) => size(seq + i, 5000));
         buffer.commit({ run: "r", layouts: [{ key, layout }], batches, acknowledgements: [] });

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import type Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
 import type { Ledger } from "./buffer.ts";
-import { type BufferLimits, bufferOn, type FileBuffer } from "./buffer-file.ts";
+import { BufferFile, type BufferLimits } from "./buffer-file.ts";
 import { type FileIdentity, type FileState, load, openDatabase, prepareFile } from "./file-state.ts";
 import { gapTable } from "./gaps.ts";
 import { lockBuffer } from "./lock.ts";
@@ -24,19 +24,12 @@ export interface BufferOptions extends BufferLimits {
  * and a new one begins; what was lost that way, or with a file that was emptied, replaced or rolled back, makes a new epoch with `lost`.
  * Throws where a new file would not help: rights, a full disk, another process (BufferInUseError).
  */
-export function openBuffer(file: string, options: BufferOptions): FileBuffer {
+export function openBuffer(file: string, options: BufferOptions): BufferFile {
   mkdirSync(dirname(file), { recursive: true });
   let release: (() => void) | undefined;
   try {
     release = lockBuffer(file);
-    const buffer = openOrReplace(file, options);
-    return {
-      ...buffer,
-      close() {
-        buffer.close();
-        release?.();
-      },
-    };
+    return openOrReplace(file, options, release);
   } catch (error) {
     release?.();
     throw explained(error, file);
@@ -53,26 +46,27 @@ function explained(error: unknown, file: string): unknown {
   );
 }
 
-function openOrReplace(file: string, options: BufferOptions): FileBuffer {
-  if (options.damage !== undefined) return replace(file, options, options.damage);
+function openOrReplace(file: string, options: BufferOptions, release: () => void): BufferFile {
+  if (options.damage !== undefined) return replace(file, options, options.damage, release);
   // SQLite leaves out what it cannot read of a WAL and says nothing of it: it is looked at before.
   const torn = tornWal(`${file}-wal`);
   try {
-    return openFile(file, options, torn);
+    return openFile(file, options, torn, release);
   } catch (error) {
     if (!isDamage(error, file)) throw error;
-    return replace(file, options, messageOf(error));
+    return replace(file, options, messageOf(error), release);
   }
 }
 
-function replace(file: string, options: BufferOptions, damage: string): FileBuffer {
+function replace(file: string, options: BufferOptions, damage: string, release: () => void): BufferFile {
   const target = setAside(file, (options.now ?? Date.now)(), options.maxBytes);
   const kept = target === undefined ? "it is gone" : `it is kept as ${target}`;
-  return openFile(file, options, `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered`);
+  const why = `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered`;
+  return openFile(file, options, why, release);
 }
 
-/** `why`: what is known of a loss. */
-function openFile(file: string, options: BufferOptions, why: string | undefined): FileBuffer {
+/** `why`: what is known of a loss. `release`: to be called when the buffer was closed. */
+function openFile(file: string, options: BufferOptions, why: string | undefined, release: () => void): BufferFile {
   const db = openDatabase(file);
   try {
     prepareFile(db, file);
@@ -80,7 +74,7 @@ function openFile(file: string, options: BufferOptions, why: string | undefined)
     const mark = readMark(file);
     const loss = why ?? lossSince(loaded, mark, file);
     const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, (options.now ?? Date.now)());
-    const buffer = bufferOn(db, file, current, options);
+    const buffer = new BufferFile(db, file, current, options, release);
     if (loss !== undefined) options.onAlarm(loss);
     return buffer;
   } catch (error) {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { FileBuffer } from "./buffer-file.ts";
+import type { BufferFile } from "./buffer-file.ts";
 import { openReader } from "./reader.ts";
 import { A, acknowledge, append, B, batch, expectExact, ledgerOf, NOW, open, rowIds, taken } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
@@ -24,7 +24,7 @@ function clocks() {
     },
   };
 }
-const maintain = (buffer: FileBuffer): void => {
+const maintain = (buffer: BufferFile): void => {
   while (buffer.maintain());
 };
 

@@ -1,7 +1,7 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "./buffer.ts";
-import type { FileBuffer } from "./buffer-file.ts";
+import type { BufferFile } from "./buffer-file.ts";
 import { CommitGroup } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
@@ -74,7 +74,7 @@ export class Store {
   readonly #commitDelayMs: number;
   readonly #retryMs: number;
   readonly #trouble: Trouble;
-  #buffer: FileBuffer | undefined;
+  #buffer: BufferFile | undefined;
   #group = new CommitGroup();
   /** By key, for as long as the host takes them to be known; numbered for unstored batches, whose layout is in no file. */
   readonly #layouts = createRecentLayouts<string, { readonly number: number; readonly layout: Layout }>();
@@ -192,7 +192,7 @@ export class Store {
   }
 
   /** Runs `work` on the file; false: it failed, and is to be done again later. */
-  #attempt(work: (file: FileBuffer) => void): boolean {
+  #attempt(work: (file: BufferFile) => void): boolean {
     try {
       work(this.#buffer ?? this.#open());
       return true;
@@ -213,7 +213,7 @@ export class Store {
     this.#flushTimer ??= setTimeout(() => this.#flush(), this.#commitDelayMs);
   }
 
-  #open(): FileBuffer {
+  #open(): BufferFile {
     const { file, run, maxBytes, maxAgeMs, keepRemovedMs } = this.#options;
     const onAlarm = (message: string): void => this.#listener.alarm(message);
     const buffer = openBuffer(file, { maxBytes, maxAgeMs, keepRemovedMs, damage: this.#damage, onAlarm });
@@ -255,7 +255,7 @@ export class Store {
     return true;
   }
 
-  #applySinks(file: FileBuffer): void {
+  #applySinks(file: BufferFile): void {
     const sinks = this.#desiredSinks;
     if (!sinks) return;
     file.setSinks(sinks);
@@ -314,7 +314,7 @@ export class Store {
     if (this.#buffer) this.#listener.ledger(this.#buffer.ledger(), this.#buffer.bytes());
   }
 
-  #reportGaps(file: FileBuffer): void {
+  #reportGaps(file: BufferFile): void {
     if (!this.#gapsChanged) return;
     const sinks = file.sinksWithGaps();
     if (sinks.length > 0) this.#listener.gaps(sinks);

@@ -7,29 +7,95 @@ import { checksumOf } from "./schema.ts";
 import { type SinkState, valuesFor } from "./sink-state.ts";
 
 /** The statements of the file's one writer, by what they are for. Changes belong into a transaction. */
-export interface Tables {
+export class Tables {
+  readonly #sql: ReturnType<typeof statementsOf>;
+
+  constructor(db: Database.Database) {
+    this.#sql = statementsOf(db);
+  }
+
   /** Returns its id in this file. */
-  addLayout(key: string, layout: Layout): number;
-  layout(id: number): Layout | undefined;
-  deleteLayout(id: number): void;
-  addBatch(batch: StoredBatch): void;
+  addLayout(key: string, layout: Layout): number {
+    return Number(this.#sql.insertLayout.run(key, JSON.stringify(layout)).lastInsertRowid);
+  }
+
+  layout(id: number): Layout | undefined {
+    const body = this.#sql.layoutBody.get(id);
+    return body === undefined ? undefined : (JSON.parse(body) as Layout);
+  }
+
+  deleteLayout(id: number): void {
+    this.#sql.deleteLayout.run(id);
+  }
+
+  addBatch({ id, layout, time, count, explorationCount, payload }: StoredBatch): void {
+    const crc = checksumOf({ id, layout, ts: time, n: count, n_exploration: explorationCount, payload });
+    this.#sql.insertBatch.run(id, layout, time, count, explorationCount, crc, payload);
+  }
+
   /** Returns how many there were. */
-  deleteBatches(range: IdRange): number;
+  deleteBatches({ from, to }: IdRange): number {
+    return this.#sql.deleteRange.run(from, to).changes;
+  }
+
   /** Writes what differs. */
-  saveState(before: FileState, after: FileState): void;
+  saveState(before: FileState, after: FileState): void {
+    for (const [id, sink] of after.sinks) if (sink !== before.sinks.get(id)) this.#saveSink(sink);
+    for (const id of before.sinks.keys()) if (!after.sinks.has(id)) this.#sql.forgetSink.run(id);
+    if (before.rejected !== after.rejected)
+      for (const [reason, values] of Object.entries(after.rejected)) this.#sql.saveRejected.run(reason, values);
+    this.#sql.saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
+  }
+
   /** Values that the stored batches of the ranges are worth to the sink. */
-  countValues(sink: SinkState, ranges: readonly IdRange[]): number;
+  countValues(sink: SinkState, ranges: readonly IdRange[]): number {
+    let values = 0;
+    for (const { from, to } of ranges) {
+      const sum = this.#sql.sumRange.get(from, to);
+      if (sum) values += valuesFor(sink, sum.n, sum.x);
+    }
+    return values;
+  }
+
   /** Epoch ms of the first and the last readout in the ranges; undefined: no batch is there. */
-  timeSpan(ranges: readonly IdRange[]): { readonly from: number; readonly to: number } | undefined;
-  firstIn(range: IdRange): number | undefined;
+  timeSpan(ranges: readonly IdRange[]): { readonly from: number; readonly to: number } | undefined {
+    let found: { from: number; to: number } | undefined;
+    for (const { from, to } of ranges) {
+      const { first = null, last = null } = this.#sql.span.get(from, to) ?? {};
+      if (first === null || last === null) continue;
+      found = { from: Math.min(found?.from ?? first, first), to: Math.max(found?.to ?? last, last) };
+    }
+    return found;
+  }
+
+  firstIn({ from, to }: IdRange): number | undefined {
+    return this.#sql.firstIn.get(from, to) ?? undefined;
+  }
+
   /** The id behind the first `count` batches of the range; its end where it has no more than those. */
-  endOfFirst(range: IdRange, count: number): number;
-  oldest(count: number): readonly { readonly id: number; readonly ts: number }[];
+  endOfFirst({ from, to }: IdRange, count: number): number {
+    return this.#sql.nth.get(from, to, count) ?? to;
+  }
+
+  oldest(count: number): readonly { readonly id: number; readonly ts: number }[] {
+    return this.#sql.oldest.all(count);
+  }
+
   /** Pages of the file as the last commit left it. */
-  pages(): { readonly all: number; readonly free: number };
+  pages(): { readonly all: number; readonly free: number } {
+    return { all: this.#sql.pageCount.get() ?? 0, free: this.#sql.freePages.get() ?? 0 };
+  }
+
+  #saveSink({ id, active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed }: SinkState): void {
+    const older = JSON.stringify(position.older);
+    const counts = JSON.stringify(dropped);
+    const [forMs, at] = [removed?.forMs ?? null, removed?.at ?? null];
+    const flags = [Number(active), Number(takesExploration)] as const;
+    this.#sql.saveSink.run(id, ...flags, older, position.live, accepted, delivered, counts, deliveredUnstored, forMs, at);
+  }
 }
 
-export function tablesOf(db: Database.Database): Tables {
+function statementsOf(db: Database.Database) {
   const insertLayout = db.prepare<[string, string]>("INSERT INTO layout (key, body) VALUES (?, ?)");
   const deleteLayout = db.prepare<[number]>("DELETE FROM layout WHERE id = ?");
   const layoutBody = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
@@ -59,54 +125,22 @@ export function tablesOf(db: Database.Database): Tables {
   const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT ?");
   const pageCount = db.prepare<[], number>("PRAGMA page_count").pluck();
   const freePages = db.prepare<[], number>("PRAGMA freelist_count").pluck();
-
   return {
-    addLayout: (key, layout) => Number(insertLayout.run(key, JSON.stringify(layout)).lastInsertRowid),
-    layout(id) {
-      const body = layoutBody.get(id);
-      return body === undefined ? undefined : (JSON.parse(body) as Layout);
-    },
-    deleteLayout: (id) => void deleteLayout.run(id),
-    addBatch({ id, layout, time, count, explorationCount, payload }) {
-      const crc = checksumOf({ id, layout, ts: time, n: count, n_exploration: explorationCount, payload });
-      insertBatch.run(id, layout, time, count, explorationCount, crc, payload);
-    },
-    deleteBatches: ({ from, to }) => deleteRange.run(from, to).changes,
-    saveState(before, after) {
-      for (const [id, sink] of after.sinks) {
-        if (sink === before.sinks.get(id)) continue;
-        const { active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed } = sink;
-        const older = JSON.stringify(position.older);
-        const counts = JSON.stringify(dropped);
-        const [forMs, at] = [removed?.forMs ?? null, removed?.at ?? null];
-        const flags = [Number(active), Number(takesExploration)] as const;
-        saveSink.run(id, ...flags, older, position.live, accepted, delivered, counts, deliveredUnstored, forMs, at);
-      }
-      for (const id of before.sinks.keys()) if (!after.sinks.has(id)) forgetSink.run(id);
-      if (before.rejected !== after.rejected)
-        for (const [reason, values] of Object.entries(after.rejected)) saveRejected.run(reason, values);
-      saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
-    },
-    countValues(sink, ranges) {
-      let values = 0;
-      for (const { from, to } of ranges) {
-        const sum = sumRange.get(from, to);
-        if (sum) values += valuesFor(sink, sum.n, sum.x);
-      }
-      return values;
-    },
-    timeSpan(ranges) {
-      let found: { from: number; to: number } | undefined;
-      for (const { from, to } of ranges) {
-        const { first = null, last = null } = span.get(from, to) ?? {};
-        if (first === null || last === null) continue;
-        found = { from: Math.min(found?.from ?? first, first), to: Math.max(found?.to ?? last, last) };
-      }
-      return found;
-    },
-    firstIn: ({ from, to }) => firstIn.get(from, to) ?? undefined,
-    endOfFirst: ({ from, to }, count) => nth.get(from, to, count) ?? to,
-    oldest: (count) => oldest.all(count),
-    pages: () => ({ all: pageCount.get() ?? 0, free: freePages.get() ?? 0 }),
+    insertLayout,
+    deleteLayout,
+    layoutBody,
+    insertBatch,
+    saveMeta,
+    saveSink,
+    forgetSink,
+    saveRejected,
+    sumRange,
+    span,
+    firstIn,
+    nth,
+    deleteRange,
+    oldest,
+    pageCount,
+    freePages,
   };
 }

@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { expect } from "vitest";
 import type { Acknowledgement, NewBatch, SinkLedger } from "../buffer.ts";
-import type { FileBuffer } from "../buffer-file.ts";
+import type { BufferFile } from "../buffer-file.ts";
 import { encodeReadout, layoutKey } from "../codec.ts";
 import { type BufferOptions, openBuffer } from "../open.ts";
 import { ledgerFaults } from "./ledger.ts";
@@ -26,7 +26,7 @@ export function batch(seq: number, count = 8, explorationCount = 2, timeMs = NOW
   };
 }
 
-export function open(file: string, options: Partial<BufferOptions> = {}): FileBuffer & Disposable {
+export function open(file: string, options: Partial<BufferOptions> = {}): BufferFile & Disposable {
   const buffer = openBuffer(file, {
     maxBytes: 2 ** 30,
     maxAgeMs: 86_400_000,
@@ -36,11 +36,11 @@ export function open(file: string, options: Partial<BufferOptions> = {}): FileBu
     },
     ...options,
   });
-  return { ...buffer, [Symbol.dispose]: () => buffer.close() };
+  return Object.assign(buffer, { [Symbol.dispose]: () => buffer.close() });
 }
 
-export const append = (buffer: FileBuffer, ...batches: NewBatch[]) => buffer.commit({ run: "r1", layouts, batches, acknowledgements: [] });
-export const acknowledge = (buffer: FileBuffer, ...acknowledgements: Acknowledgement[]) =>
+export const append = (buffer: BufferFile, ...batches: NewBatch[]) => buffer.commit({ run: "r1", layouts, batches, acknowledgements: [] });
+export const acknowledge = (buffer: BufferFile, ...acknowledgements: Acknowledgement[]) =>
   buffer.commit({ run: "r1", layouts: [], batches: [], acknowledgements });
 export const taken = (sink: string, ids: number[], delivered: number): Acknowledgement => ({
   sink,
@@ -48,7 +48,7 @@ export const taken = (sink: string, ids: number[], delivered: number): Acknowled
   delivered,
   dropped: {},
 });
-export const ledgerOf = (buffer: FileBuffer, sink: string): SinkLedger | undefined =>
+export const ledgerOf = (buffer: BufferFile, sink: string): SinkLedger | undefined =>
   buffer.ledger().sinks.find((entry) => entry.sink === sink);
 export const rowIds = (file: string): number[] => {
   const db = new Database(file, { readonly: true });
@@ -58,5 +58,5 @@ export const rowIds = (file: string): number[] => {
 };
 
 /** The ledger's equation, its pending counted over the rows of the file. */
-export const expectExact = (buffer: FileBuffer, file: string): void =>
+export const expectExact = (buffer: BufferFile, file: string): void =>
   expect(ledgerFaults(buffer, file, (sink) => sink === B.id)).toEqual([]);

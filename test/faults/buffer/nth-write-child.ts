@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, readSync, rmSync, writeSync } from "nod
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { NewBatch } from "../../../src/buffer/buffer.ts";
-import type { FileBuffer } from "../../../src/buffer/buffer-file.ts";
+import type { BufferFile } from "../../../src/buffer/buffer-file.ts";
 import { layoutKey } from "../../../src/buffer/codec.ts";
 import { openBuffer } from "../../../src/buffer/open.ts";
 import { openReader } from "../../../src/buffer/reader.ts";
@@ -56,7 +56,7 @@ for (let n = 1; n <= Number(highest); n++) {
   const state = join(folder, `life-${n}`);
   mkdirSync(state);
   const file = join(state, "buffer.db");
-  const open = (): FileBuffer =>
+  const open = (): BufferFile =>
     openBuffer(file, { maxBytes: 200_000, maxAgeMs: 1e15, onAlarm: (message) => failed.alarms.push(`n = ${n}: ${message}`) });
   arm(n);
   try {

@@ -1,0 +1,158 @@
+import type { CommitWork, DropReason, GapReason, StoredBatch } from "./buffer.ts";
+import type { FileSpace } from "./file-space.ts";
+import type { FileState } from "./file-state.ts";
+import type { GapTable } from "./gaps.ts";
+import { type IdRange, rangesOf, union, without } from "./position.ts";
+import { acknowledged, droppedIn, mapSinks, pendingAmong, pendingRanges, type SinkState, valuesFor } from "./sink-state.ts";
+import type { Tables } from "./tables.ts";
+
+/** Rows deleted in one commit at most, beyond those that were dropped. */
+const TRIM_ROWS = 4096;
+/** Rows looked at, and dropped, at once. */
+const DROP_ROWS = 64;
+/** Steps of dropping in one commit: always more than it adds. */
+const DROP_STEPS = 64;
+
+/** The parts of a transaction: each changes rows, and returns the state that goes with them. */
+export class FileChanges {
+  readonly #tables: Tables;
+  readonly #gaps: GapTable;
+  readonly #space: FileSpace;
+
+  constructor(tables: Tables, gaps: GapTable, space: FileSpace) {
+    this.#tables = tables;
+    this.#gaps = gaps;
+    this.#space = space;
+  }
+
+  addLayouts(before: FileState, work: CommitWork): FileState {
+    const layouts = new Map(before.layouts);
+    for (const { key, layout } of work.layouts) if (!layouts.has(key)) layouts.set(key, this.#tables.addLayout(key, layout));
+    return { ...before, layouts };
+  }
+
+  deleteLayouts(before: FileState, keys: readonly string[]): FileState {
+    if (keys.length === 0) return before;
+    const layouts = new Map(before.layouts);
+    for (const key of keys) {
+      this.#tables.deleteLayout(layouts.get(key) ?? 0);
+      layouts.delete(key);
+    }
+    return { ...before, layouts };
+  }
+
+  insert(before: FileState, batches: readonly StoredBatch[]): FileState {
+    let count = 0;
+    let explorationCount = 0;
+    for (const batch of batches) {
+      this.#tables.addBatch(batch);
+      count += batch.count;
+      explorationCount += batch.explorationCount;
+    }
+    const sinks = mapSinks(before.sinks, (sink) =>
+      sink.active ? { ...sink, accepted: sink.accepted + valuesFor(sink, count, explorationCount) } : sink,
+    );
+    return { ...before, sinks };
+  }
+
+  acknowledge(before: FileState, work: CommitWork): FileState {
+    const sinks = new Map(before.sinks);
+    const garbage: IdRange[] = [...before.garbage];
+    for (const acknowledgement of work.acknowledgements) {
+      const sink = sinks.get(acknowledgement.sink);
+      // A removed one may still report what was under way.
+      if (!sink?.active && !sink?.removed) continue;
+      const damagedBefore = sink.dropped.damaged ?? 0;
+      const taken = (acknowledgement.dropped.damaged ?? 0) > 0 ? pendingAmong(sink, rangesOf(acknowledgement.ids), before.nextId) : [];
+      const after = acknowledged(
+        sink,
+        acknowledgement,
+        before.nextId,
+        (state, ranges) => this.#tables.countValues(state, ranges),
+        (range) => this.#tables.firstIn(range),
+      );
+      this.#addGap(sink.id, "damaged", (after.state.dropped.damaged ?? 0) - damagedBefore, taken);
+      sinks.set(sink.id, after.state);
+      garbage.push(...after.freed);
+    }
+    for (const { sink: id, values } of work.deliveredUnstored ?? []) {
+      const sink = sinks.get(id);
+      if (sink) sinks.set(id, { ...sink, deliveredUnstored: sink.deliveredUnstored + values });
+    }
+    for (const gap of work.gaps ?? []) this.#gaps.acknowledge(gap);
+    return { ...before, sinks, garbage: union(garbage) };
+  }
+
+  /** Forgets the gaps of sinks that had something pending before and will not after. */
+  forgetGaps(before: FileState["sinks"], after: FileState["sinks"]): void {
+    for (const { id, active, removed } of before.values()) {
+      const next = after.get(id);
+      if ((active || removed) && !next?.active && !next?.removed) this.#gaps.forget(id);
+    }
+  }
+
+  /** Drops the oldest values while the file is too large: those that wait for removed sinks alone go first. */
+  keepWithinBytes(before: FileState): FileState {
+    let after = before;
+    for (let step = 0; step < DROP_STEPS && this.#space.isTooLarge(); step++) {
+      const last = this.#tables.oldest(DROP_ROWS).at(-1);
+      const range = this.#firstOfRemoved(after) ?? (last && { from: 0, to: last.id + 1 });
+      if (!range) break;
+      after = this.#drop(after, range, "buffer_full");
+    }
+    return after;
+  }
+
+  /** Drops some of the values whose readout is older. `oldestKept`: epoch ms. */
+  keepWithinAge(before: FileState, oldestKept: number): FileState {
+    const rows = this.#tables.oldest(DROP_ROWS);
+    const firstYoung = rows.find((row) => row.ts >= oldestKept);
+    const upTo = firstYoung?.id ?? (rows.at(-1)?.id ?? 0) + 1;
+    return rows[0] && upTo > rows[0].id ? this.#drop(before, { from: 0, to: upTo }, "too_old") : before;
+  }
+
+  /** Deletes rows that no sink waits for, at most TRIM_ROWS; the others stay garbage. */
+  trim(before: FileState): FileState {
+    const pending = union([...before.sinks.values()].flatMap((sink) => pendingRanges(sink, before.nextId)));
+    const free = without(before.garbage, pending);
+    let left = TRIM_ROWS;
+    const garbage: IdRange[] = [];
+    for (const { from, to } of free) {
+      const first = left > 0 ? this.#tables.firstIn({ from, to }) : from;
+      if (first === undefined) continue;
+      const end = Math.min(to, first + left);
+      if (left > 0) left -= this.#tables.deleteBatches({ from: first, to: end });
+      if (end < to) garbage.push({ from: end, to });
+    }
+    return { ...before, garbage };
+  }
+
+  #addGap(sink: string, reason: GapReason, values: number, ranges: readonly IdRange[]): void {
+    const span = values > 0 ? this.#tables.timeSpan(ranges) : undefined;
+    if (span) this.#gaps.add({ sink, reason, values, ...span });
+  }
+
+  #drop(before: FileState, range: IdRange, reason: DropReason & GapReason): FileState {
+    const sinks = mapSinks(before.sinks, (sink) => {
+      const counted = sink.removed && reason === "buffer_full" ? "sink_removed" : reason;
+      const after = droppedIn(sink, range, before.nextId, counted, (state, ranges) => this.#tables.countValues(state, ranges));
+      this.#addGap(sink.id, reason, after.values, after.lost);
+      return after.state;
+    });
+    this.#tables.deleteBatches(range);
+    return { ...before, sinks };
+  }
+
+  /** The oldest rows that wait for removed sinks alone. */
+  #firstOfRemoved({ sinks, nextId }: FileState): IdRange | undefined {
+    const waiting = (isMeant: (sink: SinkState) => boolean) =>
+      union([...sinks.values()].filter(isMeant).flatMap((sink) => pendingRanges(sink, nextId)));
+    const ofRemoved = waiting(({ removed }) => removed !== null);
+    const ofActive = waiting(({ active }) => active);
+    for (const range of without(ofRemoved, ofActive)) {
+      const from = this.#tables.firstIn(range);
+      if (from !== undefined) return { from, to: this.#tables.endOfFirst({ from, to: range.to }, DROP_ROWS) };
+    }
+    return undefined;
+  }
+}
