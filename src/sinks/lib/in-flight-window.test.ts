@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ReasonError } from "../../model/reason.ts";
-import { createWayOut } from "./in-flight-window.ts";
+import { InFlightWindow } from "./in-flight-window.ts";
 
 const closed = () => new ReasonError("CONNECTION_CLOSED", "closed");
 
@@ -17,11 +17,11 @@ function works() {
 
 const settled = () => new Promise((done) => setImmediate(done));
 
-describe("createWayOut", () => {
+describe("InFlightWindow", () => {
   it("lets so many work at once, and the others in the order in which they came, also after one that threw", async () => {
-    const way = createWayOut(2);
+    const window = new InFlightWindow(2);
     const { begun, ends, work } = works();
-    const results = [1, 2, 3, 4].map((n) => way.inTurn(work(n)).catch((error: Error) => error.message));
+    const results = [1, 2, 3, 4].map((n) => window.inTurn(work(n)).catch((error: Error) => error.message));
     await settled();
     expect(begun).toEqual([1, 2]);
     ends.get(1)?.fail(new Error("no"));
@@ -33,25 +33,25 @@ describe("createWayOut", () => {
     ends.get(3)?.done();
     ends.get(4)?.done();
     expect(await Promise.all(results)).toEqual(["no", undefined, undefined, undefined]);
-    expect(way.isIdle()).toBe(true);
+    expect(window.isIdle()).toBe(true);
   });
 
-  it("fails once, with the first reason: who waits gets it at once, who comes later too", async () => {
-    const way = createWayOut(1);
+  it("fails once, with the first reason, which waiting and later works get at once", async () => {
+    const window = new InFlightWindow(1);
     const { begun, ends, work } = works();
-    const first = way.inTurn(work(1));
-    const second = way.inTurn(work(2));
+    const first = window.inTurn(work(1));
+    const second = window.inTurn(work(2));
     const reason = closed();
-    expect(way.fail(reason)).toBe(true);
-    expect(way.fail(closed())).toBe(false);
-    expect(way.failure()).toBe(reason);
-    expect(await way.lost).toBe(reason);
+    expect(window.fail(reason)).toBe(true);
+    expect(window.fail(closed())).toBe(false);
+    expect(window.failure()).toBe(reason);
+    expect(await window.lost).toBe(reason);
     await expect(second).rejects.toBe(reason);
-    await expect(way.inTurn(work(3))).rejects.toBe(reason);
+    await expect(window.inTurn(work(3))).rejects.toBe(reason);
     expect(begun).toEqual([1]);
-    expect(way.isIdle()).toBe(false);
+    expect(window.isIdle()).toBe(false);
     ends.get(1)?.done();
     await first;
-    expect(way.isIdle()).toBe(true);
+    expect(window.isIdle()).toBe(true);
   });
 });

@@ -5,7 +5,7 @@ import packetConstants from "mqtt-packet/constants.js";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { createWayOut } from "../lib/in-flight-window.ts";
+import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { connectRefused, isPassing, isVersionRefusal, refusalText, refusalType } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
@@ -173,10 +173,10 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
   const granted = version === 5 ? connack.properties : undefined;
   const window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
   const rejects = new Set<(reason: ReasonError) => void>();
-  const way = createWayOut(window);
+  const slots = new InFlightWindow(window);
 
   const fail = (reason: ReasonError): void => {
-    if (!way.fail(reason)) return;
+    if (!slots.fail(reason)) return;
     discard(client, socket);
     for (const reject of rejects) reject(reason);
     rejects.clear();
@@ -226,7 +226,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
       }, options.publishTimeoutMs);
       rejects.add(give);
       client.publish(topic, payload, { qos: 1, retain }, (error) => {
-        if (way.failure()) return;
+        if (slots.failure()) return;
         if (!error) return settle(() => done({ type: "accepted" }));
         const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
         if (code === undefined) return fail(reasonOfClient(error, endpoint));
@@ -242,9 +242,9 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
     window,
     maxPacketBytes: granted?.maximumPacketSize ?? MAX_PACKET_BYTES,
     canRetain: granted?.retainAvailable !== false,
-    lost: way.lost,
+    lost: slots.lost,
     endCode: () => endCode,
-    publish: (topic, payload, retain) => way.inTurn(() => send(topic, payload, retain)),
+    publish: (topic, payload, retain) => slots.inTurn(() => send(topic, payload, retain)),
     close() {
       closing ??= disconnect();
       return closing;
@@ -257,7 +257,7 @@ function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, 
       else socket.once("close", () => done());
     });
     const reason = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
-    if (way.isIdle() && way.fail(reason)) {
+    if (slots.isIdle() && slots.fail(reason)) {
       silence(client, socket);
       client.end(false);
       const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);

@@ -6,7 +6,7 @@ import { parseDuration } from "../../model/duration.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { sleep } from "../../model/timer.ts";
-import { createWayOut } from "../lib/in-flight-window.ts";
+import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { openingProblem, verdictOf } from "./answer.ts";
@@ -95,12 +95,12 @@ interface Tally {
 
 function openSink(requester: Requester, inFlight: number): Sink {
   const ended = new AbortController();
-  const way = createWayOut(inFlight);
+  const slots = new InFlightWindow(inFlight);
   /** Bytes of samples that the API is known to take, as far as it has said. */
   let splitBytes = SPLIT_BYTES;
 
   const fail = (reason: ReasonError): void => {
-    if (!way.fail(reason)) return;
+    if (!slots.fail(reason)) return;
     ended.abort();
     requester.close();
   };
@@ -112,7 +112,7 @@ function openSink(requester: Requester, inFlight: number): Sink {
 
   /** Sends one part; what is to be sent instead of it. Throws ReasonError, and then the way out is lost. */
   const send = async (batch: SinkBatch, part: Part, tally: Tally): Promise<readonly Part[]> => {
-    const failure = way.failure();
+    const failure = slots.failure();
     if (failure) throw failure;
     const body = bodyOf(batch, part);
     const answer = await requester.send({
@@ -149,7 +149,7 @@ function openSink(requester: Requester, inFlight: number): Sink {
       case "lost":
         fail(verdict.reason);
         // The first reason is the one that counts: what was under way beside it has only been let go of.
-        throw way.failure() ?? verdict.reason;
+        throw slots.failure() ?? verdict.reason;
     }
   };
 
@@ -169,13 +169,13 @@ function openSink(requester: Requester, inFlight: number): Sink {
   return {
     inFlight,
     warnings: [],
-    lost: way.lost,
+    lost: slots.lost,
     async write(batch, { signal }) {
       const onAbort = () => fail(new ReasonError("CONNECTION_CLOSED", "stopped by the collector"));
       if (signal.aborted) onAbort();
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        return await way.inTurn(() => writeAll(batch));
+        return await slots.inTurn(() => writeAll(batch));
       } finally {
         signal.removeEventListener("abort", onAbort);
       }
