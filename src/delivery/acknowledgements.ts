@@ -9,51 +9,53 @@ export interface Outcome {
 export type Settled = Omit<Acknowledgement, "sink">;
 
 /**
- * Rows on their way, in the order in which they came. They are acknowledged from the front only, so that what is pending
- * stays a few ranges of ids however the sources' rows lie between each other.
+ * The rows that are being delivered, in the order in which they came. Acknowledges from the front only: what is pending then stays a few
+ * ranges of ids, however the rows of several sources alternate.
  */
-export interface Lane {
-  add(id: number): void;
-  /** Rows that are not on their way (any more) are left alone. */
-  settle(id: number, outcome: Outcome): void;
-  /** Takes a row off: it goes another way. */
-  remove(id: number): void;
-  /** Of all that is in the lane. */
-  ids(): Iterable<number>;
-  /** The settled rows in front of the first that is not. */
-  takeSettled(): Settled | undefined;
-  /** Empties the lane: all that is settled, and the rest. */
-  takeAll(): { readonly settled: Settled | undefined; readonly unsettled: readonly number[] };
-}
+export class AcknowledgementTracker {
+  /** By row, in order; undefined: not settled yet. */
+  readonly #rows = new Map<number, Outcome | undefined>();
 
-export function createLane(): Lane {
-  const rows = new Map<number, Outcome | undefined>();
-  return {
-    add: (id) => void rows.set(id, undefined),
-    settle(id, outcome) {
-      if (rows.has(id)) rows.set(id, outcome);
-    },
-    remove: (id) => void rows.delete(id),
-    ids: () => rows.keys(),
-    takeSettled() {
-      const taken: [number, Outcome][] = [];
-      for (const [id, outcome] of rows) {
-        if (!outcome) break;
-        taken.push([id, outcome]);
-        rows.delete(id);
-      }
-      return sum(taken);
-    },
-    takeAll() {
-      const taken: [number, Outcome][] = [];
-      const unsettled: number[] = [];
-      for (const [id, outcome] of rows)
-        if (outcome) taken.push([id, outcome]);
-        else unsettled.push(id);
-      rows.clear();
-      return { settled: sum(taken), unsettled };
-    },
-  };
+  add(id: number): void {
+    this.#rows.set(id, undefined);
+  }
+
+  /** Ignores rows that are not tracked (any more). */
+  settle(id: number, outcome: Outcome): void {
+    if (this.#rows.has(id)) this.#rows.set(id, outcome);
+  }
+
+  /** Stops tracking a row, without an outcome. */
+  remove(id: number): void {
+    this.#rows.delete(id);
+  }
+
+  /** Of all tracked rows. */
+  ids(): Iterable<number> {
+    return this.#rows.keys();
+  }
+
+  /** Takes the settled rows before the first unsettled one; undefined: there are none. */
+  takeSettled(): Settled | undefined {
+    const taken: [number, Outcome][] = [];
+    for (const [id, outcome] of this.#rows) {
+      if (!outcome) break;
+      taken.push([id, outcome]);
+      this.#rows.delete(id);
+    }
+    return sum(taken);
+  }
+
+  /** Empties the tracker: all settled rows, and the ids of the others. */
+  takeAll(): { readonly settled: Settled | undefined; readonly unsettled: readonly number[] } {
+    const taken: [number, Outcome][] = [];
+    const unsettled: number[] = [];
+    for (const [id, outcome] of this.#rows)
+      if (outcome) taken.push([id, outcome]);
+      else unsettled.push(id);
+    this.#rows.clear();
+    return { settled: sum(taken), unsettled };
+  }
 }
 
 function sum(rows: readonly (readonly [number, Outcome])[]): Settled | undefined {

@@ -1,6 +1,6 @@
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
 import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
-import { createLane, joinAllSettled, type Lane, type Outcome, type Settled } from "./acknowledgements.ts";
+import { AcknowledgementTracker, joinAllSettled, type Outcome, type Settled } from "./acknowledgements.ts";
 import { createGrouper, type Group, type GroupBounds, groupRows } from "./grouping.ts";
 
 /** A group to write. */
@@ -78,8 +78,8 @@ const MAX_UNSAID = 100_000;
 
 export function createFlow(options: FlowOptions): Flow {
   const { keepsAll, inOrder, keyOf } = options;
-  const live = createLane();
-  const backlog = createLane();
+  const live = new AcknowledgementTracker();
+  const backlog = new AcknowledgementTracker();
   let grouper = createGrouper(options);
   let ready: Group[] = [];
   let liveBytes = 0;
@@ -186,7 +186,7 @@ export function createFlow(options: FlowOptions): Flow {
   /** In order: something older is still to be written. */
   const mustWait = (): boolean => inOrder && (older.length > 0 || olderReady.length > 0);
 
-  const holdRow = (lane: Lane, id: number): void => {
+  const holdRow = (lane: AcknowledgementTracker, id: number): void => {
     lane.remove(id);
     if (keepsAll) held.add(id);
   };

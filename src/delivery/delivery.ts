@@ -261,7 +261,7 @@ export function runDelivery(
         for (const pump of pumps()) pump.takeUnstored(message.batches);
         return;
       case "gaps":
-        for (const uuid of message.sinks) slots.get(uuid)?.pump?.tellGaps();
+        for (const uuid of message.sinks) slots.get(uuid)?.pump?.publishGaps();
         return;
     }
   };

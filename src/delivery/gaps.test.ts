@@ -7,7 +7,7 @@ import { openReader } from "../buffer/reader.ts";
 import { silentLog } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { Sink, SinkGap } from "../sinks/sink.ts";
-import { createGapTeller } from "./gaps.ts";
+import { GapPublisher } from "./gaps.ts";
 import { mqttSpec, type Rig, startRig } from "./testing/rig.ts";
 
 const undo: (() => Promise<unknown>)[] = [];
@@ -26,20 +26,20 @@ const brokerOn = async (port = 0) => {
 };
 const ctx = { signal: new AbortController().signal, log: silentLog };
 
-describe("telling of gaps", () => {
+describe("publishing of gaps", () => {
   const gap = (number: number, values: number | null): Gap => ({ reason: "too_old", number, from: 1, to: 2, values });
 
   function setUp(answers: readonly boolean[] = []) {
     const heard: SinkGap[] = [];
     const published: number[] = [];
     const now: Gap[] = [];
-    const target = { tellGap: async (one: SinkGap) => answers[heard.push(one) - 1] ?? true } as unknown as Sink;
-    const teller = createGapTeller({ gaps: () => now, epoch: () => "0123456789", published: ({ number }) => published.push(number) });
+    const target = { publishGap: async (one: SinkGap) => answers[heard.push(one) - 1] ?? true } as unknown as Sink;
+    const publisher = new GapPublisher({ gaps: () => now, epoch: () => "0123456789", published: ({ number }) => published.push(number) });
     const tell = async (...gaps: readonly Gap[]) => {
       now.splice(0, now.length, ...gaps);
-      await teller.tell(target, ctx);
+      await publisher.publish(target, ctx);
     };
-    return { heard, published, tell, teller, now };
+    return { heard, published, tell, publisher, now };
   }
 
   test("once while the acknowledgement is under way, and again when it has grown", async () => {
@@ -65,19 +65,19 @@ describe("telling of gaps", () => {
   });
 
   test("another opening of the sink is told anew what is not acknowledged", async () => {
-    const { heard, tell, teller } = setUp();
+    const { heard, tell, publisher } = setUp();
     await tell(gap(1, 10));
     let isLost = true;
     const next = {
-      tellGap: async () => {
+      publishGap: async () => {
         if (isLost) throw new ReasonError("CONNECTION_CLOSED", "gone");
         return heard.push({ id: "next", reason: "too_old", from: 1, to: 2, values: 10 }) > 0;
       },
     } as unknown as Sink;
-    await expect(teller.tell(next, ctx)).rejects.toThrow("gone");
+    await expect(publisher.publish(next, ctx)).rejects.toThrow("gone");
     isLost = false;
-    const third = { tellGap: next.tellGap } as unknown as Sink;
-    await teller.tell(third, ctx);
+    const third = { publishGap: next.publishGap } as unknown as Sink;
+    await publisher.publish(third, ctx);
     expect(heard.at(-1)?.id).toBe("next");
   });
 });

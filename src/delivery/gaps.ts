@@ -2,53 +2,53 @@ import type { Gap, GapAcknowledgement } from "../buffer/buffer.ts";
 import type { Context } from "../model/context.ts";
 import type { Sink } from "../sinks/sink.ts";
 
-export interface GapTellerOptions {
-  /** What is to be told now. Throws if the file cannot be read. */
+export interface GapPublisherOptions {
+  /** The gaps of this sink that are not acknowledged. Throws if the file cannot be read. */
   readonly gaps: () => readonly Gap[];
   readonly epoch: () => string;
   readonly published: (gap: Omit<GapAcknowledgement, "sink">) => void;
 }
 
-/** Tells one sink's far side what it will never get. */
-export interface GapTeller {
-  /** Publishes what was not published to this target as it is now. Calls may overlap. Throws what the sink or the file throws. */
-  tell(target: Sink, ctx: Context): Promise<void>;
-}
+/** Publishes over one sink, through all its openings, the gaps in its values. */
+export class GapPublisher {
+  readonly #options: GapPublisherOptions;
+  /** By opening and reason: number and values. The file shows a gap as open until its acknowledgement is committed. */
+  readonly #published = new WeakMap<Sink, Map<string, string>>();
+  #underWay: { readonly sink: Sink; again: boolean } | undefined;
 
-export function createGapTeller({ gaps, epoch, published }: GapTellerOptions): GapTeller {
-  /** By target and reason: number and values. The file shows a gap as open until its acknowledgement is committed. */
-  const told = new WeakMap<Sink, Map<string, string>>();
-  let underWay: { readonly target: Sink; again: boolean } | undefined;
+  constructor(options: GapPublisherOptions) {
+    this.#options = options;
+  }
 
-  const tellOnce = async (target: Sink, ctx: Context): Promise<void> => {
-    const before = told.get(target) ?? new Map<string, string>();
-    told.set(target, before);
+  /** Publishes the gaps that this opening has not got as they are now. Calls may overlap. Throws what the sink or the file throws. */
+  async publish(sink: Sink, ctx: Context): Promise<void> {
+    if (!sink.publishGap) return;
+    if (this.#underWay?.sink === sink) {
+      this.#underWay.again = true;
+      return;
+    }
+    const mine = { sink, again: true };
+    this.#underWay = mine;
+    try {
+      while (mine.again) {
+        mine.again = false;
+        await this.#publishOnce(sink, ctx);
+      }
+    } finally {
+      if (this.#underWay === mine) this.#underWay = undefined;
+    }
+  }
+
+  async #publishOnce(sink: Sink, ctx: Context): Promise<void> {
+    const { gaps, epoch, published } = this.#options;
+    const before = this.#published.get(sink) ?? new Map<string, string>();
+    this.#published.set(sink, before);
     for (const { reason, number, from, to, values } of gaps()) {
       const state = `${number}/${values}`;
-      if (before.get(reason) === state || !target.tellGap) continue;
+      if (before.get(reason) === state || !sink.publishGap) continue;
       before.set(reason, state);
-      const isHeld = await target.tellGap({ id: `${epoch().slice(0, 8)}-${reason}-${number}`, reason, from, to, values }, ctx);
+      const isHeld = await sink.publishGap({ id: `${epoch().slice(0, 8)}-${reason}-${number}`, reason, from, to, values }, ctx);
       if (isHeld) published({ reason, number, values });
     }
-  };
-
-  return {
-    async tell(target, ctx) {
-      if (!target.tellGap) return;
-      if (underWay?.target === target) {
-        underWay.again = true;
-        return;
-      }
-      const mine = { target, again: true };
-      underWay = mine;
-      try {
-        while (mine.again) {
-          mine.again = false;
-          await tellOnce(target, ctx);
-        }
-      } finally {
-        if (underWay === mine) underWay = undefined;
-      }
-    },
-  };
+  }
 }

@@ -1,76 +1,84 @@
 import type { Log } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
-import { createGapTeller, type GapTellerOptions } from "./gaps.ts";
+import { GapPublisher, type GapPublisherOptions } from "./gaps.ts";
 import type { Opening } from "./opening.ts";
 
-/** What a sink's far side is told beside the values: how the sources stand, and what it will never get. */
-export interface Tidings {
-  open(opening: Opening): void;
-  close(): void;
-  /** The sources as they are now; a sink that is opened later is told them too. */
-  describe(sources: readonly SourceReport[]): void;
-  /** There are gaps to tell. */
-  tellGaps(): void;
-  /** Something of this opening is being told, or was when it failed. */
-  isTelling(): boolean;
-}
+/** Publishes over a sink what is not values: the state of the sources, and the gaps in the values. */
+export class Notices {
+  /** Undefined: this sink gets no gaps. */
+  readonly #gaps: GapPublisher | undefined;
+  readonly #log: Log;
+  #opening: Opening | undefined;
+  #sources: readonly SourceReport[] | undefined;
+  #isDescribing = false;
+  /** Publications of the current opening that have begun and not succeeded. */
+  #unfinished = 0;
 
-/** `gaps` undefined: this sink is told of none. */
-export function createTidings(gaps: GapTellerOptions | undefined, log: Log): Tidings {
-  const gapTeller = gaps && createGapTeller(gaps);
-  let current: Opening | undefined;
-  let sources: readonly SourceReport[] | undefined;
-  let isDescribing = false;
-  /** Of the opening of now: what was begun and has not succeeded. */
-  let unfinished = 0;
-  const telling = async (opening: Opening, tell: () => Promise<void>): Promise<void> => {
-    unfinished++;
-    await tell();
-    if (opening === current) unfinished--;
-  };
+  constructor(gaps: GapPublisherOptions | undefined, log: Log) {
+    this.#gaps = gaps && new GapPublisher(gaps);
+    this.#log = log;
+  }
 
-  const describe = async (): Promise<void> => {
-    const opening = current;
-    if (!opening?.sink.describe || isDescribing) return;
-    isDescribing = true;
+  open(opening: Opening): void {
+    this.#opening = opening;
+    this.#unfinished = 0;
+    void this.#describe();
+    void this.#publishGaps();
+  }
+
+  close(): void {
+    this.#opening = undefined;
+  }
+
+  /** Publishes the sources as they are now; a sink that opens later gets them too. */
+  describe(sources: readonly SourceReport[]): void {
+    this.#sources = sources;
+    void this.#describe();
+  }
+
+  /** Publishes the gaps that are not published yet. */
+  publishGaps(): void {
+    void this.#publishGaps();
+  }
+
+  /** A publication of this opening is under way, or was when it failed. */
+  isPublishing(): boolean {
+    return this.#unfinished > 0;
+  }
+
+  async #describe(): Promise<void> {
+    const opening = this.#opening;
+    if (!opening?.sink.describe || this.#isDescribing) return;
+    this.#isDescribing = true;
     try {
-      for (let now = sources; now && opening === current; now = sources === now ? undefined : sources)
-        await telling(opening, async () => opening.sink.describe?.(now, opening.ctx));
+      for (let now = this.#sources; now && opening === this.#opening; now = this.#sources === now ? undefined : this.#sources) {
+        const sources = now;
+        await this.#tracked(opening, async () => opening.sink.describe?.(sources, opening.ctx));
+      }
     } catch (error) {
       opening.lose(error);
     } finally {
-      isDescribing = false;
-      if (current && opening !== current) void describe();
+      this.#isDescribing = false;
+      if (this.#opening && opening !== this.#opening) void this.#describe();
     }
-  };
+  }
 
-  const tellGaps = async (): Promise<void> => {
-    const opening = current;
-    if (!opening || !gapTeller) return;
+  async #publishGaps(): Promise<void> {
+    const opening = this.#opening;
+    const gaps = this.#gaps;
+    if (!opening || !gaps) return;
     try {
-      await telling(opening, () => gapTeller.tell(opening.sink, opening.ctx));
+      await this.#tracked(opening, () => gaps.publish(opening.sink, opening.ctx));
     } catch (error) {
       if (error instanceof ReasonError) opening.lose(error);
-      else log.debug({ err: error }, "the gaps cannot be read; they are told later");
+      else this.#log.debug({ err: error }, "the gaps cannot be read; they are published later");
     }
-  };
+  }
 
-  return {
-    open(opening) {
-      current = opening;
-      unfinished = 0;
-      void describe();
-      void tellGaps();
-    },
-    close() {
-      current = undefined;
-    },
-    describe(now) {
-      sources = now;
-      void describe();
-    },
-    tellGaps: () => void tellGaps(),
-    isTelling: () => unfinished > 0,
-  };
+  async #tracked(opening: Opening, publish: () => Promise<void>): Promise<void> {
+    this.#unfinished++;
+    await publish();
+    if (opening === this.#opening) this.#unfinished--;
+  }
 }

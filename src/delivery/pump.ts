@@ -12,10 +12,10 @@ import { openLeftBehind } from "../sinks/mqtt/retained-topics.ts";
 import type { Sink, Unwelcome } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
 import { createFlow, type Flow } from "./delivery-queue.ts";
-import { createTidings } from "./notices.ts";
+import { Notices } from "./notices.ts";
 import type { Opening } from "./opening.ts";
 import type { PreparedSink } from "./prepare-sink.ts";
-import { createStanding } from "./sink-state.ts";
+import { SinkState } from "./sink-state.ts";
 import { Writer } from "./writer.ts";
 
 /** What a pump needs of the others. */
@@ -35,7 +35,7 @@ export interface PumpPort {
   readonly life: string;
   acknowledge(settled: Settled): void;
   deliveredUnstored(values: number): void;
-  /** What is to be told to the far side. Throws if the file cannot be read. */
+  /** The gaps that are not published yet. Throws if the file cannot be read. */
   gaps(): readonly Gap[];
   gapPublished(gap: Omit<GapAcknowledgement, "sink">): void;
   /** The report has changed. */
@@ -62,8 +62,8 @@ export interface Pump {
   /** Rows that are in no file: written now or never. */
   takeUnstored(rows: readonly StoredBatch[]): void;
   addOlder(range: IdRange): void;
-  /** There are gaps to tell. */
-  tellGaps(): void;
+  /** There are gaps to publish. */
+  publishGaps(): void;
   describe(sources: readonly SourceReport[]): void;
   report(): SinkReport;
   /**
@@ -110,19 +110,19 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     acknowledge: (settled) => port.acknowledge(settled),
     deliveredUnstored: (values) => port.deliveredUnstored(values),
   });
-  const standing = createStanding(prepared.endpoint, log, () => port.changed());
+  const state = new SinkState(prepared.endpoint, log, () => port.changed());
   const writer = new Writer({
     flow,
     takesExploration: kind.takesExploration,
     log,
     layout: (id) => port.layout(id),
     names: () => ({ epoch: port.epoch(), life: port.life }),
-    wrote: standing.wrote,
-    dropped: standing.dropped,
-    keeping: standing.keeping,
+    wrote: (refused, detail) => state.wrote(refused, detail),
+    dropped: (values, detail) => state.dropped(values, detail),
+    keeping: (detail) => state.keeping(detail),
   });
   const gaps = { gaps: () => port.gaps(), epoch: () => port.epoch(), published: port.gapPublished };
-  const tidings = createTidings(keepsAll ? gaps : undefined, log);
+  const notices = new Notices(keepsAll ? gaps : undefined, log);
 
   const unwelcome = new Map<string, Unwelcome>();
   const remembered = new Map<string, string>();
@@ -152,8 +152,8 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     });
     const opening: Opening = { sink, ctx: { signal: life.signal, log }, lose };
     current = opening;
-    standing.opened();
-    tidings.open(opening);
+    state.opened();
+    notices.open(opening);
     writer.open(opening);
     const reason = await Promise.race([lost, sink.lost]);
     return stopping.signal.aborted ? undefined : toReasonError(reason);
@@ -162,7 +162,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
   const letGo = async (sink: Sink): Promise<void> => {
     current = undefined;
     writer.close();
-    tidings.close();
+    notices.close();
     life.abort();
     await sink.close();
   };
@@ -182,7 +182,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
         if (!lost) return;
         const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
         isIsolating = writer.isIsolating();
-        const writes = writer.lost(lost, tidings.isTelling());
+        const writes = writer.lost(lost, notices.isPublishing());
         if (wasHealthy || !isClose(lost.reason.type)) closedSoon = 0;
         else if (writes === 0 && !writer.hasJustRefused()) closedSoon++;
         await letGo(opened);
@@ -197,7 +197,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       const isTakeover = closedSoon >= CLOSED_SOON_TIMES && kind.closedSoonHint !== undefined;
       const delayMs = isTakeover ? TAKEOVER_MS : Math.max(next.delayMs, restMsOf(reason));
       const hint = `closed ${closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${kind.closedSoonHint}`;
-      standing.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
+      state.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
       await sleep(delayMs, stopping.signal);
     }
   };
@@ -237,7 +237,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
     ended.abort();
     leftBehind.close(removed);
     writer.end();
-    standing.stopped();
+    state.stopped();
   };
 
   /** Warnings come and go without anything else about the sink: looked at as often as the sources are told. */
@@ -276,9 +276,9 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       flow.addOlder(range);
       writer.wake();
     },
-    tellGaps: tidings.tellGaps,
+    publishGaps: () => notices.publishGaps(),
     describe(now) {
-      tidings.describe(now);
+      notices.describe(now);
       tellWarnings();
     },
     report: () => ({
@@ -286,7 +286,7 @@ export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLi
       name: spec.name,
       type: spec.type,
       endpoint: prepared.endpoint,
-      ...standing.report(),
+      ...state.report(),
       warnings: current?.sink.warnings ?? [],
     }),
     stop(removed) {

@@ -4,132 +4,154 @@ import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport } from "../model/report.ts";
 import { isClose } from "../sinks/lib/in-flight-window.ts";
 
-/** How one sink stands: what its report and the log say of it. A change is logged once. */
-export interface Standing {
-  opened(): void;
-  /**
-   * It cannot be reached, or was lost; tried again in `retryMs`. `hint`: what else may be the matter. `isIsolating`: it was lost on what is
-   * known to be at fault, so that neither this nor the next opening is news.
-   */
-  lost(reason: ReasonError, retryMs: number, more?: { readonly hint?: string | undefined; readonly isIsolating?: boolean }): void;
-  /** A write is through, with so many values refused for ever; the first `detail` since it was well is shown. */
-  wrote(refused: number, detail: string | undefined): void;
-  /** So many values are given up, because the far side failed on them and not on others: each time a line of the log. */
-  dropped(values: number, detail: string): void;
-  /** What the far side failed on, while that is kept to be tried again; undefined: nothing is. May be called often. */
-  keeping(detail: string | undefined): void;
-  stopped(): void;
-  report(): Pick<SinkReport, "state" | "since" | "error" | "next_retry_at">;
-}
-
-/** After a refused write the sink is said to be in trouble for so long. */
+/** How long after a refused write the report shows the refusal. */
 const REFUSAL_MS = 60_000;
-/** A close so soon after a refusal may be what the far side does about it. */
+/** A server that closes the connection so soon after a refusal may do so because of it. */
 const CLOSED_ON_REFUSAL_MS = 2000;
 /** Lines on dropped values in one minute; those beyond are counted in the next line. */
 const DROP_LINES = 10;
 const DROP_LINES_MS = 60_000;
 
+const CONNECTED = "the sink is connected";
+const UNREACHABLE = "the sink cannot be reached; values wait in the buffer";
 const REFUSED = "the sink refuses values; they are dropped and counted";
-const KEPT = "the sink fails on some values; they are kept and tried again by themselves";
+const KEPT = "the sink fails on some values; they are kept and tried again in messages of their own";
 
-type Trouble = NonNullable<SinkReport["error"]>;
+type SinkError = NonNullable<SinkReport["error"]>;
 
-/** `changed` is called with each change of the report, and may be called without one. */
-export function createStanding(endpoint: string, log: Log, changed: () => void): Standing {
-  let state: SinkReport["state"] = "CONNECTING";
-  let trouble: Trouble | undefined;
-  let since = new Date().toISOString();
-  let nextRetryAt: string | null = null;
-  let isOpen = false;
-  /** Since the last opening. */
-  let refusal: { readonly detail: string; atMs: number } | undefined;
-  /** Over openings: it may have been lost for that. */
-  let drop: { readonly detail: string; readonly atMs: number } | undefined;
-  let kept: string | undefined;
-  /** One line for all that is kept at a time. */
-  let isKeptSaid = false;
-  let wasIsolating = false;
-  const lines = { sinceMs: Number.NEGATIVE_INFINITY, count: 0, unsaid: 0 };
-
-  /** True: the log is to say it. */
-  const enter = (next: SinkReport["state"], error?: Trouble): boolean => {
-    const isSame = state === next && JSON.stringify(error) === JSON.stringify(trouble);
-    changed();
-    if (isSame) return false;
-    state = next;
-    trouble = error;
-    since = new Date().toISOString();
-    return true;
-  };
-  const fail = (error: Trouble, level: "debug" | "warn" | "error", message: string, more: object = {}): void => {
-    if (!enter("ERROR", error)) return;
-    const { nextStep } = explainReason(error.reason, error.condition, { endpoint });
-    log[level]({ reason: error.reason, condition: error.condition, since, nextRetryAt, nextStep, detail: error.detail, ...more }, message);
-  };
-  const unknown = (detail: string): Trouble => ({ reason: { type: "UNKNOWN" }, condition: null, detail });
-
-  /** What is to be shown while the sink is open. */
-  const show = (): void => {
-    if (!isOpen) return;
-    const atMs = performance.now();
-    if (drop && atMs - drop.atMs > REFUSAL_MS) drop = undefined;
-    if (refusal && atMs - refusal.atMs > REFUSAL_MS) refusal = undefined;
-    if (drop) fail(unknown(drop.detail), "debug", REFUSED);
-    else if (refusal) {
-      if (state !== "ERROR" || trouble?.detail !== refusal.detail) fail(unknown(refusal.detail), "error", REFUSED);
-    } else if (kept !== undefined) {
-      if (state !== "ERROR") fail(unknown(kept), isKeptSaid ? "debug" : "warn", KEPT);
-      isKeptSaid = true;
-    } else if (enter("OK")) log.info({ since }, "the sink is connected");
-  };
-
-  return {
-    opened() {
-      nextRetryAt = null;
-      refusal = undefined;
-      isOpen = true;
-      if (enter("OK")) log[wasIsolating ? "debug" : "info"]({ since }, "the sink is connected");
-      show();
-    },
-    lost({ reason, condition, message }, retryMs, { hint, isIsolating = false } = {}) {
-      nextRetryAt = new Date(Date.now() + retryMs).toISOString();
-      isOpen = false;
-      const wasRefusing = refusal && isClose(reason.type) && performance.now() - refusal.atMs < CLOSED_ON_REFUSAL_MS;
-      const more = [wasRefusing ? `right after this: ${refusal?.detail}` : undefined, hint];
-      const detail = [message, ...more.filter((one) => one !== undefined)].join("; ");
-      refusal = undefined;
-      wasIsolating = isIsolating;
-      const error = { reason, condition: condition ?? null, detail };
-      fail(error, isIsolating ? "debug" : "warn", "the sink cannot be reached; values wait in the buffer");
-    },
-    wrote(refused, detail = "the sink refuses values") {
-      if (refused > 0) refusal = { detail: refusal?.detail ?? detail, atMs: performance.now() };
-      if (refused > 0 || state === "ERROR") show();
-    },
-    dropped(values, detail) {
-      const atMs = performance.now();
-      drop = { detail, atMs };
-      if (atMs - lines.sinceMs > DROP_LINES_MS) Object.assign(lines, { sinceMs: atMs, count: 0 });
-      lines.unsaid += values;
-      if (lines.count < DROP_LINES) {
-        lines.count++;
-        log.error({ values: lines.unsaid, detail }, REFUSED);
-        lines.unsaid = 0;
-      }
-      show();
-    },
-    keeping(detail) {
-      if (detail === kept) return;
-      kept = detail;
-      isKeptSaid &&= detail !== undefined;
-      show();
-    },
-    stopped() {
-      nextRetryAt = null;
-      isOpen = false;
-      if (enter("STOPPED")) log.info({ since }, "the sink is closed");
-    },
-    report: () => ({ state, since, error: trouble ?? null, next_retry_at: nextRetryAt }),
-  };
+interface Refusal {
+  readonly detail: string;
+  readonly atMs: number;
 }
+
+/** The state of one sink, as the report and the log show it. Logs each change once. */
+export class SinkState {
+  readonly #endpoint: string;
+  readonly #log: Log;
+  readonly #changed: () => void;
+  #state: SinkReport["state"] = "CONNECTING";
+  #error: SinkError | undefined;
+  #since = new Date().toISOString();
+  #nextRetryAt: string | null = null;
+  #isOpen = false;
+  /** The first refusal since the sink was well, with the time of the last; cleared by each opening. */
+  #refusal: Refusal | undefined;
+  /** The last drop. Outlasts openings: the connection may have been lost because of the same values. */
+  #drop: Refusal | undefined;
+  /** Why values are kept to be tried again. */
+  #kept: string | undefined;
+  /** One log line for all that is kept at a time. */
+  #isKeptLogged = false;
+  #wasIsolating = false;
+  #dropLines = { sinceMs: Number.NEGATIVE_INFINITY, count: 0, valuesNotLogged: 0 };
+
+  /** `changed` is called with each change of the report, and may be called without one. */
+  constructor(endpoint: string, log: Log, changed: () => void) {
+    this.#endpoint = endpoint;
+    this.#log = log;
+    this.#changed = changed;
+  }
+
+  opened(): void {
+    this.#nextRetryAt = null;
+    this.#refusal = undefined;
+    this.#isOpen = true;
+    if (this.#enter("OK")) this.#log[this.#wasIsolating ? "debug" : "info"]({ since: this.#since }, CONNECTED);
+    this.#refresh();
+  }
+
+  /**
+   * The sink cannot be reached, or was lost; the next try is in `retryMs`. `hint`: another possible cause. `isIsolating`: a known poison
+   * batch was the cause, so that neither this loss nor the next opening is logged above debug.
+   */
+  lost(
+    { reason, condition, message }: ReasonError,
+    retryMs: number,
+    { hint, isIsolating = false }: { readonly hint?: string | undefined; readonly isIsolating?: boolean } = {},
+  ): void {
+    this.#nextRetryAt = new Date(Date.now() + retryMs).toISOString();
+    this.#isOpen = false;
+    const refusal = this.#refusal;
+    const wasRefusing = refusal && isClose(reason.type) && performance.now() - refusal.atMs < CLOSED_ON_REFUSAL_MS;
+    const more = [wasRefusing ? `right after this: ${refusal.detail}` : undefined, hint];
+    const detail = [message, ...more.filter((one) => one !== undefined)].join("; ");
+    this.#refusal = undefined;
+    this.#wasIsolating = isIsolating;
+    this.#fail({ reason, condition: condition ?? null, detail }, isIsolating ? "debug" : "warn", UNREACHABLE);
+  }
+
+  /** A write is through; the server refused `refused` of its values, which are dropped. The first `detail` since the sink was well is shown. */
+  wrote(refused: number, detail = "the sink refuses values"): void {
+    if (refused > 0) this.#refusal = { detail: this.#refusal?.detail ?? detail, atMs: performance.now() };
+    if (refused > 0 || this.#state === "ERROR") this.#refresh();
+  }
+
+  /** Values are dropped because the server failed on them and not on others: a log line each time, at most DROP_LINES a minute. */
+  dropped(values: number, detail: string): void {
+    const atMs = performance.now();
+    this.#drop = { detail, atMs };
+    const lines = this.#dropLines;
+    if (atMs - lines.sinceMs > DROP_LINES_MS) Object.assign(lines, { sinceMs: atMs, count: 0 });
+    lines.valuesNotLogged += values;
+    if (lines.count < DROP_LINES) {
+      lines.count++;
+      this.#log.error({ values: lines.valuesNotLogged, detail }, REFUSED);
+      lines.valuesNotLogged = 0;
+    }
+    this.#refresh();
+  }
+
+  /** Why values are kept to be tried again; undefined: none are. May be called often. */
+  keeping(detail: string | undefined): void {
+    if (detail === this.#kept) return;
+    this.#kept = detail;
+    this.#isKeptLogged &&= detail !== undefined;
+    this.#refresh();
+  }
+
+  stopped(): void {
+    this.#nextRetryAt = null;
+    this.#isOpen = false;
+    if (this.#enter("STOPPED")) this.#log.info({ since: this.#since }, "the sink is closed");
+  }
+
+  report(): Pick<SinkReport, "state" | "since" | "error" | "next_retry_at"> {
+    return { state: this.#state, since: this.#since, error: this.#error ?? null, next_retry_at: this.#nextRetryAt };
+  }
+
+  /** Decides what the report shows while the sink is open: a drop before a refusal before kept values. */
+  #refresh(): void {
+    if (!this.#isOpen) return;
+    const atMs = performance.now();
+    if (this.#drop && atMs - this.#drop.atMs > REFUSAL_MS) this.#drop = undefined;
+    if (this.#refusal && atMs - this.#refusal.atMs > REFUSAL_MS) this.#refusal = undefined;
+    if (this.#drop) this.#fail(unknownError(this.#drop.detail), "debug", REFUSED);
+    else if (this.#refusal) {
+      const { detail } = this.#refusal;
+      if (this.#state !== "ERROR" || this.#error?.detail !== detail) this.#fail(unknownError(detail), "error", REFUSED);
+    } else if (this.#kept !== undefined) {
+      if (this.#state !== "ERROR") this.#fail(unknownError(this.#kept), this.#isKeptLogged ? "debug" : "warn", KEPT);
+      this.#isKeptLogged = true;
+    } else if (this.#enter("OK")) this.#log.info({ since: this.#since }, CONNECTED);
+  }
+
+  #fail(error: SinkError, level: "debug" | "warn" | "error", message: string): void {
+    if (!this.#enter("ERROR", error)) return;
+    const { reason, condition, detail } = error;
+    const { nextStep } = explainReason(reason, condition, { endpoint: this.#endpoint });
+    this.#log[level]({ reason, condition, since: this.#since, nextRetryAt: this.#nextRetryAt, nextStep, detail }, message);
+  }
+
+  /** True: the state has changed, which is to be logged. */
+  #enter(next: SinkReport["state"], error?: SinkError): boolean {
+    const isSame = this.#state === next && JSON.stringify(error) === JSON.stringify(this.#error);
+    this.#changed();
+    if (isSame) return false;
+    this.#state = next;
+    this.#error = error;
+    this.#since = new Date().toISOString();
+    return true;
+  }
+}
+
+const unknownError = (detail: string): SinkError => ({ reason: { type: "UNKNOWN" }, condition: null, detail });

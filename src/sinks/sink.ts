@@ -120,7 +120,7 @@ export interface Sink {
    */
   describe?(sources: readonly SourceReport[], ctx: Context): Promise<void>;
   /** Resolves once the far side holds it; false: it refuses it. Throws ReasonError when the way out is lost. */
-  tellGap?(gap: SinkGap, ctx: Context): Promise<boolean>;
+  publishGap?(gap: SinkGap, ctx: Context): Promise<boolean>;
   /** The sink has been removed: clears all that it left behind. */
   forget?(ctx: Context): Promise<void>;
   /** Settles when the way out is lost, with the ReasonError; never before open has returned. */

@@ -209,13 +209,13 @@ describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sin
   if (!harness.takesGaps)
     test("tells of no gap, which its far side does not take", async () => {
       expect(far.gaps).toBeUndefined();
-      expect((await open()).tellGap).toBeUndefined();
+      expect((await open()).publishGap).toBeUndefined();
     });
   else
     test("tells of a gap: held once it has resolved, and never before", async () => {
       const sink = await open();
       const { gaps } = far;
-      const tell = sink.tellGap?.bind(sink);
+      const tell = sink.publishGap?.bind(sink);
       if (!tell || !gaps) throw new Error("it tells of no gaps, or its far side takes none");
       const gap = (values: number | null): SinkGap => ({ id: "e-too_old-1", reason: "too_old", from: 1, to: 2, values });
       expect(await tell(gap(5), ctx())).toBe(true);

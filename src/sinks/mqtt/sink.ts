@@ -273,7 +273,7 @@ async function openSink(
       }
       beside.told();
     },
-    async tellGap(gap) {
+    async publishGap(gap) {
       return beside.barred === undefined && (await publishBeside(gapTopic(plan), writeGap(gap), false));
     },
     async forget() {
