@@ -1,331 +1,341 @@
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
 import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
 import { AcknowledgementTracker, joinAllSettled, type Outcome, type Settled } from "./acknowledgements.ts";
-import { createGrouper, type Group, type GroupBounds, groupRows } from "./grouping.ts";
+import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows } from "./grouping.ts";
+import { NewestRows } from "./newest-rows.ts";
 
 /** A group to write. */
 export interface Job {
   readonly group: Group;
   readonly backlog: boolean;
-  /** It may not overtake what was taken before it, be that of the backlog or not. */
+  /** It may not overtake jobs taken before it, of the backlog or not. */
   readonly inOrder?: boolean;
   readonly generation: number;
 }
 
-export interface FlowOptions extends GroupBounds {
+export interface DeliveryQueueOptions extends GroupBounds {
   /** The whole history; false: current values only, nothing is read from the file and nothing acknowledged. */
   readonly keepsAll: boolean;
-  /** True: what is committed while older rows wait, waits behind them. Each source's rows are then written in order, but for unstored ones. */
+  /** True: newly committed rows wait while older ones do. Each source's rows are then written in order, except unstored ones. */
   readonly inOrder: boolean;
-  /** Payload bytes of live rows that wait in memory; beyond it they are left to the file. */
+  /** Payload bytes of live rows that wait in memory; beyond it the queue spills them to the file. */
   readonly maxLiveBytes: number;
   /** Payload bytes of one read from the file. */
   readonly maxReadBytes: number;
-  /** Names a row's source. */
+  /** Names the source of a row. */
   readonly keyOf: (row: StoredBatch) => string;
   /** Rows of the file with from <= id < to. What it throws comes out of next(). */
   readonly read: (from: number, to: number, maxBytes: number) => readonly StoredBatch[];
   readonly acknowledge: (settled: Settled) => void;
-  /** Values of unstored rows that the sink has. */
+  /** Values of unstored rows that the sink has taken. */
   readonly deliveredUnstored: (values: number) => void;
 }
 
-/**
- * What one sink writes next, and what it has done with it. Two lanes: rows as they are committed, and older ones out of the file.
- * Live goes first; one write in LIVE_RUN + 1 is for the older ones at least, half of those under way at most. In order, a row is live
- * only while nothing older waits. No timer, no clock of its own.
- */
-export interface Flow {
-  /** Begins where the file says that this sink stands. `edge`: ids from here on come as they are committed. */
-  attach(position: Position, edge: number): void;
-  readonly isAttached: () => boolean;
-  /** Nothing is known of the file any more. */
-  detach(): void;
-  /** Rows as they were committed, in order. */
-  take(rows: readonly StoredBatch[], nowMs: number): void;
-  /** Rows that are in no file (their ids are negative): written now or never. */
-  takeUnstored(rows: readonly StoredBatch[], nowMs: number): void;
-  /** Ids that were committed and did not come. */
-  addOlder(range: IdRange): void;
-  /** The sink is open: live rows are kept for it. */
-  open(): void;
-  /** The sink is lost: what is not acknowledged is left to the file. */
-  close(): void;
-  next(nowMs: number, inFlight: number): Job | undefined;
-  /** By row of the job's group; undefined: the row is held from now on. */
-  settle(job: Job, outcomes: readonly (Outcome | undefined)[]): void;
-  /**
-   * The job's rows are no longer on their way: they stay pending until settleHeld, over closes too, while rows behind them go on. Those that
-   * are in no file, or newer elsewhere, are let go of.
-   */
-  hold(job: Job): void;
-  isHeld(id: number): boolean;
-  /** A held row as the file has it; undefined: it was dropped from the file meanwhile. Throws if the file cannot be read. */
-  readHeld(id: number): StoredBatch | undefined;
-  /** It is held no more. `outcome` undefined: the file no longer has it. */
-  settleHeld(id: number, outcome: Outcome | undefined): void;
-  /** When next() may have more without anything else happening. */
-  nextDueMs(): number | undefined;
-  /** Only what is live is still to go, at once. True when nothing of it waits. */
-  drain(): boolean;
-  /** Nothing more is to go; what is under way is settled still. */
-  halt(): void;
-}
-
+/** Live jobs in a row after which one from the backlog is due. */
 const LIVE_RUN = 3;
-/** Rows that are done and cannot be said to be, while the held ones between them are more ranges than the file keeps. */
-const MAX_UNSAID = 100_000;
+/** Rows that are settled but not acknowledged, because held rows between them would make more ranges than the file keeps. */
+const MAX_UNACKNOWLEDGED_ROWS = 100_000;
 
-export function createFlow(options: FlowOptions): Flow {
-  const { keepsAll, inOrder, keyOf } = options;
-  const live = new AcknowledgementTracker();
-  const backlog = new AcknowledgementTracker();
-  let grouper = createGrouper(options);
-  let ready: Group[] = [];
-  let liveBytes = 0;
-  let older: readonly IdRange[] = [];
-  let olderReady: Group[] = [];
-  let olderUnderWay = 0;
-  let liveInARow = 0;
-  /** Undefined: not attached. */
-  let liveFrom: number | undefined = keepsAll ? undefined : 0;
-  let isOpen = false;
-  let isDraining = false;
-  let isHalted = false;
-  let generation = 0;
-  /** Of a sink of current values: the last row of each source, for when it opens later than that came. Oldest first. */
-  const newest = new Map<string, StoredBatch>();
-  let newestBytes = 0;
-  /** Rows that are written once more, or for the first time, without a lane that knows of them. */
-  const again = new WeakSet<Group>();
+/**
+ * Decides what one sink writes next, and keeps account of what it has written. Two lanes: live rows, as they are committed, and the
+ * backlog, read from the file. Live rows go first; the backlog gets at least one write in LIVE_RUN + 1, and at most half of the writes under
+ * way. With `inOrder` a row is live only while nothing older waits. Has no timer and no clock of its own.
+ */
+export class DeliveryQueue {
+  readonly #options: DeliveryQueueOptions;
+  readonly #live = new AcknowledgementTracker();
+  readonly #backlog = new AcknowledgementTracker();
+  readonly #newest: NewestRows;
+  #grouper: Grouper;
+  /** Live groups that are complete. */
+  #ready: Group[] = [];
+  /** Payload bytes of all live rows that wait, grouped or not. */
+  #liveBytes = 0;
+  /** Ids of the backlog that are not read yet. */
+  #older: readonly IdRange[] = [];
+  #olderReady: Group[] = [];
+  #olderUnderWay = 0;
+  #liveInARow = 0;
+  /** The first id that comes as it is committed; undefined: not attached. */
+  #liveFrom: number | undefined;
+  #isOpen = false;
+  #isDraining = false;
+  #isHalted = false;
+  /** Jobs of an earlier generation settle nothing: their rows are in the backlog again. */
+  #generation = 0;
+  /** Groups of the newest rows, written for a sink that keeps no history: no tracker knows them. */
+  readonly #repeated = new WeakSet<Group>();
+  /** Rows in the care of the isolation: off their trackers, still pending in the file. */
+  readonly #held = new Set<number>();
+  #unacknowledged: Settled[] = [];
+  #unacknowledgedRows = 0;
 
-  const remember = (rows: readonly StoredBatch[]): void => {
-    if (keepsAll) return;
-    for (const row of rows) {
-      const key = keyOf(row);
-      newestBytes += row.payload.byteLength - (newest.get(key)?.payload.byteLength ?? 0);
-      newest.delete(key);
-      newest.set(key, row);
-    }
-    for (const [key, { payload }] of newest) {
-      if (newestBytes <= options.maxLiveBytes) return;
-      newest.delete(key);
-      newestBytes -= payload.byteLength;
-    }
-  };
+  constructor(options: DeliveryQueueOptions) {
+    this.#options = options;
+    this.#grouper = createGrouper(options);
+    this.#newest = new NewestRows(options.keyOf, options.maxLiveBytes);
+    this.#liveFrom = options.keepsAll ? undefined : 0;
+  }
 
-  /** Taken off their lanes. */
-  const held = new Set<number>();
-  let unsaid: Settled[] = [];
-  let unsaidRows = 0;
+  /** Starts from the sink's position in the file. `edge`: ids from here on come as they are committed. */
+  attach(position: Position, edge: number): void {
+    this.#clear();
+    this.#older = this.#options.keepsAll ? union([...position.older, { from: position.live, to: edge }]) : [];
+    this.#liveFrom = Math.max(position.live, edge);
+  }
 
-  /** What is pending as this flow knows it is no more ranges than the file keeps: more of them would join some that are done here. */
-  const fits = (): boolean => {
-    if (held.size === 0 && unsaid.length <= 1) return true;
-    const rows = [...held, ...live.ids(), ...backlog.ids()];
-    return union([...older, ...rangesOf(rows)]).length <= MAX_OLDER_RANGES;
-  };
-  const acknowledge = (settled: Settled | undefined): void => {
-    if (!settled || !keepsAll) return;
-    unsaid.push(settled);
-    unsaidRows += settled.ids.length;
-    if (fits()) sayAll();
-    else if (unsaidRows > MAX_UNSAID) deliverAgain();
-  };
-  /** At once: half of it may be more ranges than the file keeps. */
-  const sayAll = (): void => {
-    const [first, ...others] = unsaid.splice(0);
-    unsaidRows = 0;
-    if (first) options.acknowledge(others.length === 0 ? first : joinAllSettled([first, ...others]));
-  };
-  /** At least once is promised, memory has a bound. */
-  const deliverAgain = (): void => {
-    addOlder(unsaid.flatMap(({ ids }) => rangesOf(ids)));
-    unsaid = [];
-    unsaidRows = 0;
-  };
-  const forgetHeld = (): void => {
-    held.clear();
-    unsaid = [];
-    unsaidRows = 0;
-  };
-  const addOlder = (ranges: readonly IdRange[]): void => {
-    if (keepsAll && liveFrom !== undefined) older = union([...older, ...ranges]);
-  };
-  const forget = (): void => {
-    generation++;
-    grouper = createGrouper(options);
-    ready = [];
-    olderReady = [];
-    liveBytes = 0;
-    olderUnderWay = 0;
-  };
+  isAttached(): boolean {
+    return this.#liveFrom !== undefined;
+  }
 
-  const writeAgain = (row: StoredBatch): void => {
-    const group: Group = { layout: row.layout, rows: [row], bytes: row.payload.byteLength };
-    again.add(group);
-    liveBytes += group.bytes;
-    ready.push(group);
-  };
+  /** Forgets everything about the file. */
+  detach(): void {
+    // Their layouts belong to the file that is left.
+    this.#newest.clear();
+    if (!this.#options.keepsAll) return;
+    this.#clear();
+    this.#older = [];
+    this.#liveFrom = undefined;
+  }
 
-  /**
-   * What is live and waits is left to the file, so that the newest stay live. Unstored rows are in no file. A sink of current values has no
-   * file to ask: the last row of each source stays.
-   */
-  const leaveToFile = (): void => {
-    const waiting = [...ready, ...grouper.flush()];
-    ready = waiting.filter(isUnstored);
-    liveBytes = ready.reduce((sum, { bytes }) => sum + bytes, 0);
-    const ids = waiting.filter((group) => !isUnstored(group)).flatMap(({ rows }) => rows.map(({ id }) => id));
-    for (const id of ids) live.remove(id);
-    const left = new Set(ids);
-    for (const row of newest.values()) if (left.has(row.id)) writeAgain(row);
-    addOlder(rangesOf(ids));
-    acknowledge(live.takeSettled());
-  };
-  /** In order: something older is still to be written. */
-  const mustWait = (): boolean => inOrder && (older.length > 0 || olderReady.length > 0);
-
-  const holdRow = (lane: AcknowledgementTracker, id: number): void => {
-    lane.remove(id);
-    if (keepsAll) held.add(id);
-  };
-
-  const nextOlder = (): Group | undefined => {
-    for (let range = older[0]; olderReady.length === 0 && range; range = older[0]) {
-      const rows = options.read(range.from, range.to, options.maxReadBytes);
-      const last = rows.at(-1);
-      const rest = { from: (last?.id ?? range.to) + 1, to: range.to };
-      older = rest.from < rest.to ? [rest, ...older.slice(1)] : older.slice(1);
-      for (const { id } of rows) backlog.add(id);
-      olderReady.push(...groupRows(rows, keyOf, options));
-    }
-    return olderReady.shift();
-  };
-
-  return {
-    attach(position, edge) {
-      forget();
-      forgetHeld();
-      live.takeAll();
-      backlog.takeAll();
-      older = keepsAll ? union([...position.older, { from: position.live, to: edge }]) : [];
-      liveFrom = Math.max(position.live, edge);
-    },
-    isAttached: () => liveFrom !== undefined,
-    detach() {
-      // Their layouts belong to the file that is left.
-      newest.clear();
-      newestBytes = 0;
-      if (!keepsAll) return;
-      forget();
-      forgetHeld();
-      live.takeAll();
-      backlog.takeAll();
-      older = [];
-      liveFrom = undefined;
-    },
-    take(rows, nowMs) {
-      if (liveFrom === undefined) return;
-      const from = liveFrom;
-      const taken = rows.filter(({ id }) => id >= from);
-      remember(taken);
-      for (const [i, row] of taken.entries()) {
-        if (!isOpen || isDraining || mustWait()) {
-          addOlder(rangesOf(taken.slice(i).map(({ id }) => id)));
-          return;
-        }
-        live.add(row.id);
-        liveBytes += row.payload.byteLength;
-        ready.push(...grouper.add(row, keyOf(row), nowMs));
-        if (liveBytes > options.maxLiveBytes) leaveToFile();
-      }
-    },
-    takeUnstored(rows, nowMs) {
-      remember(rows);
-      if (!isOpen || isDraining) return;
-      for (const row of rows) {
-        if (liveBytes + row.payload.byteLength > options.maxLiveBytes) return;
-        liveBytes += row.payload.byteLength;
-        ready.push(...grouper.add(row, keyOf(row), nowMs));
-      }
-    },
-    addOlder(range) {
-      addOlder([range]);
-      if (mustWait()) leaveToFile();
-    },
-    open() {
-      isOpen = true;
-      for (const row of newest.values()) writeAgain(row);
-    },
-    close() {
-      isOpen = false;
-      forget();
-      const lanes = [live.takeAll(), backlog.takeAll()];
-      addOlder(lanes.flatMap(({ unsettled }) => rangesOf(unsettled)));
-      if (held.size > 0) for (const { settled } of lanes) acknowledge(settled);
-      // The file keeps so many ranges; with more of them some rows would be pending there that are done here.
-      else if (older.length <= MAX_OLDER_RANGES) for (const { settled } of lanes) acknowledge(settled);
-      else addOlder(lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? [])));
-    },
-    next(nowMs, inFlight) {
-      if (isHalted) return undefined;
-      ready.push(...(isDraining ? grouper.flush() : grouper.due(nowMs)));
-      const mayOlder = !isDraining && olderUnderWay < (inOrder ? inFlight : Math.max(1, inFlight >> 1));
-      if (mayOlder && (ready.length === 0 || liveInARow >= LIVE_RUN)) {
-        const group = nextOlder();
-        if (group) {
-          liveInARow = 0;
-          olderUnderWay++;
-          return { group, backlog: true, inOrder, generation };
-        }
-      }
-      const group = ready.shift();
-      if (!group) return undefined;
-      liveInARow++;
-      liveBytes -= group.bytes;
-      return { group, backlog: false, inOrder, generation };
-    },
-    settle(job, outcomes) {
-      if (again.has(job.group)) return;
-      if (isUnstored(job.group)) {
-        const values = outcomes.reduce((sum, outcome) => sum + (outcome?.delivered ?? 0), 0);
-        if (keepsAll && values > 0) options.deliveredUnstored(values);
+  /** Takes rows as they were committed, in order. */
+  take(rows: readonly StoredBatch[], nowMs: number): void {
+    const from = this.#liveFrom;
+    if (from === undefined) return;
+    const taken = rows.filter(({ id }) => id >= from);
+    this.#remember(taken);
+    for (const [i, row] of taken.entries()) {
+      if (!this.#isOpen || this.#isDraining || this.#mustWait()) {
+        this.#queueOlder(rangesOf(taken.slice(i).map(({ id }) => id)));
         return;
       }
-      if (job.generation !== generation) return;
-      const lane = job.backlog ? backlog : live;
-      if (job.backlog) olderUnderWay--;
-      for (const [i, row] of job.group.rows.entries()) {
-        const outcome = outcomes[i];
-        if (outcome) lane.settle(row.id, outcome);
-        else holdRow(lane, row.id);
+      this.#live.add(row.id);
+      this.#queueLive(row, nowMs);
+      if (this.#liveBytes > this.#options.maxLiveBytes) this.#spill();
+    }
+  }
+
+  /** Takes rows that are in no file (their ids are negative): they are written now or never. */
+  takeUnstored(rows: readonly StoredBatch[], nowMs: number): void {
+    this.#remember(rows);
+    if (!this.#isOpen || this.#isDraining) return;
+    for (const row of rows) {
+      if (this.#liveBytes + row.payload.byteLength > this.#options.maxLiveBytes) return;
+      this.#queueLive(row, nowMs);
+    }
+  }
+
+  /** Adds committed ids whose rows did not come. */
+  addOlder(range: IdRange): void {
+    this.#queueOlder([range]);
+    if (this.#mustWait()) this.#spill();
+  }
+
+  /** The sink is open: live rows are queued for it. */
+  open(): void {
+    this.#isOpen = true;
+    for (const row of this.#newest.rows()) this.#repeat(row);
+  }
+
+  /** The sink is lost: rows without an acknowledgement go back to the backlog. */
+  close(): void {
+    this.#isOpen = false;
+    this.#forgetQueued();
+    const lanes = [this.#live.takeAll(), this.#backlog.takeAll()];
+    this.#queueOlder(lanes.flatMap(({ unsettled }) => rangesOf(unsettled)));
+    // The file keeps so many ranges; with more of them some rows would be pending there that are done here.
+    if (this.#held.size > 0 || this.#older.length <= MAX_OLDER_RANGES) for (const { settled } of lanes) this.#acknowledge(settled);
+    else this.#queueOlder(lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? [])));
+  }
+
+  /** The next group to write, if there is one. `inFlight`: the sink's bound of writes under way. Throws what `read` throws. */
+  next(nowMs: number, inFlight: number): Job | undefined {
+    if (this.#isHalted) return undefined;
+    const { inOrder } = this.#options;
+    this.#ready.push(...(this.#isDraining ? this.#grouper.flush() : this.#grouper.due(nowMs)));
+    const mayOlder = !this.#isDraining && this.#olderUnderWay < (inOrder ? inFlight : Math.max(1, inFlight >> 1));
+    if (mayOlder && (this.#ready.length === 0 || this.#liveInARow >= LIVE_RUN)) {
+      const group = this.#nextOlder();
+      if (group) {
+        this.#liveInARow = 0;
+        this.#olderUnderWay++;
+        return { group, backlog: true, inOrder, generation: this.#generation };
       }
-      acknowledge(lane.takeSettled());
-    },
-    hold(job) {
-      if (again.has(job.group) || isUnstored(job.group) || job.generation !== generation) return;
-      const lane = job.backlog ? backlog : live;
-      if (job.backlog) olderUnderWay--;
-      for (const { id } of job.group.rows) holdRow(lane, id);
-      acknowledge(lane.takeSettled());
-    },
-    isHeld: (id) => held.has(id),
-    readHeld: (id) => options.read(id, id + 1, options.maxReadBytes)[0],
-    settleHeld(id, outcome) {
-      if (!held.delete(id)) return;
-      if (outcome) acknowledge({ ids: [id], ...outcome });
-      else if (fits()) sayAll();
-    },
-    nextDueMs: () => (isHalted ? undefined : grouper.nextDueMs()),
-    halt() {
-      isHalted = true;
-    },
-    drain() {
-      isDraining = true;
-      return isHalted || (ready.length === 0 && grouper.nextDueMs() === undefined);
-    },
-  };
+    }
+    const group = this.#ready.shift();
+    if (!group) return undefined;
+    this.#liveInARow++;
+    this.#liveBytes -= group.bytes;
+    return { group, backlog: false, inOrder, generation: this.#generation };
+  }
+
+  /** Settles a written job. `outcomes` by row of its group; undefined: the row is held from now on. */
+  settle(job: Job, outcomes: readonly (Outcome | undefined)[]): void {
+    if (this.#repeated.has(job.group)) return;
+    if (isUnstored(job.group)) {
+      const values = outcomes.reduce((sum, outcome) => sum + (outcome?.delivered ?? 0), 0);
+      if (this.#options.keepsAll && values > 0) this.#options.deliveredUnstored(values);
+      return;
+    }
+    this.#settleRows(job, outcomes);
+  }
+
+  /**
+   * Holds the rows of a job that is part of a poison batch: they stay pending until settleHeld, also while the sink is closed, and rows
+   * behind them go on. Releases rows that are in no file, or newer elsewhere.
+   */
+  hold(job: Job): void {
+    if (!this.#repeated.has(job.group) && !isUnstored(job.group)) this.#settleRows(job, []);
+  }
+
+  isHeld(id: number): boolean {
+    return this.#held.has(id);
+  }
+
+  /** A held row as the file has it; undefined: it was dropped from the file meanwhile. Throws if the file cannot be read. */
+  readHeld(id: number): StoredBatch | undefined {
+    return this.#options.read(id, id + 1, this.#options.maxReadBytes)[0];
+  }
+
+  /** Ends the hold of a row. `outcome` undefined: the file no longer has it. */
+  settleHeld(id: number, outcome: Outcome | undefined): void {
+    if (!this.#held.delete(id)) return;
+    if (outcome) this.#acknowledge({ ids: [id], ...outcome });
+    else if (this.#fitsFile()) this.#acknowledgeAll();
+  }
+
+  /** When next() may have more without another event; undefined: not at all. On the clock of `nowMs`. */
+  nextDueMs(): number | undefined {
+    return this.#isHalted ? undefined : this.#grouper.nextDueMs();
+  }
+
+  /** From now on only live rows are written, without waiting for their interval. True: none is left. */
+  drain(): boolean {
+    this.#isDraining = true;
+    return this.#isHalted || (this.#ready.length === 0 && this.#grouper.nextDueMs() === undefined);
+  }
+
+  /** Nothing more is written; jobs under way still settle. */
+  halt(): void {
+    this.#isHalted = true;
+  }
+
+  #queueLive(row: StoredBatch, nowMs: number): void {
+    this.#liveBytes += row.payload.byteLength;
+    this.#ready.push(...this.#grouper.add(row, this.#options.keyOf(row), nowMs));
+  }
+
+  #queueOlder(ranges: readonly IdRange[]): void {
+    if (this.#options.keepsAll && this.#liveFrom !== undefined) this.#older = union([...this.#older, ...ranges]);
+  }
+
+  #remember(rows: readonly StoredBatch[]): void {
+    if (!this.#options.keepsAll) this.#newest.add(rows);
+  }
+
+  #repeat(row: StoredBatch): void {
+    const group: Group = { layout: row.layout, rows: [row], bytes: row.payload.byteLength };
+    this.#repeated.add(group);
+    this.#liveBytes += group.bytes;
+    this.#ready.push(group);
+  }
+
+  /**
+   * Spills queued live rows to the file, so that newer rows stay live. Unstored rows stay, as no file has them. A sink of current values
+   * does not read the file: it keeps the newest row of each source.
+   */
+  #spill(): void {
+    const waiting = [...this.#ready, ...this.#grouper.flush()];
+    this.#ready = waiting.filter(isUnstored);
+    this.#liveBytes = this.#ready.reduce((sum, { bytes }) => sum + bytes, 0);
+    const ids = waiting.filter((group) => !isUnstored(group)).flatMap(({ rows }) => rows.map(({ id }) => id));
+    for (const id of ids) this.#live.remove(id);
+    const spilled = new Set(ids);
+    for (const row of this.#newest.rows()) if (spilled.has(row.id)) this.#repeat(row);
+    this.#queueOlder(rangesOf(ids));
+    this.#acknowledge(this.#live.takeSettled());
+  }
+
+  /** In order: something older is still to be written. */
+  #mustWait(): boolean {
+    return this.#options.inOrder && (this.#older.length > 0 || this.#olderReady.length > 0);
+  }
+
+  #nextOlder(): Group | undefined {
+    const { read, maxReadBytes, keyOf } = this.#options;
+    for (let range = this.#older[0]; this.#olderReady.length === 0 && range; range = this.#older[0]) {
+      const rows = read(range.from, range.to, maxReadBytes);
+      const last = rows.at(-1);
+      const rest = { from: (last?.id ?? range.to) + 1, to: range.to };
+      this.#older = rest.from < rest.to ? [rest, ...this.#older.slice(1)] : this.#older.slice(1);
+      for (const { id } of rows) this.#backlog.add(id);
+      this.#olderReady.push(...groupRows(rows, keyOf, this.#options));
+    }
+    return this.#olderReady.shift();
+  }
+
+  /** Rows without an outcome are held. */
+  #settleRows(job: Job, outcomes: readonly (Outcome | undefined)[]): void {
+    if (job.generation !== this.#generation) return;
+    const lane = job.backlog ? this.#backlog : this.#live;
+    if (job.backlog) this.#olderUnderWay--;
+    for (const [i, { id }] of job.group.rows.entries()) {
+      const outcome = outcomes[i];
+      if (outcome) lane.settle(id, outcome);
+      else {
+        lane.remove(id);
+        if (this.#options.keepsAll) this.#held.add(id);
+      }
+    }
+    this.#acknowledge(lane.takeSettled());
+  }
+
+  #acknowledge(settled: Settled | undefined): void {
+    if (!settled || !this.#options.keepsAll) return;
+    this.#unacknowledged.push(settled);
+    this.#unacknowledgedRows += settled.ids.length;
+    if (this.#fitsFile()) this.#acknowledgeAll();
+    else if (this.#unacknowledgedRows > MAX_UNACKNOWLEDGED_ROWS) this.#deliverAgain();
+  }
+
+  /** The pending rows are no more ranges than the file keeps: with more, the file would join some and count settled rows as pending. */
+  #fitsFile(): boolean {
+    if (this.#held.size === 0 && this.#unacknowledged.length <= 1) return true;
+    const rows = [...this.#held, ...this.#live.ids(), ...this.#backlog.ids()];
+    return union([...this.#older, ...rangesOf(rows)]).length <= MAX_OLDER_RANGES;
+  }
+
+  /** All in one: a part of it may be more ranges than the file keeps. */
+  #acknowledgeAll(): void {
+    const [first, ...others] = this.#unacknowledged.splice(0);
+    this.#unacknowledgedRows = 0;
+    if (first) this.#options.acknowledge(others.length === 0 ? first : joinAllSettled([first, ...others]));
+  }
+
+  /** Queues settled rows once more: delivery is promised at least once, and memory has a bound. */
+  #deliverAgain(): void {
+    this.#queueOlder(this.#unacknowledged.flatMap(({ ids }) => rangesOf(ids)));
+    this.#unacknowledged = [];
+    this.#unacknowledgedRows = 0;
+  }
+
+  #clear(): void {
+    this.#forgetQueued();
+    this.#held.clear();
+    this.#unacknowledged = [];
+    this.#unacknowledgedRows = 0;
+    this.#live.takeAll();
+    this.#backlog.takeAll();
+  }
+
+  #forgetQueued(): void {
+    this.#generation++;
+    this.#grouper = createGrouper(this.#options);
+    this.#ready = [];
+    this.#olderReady = [];
+    this.#liveBytes = 0;
+    this.#olderUnderWay = 0;
+  }
 }
 
 /** No row of a layout in the file and one of none share a group: their layouts' ids differ. */

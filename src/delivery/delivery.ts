@@ -14,7 +14,7 @@ import type { DescribedSource, FromDelivery, SinkSpec, ToDelivery } from "../thr
 import type { DeliveryToStore, StoreToDelivery } from "../threads/store/messages.ts";
 import { joinSettled, type Settled } from "./acknowledgements.ts";
 import { prepareSink } from "./prepare-sink.ts";
-import { type Pump, type PumpLimits, type PumpPort, startPump } from "./pump.ts";
+import { type PumpLimits, type PumpPort, SinkPump } from "./pump.ts";
 
 export interface DeliveryOptions extends Partial<PumpLimits> {
   /** Kinds of sinks by type; default: all there are. */
@@ -46,7 +46,7 @@ const REOPEN_MS = 1000;
 const LAYOUTS_OF_A_SOURCE = 8;
 
 interface Slot {
-  readonly pump: Pump | undefined;
+  readonly pump: SinkPump | undefined;
   /** Where there is no pump: why. */
   readonly report: SinkReport;
 }
@@ -85,7 +85,7 @@ export function runDelivery(
   const logAt = (level: keyof Log) => (fields: object, message: string) => tell({ type: "log", level, fields: cloneable(fields), message });
   const log: Log = { debug: logAt("debug"), info: logAt("info"), warn: logAt("warn"), error: logAt("error") };
   const pki = openPki?.(log);
-  const pumps = (): Pump[] => [...slots.values()].flatMap(({ pump }) => (pump ? [pump] : []));
+  const pumps = (): SinkPump[] => [...slots.values()].flatMap(({ pump }) => (pump ? [pump] : []));
 
   const report = (): void => {
     clearTimeout(reportTimer);
@@ -171,8 +171,8 @@ export function runDelivery(
   });
 
   /** Lets a sink begin where the file says it stands; one that the store does not know yet waits. */
-  const attach = (uuid: string, pump: Pump): void => {
-    if (!reader || pump.flow.isAttached()) return;
+  const attach = (uuid: string, pump: SinkPump): void => {
+    if (!reader || pump.isAttached()) return;
     const position = reader.position(uuid);
     if (position) pump.attach(position, edge);
   };
@@ -197,7 +197,7 @@ export function runDelivery(
   const closeReader = (): void => {
     reader?.close();
     reader = undefined;
-    for (const pump of pumps()) pump.flow.detach();
+    for (const pump of pumps()) pump.detach();
   };
 
   /** What was not acknowledged is delivered again. */
@@ -235,7 +235,7 @@ export function runDelivery(
       case "sinks":
         reading((file) => {
           // While no sink keeps all, the file's next id may lie ahead of what is committed.
-          if (!pumps().some((pump) => pump.flow.isAttached())) edge = file.nextId();
+          if (!pumps().some((pump) => pump.isAttached())) edge = file.nextId();
           for (const [uuid, { pump }] of slots) if (pump) attach(uuid, pump);
         });
         return;
@@ -284,7 +284,7 @@ export function runDelivery(
     try {
       const prepared = await prepareSink(spec, registry);
       if (isEnding) return;
-      const pump = startPump(prepared, portOf(spec.uuid), limits);
+      const pump = new SinkPump(prepared, portOf(spec.uuid), limits);
       slots.set(spec.uuid, { pump, report: pump.report() });
       if (sources) pump.describe(sources);
       reading(() => attach(spec.uuid, pump));

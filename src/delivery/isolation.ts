@@ -3,13 +3,13 @@ import type { Layout } from "../model/layout.ts";
 import type { Refusal, SinkBatch, WriteResult } from "../sinks/sink.ts";
 import type { Outcome } from "./acknowledgements.ts";
 import { type Decoded, decodeJob, type Names } from "./decode.ts";
-import type { Flow, Job } from "./delivery-queue.ts";
+import type { DeliveryQueue, Job } from "./delivery-queue.ts";
 import type { Opening } from "./opening.ts";
 import { halvesOf, intersection, piecesOfRefusals, placesOf, valuesIn } from "./pieces.ts";
 import { type Piece, type Suspect, Suspects } from "./suspects.ts";
 
 export interface IsolationOptions {
-  readonly flow: Pick<Flow, "hold" | "settle" | "isHeld" | "readHeld" | "settleHeld">;
+  readonly queue: Pick<DeliveryQueue, "hold" | "settle" | "isHeld" | "readHeld" | "settleHeld">;
   readonly takesExploration: boolean;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   readonly layout: (id: number) => Layout | undefined;
@@ -68,9 +68,9 @@ export class Isolation {
 
   /** Takes a job that was under way at losses out of the way of the others. */
   hold(job: Job): void {
-    const { flow, takesExploration } = this.#options;
-    flow.hold(job);
-    const rows = job.group.rows.filter(({ id }) => flow.isHeld(id));
+    const { queue, takesExploration } = this.#options;
+    queue.hold(job);
+    const rows = job.group.rows.filter(({ id }) => queue.isHeld(id));
     if (rows.length === 0) return;
     for (const { id, count, explorationCount } of rows)
       this.#accounts.set(id, { all: count + (takesExploration ? explorationCount : 0), pieces: 1, refused: 0, isDamaged: false });
@@ -79,13 +79,13 @@ export class Isolation {
 
   /** Settles a normal job of which messages were refused: their rows are held, the others are done. */
   settle(job: Job, batch: SinkBatch, { rowsRead, outcomes }: Decoded, refusals: readonly Refusal[]): void {
-    const { flow, takesExploration } = this.#options;
+    const { queue, takesExploration } = this.#options;
     const { layout, rows } = job.group;
     const rowOf = (readout: number): number | undefined => rows[rowsRead[readout] ?? -1]?.id;
     const lists = piecesOfRefusals(refusals, rowOf, batch.layout.variables.length);
     const places = placesOf(batch, rowOf, takesExploration);
     const refusedRows = new Set(lists.flat().map(({ row }) => row));
-    flow.settle(
+    queue.settle(
       job,
       outcomes.map((outcome, i) => (refusedRows.has(rows[i]?.id ?? 0) ? undefined : outcome)),
     );
@@ -95,7 +95,7 @@ export class Isolation {
     this.why = refusals[0]?.detail;
     const outcomeOfRow = new Map(rows.map(({ id }, i) => [id, outcomes[i]]));
     for (const list of lists) {
-      const pieces = list.filter(({ row }) => flow.isHeld(row));
+      const pieces = list.filter(({ row }) => queue.isHeld(row));
       if (pieces.length === 0) continue;
       for (const { row } of pieces) {
         const account = this.#accounts.get(row) ?? accountOf(outcomeOfRow.get(row));
@@ -151,10 +151,10 @@ export class Isolation {
 
   /** Undefined: nothing of it is left to write. */
   #prepare(suspect: Suspect, maxMessageBytes: number | undefined): Attempt | undefined {
-    const { flow, takesExploration } = this.#options;
+    const { queue, takesExploration } = this.#options;
     const rows: StoredBatch[] = [];
     for (const id of new Set(suspect.pieces.map(({ row }) => row))) {
-      const row = flow.readHeld(id);
+      const row = queue.readHeld(id);
       if (row) rows.push(row);
       else this.#forget(id);
     }
@@ -246,7 +246,7 @@ export class Isolation {
   /** A row that was dropped from the file meanwhile is counted there. */
   #forget(row: number): void {
     this.#accounts.delete(row);
-    this.#options.flow.settleHeld(row, undefined);
+    this.#options.queue.settleHeld(row, undefined);
   }
 
   #change(row: number, pieces: 1 | -1): void {
@@ -255,7 +255,7 @@ export class Isolation {
     account.pieces += pieces;
     if (account.pieces > 0) return;
     this.#accounts.delete(row);
-    this.#options.flow.settleHeld(row, outcomeOf(account));
+    this.#options.queue.settleHeld(row, outcomeOf(account));
   }
 }
 

@@ -11,31 +11,31 @@ import { isClose } from "../sinks/lib/in-flight-window.ts";
 import { openLeftBehind } from "../sinks/mqtt/retained-topics.ts";
 import type { Sink, Unwelcome } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
-import { createFlow, type Flow } from "./delivery-queue.ts";
+import { DeliveryQueue } from "./delivery-queue.ts";
 import { Notices } from "./notices.ts";
 import type { Opening } from "./opening.ts";
 import type { PreparedSink } from "./prepare-sink.ts";
 import { SinkState } from "./sink-state.ts";
 import { Writer } from "./writer.ts";
 
-/** What a pump needs of the others. */
+/** What a pump needs of the engine. */
 export interface PumpPort {
   readonly log: Log;
-  /** What the sink gets beside the signal and the log. */
+  /** The context of the sink, except the signal and the log. */
   readonly surroundings?: Omit<Context, "signal" | "log">;
-  /** Where sinks keep what they left behind; absent: in memory only. */
+  /** Folder of the files that name each sink's retained topics; absent: they are kept in memory only. */
   readonly leftBehindDir?: string;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   layout(id: number): Layout | undefined;
-  /** Throws if the file cannot be read. */
+  /** Rows with from <= id < to, of up to `maxBytes` of payload but at least one. Throws if the file cannot be read. */
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   /** Distinguishes lives of the file in batch ids. */
   epoch(): string;
-  /** Distinguishes lives of the delivery in the ids of what is in no file. */
+  /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
   readonly life: string;
   acknowledge(settled: Settled): void;
   deliveredUnstored(values: number): void;
-  /** The gaps that are not published yet. Throws if the file cannot be read. */
+  /** The gaps that are not acknowledged. Throws if the file cannot be read. */
   gaps(): readonly Gap[];
   gapPublished(gap: Omit<GapAcknowledgement, "sink">): void;
   /** The report has changed. */
@@ -43,33 +43,16 @@ export interface PumpPort {
 }
 
 export interface PumpLimits {
+  /** Payload bytes of live rows that wait in memory for one sink. */
   readonly maxLiveBytes: number;
+  /** Payload bytes of one read from the file. */
   readonly maxReadBytes: number;
+  /** Payload bytes of one batch; a single row may exceed it. */
   readonly maxBatchBytes: number;
   readonly maxBatchReadouts: number;
   readonly openTimeoutMs: number;
-  /** On stop: for what is under way. */
+  /** On stop, for the writes under way. */
   readonly drainTimeoutMs: number;
-}
-
-/** One sink: opens it, keeps it open, writes to it. Nothing it does touches another. */
-export interface Pump {
-  /** The whole history; false: current values only. */
-  readonly keepsAll: boolean;
-  readonly flow: Pick<Flow, "isAttached" | "detach">;
-  attach(position: Position, edge: number): void;
-  take(rows: readonly StoredBatch[]): void;
-  /** Rows that are in no file: written now or never. */
-  takeUnstored(rows: readonly StoredBatch[]): void;
-  addOlder(range: IdRange): void;
-  /** There are gaps to publish. */
-  publishGaps(): void;
-  describe(sources: readonly SourceReport[]): void;
-  report(): SinkReport;
-  /**
-   * Lets go of the sink, in bounded time. `removed`: nothing more is written, and what it left behind is cleared first. Never throws.
-   */
-  stop(removed: boolean): Promise<void>;
 }
 
 const DRAIN_STEP_MS = 10;
@@ -77,221 +60,294 @@ const DRAIN_STEP_MS = 10;
 const CLOSED_SOON_TIMES = 3;
 const TAKEOVER_MS = 60_000;
 
-export function startPump(prepared: PreparedSink, port: PumpPort, limits: PumpLimits): Pump {
-  const { spec, kind } = prepared;
-  const stopping = new AbortController();
-  const fields = { sink: spec.name ?? spec.uuid, type: spec.type, endpoint: prepared.endpoint };
-  const log: Log = {
-    debug: (more, message) => port.log.debug({ ...fields, ...more }, message),
-    info: (more, message) => port.log.info({ ...fields, ...more }, message),
-    warn: (more, message) => port.log.warn({ ...fields, ...more }, message),
-    error: (more, message) => port.log.error({ ...fields, ...more }, message),
-  };
-  const leftBehind = openLeftBehind(port.leftBehindDir, spec.uuid, prepared.endpoint, log);
+/** Runs one sink: opens it, writes the queue to it, and opens it again whenever it is lost. Sinks do not affect each other. */
+export class SinkPump {
+  readonly #prepared: PreparedSink;
+  readonly #port: PumpPort;
+  readonly #limits: PumpLimits;
+  readonly #log: Log;
+  readonly #leftBehind: ReturnType<typeof openLeftBehind>;
+  readonly #queue: DeliveryQueue;
+  readonly #state: SinkState;
+  readonly #writer: Writer;
+  readonly #notices: Notices;
+  readonly #unwelcome = new Map<string, Unwelcome>();
+  readonly #remembered = new Map<string, string>();
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<void>;
+  /** Resolves when the pump has stopped. */
+  #ending: Promise<void> | undefined;
+  #opening: Opening | undefined;
+  /** Aborts when the opening ends. */
+  #openingEnd = new AbortController();
+  /** Openings in a row that the server closed soon, with no write or refusal that may be the cause. */
+  #closedSoon = 0;
+  #reportedWarnings = "";
+
+  constructor(prepared: PreparedSink, port: PumpPort, limits: PumpLimits) {
+    this.#prepared = prepared;
+    this.#port = port;
+    this.#limits = limits;
+    const { spec, kind, endpoint } = prepared;
+    this.#log = withFields(port.log, { sink: spec.name ?? spec.uuid, type: spec.type, endpoint });
+    this.#leftBehind = openLeftBehind(port.leftBehindDir, spec.uuid, endpoint, this.#log);
+    this.#queue = this.#createQueue();
+    this.#state = new SinkState(endpoint, this.#log, () => port.changed());
+    this.#writer = new Writer({
+      queue: this.#queue,
+      takesExploration: kind.takesExploration,
+      log: this.#log,
+      layout: (id) => port.layout(id),
+      names: () => ({ epoch: port.epoch(), life: port.life }),
+      wrote: (refused, detail) => this.#state.wrote(refused, detail),
+      dropped: (values, detail) => this.#state.dropped(values, detail),
+      keeping: (detail) => this.#state.keeping(detail),
+    });
+    const gaps = { gaps: () => port.gaps(), epoch: () => port.epoch(), published: port.gapPublished };
+    this.#notices = new Notices(this.keepsAll ? gaps : undefined, this.#log);
+    this.#running = this.#run().catch((error: unknown) =>
+      this.#log.error({ err: error }, `the loop of the sink ended: ${messageOf(error)}`),
+    );
+  }
+
+  /** True: the sink gets the whole history. False: current values only. */
+  get keepsAll(): boolean {
+    return this.#prepared.kind.delivery === "every";
+  }
+
+  isAttached(): boolean {
+    return this.#queue.isAttached();
+  }
+
+  /** Starts from the sink's position in the file. `edge`: ids from here on come as they are committed. */
+  attach(position: Position, edge: number): void {
+    this.#writer.forget();
+    this.#queue.attach(position, edge);
+    this.#writer.wake();
+  }
+
+  /** The file is closed, or another one: forgets its rows. */
+  detach(): void {
+    this.#queue.detach();
+    this.#writer.forget();
+  }
+
+  /** Takes rows as they were committed, in order. */
+  take(rows: readonly StoredBatch[]): void {
+    this.#queue.take(rows, performance.now());
+    this.#writer.wake();
+  }
+
+  /** Takes rows that are in no file: they are written now or never. */
+  takeUnstored(rows: readonly StoredBatch[]): void {
+    this.#queue.takeUnstored(rows, performance.now());
+    this.#writer.wake();
+  }
+
+  /** Adds committed ids whose rows did not come. */
+  addOlder(range: IdRange): void {
+    this.#queue.addOlder(range);
+    this.#writer.wake();
+  }
+
+  /** Publishes the gaps that are not published yet. */
+  publishGaps(): void {
+    this.#notices.publishGaps();
+  }
+
+  /** Publishes the sources as they are now. */
+  describe(sources: readonly SourceReport[]): void {
+    this.#notices.describe(sources);
+    this.#reportWarnings();
+  }
+
+  report(): SinkReport {
+    const { spec, endpoint } = this.#prepared;
+    const { uuid, name, type } = spec;
+    return { uuid, name, type, endpoint, ...this.#state.report(), warnings: this.#warnings() };
+  }
+
+  /**
+   * Stops the sink, within a few drain timeouts. `removed`: writes nothing more, and clears what the sink retained at the server.
+   * Idempotent; never throws.
+   */
+  stop(removed: boolean): Promise<void> {
+    this.#ending ??= this.#end(removed);
+    return this.#ending;
+  }
+
+  #createQueue(): DeliveryQueue {
+    const limits = this.#limits;
+    const port = this.#port;
+    return new DeliveryQueue({
+      keepsAll: this.keepsAll,
+      inOrder: this.#prepared.backlog === "in_order",
+      intervalMs: this.#prepared.publishIntervalMs,
+      maxBytes: limits.maxBatchBytes,
+      maxReadouts: limits.maxBatchReadouts,
+      maxLiveBytes: limits.maxLiveBytes,
+      maxReadBytes: limits.maxReadBytes,
+      keyOf: (row) => this.#keyOf(row),
+      read: (from, to, maxBytes) => port.read(from, to, maxBytes),
+      acknowledge: (settled) => port.acknowledge(settled),
+      deliveredUnstored: (values) => port.deliveredUnstored(values),
+    });
+  }
+
   /** Rows of one source stay in order also where its layout changes. */
-  const keyOf = ({ layout }: StoredBatch): string => {
+  #keyOf({ layout }: StoredBatch): string {
     try {
-      return port.layout(layout)?.source.uuid ?? `layout ${layout}`;
+      return this.#port.layout(layout)?.source.uuid ?? `layout ${layout}`;
     } catch {
       return `layout ${layout}`;
     }
-  };
-  const keepsAll = kind.delivery === "every";
-  const flow = createFlow({
-    keepsAll,
-    inOrder: prepared.backlog === "in_order",
-    intervalMs: prepared.publishIntervalMs,
-    maxBytes: limits.maxBatchBytes,
-    maxReadouts: limits.maxBatchReadouts,
-    maxLiveBytes: limits.maxLiveBytes,
-    maxReadBytes: limits.maxReadBytes,
-    keyOf,
-    read: (from, to, maxBytes) => port.read(from, to, maxBytes),
-    acknowledge: (settled) => port.acknowledge(settled),
-    deliveredUnstored: (values) => port.deliveredUnstored(values),
-  });
-  const state = new SinkState(prepared.endpoint, log, () => port.changed());
-  const writer = new Writer({
-    flow,
-    takesExploration: kind.takesExploration,
-    log,
-    layout: (id) => port.layout(id),
-    names: () => ({ epoch: port.epoch(), life: port.life }),
-    wrote: (refused, detail) => state.wrote(refused, detail),
-    dropped: (values, detail) => state.dropped(values, detail),
-    keeping: (detail) => state.keeping(detail),
-  });
-  const gaps = { gaps: () => port.gaps(), epoch: () => port.epoch(), published: port.gapPublished };
-  const notices = new Notices(keepsAll ? gaps : undefined, log);
+  }
 
-  const unwelcome = new Map<string, Unwelcome>();
-  const remembered = new Map<string, string>();
-  let current: Opening | undefined;
-  /** Aborts when one opening of the sink ends. */
-  let life = new AbortController();
-
-  const open = async (): Promise<Sink | undefined> => {
-    life = new AbortController();
-    const signal = AbortSignal.any([life.signal, stopping.signal, AbortSignal.timeout(limits.openTimeoutMs)]);
-    const { uuid, name, secrets } = spec;
-    const kept = { leftBehind: leftBehind.topics, unwelcome, remembered };
-    const opened = await kind.open(
-      { uuid, name, details: prepared.details, settings: prepared.settings, secrets, ...kept },
-      { ...port.surroundings, signal, log },
-    );
-    if (!stopping.signal.aborted) return opened;
-    await opened.close();
-    return undefined;
-  };
-
-  /** Until the sink is lost or the pump stops: why. */
-  const serve = async (sink: Sink): Promise<ReasonError | undefined> => {
-    let lose: Opening["lose"] = () => {};
-    const lost = new Promise<unknown>((done) => {
-      lose = done;
-    });
-    const opening: Opening = { sink, ctx: { signal: life.signal, log }, lose };
-    current = opening;
-    state.opened();
-    notices.open(opening);
-    writer.open(opening);
-    const reason = await Promise.race([lost, sink.lost]);
-    return stopping.signal.aborted ? undefined : toReasonError(reason);
-  };
-
-  const letGo = async (sink: Sink): Promise<void> => {
-    current = undefined;
-    writer.close();
-    notices.close();
-    life.abort();
-    await sink.close();
-  };
-
-  const run = async (): Promise<void> => {
+  /** Opens and serves the sink until the pump stops. */
+  async #run(): Promise<void> {
     let backoff: Backoff | undefined;
-    /** Openings in a row that the far side ended soon, with nothing under way that might be the cause. */
-    let closedSoon = 0;
-    while (!stopping.signal.aborted) {
+    while (!this.#stopping.signal.aborted) {
       let reason: ReasonError;
       let isIsolating = false;
       try {
-        const opened = await open();
-        if (!opened) return;
-        const openedMs = performance.now();
-        const lost = await serve(opened);
+        const sink = await this.#open();
+        if (!sink) return;
+        const lost = await this.#serve(sink);
         if (!lost) return;
-        const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
-        isIsolating = writer.isIsolating();
-        const writes = writer.lost(lost, notices.isPublishing());
-        if (wasHealthy || !isClose(lost.reason.type)) closedSoon = 0;
-        else if (writes === 0 && !writer.hasJustRefused()) closedSoon++;
-        await letGo(opened);
-        if (wasHealthy || isIsolating) backoff = undefined;
-        reason = lost;
+        isIsolating = lost.isIsolating;
+        if (lost.wasHealthy || isIsolating) backoff = undefined;
+        reason = lost.reason;
       } catch (error) {
-        if (stopping.signal.aborted) return;
+        if (this.#stopping.signal.aborted) return;
         reason = toReasonError(error);
       }
       const next = backOff(backoff, performance.now());
       backoff = next.state;
-      const isTakeover = closedSoon >= CLOSED_SOON_TIMES && kind.closedSoonHint !== undefined;
-      const delayMs = isTakeover ? TAKEOVER_MS : Math.max(next.delayMs, restMsOf(reason));
-      const hint = `closed ${closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${kind.closedSoonHint}`;
-      state.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
-      await sleep(delayMs, stopping.signal);
+      await this.#pause(reason, next.delayMs, isIsolating);
     }
-  };
+  }
 
-  const running = run().catch((error: unknown) => log.error({ err: error }, `the sink's loop ended: ${messageOf(error)}`));
+  /** Undefined: the pump stops. Throws ReasonError if the sink does not open. */
+  async #open(): Promise<Sink | undefined> {
+    const { spec, kind, details, settings } = this.#prepared;
+    this.#openingEnd = new AbortController();
+    const timeout = AbortSignal.timeout(this.#limits.openTimeoutMs);
+    const signal = AbortSignal.any([this.#openingEnd.signal, this.#stopping.signal, timeout]);
+    const { uuid, name, secrets } = spec;
+    const kept = { leftBehind: this.#leftBehind.topics, unwelcome: this.#unwelcome, remembered: this.#remembered };
+    const sink = await kind.open(
+      { uuid, name, details, settings, secrets, ...kept },
+      { ...this.#port.surroundings, signal, log: this.#log },
+    );
+    if (!this.#stopping.signal.aborted) return sink;
+    await sink.close();
+    return undefined;
+  }
 
-  const drain = async (sink: Sink): Promise<void> => {
-    const endMs = performance.now() + limits.drainTimeoutMs;
-    const isGone = { lost: false };
-    void sink.lost.then(() => {
-      isGone.lost = true;
+  /** Writes to the sink until it is lost, and closes it. Undefined: the pump stops, and the sink is still open. */
+  async #serve(
+    sink: Sink,
+  ): Promise<{ readonly reason: ReasonError; readonly wasHealthy: boolean; readonly isIsolating: boolean } | undefined> {
+    const openedMs = performance.now();
+    const reason = await this.#untilLost(sink);
+    if (!reason) return undefined;
+    const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
+    const isIsolating = this.#writer.isIsolating();
+    const writes = this.#writer.lost(reason, this.#notices.isPublishing());
+    if (wasHealthy || !isClose(reason.reason.type)) this.#closedSoon = 0;
+    else if (writes === 0 && !this.#writer.hasJustRefused()) this.#closedSoon++;
+    await this.#release(sink);
+    return { reason, wasHealthy, isIsolating };
+  }
+
+  async #untilLost(sink: Sink): Promise<ReasonError | undefined> {
+    let lose: Opening["lose"] = () => {};
+    const lost = new Promise<unknown>((done) => {
+      lose = done;
     });
-    while (!isGone.lost && performance.now() < endMs && !(flow.drain() && writer.isIdle())) {
-      writer.drain();
-      await sleep(DRAIN_STEP_MS);
-    }
-  };
+    const opening: Opening = { sink, ctx: { signal: this.#openingEnd.signal, log: this.#log }, lose };
+    this.#opening = opening;
+    this.#state.opened();
+    this.#notices.open(opening);
+    this.#writer.open(opening);
+    const reason = await Promise.race([lost, sink.lost]);
+    return this.#stopping.signal.aborted ? undefined : toReasonError(reason);
+  }
 
-  const end = async (removed: boolean): Promise<void> => {
+  async #release(sink: Sink): Promise<void> {
+    this.#opening = undefined;
+    this.#writer.close();
+    this.#notices.close();
+    this.#openingEnd.abort();
+    await sink.close();
+  }
+
+  /** Waits for the next try: longer where the server asks for it, or where another client seems to take the connection over. */
+  async #pause(reason: ReasonError, backoffMs: number, isIsolating: boolean): Promise<void> {
+    const { closedSoonHint } = this.#prepared.kind;
+    const isTakeover = this.#closedSoon >= CLOSED_SOON_TIMES && closedSoonHint !== undefined;
+    const delayMs = isTakeover ? TAKEOVER_MS : Math.max(backoffMs, restMsOf(reason));
+    const hint = `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${closedSoonHint}`;
+    this.#state.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
+    await sleep(delayMs, this.#stopping.signal);
+  }
+
+  async #end(removed: boolean): Promise<void> {
+    const { drainTimeoutMs } = this.#limits;
     // Ends the waits: a timer that is left would keep the whole worker from ending.
     const ended = new AbortController();
-    if (removed) flow.halt();
-    stopping.abort();
-    current?.lose(undefined);
-    await Promise.race([running, sleep(limits.drainTimeoutMs, ended.signal)]);
-    if (current) {
-      const { sink, ctx } = current;
-      await drain(sink);
+    if (removed) this.#queue.halt();
+    this.#stopping.abort();
+    this.#opening?.lose(undefined);
+    await Promise.race([this.#running, sleep(drainTimeoutMs, ended.signal)]);
+    if (this.#opening) {
+      const { sink, ctx } = this.#opening;
+      await this.#drain(sink);
       if (removed && sink.forget) {
         const clearing = sink
           .forget(ctx)
-          .catch((error: unknown) => log.debug({ err: error }, "what the sink left behind could not be cleared"));
-        await Promise.race([clearing, sleep(limits.drainTimeoutMs, ended.signal)]);
+          .catch((error: unknown) => this.#log.debug({ err: error }, "what the sink retained at the server could not be cleared"));
+        await Promise.race([clearing, sleep(drainTimeoutMs, ended.signal)]);
       }
-      await letGo(sink);
+      await this.#release(sink);
     }
     ended.abort();
-    leftBehind.close(removed);
-    writer.end();
-    state.stopped();
-  };
+    this.#leftBehind.close(removed);
+    this.#writer.end();
+    this.#state.stopped();
+  }
 
-  /** Warnings come and go without anything else about the sink: looked at as often as the sources are told. */
-  let toldWarnings = "";
-  const tellWarnings = (): void => {
-    const now = (current?.sink.warnings ?? []).join("\n");
-    if (now === toldWarnings) return;
-    toldWarnings = now;
-    port.changed();
-  };
+  /** Writes the live rows that are left, until the drain timeout. */
+  async #drain(sink: Sink): Promise<void> {
+    const endMs = performance.now() + this.#limits.drainTimeoutMs;
+    let isLost = false;
+    void sink.lost.then(() => {
+      isLost = true;
+    });
+    while (!isLost && performance.now() < endMs && !(this.#queue.drain() && this.#writer.isIdle())) {
+      this.#writer.drain();
+      await sleep(DRAIN_STEP_MS);
+    }
+  }
 
-  let ending: Promise<void> | undefined;
+  #warnings(): readonly string[] {
+    return this.#opening?.sink.warnings ?? [];
+  }
+
+  /** Warnings change without an event: they are compared as often as the sources are described. */
+  #reportWarnings(): void {
+    const now = this.#warnings().join("\n");
+    if (now === this.#reportedWarnings) return;
+    this.#reportedWarnings = now;
+    this.#port.changed();
+  }
+}
+
+function withFields(log: Log, fields: object): Log {
   return {
-    keepsAll,
-    flow: {
-      isAttached: flow.isAttached,
-      detach() {
-        flow.detach();
-        writer.forget();
-      },
-    },
-    attach(position, edge) {
-      writer.forget();
-      flow.attach(position, edge);
-      writer.wake();
-    },
-    take(rows) {
-      flow.take(rows, performance.now());
-      writer.wake();
-    },
-    takeUnstored(rows) {
-      flow.takeUnstored(rows, performance.now());
-      writer.wake();
-    },
-    addOlder(range) {
-      flow.addOlder(range);
-      writer.wake();
-    },
-    publishGaps: () => notices.publishGaps(),
-    describe(now) {
-      notices.describe(now);
-      tellWarnings();
-    },
-    report: () => ({
-      uuid: spec.uuid,
-      name: spec.name,
-      type: spec.type,
-      endpoint: prepared.endpoint,
-      ...state.report(),
-      warnings: current?.sink.warnings ?? [],
-    }),
-    stop(removed) {
-      ending ??= end(removed);
-      return ending;
-    },
+    debug: (more, message) => log.debug({ ...fields, ...more }, message),
+    info: (more, message) => log.info({ ...fields, ...more }, message),
+    warn: (more, message) => log.warn({ ...fields, ...more }, message),
+    error: (more, message) => log.error({ ...fields, ...more }, message),
   };
 }

@@ -2,13 +2,13 @@ import type { Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type Decoded, decodeJob, type Names, withRefused } from "./decode.ts";
-import type { Flow, Job } from "./delivery-queue.ts";
+import type { DeliveryQueue, Job } from "./delivery-queue.ts";
 import { Isolation } from "./isolation.ts";
 import type { Opening } from "./opening.ts";
 import type { Suspect, Suspects } from "./suspects.ts";
 
 export interface WriterOptions {
-  readonly flow: Flow;
+  readonly queue: DeliveryQueue;
   readonly takesExploration: boolean;
   readonly log: Log;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
@@ -30,7 +30,7 @@ const PROOF_MS = 500;
 const CLOSED_ON_REFUSAL_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Takes from the flow what is next and writes it to the sink, as much at once as the sink takes; between that, suspects by themselves. */
+/** Writes the next jobs of the queue to the sink, as many at once as the sink takes; between them suspects, alone. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #isolation: Isolation;
@@ -68,7 +68,7 @@ export class Writer {
     this.#passesBefore = this.#suspects.passes;
     this.#isGivenUp = false;
     this.#suspects.opened();
-    this.#options.flow.open();
+    this.#options.queue.open();
     this.#wasSuspect = !this.#isSuspectFirst;
     if (this.#isInDoubt || this.#isSuspectFirst) this.#notBeforeMs = this.#openedMs + PROOF_MS;
     this.wake();
@@ -78,7 +78,7 @@ export class Writer {
   close(): void {
     this.#opening = undefined;
     clearTimeout(this.#timer);
-    this.#options.flow.close();
+    this.#options.queue.close();
   }
 
   /** The file is another one, or is gone: its rows come again. */
@@ -169,7 +169,7 @@ export class Writer {
     const provedMs = this.#openedMs + PROOF_MS;
     return least(
       suspectMs === undefined ? undefined : Math.max(suspectMs, nowMs < provedMs ? provedMs : 0),
-      this.#options.flow.nextDueMs(),
+      this.#options.queue.nextDueMs(),
     );
   }
 
@@ -212,7 +212,7 @@ export class Writer {
 
   /** Throws if the file cannot be read. */
   #writeNext(opening: Opening, nowMs: number): boolean {
-    const job = this.#options.flow.next(nowMs, opening.sink.inFlight);
+    const job = this.#options.queue.next(nowMs, opening.sink.inFlight);
     if (!job) return false;
     if (this.#suspects.isSuspected(job)) {
       this.#isolation.hold(job);
@@ -225,7 +225,7 @@ export class Writer {
   }
 
   async #write(opening: Opening, job: Job): Promise<void> {
-    const { flow, layout, takesExploration, names, wrote } = this.#options;
+    const { queue, layout, takesExploration, names, wrote } = this.#options;
     let decoded: Decoded;
     try {
       decoded = decodeJob(job, layout(job.group.layout), takesExploration, names());
@@ -234,7 +234,7 @@ export class Writer {
       return;
     }
     if (!decoded.batch) {
-      flow.settle(job, decoded.outcomes);
+      queue.settle(job, decoded.outcomes);
       return;
     }
     const maxMessageBytes = this.#suspects.maxMessageBytes(performance.now());
@@ -246,7 +246,7 @@ export class Writer {
       const outcomes = withRefused(decoded.outcomes, refused);
       if (refusals.length > 0) this.#isolation.settle(job, batch, { ...decoded, outcomes }, refusals);
       else {
-        flow.settle(job, outcomes);
+        queue.settle(job, outcomes);
         if (outcomes.some(({ delivered }) => delivered > 0)) this.#suspects.passed(job);
       }
       wrote(refused, detail);
@@ -274,8 +274,8 @@ export class Writer {
   /** What was taken from the file goes back to it. */
   #unreadable(error: unknown): void {
     this.#options.log.debug({ err: error }, "the buffer cannot be read; it is tried again");
-    this.#options.flow.close();
-    if (this.#opening) this.#options.flow.open();
+    this.#options.queue.close();
+    if (this.#opening) this.#options.queue.open();
     this.#notBeforeMs = performance.now() + READ_PAUSE_MS;
     this.#wakeSoon();
   }
