@@ -100,7 +100,7 @@ describe("imports", () => {
     ["drivers/modbus_tcp/simulator.ts", "npm:modbus-serial"],
     ["drivers/opcua/simulator.ts", "drivers/opcua/session.ts"],
     ["src/agent/source.ts", "drivers/modbus_tcp/driver.ts"],
-    ["src/delivery/delivery.ts", "src/agent/time.ts"],
+    ["src/delivery/engine.ts", "src/agent/time.ts"],
     ["src/lib/backoff.ts", "src/agent/time.ts"],
     ["src/agent/source.ts", "src/delivery/pump.ts"],
     ["src/sinks/mqtt/sink.ts", "src/delivery/pump.ts"],

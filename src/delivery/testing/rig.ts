@@ -10,7 +10,7 @@ import type { SinkReport } from "../../model/report.ts";
 import type { FromDelivery, SinkSpec, ToDelivery } from "../../threads/delivery/messages.ts";
 import type { FromStore, StoreWorkerData, ToStore } from "../../threads/store/messages.ts";
 import { serveStore } from "../../threads/store/serve.ts";
-import { type DeliveryOptions, runDelivery } from "../delivery.ts";
+import { type DeliveryOptions, runDelivery } from "../engine.ts";
 
 /** Store and delivery as they run in their workers, on this thread, with a file of their own. */
 export interface Rig {

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { runDelivery } from "../../delivery/delivery.ts";
+import { runDelivery } from "../../delivery/engine.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { createPki, keepRenewed } from "../../os/pki/pki.ts";
 import { listenRefusal, permitOf } from "../../os/policy.ts";

@@ -11,7 +11,7 @@ import type { SinkReport, SourceReport } from "../model/report.ts";
 import type { FromDelivery, ToDelivery } from "../threads/delivery/messages.ts";
 import type { FromStore, StoreWorkerData } from "../threads/store/messages.ts";
 import { serveStore } from "../threads/store/serve.ts";
-import { runDelivery } from "./delivery.ts";
+import { runDelivery } from "./engine.ts";
 import { mqttSpec, type TestWorker, workerOf } from "./testing/rig.ts";
 
 const VARIABLES = 4;

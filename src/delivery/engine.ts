@@ -1,0 +1,306 @@
+import { randomUUID } from "node:crypto";
+import type { MessagePort } from "node:worker_threads";
+import type { StoredBatch } from "../buffer/buffer.ts";
+import type { BufferFileReader } from "../buffer/reader.ts";
+import type { Log } from "../model/context.ts";
+import { messageOf, toReasonError } from "../model/failure.ts";
+import type { Pki } from "../model/pki.ts";
+import type { Permit } from "../model/policy.ts";
+import type { SinkReport } from "../model/report.ts";
+import { SINKS, type SinkEntry } from "../sinks/index.ts";
+import type { FromDelivery, SinkSpec, ToDelivery } from "../threads/delivery/messages.ts";
+import type { StoreToDelivery } from "../threads/store/messages.ts";
+import { BufferView } from "./buffer-view.ts";
+import { DescribedSources } from "./described-sources.ts";
+import { prepareSink } from "./prepare-sink.ts";
+import { type PumpLimits, type PumpPort, SinkPump } from "./pump.ts";
+import { StoreLink } from "./store-link.ts";
+
+export interface DeliveryOptions extends Partial<PumpLimits> {
+  /** Kinds of sinks by type; default: all there are. */
+  readonly sinks?: Readonly<Record<string, SinkEntry>>;
+  /** Which addresses sinks may connect to; default: all. */
+  readonly permit?: Permit;
+  /** Words for why a sink may not listen on an address; default: it may. */
+  readonly listenRefusal?: (at: string) => string | undefined;
+  /** The certificates, with a log for what happens to them; absent: sinks have none. */
+  readonly openPki?: (log: Log) => Pki;
+  /** Folder of the files that name each sink's retained topics; absent: they are forgotten with the process. */
+  readonly leftBehindDir?: string;
+}
+
+const LIMITS: PumpLimits = {
+  maxLiveBytes: 8 * 2 ** 20,
+  maxReadBytes: 2 ** 20,
+  maxBatchBytes: 2 ** 20,
+  maxBatchReadouts: 1000,
+  openTimeoutMs: 60_000,
+  drainTimeoutMs: 2000,
+};
+/** Changes of reports within this time make one message. */
+const REPORT_MS = 50;
+
+interface Slot {
+  /** Undefined: the sink cannot run as it is configured. */
+  readonly pump: SinkPump | undefined;
+  /** The report of a sink without a pump. */
+  readonly report: SinkReport;
+}
+
+/** Runs a delivery engine on the messages of `port`, until `shutdown`; the port is closed then. Never throws. */
+export function runDelivery(port: MessagePort, options: DeliveryOptions = {}): void {
+  const engine = new DeliveryEngine((message) => port.postMessage(message), options);
+  port.on("message", (message: ToDelivery) => {
+    if (message.type === "shutdown") void engine.shutdown().then(() => port.close());
+    else engine.receive(message);
+  });
+}
+
+/** Runs the sinks: a pump for each, which gets the rows that the store commits and reads older ones from the file of the buffer. */
+export class DeliveryEngine {
+  readonly #post: (message: FromDelivery) => void;
+  readonly #options: DeliveryOptions;
+  readonly #registry: Readonly<Record<string, SinkEntry>>;
+  readonly #limits: PumpLimits;
+  readonly #log: Log;
+  readonly #pki: Pki | undefined;
+  readonly #slots = new Map<string, Slot>();
+  /** By uuid: the last start or stop, which settles when it is done. */
+  readonly #turns = new Map<string, Promise<void>>();
+  readonly #sources = new DescribedSources();
+  readonly #store: StoreLink;
+  readonly #buffer: BufferView;
+  /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
+  readonly #life = randomUUID();
+  /** Ids from here on come as they are committed. */
+  #edge = 0;
+  #reportTimer: NodeJS.Timeout | undefined;
+  #isEnding = false;
+  #ending: Promise<void> | undefined;
+
+  constructor(post: (message: FromDelivery) => void, options: DeliveryOptions) {
+    this.#post = post;
+    this.#options = options;
+    this.#registry = options.sinks ?? SINKS;
+    this.#limits = { ...LIMITS, ...options };
+    this.#log = logTo(post);
+    this.#pki = options.openPki?.(this.#log);
+    this.#store = new StoreLink((message) => this.#onStore(message));
+    this.#buffer = new BufferView({
+      log: this.#log,
+      shared: (layout) => this.#sources.shared(layout),
+      closed: () => this.#detachAll(),
+      opening: () => this.#store.dropAcknowledgements(),
+      opened: (file) => this.#onOpened(file),
+      unreadable: () => this.#store.post({ type: "unreadable" }),
+    });
+  }
+
+  receive(message: Exclude<ToDelivery, { type: "shutdown" }>): void {
+    if (this.#isEnding) return;
+    switch (message.type) {
+      case "start":
+        void this.#inTurn(message.sink.uuid, () => this.#start(message.sink));
+        return;
+      case "stop":
+        void this.#inTurn(message.uuid, () => this.#stop(message.uuid, message.removed));
+        return;
+      case "layout":
+        this.#sources.addPiece(message);
+        return;
+      case "sources":
+        if (this.#sources.describe(message.sources)) this.#buffer.shareLayouts();
+        for (const pump of this.#pumps()) pump.describe(this.#sources.all() ?? []);
+        return;
+      case "store":
+        this.#store.connect(message.port);
+        this.#buffer.use(message.file);
+        return;
+    }
+  }
+
+  /** Closes the sinks, posts the last reports and `stopped`. Idempotent. */
+  shutdown(): Promise<void> {
+    this.#ending ??= this.#end();
+    return this.#ending;
+  }
+
+  async #end(): Promise<void> {
+    this.#isEnding = true;
+    this.#buffer.stopReopening();
+    await Promise.all([...this.#slots.keys()].map((uuid) => this.#inTurn(uuid, async () => this.#slots.get(uuid)?.pump?.stop(false))));
+    this.#store.acknowledgeNow();
+    this.#report();
+    this.#buffer.close();
+    this.#store.close();
+    this.#post({ type: "stopped" });
+  }
+
+  #pumps(): readonly SinkPump[] {
+    return [...this.#slots.values()].flatMap(({ pump }) => (pump ? [pump] : []));
+  }
+
+  /** Each uuid's starts and stops happen one after the other. */
+  #inTurn(uuid: string, work: () => Promise<void>): Promise<void> {
+    const turn = (this.#turns.get(uuid) ?? Promise.resolve())
+      .then(work)
+      .catch((error: unknown) => this.#log.error({ err: error }, `a data sink could not be started or stopped: ${messageOf(error)}`));
+    this.#turns.set(uuid, turn);
+    void turn.then(() => {
+      if (this.#turns.get(uuid) === turn) this.#turns.delete(uuid);
+    });
+    return turn;
+  }
+
+  async #start(spec: SinkSpec): Promise<void> {
+    if (this.#isEnding) return;
+    await this.#stop(spec.uuid, false);
+    try {
+      const prepared = await prepareSink(spec, this.#registry);
+      if (this.#isEnding) return;
+      const pump = new SinkPump(prepared, this.#portOf(spec.uuid), this.#limits);
+      this.#slots.set(spec.uuid, { pump, report: pump.report() });
+      const sources = this.#sources.all();
+      if (sources) pump.describe(sources);
+      this.#buffer.access((file) => this.#attach(spec.uuid, pump, file));
+    } catch (error) {
+      this.#refuse(spec, error);
+    }
+    this.#reportSoon();
+  }
+
+  #refuse(spec: SinkSpec, thrown: unknown): void {
+    const refused = refusedReport(spec, thrown);
+    this.#slots.set(spec.uuid, { pump: undefined, report: refused });
+    const { reason, condition, detail } = refused.error;
+    this.#log.warn(
+      { sink: spec.name ?? spec.uuid, type: spec.type, reason, condition, since: refused.since, detail },
+      "the data sink cannot run as it is configured",
+    );
+  }
+
+  async #stop(uuid: string, removed: boolean): Promise<void> {
+    await this.#slots.get(uuid)?.pump?.stop(removed);
+    this.#store.acknowledgeNow();
+    this.#slots.delete(uuid);
+    this.#reportSoon();
+  }
+
+  #portOf(uuid: string): PumpPort {
+    const { permit, listenRefusal, leftBehindDir } = this.#options;
+    const pki = this.#pki;
+    const buffer = this.#buffer;
+    return {
+      log: this.#log,
+      surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
+      ...(leftBehindDir !== undefined && { leftBehindDir }),
+      layout: (id) => buffer.layout(id),
+      read: (from, to, maxBytes) => buffer.read(from, to, maxBytes),
+      epoch: () => buffer.epoch(),
+      life: this.#life,
+      acknowledge: (settled) => this.#store.acknowledge(uuid, settled),
+      deliveredUnstored: (values) => this.#store.post({ type: "delivered_unstored", sink: uuid, values }),
+      gaps: () => buffer.gaps(uuid),
+      gapPublished: (gap) => this.#store.post({ type: "gaps_published", gaps: [{ sink: uuid, ...gap }] }),
+      changed: () => this.#reportSoon(),
+    };
+  }
+
+  #report(): void {
+    clearTimeout(this.#reportTimer);
+    this.#reportTimer = undefined;
+    this.#post({ type: "report", sinks: [...this.#slots.values()].map(({ pump, report }) => pump?.report() ?? report) });
+  }
+
+  #reportSoon(): void {
+    this.#reportTimer ??= setTimeout(() => this.#report(), REPORT_MS);
+  }
+
+  /** Starts a sink from its position in the file; one that the store does not know yet waits for it. */
+  #attach(uuid: string, pump: SinkPump, file: BufferFileReader): void {
+    if (pump.isAttached()) return;
+    const position = file.position(uuid);
+    if (position) pump.attach(position, this.#edge);
+  }
+
+  #attachAll(file: BufferFileReader): void {
+    for (const [uuid, { pump }] of this.#slots) if (pump) this.#attach(uuid, pump, file);
+  }
+
+  #onOpened(file: BufferFileReader): void {
+    this.#edge = file.nextId();
+    this.#attachAll(file);
+  }
+
+  #detachAll(): void {
+    for (const pump of this.#pumps()) pump.detach();
+  }
+
+  /** Ids below `to` that did not come are read from the file. */
+  #advance(to: number): void {
+    if (to <= this.#edge) return;
+    for (const pump of this.#pumps()) pump.addOlder({ from: this.#edge, to });
+    this.#edge = to;
+  }
+
+  #onStore(message: StoreToDelivery): void {
+    switch (message.type) {
+      case "ready":
+        this.#buffer.access((file) => this.#advance(file.nextId()));
+        return;
+      case "sinks":
+        this.#buffer.access((file) => {
+          // While no sink keeps all, the file's next id may be above the last committed one.
+          if (!this.#pumps().some((pump) => pump.isAttached())) this.#edge = file.nextId();
+          this.#attachAll(file);
+        });
+        return;
+      case "layout":
+        this.#buffer.addLayout(message.id, message.layout);
+        return;
+      case "skipped":
+        this.#advance(message.nextId);
+        return;
+      case "committed":
+        this.#store.post({ type: "received" });
+        this.#take(message.batches);
+        return;
+      case "unstored":
+        this.#store.post({ type: "received" });
+        for (const pump of this.#pumps()) pump.takeUnstored(message.batches);
+        return;
+      case "gaps":
+        for (const uuid of message.sinks) this.#slots.get(uuid)?.pump?.publishGaps();
+        return;
+    }
+  }
+
+  #take(batches: readonly StoredBatch[]): void {
+    const [first] = batches;
+    const last = batches.at(-1);
+    if (!first || !last) return;
+    this.#advance(first.id);
+    const fresh = batches.filter(({ id }) => id >= this.#edge);
+    this.#edge = Math.max(this.#edge, last.id + 1);
+    for (const pump of this.#pumps()) pump.take(pump.keepsAll ? fresh : batches);
+  }
+}
+
+function refusedReport({ uuid, name, type }: SinkSpec, thrown: unknown): SinkReport & { readonly error: NonNullable<SinkReport["error"]> } {
+  const { reason, condition, message } = toReasonError(thrown);
+  const since = new Date().toISOString();
+  const error = { reason, condition: condition ?? null, detail: message };
+  return { uuid, name, type, endpoint: null, state: "ERROR", since, error, next_retry_at: null, warnings: [] };
+}
+
+function logTo(post: (message: FromDelivery) => void): Log {
+  const at = (level: keyof Log) => (fields: object, message: string) => post({ type: "log", level, fields: cloneable(fields), message });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** Errors cross to another thread as text: a library may attach to them what cannot be cloned. */
+function cloneable(fields: object): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? { type: value.name, message: value.message } : value]),
+  );
+}
