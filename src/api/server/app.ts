@@ -169,8 +169,7 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
         });
         reply.code(answer.status);
         if (answer.headers) reply.headers({ ...answer.headers });
-        if (answer.giveBack) reply.raw.once("close", answer.giveBack);
-        return answer.json === undefined ? reply.send(answer.body) : reply.type(JSON_TYPE).send(answer.json);
+        return reply.send(answer.body);
       },
     });
   }

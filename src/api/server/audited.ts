@@ -15,18 +15,13 @@ export function auditedHandlers(handlers: Handlers, db: Database, audit: Audit):
   const wrap = (operation: Operation, handler: (request: Incoming<Route>) => Outgoing) => {
     const changes = ROUTES[operation].method !== "GET" && !NOT_RECORDED.has(operation);
     if (!changes && !RECORDED_READS.has(operation)) return handler;
-    const carryOut = db.transaction((request: Incoming<Route>) => {
+    return db.transaction((request: Incoming<Route>) => {
       const answer = handler(request);
       const { caller, address, params, body } = request;
       const resource = uuidIn(params) ?? uuidIn(answer.body) ?? null;
       audit.record({ role: caller.role, key: caller.key, address }, operation, resource, fieldNames(body));
       return answer;
     }).immediate;
-    return (request: Incoming<Route>) => {
-      const answer = carryOut(request);
-      answer.committed?.();
-      return answer;
-    };
   };
   // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
   const entries = Object.entries(handlers) as [Operation, (request: Incoming<Route>) => Outgoing][];

@@ -1,26 +1,23 @@
 import { randomUUID } from "node:crypto";
 import { type Details, toReadDetails } from "../../model/details.ts";
-import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, ReadoutStatusReport } from "../../model/resources.ts";
+import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, Page, ReadoutStatusReport } from "../../model/resources.ts";
 import type { ReadoutState } from "../../model/status.ts";
-import { createTextCache } from "./changes.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeDetails } from "./details.ts";
-import { keptPageReader, type PageText } from "./kept-pages.ts";
 import { finder, uuidsByCollector } from "./lookup.ts";
-import type { PageRequest, Reach } from "./pages.ts";
+import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
 /** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
 const READOUT_INTERVAL = { seconds: 10, milliseconds: 10_000 } as const;
 
 export interface DataSources {
-  list(request: PageRequest): PageText;
+  list(request: PageRequest): Page<DataSourceResponse>;
   /** Throws HttpProblem 404, as every other access by uuid. `reach`: see PageRequest. */
   get(uuid: string, reach: Reach): DataSourceResponse;
   create(request: DataSourceCreate): DataSourceResponse;
-  /** Returns what is to be called once the change is committed. */
-  patch(uuid: string, patch: DataSourcePatch): () => void;
+  patch(uuid: string, patch: DataSourcePatch): void;
   delete(uuid: string): void;
   /** Takes statuses over; unknown data sources are named, the others are not held up by them. */
   report(reports: ReadoutStatusReport, reach: Reach): { updated: number; unknown: string[] };
@@ -47,9 +44,6 @@ interface Row {
   readonly state: string;
 }
 
-/** Characters of records that are kept as text, some 20,000 data sources. */
-const MAX_RECORD_CHARACTERS = 16 * 2 ** 20;
-
 const SELECT = `
   SELECT r.*, coalesce(r.reported_variables,
     (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE')) AS configured_variables
@@ -62,23 +56,13 @@ export function openDataSources(
   intervalUnit: "seconds" | "milliseconds",
 ): DataSources {
   const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
-  const byId = db.prepare<[number], Row>(`${SELECT} WHERE r.id = ?`);
-  const texts = createTextCache(MAX_RECORD_CHARACTERS);
-  const page = keptPageReader(
-    db,
-    {
-      operation: "listDataSources",
-      table: "data_sources",
-      reach: "r.collector",
-      filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
-      columns: ["uuid", "machine", "collector"],
-      textOf(id) {
-        const row = byId.get(id);
-        return row && toText(row);
-      },
-    },
-    texts,
-  );
+  const page = pageReader<Row, DataSourceResponse>(db, {
+    operation: "listDataSources",
+    select: SELECT,
+    reach: "r.collector",
+    filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
+    toRecord: toResponse,
+  });
   const ensureMachine = db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const insert = db.prepare(`
     INSERT INTO data_sources (uuid, collector, machine, type, name, manufacturer, device_model, note, readout_interval, details)
@@ -97,7 +81,6 @@ export function openDataSources(
 
   const takeReports = db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
     const unknown: string[] = [];
-    const rows: Row[] = [];
     for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
       const row = byUuid.get(uuid);
       if (!row || (reach && !reach.includes(row.collector))) {
@@ -105,18 +88,16 @@ export function openDataSources(
         continue;
       }
       const { last_readout_at, configured_variables } = status;
-      const now = {
-        ...row,
+      report.run({
+        id: row.id,
         state: JSON.stringify(status.state),
         configured_variables,
         // A report without a time says that none was read since its sender started; it takes no earlier time away.
         last_readout_at: last_readout_at ?? row.last_readout_at,
         variable_discovery: capabilities === undefined ? row.variable_discovery : capabilities.variable_discovery ? 1 : 0,
-      } as const;
-      report.run(now);
-      rows.push(now);
+      });
     }
-    return { updated: reports.length - unknown.length, unknown, rows };
+    return { updated: reports.length - unknown.length, unknown };
   }).immediate;
 
   return {
@@ -148,11 +129,9 @@ export function openDataSources(
       const merged =
         details && mergeDetails({ type: row.type, details: parseDetails(row.details), hasPassword: secrets.has(uuid) }, details);
       if (patch.machine !== undefined) ensureMachine.run(patch.machine, collectors.siteOf(row.collector));
-      const now = { ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details };
-      update.run(now);
+      update.run({ ...row, ...fields, details: merged ? JSON.stringify(merged.details) : row.details });
       if (merged?.secrets) secrets.replace(uuid, merged.secrets);
       collectors.touch(row.collector);
-      return () => void texts.put(now.id, toText(now));
     }).immediate,
     delete: db.transaction((uuid: string) => {
       const row = find(uuid, undefined);
@@ -160,32 +139,12 @@ export function openDataSources(
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
     }).immediate,
-    report(reports, reach) {
-      const { rows, ...answer } = takeReports(reports, reach);
-      // Not before they are committed: what was rolled back must not be answered.
-      if (!db.inTransaction) for (const row of rows) texts.put(row.id, toText(row));
-      return answer;
-    },
+    report: takeReports,
     uuidsOf: uuidsByCollector(db, "data_sources"),
   };
 }
 
 const parseDetails = (text: string | null): Details | null => (text === null ? null : (JSON.parse(text) as Details));
-
-/** What toResponse gives, as text; what is stored as JSON goes in as it is. Joined, not added up: text that is kept and sent should be of one piece. */
-function toText(row: Row): string {
-  const text = JSON.stringify;
-  const readAt = text(row.last_readout_at);
-  return [
-    `{"uuid":"${row.uuid}","type":${text(row.type)}`,
-    `,"readout_limit":${row.readout_limit},"readout_interval":${row.readout_interval}`,
-    `,"readout_status":{"last_readout_at":${readAt},"configured_variables":${row.configured_variables},"state":${row.state}}`,
-    `,"name":${text(row.name)},"collector":"${row.collector}","manufacturer":${text(row.manufacturer)}`,
-    `,"device_model":${text(row.device_model)},"note":${text(row.note)}`,
-    `,"capabilities":{"variable_discovery":${row.variable_discovery === 1}},"machine":"${row.machine}"`,
-    `,"last_readout_at":${readAt},"details":${row.details ?? "null"}}`,
-  ].join("");
-}
 
 function toResponse(row: Row): DataSourceResponse {
   return {

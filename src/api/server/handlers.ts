@@ -34,13 +34,7 @@ export interface Incoming<R extends Route> {
 export interface Outgoing {
   readonly status: number;
   readonly body?: unknown;
-  /** The body as it is sent, instead of `body`. */
-  readonly json?: Buffer;
-  /** To be called once when `json` has been sent, or never will be. */
-  readonly giveBack?: () => void;
   readonly headers?: Readonly<Record<string, string>>;
-  /** To be called once the change is committed. */
-  readonly committed?: () => void;
 }
 
 export type Handlers = { readonly [O in keyof typeof ROUTES]: (request: Incoming<(typeof ROUTES)[O]>) => Outgoing };
@@ -65,9 +59,7 @@ type OfOne = Pick<Incoming<Route>, "caller" | "ifMatch"> & { readonly params: { 
 /** Records of one table, by their uuid. */
 interface Records<P> {
   get(uuid: string, reach: Reach): { readonly uuid: string };
-  /** May return what is to be called once the change is committed. */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most return nothing, and need not say so
-  patch(uuid: string, patch: P): (() => void) | void;
+  patch(uuid: string, patch: P): void;
   delete(uuid: string): void;
 }
 
@@ -118,8 +110,8 @@ export function createHandlers(resources: Resources): Handlers {
       patch: ({ params: { uuid }, body, caller, ifMatch }: OfOne & { readonly body: P }): Outgoing => {
         found(uuid, caller);
         requireMatch(ifMatch, etags.of(table, uuid));
-        const committed = records.patch(uuid, body);
-        return { status: 204, headers: { etag: etags.of(table, uuid) }, ...(committed && { committed }) };
+        records.patch(uuid, body);
+        return { status: 204, headers: { etag: etags.of(table, uuid) } };
       },
       delete: ({ params: { uuid }, caller, ifMatch }: OfOne): Outgoing => {
         found(uuid, caller);
@@ -137,10 +129,7 @@ export function createHandlers(resources: Resources): Handlers {
   const ofMachines = handlersOf("machines", machines, sitesOf, requireAdmin);
 
   return {
-    listDataSources: ({ query: { cursor, ...filters }, caller }) => ({
-      status: 200,
-      ...dataSources.list({ cursor, filters, reach: reachOf(caller) }),
-    }),
+    listDataSources: ({ query: { cursor, ...filters }, caller }) => ok(dataSources.list({ cursor, filters, reach: reachOf(caller) })),
     createDataSource: ({ body, caller }) => {
       requireCollector(body.collector, caller);
       return record("data_sources", 201, dataSources.create(body));

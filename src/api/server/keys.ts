@@ -62,7 +62,7 @@ export function createAuthenticate(db: Database): Authenticate {
   const select = db.prepare<[], KeyRow>(SELECT_KEYS);
   const changes = watchChanges(db);
   let [rows, others, isOld]: [readonly KeyRow[], number, boolean] = [[], 0, true];
-  changes.watch("api_keys", [], () => {
+  changes.watch("api_keys", () => {
     isOld = true;
   });
   return (header) => {
