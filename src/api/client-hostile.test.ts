@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type PollState, startPolling } from "../configuration/poll.ts";
-import { type ApiClientOptions, createApiClient } from "./client.ts";
+import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
 import { EXPIRED_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from "./server/testing-certificates.ts";
@@ -15,7 +15,7 @@ const FAST = { connectMs: 500, headersMs: 300, idleMs: 300, totalMs: 900, pullMs
 const OPTIONS = { collector: COLLECTOR, readKey: () => KEY };
 
 function clientOf(url: string, options: Partial<ApiClientOptions> = {}) {
-  const client = createApiClient({ url, ...OPTIONS, log: recordingLog(), ...options });
+  const client = new ApiClient({ url, ...OPTIONS, log: recordingLog(), ...options });
   onTestFinished(() => client.close());
   return client;
 }

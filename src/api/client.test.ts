@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type ApiClientOptions, createApiClient } from "./client.ts";
+import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { createListLimits } from "./list-limits.ts";
 import { parseRetryAfter } from "./requester.ts";
@@ -15,7 +15,7 @@ const never = new AbortController().signal;
 
 function clientOf(url: string, options: Partial<ApiClientOptions> = {}) {
   const log = recordingLog();
-  const client = createApiClient({ url, collector: COLLECTOR, readKey: () => KEY, log, ...options });
+  const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => KEY, log, ...options });
   onTestFinished(() => client.close());
   return { client, log };
 }

@@ -1,5 +1,3 @@
-import type { JudgedPage } from "./list-pages.ts";
-
 /** More than any collector reads: a list that goes on beyond has no end. */
 const MAX_LIST_PAGES = 20_000;
 const MAX_LIST_RECORDS = 500_000;
@@ -14,7 +12,7 @@ export function createListLimits({ maxPages = MAX_LIST_PAGES, maxRecords = MAX_L
   let nothingNew = 0;
   return {
     /** After each page but the last: which limit is exceeded. */
-    exceededBy(page: JudgedPage<unknown>["records"]): string | undefined {
+    exceededBy(page: readonly { readonly uuid: string | undefined }[]): string | undefined {
       const before = listed.size;
       for (const { uuid } of page) if (uuid !== undefined) listed.add(uuid);
       pages++;

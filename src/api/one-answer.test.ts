@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type PollState, startPolling } from "../configuration/poll.ts";
-import { createApiClient } from "./client.ts";
+import { ApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
 import { json, page, plainPlatform, scripted, source } from "./server/testing-scripted.ts";
@@ -30,7 +30,7 @@ async function polling() {
   });
   const stop = new AbortController();
   const log = recordingLog();
-  const client = createApiClient({ url, collector: COLLECTOR, readKey: () => "key", log });
+  const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", log });
   const seen = { applied: [] as Desired[], state: undefined as PollState | undefined, warnings: [] as readonly string[] };
   const { done } = startPolling(
     {

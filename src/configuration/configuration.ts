@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/access.ts";
-import { createApiClient } from "../api/client.ts";
+import { ApiClient } from "../api/client.ts";
 import { ApiDeaths } from "../api/deaths.ts";
 import type { Desired } from "../api/desired.ts";
 import { heaps } from "../lib/heap.ts";
@@ -49,7 +49,7 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   const api = apiAccess(settings, stateDir);
   const { socketFile } = api;
   const asked = requesterAccess(api);
-  const client = createApiClient({
+  const client = new ApiClient({
     ...asked,
     collector,
     async readKey() {
@@ -63,7 +63,11 @@ export function startConfiguration(options: ConfigurationOptions): Configuration
   let warnings: readonly string[] = [];
   const polling = startPolling(
     {
-      client: { ...client, pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)) },
+      client: {
+        base: client.base,
+        pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)),
+        reportStatuses: (reports, stop) => client.reportStatuses(reports, stop),
+      },
       collector,
       lastGoodFile: lastGoodFile(stateDir),
       pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,

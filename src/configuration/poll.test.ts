@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { type ApiClient, createApiClient, type PullResult, type ReportResult } from "../api/client.ts";
+import { ApiClient, type PullResult, type ReportResult } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
@@ -29,7 +29,7 @@ function fakeClient(
 ) {
   const pulls: (Desired | null)[] = [];
   const reports: ReadoutStatusReport[] = [];
-  const client: ApiClient = {
+  const client: PollingOptions["client"] = {
     base: "http://fake/api",
     pull: async (previous) => {
       pulls.push(previous);
@@ -39,14 +39,11 @@ function fakeClient(
       reports.push(sent);
       return report();
     },
-    secrets: async () => undefined,
-    judged: () => 0,
-    close() {},
   };
   return { client, pulls, reports };
 }
 
-function start(client: ApiClient, options: Partial<PollingOptions> = {}) {
+function start(client: PollingOptions["client"], options: Partial<PollingOptions> = {}) {
   const controller = new AbortController();
   const log = recordingLog();
   const applied: [Desired, string][] = [];
@@ -218,7 +215,7 @@ test("statuses are repeated after reportAllMs and their times after reportReadou
 
 test("against the real server: a source is seen with the next poll, an outage keeps it, a status arrives", async () => {
   const api = await startTestServer();
-  const client = createApiClient({ url: api.server.url, collector: COLLECTOR, readKey: () => api.collectorKey, log: recordingLog() });
+  const client = new ApiClient({ url: api.server.url, collector: COLLECTOR, readKey: () => api.collectorKey, log: recordingLog() });
   onTestFinished(() => client.close());
   let reports: ReadoutStatusReport = [];
   const { applied, states, log, lastGoodFile } = start(client, { takeReports: () => reports });

@@ -43,7 +43,7 @@ const MIN_POLL_MS = 50;
 const MAX_POLL_MS = 86_400_000;
 
 export interface PollingOptions {
-  readonly client: ApiClient;
+  readonly client: Pick<ApiClient, "base" | "pull" | "reportStatuses">;
   readonly collector: string;
   readonly lastGoodFile: string;
   /** 50 ms to a day; bounded to that. */

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApiClient } from "../../src/api/client.ts";
+import { ApiClient } from "../../src/api/client.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { figuresOf } from "../support/process-figures.ts";
 
@@ -220,7 +220,7 @@ export async function benchApi(): Promise<void> {
         `  page 1 right after ${what}: ${after[at]?.toFixed(3)} ms of CPU; ratio ${((after[at] ?? Number.NaN) / sameAfter).toFixed(2)} (budget ${PAGE_AFTER_WRITE_BUDGET})`,
       );
 
-    const client = createApiClient({
+    const client = new ApiClient({
       url: api.url,
       collector: COLLECTOR,
       readKey: () => readFileSync(join(folder, "keys", "collector.key"), "utf8"),

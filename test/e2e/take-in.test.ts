@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, onTestFinished, test } from "vitest";
-import { createApiClient } from "../../src/api/client.ts";
+import { ApiClient } from "../../src/api/client.ts";
 import type { Desired } from "../../src/api/desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "../../src/api/server/testing.ts";
 import { scripted, source } from "../../src/api/server/testing-scripted.ts";
@@ -70,7 +70,7 @@ test("a configuration of 100,000 variables is taken in while a source of 50 ms i
             : JSON.stringify(path.startsWith("/api/ext/v1/secrets") ? { secrets: {} } : { data: [], metadata: { next_cursor: null } });
     response.writeHead(200, { "content-type": "application/json" }).end(body);
   });
-  const client = createApiClient({ url, collector: COLLECTOR, readKey: () => "key", log: recordingLog(), maxBytes: 256 * 2 ** 20 });
+  const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", log: recordingLog(), maxBytes: 256 * 2 ** 20 });
   onTestFinished(() => client.close());
   const { agent, of } = running();
   const folder = temporaryFolder();

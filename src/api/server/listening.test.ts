@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { createAuthority } from "../../../test/support/certificates.ts";
-import { createApiClient } from "../client.ts";
+import { ApiClient } from "../client.ts";
 import { parseListen } from "./listening.ts";
 import { startApiServer } from "./server.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./testing.ts";
@@ -66,7 +66,7 @@ test("with a certificate it speaks TLS and nothing else, and the collector besid
   expect(plain).toBe("400");
 
   const never = new AbortController().signal;
-  const client = createApiClient({
+  const client = new ApiClient({
     url: server.url,
     socketPath: socketFile,
     collector: COLLECTOR,
@@ -76,7 +76,7 @@ test("with a certificate it speaks TLS and nothing else, and the collector besid
   expect(await client.pull(null, never)).toMatchObject({ type: "configuration" });
   expect(await client.secrets(never)).toEqual({});
   // On the network, the same certificate is trusted where its authority is named, and refused where not.
-  const trusting = createApiClient({
+  const trusting = new ApiClient({
     url: server.url,
     ca: TEST_CERTIFICATE,
     collector: COLLECTOR,
@@ -84,7 +84,7 @@ test("with a certificate it speaks TLS and nothing else, and the collector besid
     log: recordingLog(),
   });
   expect(await trusting.pull(null, never)).toMatchObject({ type: "configuration" });
-  const other = createApiClient({ url: server.url, collector: COLLECTOR, readKey: () => key, log: recordingLog() });
+  const other = new ApiClient({ url: server.url, collector: COLLECTOR, readKey: () => key, log: recordingLog() });
   expect(await other.pull(null, never)).toMatchObject({ type: "failed", kind: "tls" });
   for (const one of [client, trusting, other]) one.close();
   await server.close();

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { personalAccess, requesterAccess } from "../../api/access.ts";
 import { CLIENT_TIMEOUTS, EXTENSION_NOT_OFFERED, MAX_ANSWER_BYTES } from "../../api/client.ts";
 import { pageSchema } from "../../api/list-pages.ts";
+import { type ListPage, readList } from "../../api/read-list.ts";
 import { type ApiFailure, createRequester, type Requester } from "../../api/requester.ts";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
 import type { ApiAccess } from "../../model/api-access.ts";
@@ -12,8 +13,6 @@ import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
 
-/** Pages of one list: a bound against a server whose lists have no end. */
-const MAX_PAGES = 10_000;
 /** Records of one list that are named because they cannot be used; the others are counted. */
 const MAX_LEFT_OUT_SHOWN = 20;
 
@@ -109,28 +108,34 @@ function senderOf(requester: Requester, signal: AbortSignal): ApiConnection["sen
   };
 }
 
+/** A page whose records are not validated yet. */
+interface RawPage extends ListPage {
+  readonly records: readonly { readonly item: unknown; readonly uuid: string | undefined }[];
+}
+
 /** What a list leaves out, because it is not as the API describes it, is told to the person. */
 export function connectionOf(requester: Requester, settings: Settings, io: CommandIo): ApiConnection {
   const send = senderOf(requester, io.signal);
   const list: ApiConnection["list"] = async (target, record, query = {}) => {
-    const records = [];
-    let leftOut = 0;
-    let cursor: string | null = null;
-    for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const pages = await readList<RawPage, never>(async (cursor) => {
       const words = new URLSearchParams({ ...query, ...(cursor !== null && { cursor }) }).toString();
       const page = pageSchema.safeParse(await send("GET", words === "" ? target : `${target}?${words}`));
       if (!page.success) throw new ApiError({ message: `${requester.base}: ${target} answered another shape than the API's` });
-      for (const item of page.data.data) {
-        const parsed = record.safeParse(item);
-        if (parsed.success) records.push(parsed.data);
-        else if (++leftOut <= MAX_LEFT_OUT_SHOWN) complain(io, `${target}: ${recordWords(item, parsed.error)}`);
-      }
-      cursor = page.data.metadata.next_cursor;
-      if (cursor !== null) continue;
-      if (leftOut > MAX_LEFT_OUT_SHOWN) complain(io, `${target}: ${leftOut - MAX_LEFT_OUT_SHOWN} more records are left out`);
-      return records;
+      return {
+        records: page.data.data.map((item) => ({ item, uuid: uuidRecord.safeParse(item).data?.uuid })),
+        nextCursor: page.data.metadata.next_cursor,
+      };
+    });
+    if ("type" in pages) throw new ApiError({ message: `${requester.base}: ${target} ${pages.why}` });
+    const records = [];
+    let leftOut = 0;
+    for (const { item } of pages.flatMap((page) => page.records)) {
+      const parsed = record.safeParse(item);
+      if (parsed.success) records.push(parsed.data);
+      else if (++leftOut <= MAX_LEFT_OUT_SHOWN) complain(io, `${target}: ${recordWords(item, parsed.error)}`);
     }
-    throw new ApiError({ message: `${requester.base}: ${target} has more than ${MAX_PAGES} pages` });
+    if (leftOut > MAX_LEFT_OUT_SHOWN) complain(io, `${target}: ${leftOut - MAX_LEFT_OUT_SHOWN} more records are left out`);
+    return records;
   };
   return {
     base: requester.base,
