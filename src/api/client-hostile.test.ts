@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { type PollState, startPolling } from "../configuration/poll.ts";
+import { type PollState, runPolling } from "../configuration/poll.ts";
 import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
@@ -34,7 +34,7 @@ async function polled(misbehave: Misbehaviour) {
   const stop = new AbortController();
   const log = recordingLog();
   const client = clientOf(url, { timeouts: FAST, maxBytes: 2 ** 20, log });
-  const { done } = startPolling(
+  const done = runPolling(
     {
       client,
       collector: COLLECTOR,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { type PollState, startPolling } from "../configuration/poll.ts";
+import { type PollState, runPolling } from "../configuration/poll.ts";
 import { ApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
@@ -32,7 +32,7 @@ async function polling() {
   const log = recordingLog();
   const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", log });
   const seen = { applied: [] as Desired[], state: undefined as PollState | undefined, warnings: [] as readonly string[] };
-  const { done } = startPolling(
+  const done = runPolling(
     {
       client,
       collector: COLLECTOR,

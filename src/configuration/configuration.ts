@@ -1,16 +1,16 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/access.ts";
 import { ApiClient } from "../api/client.ts";
-import { ApiDeaths } from "../api/deaths.ts";
 import type { Desired } from "../api/desired.ts";
 import { heaps } from "../lib/heap.ts";
-import { superviseWorker } from "../lib/thread/host.ts";
+import type { ApiAccess } from "../model/api-access.ts";
 import type { SourceReport } from "../model/report.ts";
+import type { ReadoutStatusReport } from "../model/resources.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Logger } from "../os/log.ts";
-import { API_HEAP, type ApiWorkerData, embeddedDatabase, type FromApi, lastGoodFile } from "../threads/api/messages.ts";
-import { type PollState, startPolling } from "./poll.ts";
+import { EmbeddedApi } from "../threads/api/host.ts";
+import { type ApiWorkerData, embeddedDatabase, lastGoodFile } from "../threads/api/messages.ts";
+import { type PollState, runPolling } from "./poll.ts";
 
 export interface ConfigurationOptions {
   readonly settings: Settings;
@@ -29,100 +29,111 @@ export interface ConfigurationOptions {
   readonly onAlarm: (message: string) => void;
 }
 
-/** Where the configuration comes from: the platform's API or the embedded one, and how that stands. */
-export interface Configuration {
-  status(): ConfigStatus;
-  /** What a person should know of it all the time. */
-  notes(): readonly string[];
-  /** The embedded API is there until `flushed` has settled: what is sent to the platform goes to it. */
-  stop(flushed: Promise<void>): Promise<void>;
-}
+/** Where the configuration comes from: the platform's API or the embedded one, and how that is. */
+export class Configuration {
+  readonly #options: ConfigurationOptions;
+  readonly #embedded: EmbeddedApi | undefined;
+  readonly #api: ApiAccess;
+  readonly #client: ApiClient;
+  /** Settles once the signal has aborted and nothing is under way. */
+  readonly #polling: Promise<void>;
+  #origin: ConfigStatus["origin"] = "none";
+  #state: PollState | undefined;
+  #warnings: readonly string[] = [];
 
-/** A starting embedded API is waited for before the first pull; after this the pull fails and is tried again. */
-const API_START_MS = 5000;
-const API_STOP_MS = 3000;
-
-/** Starts the embedded API where no other is configured, and polling. Throws an Error that names the setting which cannot be used. */
-export function startConfiguration(options: ConfigurationOptions): Configuration {
-  const { settings, stateDir, collector, log, signal } = options;
-  const embedded = settings.api ? undefined : startEmbeddedApi(options);
-  const api = apiAccess(settings, stateDir);
-  const { socketFile } = api;
-  const asked = requesterAccess(api);
-  const client = new ApiClient({
-    ...asked,
-    collector,
-    async readKey() {
-      await embedded?.started;
-      return asked.readKey();
-    },
-    log,
-  });
-  let origin: ConfigStatus["origin"] = "none";
-  let state: PollState | undefined;
-  let warnings: readonly string[] = [];
-  const polling = startPolling(
-    {
-      client: {
-        base: client.base,
-        pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)),
-        reportStatuses: (reports, stop) => client.reportStatuses(reports, stop),
-      },
+  /** Starts the embedded API where no other is configured, and polling. Throws an Error that names the setting which cannot be used. */
+  constructor(options: ConfigurationOptions) {
+    const { settings, stateDir, collector, log, workerUrl, onAlarm } = options;
+    this.#options = options;
+    this.#embedded = settings.api
+      ? undefined
+      : new EmbeddedApi({ entry: workerUrl("api"), workerData: embeddedApiData(options), log, onAlarm });
+    this.#api = apiAccess(settings, stateDir);
+    const access = requesterAccess(this.#api);
+    this.#client = new ApiClient({
+      ...access,
       collector,
-      lastGoodFile: lastGoodFile(stateDir),
-      pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,
-      onConfiguration(desired, from) {
-        origin = from;
-        options.onConfiguration(desired);
+      readKey: async () => {
+        await this.#embedded?.started;
+        return access.readKey();
       },
-      onState(next) {
-        state = next;
-      },
-      onWarnings(next) {
-        warnings = next;
-      },
-      takeReports: () =>
-        options.reports().map(({ uuid, status, discovers }) => ({
-          data_source: uuid,
-          readout_status: status,
-          ...(discovers !== undefined && { capabilities: { variable_discovery: discovers && options.discovery } }),
-        })),
-    },
-    { signal, log },
-  );
-  const shownOnNetwork = !settings.api && settings.embedded_api.insecure && !settings.embedded_api.tls;
-  return {
-    notes: () => [
-      ...(shownOnNetwork && socketFile !== undefined
-        ? [
-            `the embedded configuration API serves ${settings.embedded_api.listen} in plain http (embedded_api.insecure: true): ` +
-              "keys and passwords can be read on the network; name a certificate in embedded_api.tls",
-          ]
-        : []),
-      ...(embedded?.notes() ?? []),
-    ],
-    status: () => ({
-      origin,
-      api_url: api.url,
+      log,
+    });
+    this.#polling = this.#poll();
+  }
+
+  status(): ConfigStatus {
+    const state = this.#state;
+    return {
+      origin: this.#origin,
+      api_url: this.#api.url,
       ok: state?.ok ?? false,
       message: state?.message ?? null,
       since: state?.since ?? null,
-      warnings,
-    }),
-    async stop(flushed) {
-      await polling.done;
-      client.close();
-      await flushed;
-      await embedded?.stop();
-    },
-  };
+      warnings: this.#warnings,
+    };
+  }
+
+  /** What a person should know of it all the time. */
+  notes(): readonly string[] {
+    const { api, embedded_api } = this.#options.settings;
+    const isReadable = !api && embedded_api.insecure && !embedded_api.tls && this.#api.socketFile !== undefined;
+    const readable =
+      `the embedded configuration API serves ${embedded_api.listen} in plain http (embedded_api.insecure: true): ` +
+      "keys and passwords can be read on the network; name a certificate in embedded_api.tls";
+    return [...(isReadable ? [readable] : []), ...(this.#embedded?.notes() ?? [])];
+  }
+
+  /** The embedded API runs until `flushed` has settled: what is sent to the platform goes to it. */
+  async stop(flushed: Promise<void>): Promise<void> {
+    await this.#polling;
+    this.#client.close();
+    await flushed;
+    await this.#embedded?.stop();
+  }
+
+  #poll(): Promise<void> {
+    const { settings, stateDir, collector, log, signal, onConfiguration } = this.#options;
+    const client = this.#client;
+    return runPolling(
+      {
+        client: {
+          base: client.base,
+          pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)),
+          reportStatuses: (reports, stop) => client.reportStatuses(reports, stop),
+        },
+        collector,
+        lastGoodFile: lastGoodFile(stateDir),
+        pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,
+        onConfiguration: (desired, origin) => {
+          this.#origin = origin;
+          onConfiguration(desired);
+        },
+        onState: (state) => {
+          this.#state = state;
+        },
+        onWarnings: (warnings) => {
+          this.#warnings = warnings;
+        },
+        takeReports: () => this.#reports(),
+      },
+      { signal, log },
+    );
+  }
+
+  #reports(): ReadoutStatusReport {
+    const { reports, discovery } = this.#options;
+    return reports().map(({ uuid, status, discovers }) => ({
+      data_source: uuid,
+      readout_status: status,
+      ...(discovers !== undefined && { capabilities: { variable_discovery: discovers && discovery } }),
+    }));
+  }
 }
 
-/** The configuration API that the collector carries itself, in a worker of its own. */
-function startEmbeddedApi(options: ConfigurationOptions) {
-  const { settings, stateDir, collector, version, log, workerUrl, onAlarm } = options;
+function embeddedApiData({ settings, stateDir, collector, version }: ConfigurationOptions): ApiWorkerData {
   const { listen, tls, insecure, values } = settings.embedded_api;
-  const workerData: ApiWorkerData = {
+  return {
     databaseFile: embeddedDatabase(stateDir),
     keysDir: keysFolder(stateDir),
     listen,
@@ -134,37 +145,5 @@ function startEmbeddedApi(options: ConfigurationOptions) {
     readoutIntervalUnit: settings.readout_interval_unit,
     publishIntervalUnit: settings.publish_interval_unit,
     version,
-  };
-  const deaths = new ApiDeaths();
-  let told: string | undefined;
-  let tellStarted = () => {};
-  const listening = new Promise<void>((done) => {
-    tellStarted = done;
-  });
-  const worker = superviseWorker<FromApi>({
-    entry: workerUrl("api"),
-    name: "api",
-    workerData,
-    resourceLimits: API_HEAP,
-    log,
-    onExit: (cause) => deaths.add(cause, Date.now()),
-    onMessage(message) {
-      if (message.type === "listening") {
-        log.info(
-          { url: message.url, adminKey: message.keyFiles.admin, collectorKey: message.keyFiles.collector },
-          "the embedded configuration API listens",
-        );
-        told = undefined;
-        tellStarted();
-      } else if (message.type === "failed" && message.message !== told) {
-        told = message.message;
-        onAlarm(`the embedded configuration API cannot start: ${message.message}`);
-      } else if (message.type === "log") log[message.level](message.fields, message.message);
-    },
-  });
-  return {
-    started: Promise.race([listening, delay(API_START_MS, undefined, { ref: false })]),
-    notes: () => deaths.notes(Date.now()),
-    stop: () => worker.stop(API_STOP_MS),
   };
 }

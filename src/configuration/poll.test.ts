@@ -6,7 +6,7 @@ import type { Desired } from "../api/desired.ts";
 import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { loadLastGood, saveLastGood } from "./last-good.ts";
-import { type PollingOptions, type PollState, startPolling } from "./poll.ts";
+import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
 /** With room for a machine that is busy elsewhere. */
 const until = <T>(look: () => T | Promise<T>) => expect.poll(look, { timeout: 10_000, interval: 10 });
@@ -49,7 +49,7 @@ function start(client: PollingOptions["client"], options: Partial<PollingOptions
   const applied: [Desired, string][] = [];
   const states: PollState[] = [];
   const lastGoodFile = options.lastGoodFile ?? join(temporaryFolder(), "last-good.json");
-  const polling = startPolling(
+  const polling = runPolling(
     {
       client,
       collector: COLLECTOR,
@@ -66,10 +66,10 @@ function start(client: PollingOptions["client"], options: Partial<PollingOptions
   );
   const stop = async () => {
     controller.abort();
-    await polling.done;
+    await polling;
   };
   onTestFinished(stop);
-  return { polling, log, applied, states, lastGoodFile, stop };
+  return { log, applied, states, lastGoodFile, stop };
 }
 
 test("the last good configuration comes before any network, the API's replaces it and is kept", async () => {
@@ -111,7 +111,6 @@ test("failures keep what runs, are one line each, and health is one line again",
     [true, null],
   ]);
   expect(states[2]?.since).toBe(states[1]?.since);
-  expect(states[1]?.lastOkAt).not.toBeNull();
   expect(log.lines.map((line) => line.split(" {")[0])).toEqual([
     expect.stringContaining("no configuration was kept yet"),
     "info the configuration API answers",
@@ -142,20 +141,15 @@ test("an unchanged configuration is not written again; a disk that refuses costs
   expect(second.log.lines.some((line) => line.startsWith("error the configuration cannot be kept on disk"))).toBe(true);
 });
 
-test("a kick polls at once; what throws in a callback stops nothing", async () => {
+test("what throws in a callback stops nothing", async () => {
   const { client, pulls } = fakeClient(() => ({ type: "configuration", configuration: desired(), warnings: [] }));
-  const { polling, log } = start(client, {
-    pollIntervalMs: 3_600_000,
+  const { log } = start(client, {
     onConfiguration: () => {
       throw new Error("applied badly");
     },
   });
-  await until(() => pulls.length).toBe(1);
-  for (const n of [2, 3, 4]) {
-    polling.kick();
-    await until(() => pulls.length).toBe(n);
-  }
-  expect(log.lines.filter((line) => line.startsWith("error applying a configuration failed"))).toHaveLength(pulls.length);
+  await until(() => pulls.length).toBeGreaterThan(3);
+  expect(log.lines.filter((line) => line.startsWith("error applying a configuration failed")).length).toBeGreaterThanOrEqual(3);
 });
 
 test("statuses: state changes at once, times alone less often, everything again after a while, nothing lost by a failure", async () => {

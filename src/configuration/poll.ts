@@ -1,21 +1,20 @@
 import type { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
+import type { ApiFailure } from "../api/requester.ts";
 import type { Context } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
-import { createBreather } from "../model/timer.ts";
+import { createBreather, sleep } from "../model/timer.ts";
 import { loadLastGood, saveLastGood, storedContentOf } from "./last-good.ts";
 
-/** How the configuration API stands, for status and log. Times are ISO 8601 UTC. */
+/** The state of the configuration API, for status and log. Times are ISO 8601 UTC. */
 export interface PollState {
   readonly ok: boolean;
   /** What is wrong, or null. Never holds a key. */
   readonly message: string | null;
   /** Since when it is so. */
   readonly since: string;
-  /** When the API last answered as it should; null: not yet. */
-  readonly lastOkAt: string | null;
 }
 
 /** In milliseconds. */
@@ -54,30 +53,18 @@ export interface PollingOptions {
   readonly onState: (state: PollState) => void;
   /** What of the configuration in force cannot be used or was replaced, for status: after each change of it. */
   readonly onWarnings: (warnings: readonly string[]) => void;
-  /** All data sources as they stand now; which of them are sent is decided here. */
+  /** All data sources as they are now; which of them are sent is decided here. */
   readonly takeReports: () => ReadoutStatusReport;
   /** Those that differ from POLL_TIMES. */
   readonly times?: Partial<PollTimes> | undefined;
 }
 
-export interface Polling {
-  /** Polls at once, also out of a wait after a failure. */
-  kick(): void;
-  /** Settles once the signal has aborted and nothing is under way; never rejects. */
-  readonly done: Promise<void>;
-}
-
-/** Polls until the signal aborts. See startPolling. */
-export function runPolling(options: PollingOptions, ctx: Context): Promise<void> {
-  return startPolling(options, ctx).done;
-}
-
 /**
- * Keeps the configuration current: the last good one from disk before any network, then a pull each `pollIntervalMs` ± 10 %, after a
- * failure with a growing wait; and reports statuses back. One log line per change of state.
+ * Keeps the configuration current until the signal aborts: the last good one from disk before any network, then a pull each `pollIntervalMs`
+ * ± 10 %, after a failure with a growing wait; and reports statuses back. One log line per change of state. Settles once nothing is under
+ * way; never rejects.
  */
-export function startPolling(options: PollingOptions, ctx: Context): Polling {
-  const pause = createPause();
+export async function runPolling(options: PollingOptions, ctx: Context): Promise<void> {
   const times: PollTimes = { ...POLL_TIMES, ...options.times };
   const guarded = async (what: string, work: Promise<void>): Promise<void> => {
     try {
@@ -86,14 +73,13 @@ export function startPolling(options: PollingOptions, ctx: Context): Polling {
       ctx.log.error({ err: error }, `${what} failed: ${messageOf(error)}`);
     }
   };
-  const done = Promise.all([
-    guarded("polling the configuration API", pollConfiguration(options, times, pause, ctx)),
-    guarded("reporting to the configuration API", reportStatuses(options, times, ctx)),
-  ]).then(() => {});
-  return { kick: () => pause.kick(), done };
+  await Promise.all([
+    guarded("polling the configuration API", pollConfiguration(options, times, ctx)),
+    guarded("reporting to the configuration API", new StatusReporter(options, times, ctx).run()),
+  ]);
 }
 
-async function pollConfiguration(options: PollingOptions, times: PollTimes, pause: Pause, ctx: Context): Promise<void> {
+async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx: Context): Promise<void> {
   const { client, collector, lastGoodFile, pollIntervalMs } = options;
   const { signal, log } = ctx;
   const apply = (desired: Desired, origin: "api" | "last_good"): void => {
@@ -157,7 +143,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, paus
         }
       }
     }
-    await pause.wait(waitMs, signal);
+    await sleep(waitMs, signal);
   }
 }
 
@@ -194,17 +180,14 @@ function createStateKeeper(base: string, onState: PollingOptions["onState"], { l
   };
   return {
     ok(): void {
+      if (state?.ok) return;
       const now = new Date().toISOString();
-      if (state?.ok) {
-        state = { ...state, lastOkAt: now };
-        return;
-      }
       log.info(
         { api: base, ...(state && { after: formatDuration(Date.parse(now) - Date.parse(state.since)) }) },
         state ? "the configuration API answers again" : "the configuration API answers",
       );
       kind = undefined;
-      set({ ok: true, message: null, since: now, lastOkAt: now });
+      set({ ok: true, message: null, since: now });
     },
     failed(nextKind: string, message: string): void {
       if (state?.ok === false && kind === nextKind && state.message === message) return;
@@ -212,88 +195,91 @@ function createStateKeeper(base: string, onState: PollingOptions["onState"], { l
       if (changed) log.warn({ api: base, failure: nextKind }, message);
       kind = nextKind;
       const since = state?.ok === false ? state.since : new Date().toISOString();
-      set({ ok: false, message, since, lastOkAt: state?.lastOkAt ?? null });
+      set({ ok: false, message, since });
     },
   };
 }
 
-async function reportStatuses({ client, takeReports }: PollingOptions, times: PollTimes, ctx: Context): Promise<void> {
-  const { signal, log } = ctx;
-  const pause = createPause();
-  /** What the API was told last, by data source. */
-  let told = new Map<string, { readonly state: string; readonly whole: string }>();
-  let toldAllAt = Number.NEGATIVE_INFINITY;
-  let toldReadoutsAt = Number.NEGATIVE_INFINITY;
-  let failures = 0;
-  let failing: string | undefined;
-  while (!signal.aborted) {
-    await pause.wait(failures === 0 ? times.reportMs : Math.max(times.reportMs, retryWait(failures, times)), signal);
-    if (signal.aborted) return;
-    const now = performance.now();
-    const all = now - toldAllAt >= times.reportAllMs;
-    const readouts = all || now - toldReadoutsAt >= times.reportReadoutMs;
-    const breathe = createBreather();
-    const present = new Map<string, { readonly report: ReadoutStatusReport[number]; readonly state: string; readonly whole: string }>();
-    for (const report of takeReports()) {
-      const { last_readout_at: _, ...state } = report.readout_status;
-      const now = { report, state: JSON.stringify([state, report.capabilities]), whole: JSON.stringify(report) };
-      present.set(report.data_source, now);
-      await breathe();
-    }
-    const due = [...present.values()].filter(({ report, state, whole }) => {
-      const last = told.get(report.data_source);
-      return all || last?.state !== state || (readouts && last.whole !== whole);
-    });
-    if (due.length === 0) continue;
-    const result = await client.reportStatuses(
-      due.map(({ report }) => report),
-      signal,
-    );
-    if (result.type === "not_offered") continue;
-    if (result.type === "failed") {
-      failures++;
-      // A connection that is lost is the poll's to say.
-      if (failing !== result.kind && !["unreachable", "timeout", "aborted"].includes(result.kind))
-        log.warn({ api: client.base, failure: result.kind }, `statuses cannot be reported: ${result.message}`);
-      failing = result.kind;
-      continue;
-    }
-    failures = 0;
-    failing = undefined;
-    if (all) toldAllAt = now;
-    if (readouts) toldReadoutsAt = now;
-    told = new Map([...told, ...due.map(({ report, state, whole }) => [report.data_source, { state, whole }] as const)]);
-    for (const uuid of told.keys()) if (!present.has(uuid)) told.delete(uuid);
+interface PreparedReport {
+  readonly report: ReadoutStatusReport[number];
+  /** All but the time of the last readout, as JSON. */
+  readonly state: string;
+  /** All of it, as JSON. */
+  readonly whole: string;
+}
+
+/** Reports the statuses that differ from what the API has, and from time to time all of them. */
+class StatusReporter {
+  readonly #options: PollingOptions;
+  readonly #times: PollTimes;
+  readonly #ctx: Context;
+  /** What the API has, by data source. */
+  #reported: ReadonlyMap<string, Pick<PreparedReport, "state" | "whole">> = new Map();
+  #reportedAllAtMs = Number.NEGATIVE_INFINITY;
+  #reportedReadoutsAtMs = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #failing: string | undefined;
+
+  constructor(options: PollingOptions, times: PollTimes, ctx: Context) {
+    this.#options = options;
+    this.#times = times;
+    this.#ctx = ctx;
   }
-}
 
-interface Pause {
-  /** Waits, until kicked or aborted; a kick while nothing waits ends the next wait at once. */
-  wait(ms: number, signal: AbortSignal): Promise<void>;
-  kick(): void;
-}
+  async run(): Promise<void> {
+    const { signal } = this.#ctx;
+    const { reportMs } = this.#times;
+    while (!signal.aborted) {
+      await sleep(this.#failures === 0 ? reportMs : Math.max(reportMs, retryWait(this.#failures, this.#times)), signal);
+      if (!signal.aborted) await this.#report();
+    }
+  }
 
-function createPause(): Pause {
-  let kicked = false;
-  let end: (() => void) | undefined;
-  return {
-    wait: (ms, signal) =>
-      new Promise((resolve) => {
-        const finish = (): void => {
-          clearTimeout(timer);
-          signal.removeEventListener("abort", finish);
-          end = undefined;
-          kicked = false;
-          resolve();
-        };
-        const timer = setTimeout(finish, ms);
-        signal.addEventListener("abort", finish, { once: true });
-        end = finish;
-        if (kicked || signal.aborted) finish();
-      }),
-    kick: () => {
-      kicked = true;
-      end?.();
-    },
-  };
+  async #report(): Promise<void> {
+    const nowMs = performance.now();
+    const isAll = nowMs - this.#reportedAllAtMs >= this.#times.reportAllMs;
+    const hasReadouts = isAll || nowMs - this.#reportedReadoutsAtMs >= this.#times.reportReadoutMs;
+    const present = await this.#prepare();
+    const due = [...present.values()].filter(({ report, state, whole }) => {
+      const last = this.#reported.get(report.data_source);
+      return isAll || last?.state !== state || (hasReadouts && last.whole !== whole);
+    });
+    if (due.length === 0) return;
+    const result = await this.#options.client.reportStatuses(
+      due.map(({ report }) => report),
+      this.#ctx.signal,
+    );
+    if (result.type === "not_offered") return;
+    if (result.type === "failed") return this.#failed(result);
+    this.#failures = 0;
+    this.#failing = undefined;
+    if (isAll) this.#reportedAllAtMs = nowMs;
+    if (hasReadouts) this.#reportedReadoutsAtMs = nowMs;
+    const reported = [...this.#reported, ...due.map((one) => [one.report.data_source, one] as const)];
+    this.#reported = new Map(reported.flatMap(([uuid, { state, whole }]) => (present.has(uuid) ? [[uuid, { state, whole }]] : [])));
+  }
+
+  /** All statuses as they are now, by data source. */
+  async #prepare(): Promise<ReadonlyMap<string, PreparedReport>> {
+    const yieldToEventLoop = createBreather();
+    const present = new Map<string, PreparedReport>();
+    for (const report of this.#options.takeReports()) {
+      const { last_readout_at: _, ...state } = report.readout_status;
+      present.set(report.data_source, {
+        report,
+        state: JSON.stringify([state, report.capabilities]),
+        whole: JSON.stringify(report),
+      });
+      await yieldToEventLoop();
+    }
+    return present;
+  }
+
+  #failed({ kind, message }: ApiFailure): void {
+    this.#failures++;
+    // The poll logs a connection that is lost.
+    if (this.#failing !== kind && !["unreachable", "timeout", "aborted"].includes(kind))
+      this.#ctx.log.warn({ api: this.#options.client.base, failure: kind }, `statuses cannot be reported: ${message}`);
+    this.#failing = kind;
+  }
 }

@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { policySchema } from "../../src/model/policy.ts";
 import { createLogger } from "../../src/os/log.ts";
-import { startPipeline } from "../../src/pipeline.ts";
+import { Pipeline } from "../../src/pipeline.ts";
 import { freePort } from "../support/free-port.ts";
 import { latenessIn } from "./lateness.ts";
 import { layoutsOf, nodeIdsOf, readoutOf, reportOf, sinkSpec } from "./opcua-plant.ts";
@@ -21,7 +21,7 @@ process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
 process.once("SIGTERM", () => process.exit());
 const port = await freePort();
 const installation = randomUUID();
-const pipeline = startPipeline({
+const pipeline = new Pipeline({
   run: randomUUID(),
   bufferFile: path.join(dir, "buffer.db"),
   maxBytes: 2 ** 30,

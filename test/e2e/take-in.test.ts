@@ -6,7 +6,7 @@ import { ApiClient } from "../../src/api/client.ts";
 import type { Desired } from "../../src/api/desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "../../src/api/server/testing.ts";
 import { scripted, source } from "../../src/api/server/testing-scripted.ts";
-import { wantedSources } from "../../src/configuration/desired-sources.ts";
+import { desiredSources } from "../../src/configuration/desired-sources.ts";
 import { saveLastGood, storedContentOf } from "../../src/configuration/last-good.ts";
 import { plant, running } from "../support/agent.ts";
 import { startCollector } from "../support/collector-process.ts";
@@ -80,7 +80,7 @@ test("a configuration of 100,000 variables is taken in while a source of 50 ms i
     const pulled = await client.pull(current, never);
     if (pulled.type !== "configuration") return pulled.type;
     current = pulled.configuration;
-    await agent.apply(await wantedSources(current, { bySource: new Map(), problems: [] }, settings, () => ({ problem: "none" })));
+    await agent.apply(await desiredSources(current, { bySource: new Map(), problems: [] }, settings, new Map()));
     await storedContentOf(current);
     await saveLastGood(`${folder}/last-good.json`, current);
     return "taken in";

@@ -1,5 +1,5 @@
 import { typeOf } from "../../../drivers/driver.ts";
-import { localOptions } from "../../configuration/desired-sources.ts";
+import { localOptions } from "../../configuration/local-options.ts";
 import { messageOf } from "../../model/failure.ts";
 import { type Settings, sourceSettingsSchema } from "../../model/settings.ts";
 import { TYPE_EXAMPLES } from "../../model/value.ts";

@@ -12,7 +12,7 @@ import {
   missingPassword,
   withLocalSecrets,
 } from "../../configuration/credentials.ts";
-import { localOptions } from "../../configuration/desired-sources.ts";
+import { localOptions } from "../../configuration/local-options.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
 import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";

@@ -6,7 +6,7 @@ import type { Layout } from "../../../src/model/layout.ts";
 import { policySchema } from "../../../src/model/policy.ts";
 import type { DataType, Reading } from "../../../src/model/value.ts";
 import { createLogger } from "../../../src/os/log.ts";
-import { startPipeline } from "../../../src/pipeline.ts";
+import { Pipeline } from "../../../src/pipeline.ts";
 import { variableOf } from "../../../src/sinks/opcua/testing/rig.ts";
 import { reportOf } from "../../bench/opcua-plant.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -39,7 +39,7 @@ process.once("SIGTERM", () => process.exit());
 process.once("disconnect", () => process.exit());
 const port = await freePort();
 const pkiDir = path.join(dir, "pki");
-const pipeline = startPipeline({
+const pipeline = new Pipeline({
   run: randomUUID(),
   bufferFile: path.join(dir, "buffer.db"),
   maxBytes: 2 ** 30,

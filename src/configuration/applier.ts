@@ -1,0 +1,137 @@
+import path from "node:path";
+import type { SourceInput } from "../agent/source-spec.ts";
+import type { Desired } from "../api/desired.ts";
+import { heaps } from "../lib/heap.ts";
+import type { ApiAccess } from "../model/api-access.ts";
+import type { Log } from "../model/context.ts";
+import type { Settings } from "../model/settings.ts";
+import { sleep } from "../model/timer.ts";
+import type { SinkSpec } from "../threads/delivery/messages.ts";
+import type { Credentials } from "./credentials.ts";
+import { desiredState } from "./desired-state.ts";
+import { type Round, Rounds } from "./rounds.ts";
+import { readSecretFiles } from "./secret-files.ts";
+import { type VariableFiles, VariableFolder } from "./variable-files.ts";
+
+export interface ApplierOptions {
+  readonly settings: Settings;
+  readonly stateDir: string;
+  /** Folder that relative paths of the settings count from. */
+  readonly settingsDir: string;
+  /** Of local variable files. */
+  readonly variablesDir: string;
+  readonly credentials: Credentials;
+  readonly api: ApiAccess;
+  readonly clock: ConstructorParameters<typeof VariableFolder>[1];
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly applySinks: (sinks: readonly SinkSpec[]) => void;
+  /** Settles once the sources are started. */
+  readonly applySources: (sources: readonly SourceInput[]) => Promise<void>;
+  /** All that was asked for has been applied. */
+  readonly onSettled: () => void;
+}
+
+/** How often local variable files and password files are looked at. */
+export const LOOK_EVERY_MS = 2000;
+
+/** A round that changes nothing. */
+const UNCHANGED: Round = { made: Promise.resolve() };
+
+/**
+ * Brings what runs to what the configuration, the local files and the secrets say: at every change that is announced, and every two seconds
+ * for the files, whose changes nobody announces.
+ */
+export class Applier {
+  readonly #options: ApplierOptions;
+  readonly #folder: VariableFolder;
+  readonly #rounds: Rounds;
+  /** Problems of files that were logged. */
+  readonly #logged = new Set<string>();
+  #desired: Desired | undefined;
+  #applied: { readonly desired: Desired; readonly files: VariableFiles; readonly secretFiles: string } | undefined;
+  #isReady = false;
+  #looking: NodeJS.Timeout | undefined;
+
+  constructor(options: ApplierOptions) {
+    const { log, clock, stateDir, variablesDir } = options;
+    this.#options = options;
+    this.#folder = new VariableFolder(variablesDir, clock, path.join(stateDir, "variable-files.json"));
+    this.#rounds = new Rounds({
+      take: () => {
+        const round = this.#take();
+        void heaps.whileFilling(() => round.then(({ made }) => made)).catch(() => {});
+        return round;
+      },
+      onError: (error) => log.error({ err: error }, "the configuration could not be applied"),
+      onSettled: options.onSettled,
+    });
+  }
+
+  /** Whether the sources of a configuration have been started. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** Notes which files are there, before the first configuration comes. */
+  async watchFiles(): Promise<void> {
+    await this.#folder.watch();
+  }
+
+  start(): void {
+    this.#looking = setInterval(() => this.#rounds.ask(), LOOK_EVERY_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#looking);
+  }
+
+  setDesired(desired: Desired): void {
+    this.#desired = desired;
+    this.#rounds.ask();
+  }
+
+  /** A secret of this machine has changed: everything is applied again. */
+  secretsChanged(): void {
+    this.#applied = undefined;
+    this.#rounds.ask();
+  }
+
+  async #take(): Promise<Round> {
+    const { settings, settingsDir, credentials, api, signal } = this.#options;
+    await this.#waitForFiles();
+    const desired = this.#desired;
+    if (!desired || signal.aborted) return UNCHANGED;
+    const files = await this.#folder.look(desired.sources);
+    const secretFiles = readSecretFiles(settings, settingsDir);
+    // Compared only, because they are secrets.
+    const secretTexts = JSON.stringify([...secretFiles]);
+    const applied = this.#applied;
+    if (applied?.desired === desired && applied.files === files && applied.secretFiles === secretTexts) return UNCHANGED;
+    this.#applied = { desired, files, secretFiles: secretTexts };
+    this.#logProblems(files);
+    const { sources, sinks } = await desiredState({ desired, files, credentials, secretFiles, settings, api });
+    this.#options.applySinks(sinks);
+    heaps.fit({ sources: sources.length, variables: sources.reduce((sum, { variables }) => sum + variables.length, 0) });
+    const made = this.#options.applySources(sources).then(() => {
+      this.#isReady = true;
+    });
+    return { made };
+  }
+
+  /** Files that were there at the start are taken once they have stayed the same for a moment. */
+  async #waitForFiles(): Promise<void> {
+    const { signal } = this.#options;
+    for (let waitMs = this.#folder.startWaitMs(); this.#desired && waitMs > 0 && !signal.aborted; waitMs = this.#folder.startWaitMs())
+      await sleep(waitMs, signal);
+  }
+
+  /** Problems of a file that belongs to a source are in that source's status. */
+  #logProblems({ problems }: VariableFiles): void {
+    for (const { file, line, source, message } of problems) {
+      const text = `${file}${line === undefined ? "" : `:${line}`}: ${message}`;
+      if (source === undefined && !this.#logged.has(text)) this.#options.log.warn({}, text);
+      this.#logged.add(text);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest";
+import type { DataSource } from "../model/resources.ts";
+import type { Variable } from "../model/variable.ts";
+import { desiredSources } from "./desired-sources.ts";
+import { type DesiredStateInput, desiredState } from "./desired-state.ts";
+import { localOptions } from "./local-options.ts";
+import type { FileSecret, SecretFiles } from "./secret-files.ts";
+import type { VariableFiles } from "./variable-files.ts";
+
+const uuid = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
+const source = (n: number, name: string): DataSource => ({
+  uuid: uuid(n),
+  type: "modbus_tcp",
+  name,
+  collector: uuid(9),
+  machine: uuid(8),
+  manufacturer: null,
+  device_model: null,
+  note: null,
+  readout_interval: 10,
+  readout_limit: null,
+  details: null,
+});
+const variable = (n: number, name: string): Variable => ({
+  uuid: uuid(n + 5),
+  data_source: uuid(n),
+  name,
+  address: "holding:0",
+  type: null,
+  unit: null,
+  scaling: null,
+  comment: null,
+  status: "ACTIVE",
+});
+const noFiles: VariableFiles = { bySource: new Map(), problems: [] };
+const noSecret: SecretFiles = new Map();
+const fileOf = (secret: FileSecret): SecretFiles => new Map([["/p", secret]]);
+
+describe("desiredSources", () => {
+  it("gives each source its own variables, and a local file's before the API's", async () => {
+    const files: VariableFiles = {
+      ...noFiles,
+      bySource: new Map([[uuid(2), { variables: [variable(2, "local")], file: "/v/b.csv" }]]),
+      problems: [{ file: "/v/b.csv", line: 3, source: uuid(2), message: "factor: expected a number" }],
+    };
+    const configuration = { sources: [source(1, "a"), source(2, "b")], variables: [variable(1, "api"), variable(2, "api")], secrets: {} };
+    const [a, b] = await desiredSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
+    expect(a?.variables.map((v) => v.name)).toEqual(["api"]);
+    expect(b?.variables.map((v) => v.name)).toEqual(["local"]);
+    expect(b?.warnings).toEqual(["/v/b.csv:3: factor: expected a number"]);
+    expect(a?.warnings).toEqual([]);
+  });
+
+  it("takes a local password before the API's, and names one that cannot be read", async () => {
+    const configuration = { sources: [source(1, "a")], variables: null, secrets: { [uuid(1)]: { password: "from-api" } } };
+    const settings = { sources: { a: { password_file: "/p" } }, readout_interval_unit: "seconds" as const };
+    expect((await desiredSources(configuration, noFiles, settings, fileOf({ secret: "local" })))[0]).toMatchObject({
+      secrets: { password: "local" },
+      missingSecret: undefined,
+    });
+    expect((await desiredSources(configuration, noFiles, settings, fileOf({ problem: "/p: no such file" })))[0]?.missingSecret).toBe(
+      "/p: no such file",
+    );
+    expect((await desiredSources(configuration, noFiles, { ...settings, sources: {} }, noSecret))[0]).toMatchObject({
+      secrets: { password: "from-api" },
+      missingSecret: undefined,
+    });
+  });
+});
+
+describe("desiredState", () => {
+  const opcua = { ...source(1, "a"), details: { type: "opcua", user_identity: { type: "UserNamePassword", username: "operator" } } };
+  const mqtt = { uuid: uuid(4), name: "broker", collector: uuid(9), type: "mqtt", details: { type: "mqtt", username: "press" } };
+  const input = (rest: Partial<DesiredStateInput> = {}): DesiredStateInput => ({
+    desired: { sources: [opcua as never, source(2, "b")], sinks: [mqtt as never], variables: [variable(2, "v")], secrets: {} },
+    files: noFiles,
+    credentials: { secretOf: () => undefined, userSecretsOf: () => new Map() },
+    secretFiles: noSecret,
+    settings: { sources: {}, sinks: {}, readout_interval_unit: "seconds", publish_interval_unit: "seconds" },
+    api: { url: "https://platform.example", keyFile: "/k", insecure: false, embedded: false },
+    ...rest,
+  });
+
+  it("names the password that a source or a sink needs and does not have", async () => {
+    const { sources, sinks } = await desiredState(input());
+    expect(sources.map(({ missingSecret }) => missingSecret)).toEqual([expect.stringContaining("operator"), undefined]);
+    expect(sinks.map(({ missingSecret }) => missingSecret)).toEqual([expect.stringContaining("press")]);
+    expect(sources[1]?.variables.map(({ name }) => name)).toEqual(["v"]);
+  });
+
+  it("takes a password file before this machine's secrets, and these before the API's", async () => {
+    const desired = { ...input().desired, secrets: { [uuid(1)]: { password: "api" }, [uuid(4)]: { password: "api" } } };
+    const credentials: DesiredStateInput["credentials"] = {
+      secretOf: (entry) => (entry.name === "a" ? undefined : "machine"),
+      userSecretsOf: () => new Map(),
+    };
+    const remote = await desiredState(input({ desired, credentials }));
+    expect([...remote.sources, ...remote.sinks].map(({ secrets }) => secrets["password"])).toEqual(["api", "machine", "machine"]);
+    const settings = { ...input().settings, sinks: { broker: { password_file: "/p" } } };
+    const local = await desiredState(input({ desired, credentials, settings, secretFiles: fileOf({ secret: "file" }) }));
+    expect(local.sinks[0]).toMatchObject({ secrets: { password: "file" }, settings: { password_file: "/p" } });
+    const broken = await desiredState(input({ desired, credentials, settings, secretFiles: fileOf({ problem: "/p: no such file" }) }));
+    expect(broken.sinks[0]?.missingSecret).toBe("/p: no such file");
+  });
+});
+
+describe("localOptions", () => {
+  it("finds an entry by uuid in either case, else by name, and nothing by the names of objects' own properties", () => {
+    const entries = { [uuid(1).toUpperCase()]: { unit: 1 }, press: { unit: 2 } };
+    expect(localOptions(entries, { uuid: uuid(1), name: "press" })).toEqual({ unit: 1 });
+    expect(localOptions(entries, { uuid: uuid(2), name: "press" })).toEqual({ unit: 2 });
+    expect(localOptions(entries, { uuid: uuid(2), name: "constructor" })).toEqual({});
+    expect(localOptions(entries, { uuid: uuid(2), name: null })).toEqual({});
+  });
+});

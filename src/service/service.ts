@@ -1,0 +1,194 @@
+import * as z from "zod";
+import type { Agent } from "../agent/agent.ts";
+import { type Applier, LOOK_EVERY_MS } from "../configuration/applier.ts";
+import type { Configuration } from "../configuration/configuration.ts";
+import type { Credentials } from "../configuration/credentials.ts";
+import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Policy } from "../model/policy.ts";
+import type { SourceReport } from "../model/report.ts";
+import { type BufferStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
+import type { Settings } from "../model/settings.ts";
+import type { Logger } from "../os/log.ts";
+import type { Alarms } from "./alarms.ts";
+import { startHttp } from "./health.ts";
+import type { HttpListener } from "./http-listener.ts";
+import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { createNotifier, startNotifying } from "./notify.ts";
+import { createProgress, type Progress } from "./progress.ts";
+import { summaryOf } from "./summary.ts";
+
+/** What carries values from the agent to the sinks, as far as the service uses it. */
+export interface ServicePipeline {
+  describe(sources: readonly SourceReport[]): void;
+  sinks(): readonly SinkStatus[];
+  buffer(): BufferStatus;
+  stop(): Promise<void>;
+}
+
+/** What the service runs. It ends all of it. */
+export interface ServiceParts {
+  readonly agent: Pick<Agent, "reports" | "stop">;
+  readonly pipeline: ServicePipeline;
+  /** The thread of the sessions. */
+  readonly sessions: { stop(timeoutMs: number): Promise<void> };
+  readonly applier: Pick<Applier, "isReady" | "secretsChanged" | "start" | "stop">;
+  readonly configuration: Configuration;
+}
+
+export interface ServiceOptions {
+  readonly version: string;
+  /** This collector's uuid. */
+  readonly collector: string;
+  readonly settings: Settings;
+  readonly stateDir: string;
+  readonly policy: Policy;
+  readonly credentials: Pick<Credentials, "set" | "remove">;
+  readonly clock: Clock;
+  readonly alarms: Alarms;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Of this process: where a service manager leaves what it wants to be told. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
+}
+
+/** Sources and sinks are described this long after the first of several changes. */
+const DESCRIBE_AFTER_MS = 250;
+const SESSIONS_STOP_MS = 4000;
+
+/** What `collector secret` posts. */
+const secretChangeSchema = z.strictObject({ key: z.string().min(1).max(255), secret: z.string().max(MAX_SECRET_BYTES).nullable() });
+
+/**
+ * The life of the service: `open` takes the state folder, `start` makes status, metrics and health available for the parts that run,
+ * `stop` ends them in an order in which nothing that was read is lost.
+ */
+export class Service {
+  readonly #options: ServiceOptions;
+  readonly #startedAt = new Date().toISOString();
+  readonly #progress: Progress;
+  #socket: LocalSocket | undefined;
+  #parts: ServiceParts | undefined;
+  #metrics: Metrics | undefined;
+  #http: HttpListener | undefined;
+  #describing: NodeJS.Timeout | undefined;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+    this.#progress = createProgress(options.clock, LOOK_EVERY_MS);
+  }
+
+  /** Throws where another service has this state folder: nothing may touch the folder before. */
+  async open(): Promise<void> {
+    const { stateDir, log } = this.#options;
+    this.#socket = await startLocalSocket(
+      {
+        path: localSocketPath(stateDir),
+        handlers: { "/status": () => this.#status(this.#runningParts()) },
+        actions: { "/secret": (body) => this.#changeSecret(body) },
+      },
+      { signal: new AbortController().signal, log },
+    );
+  }
+
+  start(parts: ServiceParts): void {
+    const { version, collector, settings, stateDir, policy, alarms, log, signal } = this.#options;
+    this.#parts = parts;
+    this.#metrics = createMetrics(() => this.#status(parts));
+    this.#http = startHttp({
+      listen: settings.http.listen,
+      policy,
+      metrics: this.#metrics,
+      isHealthy: () => this.#progress.ok(parts.agent.reports()),
+      isReady: () => parts.applier.isReady && !signal.aborted,
+      log,
+      onTrouble: alarms.raise,
+    });
+    parts.applier.start();
+    log.info({ version, collector, api: parts.configuration.status().api_url, stateDir }, "collector ready");
+    this.#startNotifying(parts);
+  }
+
+  /** Commits what was read, ends all parts. */
+  async stop(): Promise<void> {
+    const { log } = this.#options;
+    const { agent, pipeline, sessions, applier, configuration } = this.#runningParts();
+    log.info({}, "stopping: writing what was read to disk");
+    applier.stop();
+    clearTimeout(this.#describing);
+    await agent.stop();
+    pipeline.describe(agent.reports());
+    const flushed = pipeline.stop();
+    await Promise.all([flushed, configuration.stop(flushed), sessions.stop(SESSIONS_STOP_MS)]);
+    await this.#http?.close();
+    this.#metrics?.stop();
+    await this.#socket?.close();
+    log.info({}, "stopped");
+  }
+
+  /** A readout began so many ms after its tick. */
+  late(ms: number): void {
+    this.#metrics?.late(ms);
+  }
+
+  /** A source has changed. Many change at once when a switch fails: one message describes all. */
+  sourceChanged(): void {
+    this.#describing ??= setTimeout(() => {
+      this.#describing = undefined;
+      const { agent, pipeline } = this.#runningParts();
+      pipeline.describe(agent.reports());
+    }, DESCRIBE_AFTER_MS);
+  }
+
+  /** A round of applying the configuration has ended. */
+  reconciled(): void {
+    this.#progress.reconciled();
+  }
+
+  #runningParts(): ServiceParts {
+    if (!this.#parts) throw new Error("the service is still starting");
+    return this.#parts;
+  }
+
+  #status({ agent, pipeline, configuration }: ServiceParts): ServiceStatus {
+    const { version, collector, alarms } = this.#options;
+    return {
+      version,
+      collector,
+      started_at: this.#startedAt,
+      config: configuration.status(),
+      sources: agent.reports().map(toSourceStatus),
+      sinks: pipeline.sinks(),
+      buffer: pipeline.buffer(),
+      alarms: [...configuration.notes(), ...alarms.list()],
+    };
+  }
+
+  #changeSecret(body: unknown): object {
+    const { credentials, log } = this.#options;
+    const change = secretChangeSchema.safeParse(body);
+    if (!change.success) throw new LocalRequestError("expected {key, secret}: a uuid or name, and its secret or null");
+    const { key, secret } = change.data;
+    if (secret === null) credentials.remove(key);
+    else credentials.set(key, secret);
+    log.info({ entry: key }, secret === null ? "a secret was removed" : "a secret was handed over");
+    this.#parts?.applier.secretsChanged();
+    return {};
+  }
+
+  #startNotifying({ agent, pipeline }: ServiceParts): void {
+    const { env, pid, log, signal } = this.#options;
+    const notifier = createNotifier(env, log);
+    if (!notifier) return;
+    startNotifying({
+      notifier,
+      env,
+      pid,
+      summary: () => summaryOf(agent.reports(), pipeline.sinks()),
+      progressing: () => this.#progress.ok(agent.reports()),
+      signal,
+    });
+  }
+}
