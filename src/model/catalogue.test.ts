@@ -100,7 +100,7 @@ test("a condition says more than its reason and wins", () => {
 
 test("name, host and port are filled in", () => {
   const { sentence, nextStep } = explainReason({ type: "CONNECTION_REFUSED" }, null, { endpoint: "10.0.0.5:502", source: "press-1" });
-  expect(sentence).toBe("press-1: The connection was refused by 10.0.0.5:502.");
+  expect(sentence).toBe("press-1: 10.0.0.5:502 refused the connection.");
   expect(commandsIn(nextStep)).toContain("nc -vz 10.0.0.5 502");
   expect(explainReason({ type: "TIMEOUT" }, null, { endpoint: "[::1]:502" }).nextStep).toContain("`nc -vz ::1 502`");
   expect(explainReason({ type: "LOOKUP_ERROR" }, null, { endpoint: "press.local:502" }).nextStep).toContain("`getent hosts press.local`");
@@ -116,7 +116,7 @@ test.each([
   ],
   [EXAMPLES.S7PLUS_ERROR, ["AUTHENTICATION"]],
   [EXAMPLES.FINS_NETWORK_RELAY_ERROR, ["0x0201", "network 2", "node 10", "node 17"]],
-])("the payload of $type stands in the sentence", (reason, parts) => {
+])("the sentence holds the payload of $type", (reason, parts) => {
   const { sentence } = explainReason(reason);
   for (const part of parts) expect(sentence).toContain(part);
 });
@@ -134,7 +134,7 @@ test("a name of no status has no explanation of its own, whatever it is", () => 
   expect(knownStatus(null)).toBeUndefined();
 });
 
-test("the causes that are known better are told", () => {
+test("the causes that are known better are named", () => {
   const refused: Reason = { type: "OPC_UA_ERROR_RESPONSE", code: 0x801f0000, name: "BadUserAccessDenied", description: null, reason: null };
   expect(explainReason(refused).cause).toContain("password");
   expect(explainReason({ ...refused, code: 0x801a0000, name: "BadCertificateUntrusted" }).cause).toContain("certificate");
@@ -143,7 +143,7 @@ test("the causes that are known better are told", () => {
   expect(explainReason({ ...EXAMPLES.FINS_NETWORK_RELAY_ERROR, response_code: 0x0501 }).cause).toContain("routing tables");
 });
 
-test("a host that a shell would not take as it is never stands in a command", () => {
+test("a command never holds a host that a shell would not take as it is", () => {
   const hostile = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.constantFrom("$(reboot)", "a;reboot", "-oProxy", "a`id`", "a b", "a\n|sh", "'", "&"),

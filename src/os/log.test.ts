@@ -54,8 +54,8 @@ describe("text", () => {
 
   test("a recovery does not read like a failure", () => {
     expect(
-      logged({ journald: true }, (log) => log.info({ source: "press-1", reason: { type: "TIMEOUT" } }, "read again after 5 s")),
-    ).toEqual(["<6>press-1: read again after 5 s reason=TIMEOUT\n"]);
+      logged({ journald: true }, (log) => log.info({ source: "press-1", reason: { type: "TIMEOUT" } }, "recovered after 5 s")),
+    ).toEqual(["<6>press-1: recovered after 5 s reason=TIMEOUT\n"]);
   });
 
   test("shows a reason's payload, other fields as key=value, and causes", () => {
