@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { build, type Metafile } from "esbuild";
+import { build, type Metafile, type Plugin } from "esbuild";
 import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 
@@ -23,6 +23,8 @@ export interface BundleOptions {
   readonly arch: Arch;
   /** Where an installed package lies. */
   readonly packageDir: (name: string) => string;
+  /** What `--version` prints. Absent: package.json's. */
+  readonly version?: string;
 }
 
 export interface Bundle {
@@ -32,7 +34,7 @@ export interface Bundle {
 }
 
 /** Bundles the collector and its worker entries: what a device runs. Packages with a native part stay packages beside it. */
-export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<Bundle> {
+export async function bundle({ out, arch, packageDir, version }: BundleOptions): Promise<Bundle> {
   rmSync(out, { recursive: true, force: true });
   const { metafile } = await build({
     absWorkingDir: ROOT,
@@ -46,7 +48,7 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
     target: "node24",
     // proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes.
     external: ["better-sqlite3", "koffi", "proper-lockfile"],
-    plugins: [lean, nodeOpcua],
+    plugins: [lean, nodeOpcua, ...(version === undefined ? [] : [versioned(version)])],
     // CommonJS inside an ES module needs a require of its own.
     banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
     // Names stay as they are written: minified ones would show in logs, and keeping them by `keepNames` takes 13 MB of heap.
@@ -74,6 +76,16 @@ export async function bundle({ out, arch, packageDir }: BundleOptions): Promise<
   writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
   return { metafile, native };
 }
+
+/** Gives the program this version for that of package.json. */
+const versioned = (version: string): Plugin => ({
+  name: "version",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/package\.json$/ }, (file) =>
+      file.path === path.join(ROOT, "package.json") ? { contents: JSON.stringify({ version }), loader: "json" } : undefined,
+    );
+  },
+});
 
 if (import.meta.main) {
   const { arch } = process;

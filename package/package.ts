@@ -11,6 +11,7 @@ import { bundledPackages, type Component, describePackage } from "./inventory.ts
 import { fetchPackage } from "./registry.ts";
 import { cycloneDx } from "./sbom.ts";
 import { CONFFILES, layOut, MODES } from "./tree.ts";
+import { checkedVersion, versionOf } from "./version.ts";
 
 /** `npm run package`: the Debian packages of the collector, for each architecture, in dist-packages/. */
 
@@ -30,17 +31,22 @@ const { values } = parseArgs({
     arch: { type: "string", multiple: true },
     out: { type: "string", default: path.join(ROOT, "dist-packages") },
     fast: { type: "boolean", default: false },
+    version: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
 if (values.help) {
-  console.log("npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--fast]\n--fast packs quickly and large, for tests.");
+  console.log(
+    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--fast] [--version VERSION]\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.1.0+425.",
+  );
   process.exit(0);
 }
 const wanted = (values.arch ?? Object.keys(ARCHITECTURES)).map((name): Architecture => {
   if (name !== "amd64" && name !== "arm64") throw new Error(`--arch ${name}: there are amd64 and arm64`);
   return name;
 });
+const version =
+  values.version === undefined ? versionOf(ROOT, readJson<{ version: string }>("package.json").version) : checkedVersion(values.version);
 mkdirSync(values.out, { recursive: true });
 for (const architecture of wanted) await packageFor(architecture);
 
@@ -48,7 +54,6 @@ async function packageFor(architecture: Architecture): Promise<void> {
   const { arch, strip } = ARCHITECTURES[architecture];
   const work = mkdtempSync(path.join(os.tmpdir(), "collector-package-"));
   try {
-    const { version } = readJson<{ version: string }>("package.json");
     const sourceDate = sourceDateOf();
     const lock = readJson<{ packages: Record<string, { version?: string; integrity?: string }> }>("package-lock.json").packages;
     const runtime = fetchRuntime(arch, work);
@@ -62,7 +67,7 @@ async function packageFor(architecture: Architecture): Promise<void> {
       folders.set(name, folder);
       return folder;
     };
-    const { metafile, native } = await bundle({ out: app, arch, packageDir });
+    const { metafile, native } = await bundle({ out: app, arch, packageDir, version });
     for (const addon of globSync("node_modules/**/*.node", { cwd: app }).map((file) => path.join(app, file))) {
       execFileSync(strip, ["--strip-unneeded", addon]);
       chmodSync(addon, 0o644);
@@ -83,7 +88,7 @@ async function packageFor(architecture: Architecture): Promise<void> {
       manPage: manPage(program, version, date.toISOString().slice(0, 10)),
       completion: bashCompletion(program),
       sbom: cycloneDx({ name: "collector", version, architecture, sourceDate }, components),
-      changelog: `collector (${version}) stable; urgency=medium\n\n  * See the project's history.\n\n -- ${MAINTAINER}  ${date.toUTCString().replace("GMT", "+0000")}\n`,
+      changelog: `collector (${version}) stable; urgency=medium\n\n  * See the project's CHANGELOG.md.\n\n -- ${MAINTAINER}  ${date.toUTCString().replace("GMT", "+0000")}\n`,
     });
     const out = path.join(values.out, `collector_${version}_${architecture}.deb`);
     buildDeb({

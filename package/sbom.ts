@@ -13,7 +13,7 @@ export interface Product {
 /** What is inside, as CycloneDX 1.6 in JSON; the same input gives the same bytes. Pure. */
 export function cycloneDx(product: Product, components: readonly Component[]): string {
   const purl = (c: Component): string => `pkg:npm/${c.name.replace("@", "%40")}@${c.version}`;
-  const reference = `pkg:deb/${product.name}@${product.version}?arch=${product.architecture}`;
+  const reference = `pkg:deb/${product.name}@${encodeURIComponent(product.version)}?arch=${product.architecture}`;
   const listed = components
     .toSorted((a, b) => (purl(a) < purl(b) ? -1 : 1))
     .map((component) => ({
@@ -37,7 +37,13 @@ export function cycloneDx(product: Product, components: readonly Component[]): s
     version: 1,
     metadata: {
       timestamp: new Date(product.sourceDate * 1000).toISOString(),
-      component: { type: "application", "bom-ref": reference, name: product.name, version: product.version },
+      component: {
+        type: "application",
+        "bom-ref": reference,
+        name: product.name,
+        version: product.version,
+        licenses: [{ license: { id: "Apache-2.0" } }],
+      },
     },
     components: listed,
     dependencies: [{ ref: reference, dependsOn: listed.map((component) => component["bom-ref"]) }],

@@ -68,11 +68,11 @@ export function layOut(options: TreeOptions): void {
     copy(`systemd/dropins/${name}.conf`, `${doc}/examples/${name}.conf`);
 }
 
-/** Whose code is inside, under which terms: each package with the text of its licence. */
+/** Whose code is inside, under which terms: the collector's own licence, then each package with the text of its own. */
 function copyrightOf(components: readonly Component[]): string {
   const texts = components.map(
     ({ name, version, license, licenseText }) =>
       `${"=".repeat(78)}\n${name} ${version} (${license})\n${"=".repeat(78)}\n\n${licenseText === "" ? "The package holds no licence file; its package.json names the terms above." : licenseText}\n`,
   );
-  return `The collector. It contains code of these packages under the terms that follow:\n\n${components.map(({ name, version, license }) => `  ${name} ${version}: ${license}`).join("\n")}\n\n${texts.join("\n")}`;
+  return `The collector, copyright the collector's authors, under the Apache License 2.0:\n\n${readFileSync(path.join(ROOT, "LICENSE"), "utf8").trimEnd()}\n\nIt contains code of these packages under the terms that follow:\n\n${components.map(({ name, version, license }) => `  ${name} ${version}: ${license}`).join("\n")}\n\n${texts.join("\n")}`;
 }
