@@ -52,6 +52,13 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
+  // The protocol in test/example/gauge/frames.ts: GET alone.
+  gauge(sent) {
+    const lines = sent.toString("latin1").split("\n");
+    const rest = lines.pop();
+    const wrong = lines.filter((line) => !/^[0-9]+ GET( [a-z0-9_]+)+$/.test(line)).map((line) => `the line ${JSON.stringify(line)}`);
+    return rest === "" ? wrong : [...wrong, "half a line at the end"];
+  },
   // The notes at the top of test/support/rack/simulator.ts: greeting, names, read and list; kind 16 writes.
   rack(sent) {
     const wrong: string[] = [];

@@ -41,7 +41,7 @@ function table(): string {
   return [
     "# What every driver has been shown to do",
     "",
-    "Written by the conformance suite (`test/conformance`) from its run, which every driver in the registry goes through over a real socket, with its own simulator behind a proxy that misbehaves. `rack` is a driver of the tests alone (`test/support/rack`): it reads over datagrams and has every ability of the contract.",
+    "Written by the conformance suite (`test/conformance`) from its run, which every driver in the registry goes through over a real socket, with its own simulator behind a proxy that misbehaves. `rack` is a driver of the tests alone (`test/support/rack`): it reads over datagrams and has every ability of the contract. `gauge` is the example of [write-a-driver.md](../write-a-driver.md).",
     "",
     row(["a driver", ...TYPES.map((type) => `\`${type}\``)]),
     row(["---", ...TYPES.map(() => "---")]),

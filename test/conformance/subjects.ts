@@ -3,6 +3,8 @@ import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
+import gauge from "../example/gauge/driver.ts";
+import { startSimulator as startGauge } from "../example/gauge/simulator.ts";
 import rack from "../support/rack/driver.ts";
 import { encode, type Rack, startRack } from "../support/rack/simulator.ts";
 
@@ -118,7 +120,19 @@ const RACK: Subject = {
   startSimulator: startRackSimulator,
 };
 
-/** Every driver of the registry, and the one of the tests. */
+/** The driver of docs/write-a-driver.md. */
+const GAUGE: Subject = {
+  type: "gauge",
+  traits: {
+    ranges: "it reads no ranges: each name is asked for by itself",
+    items: "each name has an answer of its own",
+    typeWords: "it has no words of its own for types",
+  },
+  driver: async () => gauge,
+  startSimulator: startGauge,
+};
+
+/** Every driver of the registry, and those of the tests. */
 export const SUBJECTS: readonly Subject[] = [
   ...Object.entries(DRIVERS).map(
     ([type, entry]): Subject => ({
@@ -134,6 +148,7 @@ export const SUBJECTS: readonly Subject[] = [
     }),
   ),
   RACK,
+  GAUGE,
 ];
 
 export const subjectOf = (type: string): Subject => {

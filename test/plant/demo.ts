@@ -3,11 +3,12 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { type Api, apiOf } from "../support/api.ts";
+import { apiOf } from "../support/api.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
-import { freePort, isFree } from "../support/free-port.ts";
+import { freePort } from "../support/free-port.ts";
 import { INSPECTABLE, killWorker } from "../support/kill-worker.ts";
 import { startBrokerProcess } from "./broker.ts";
+import { BROKER_SINK, configure, FOLDER, PORTS, takenPorts } from "./configured.ts";
 import { isExact, type Kill, killInTurn, type Victim } from "./kills.ts";
 import { type DemoMachine, startMachines } from "./machines.ts";
 import { createSubscriber } from "./subscriber.ts";
@@ -34,10 +35,6 @@ taken it takes others, and a folder of its own, and says so.
   --svg FILE     write the last picture into this file
 `;
 
-/** Where the demo is, all on 127.0.0.1; the documents name these. */
-const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841], opcua: 4840 } as const;
-const FOLDER = path.resolve(".demo");
-
 const OFF_AFTER_S = 8;
 const OFF_FOR_S = 4;
 const EVERY_S = 30;
@@ -47,8 +44,6 @@ const DRAIN_WITHIN_MS = 30_000;
 /** How long a broker that was killed is away. */
 const BROKER_AWAY_MS = 2000;
 const SVG_COLUMNS = 152;
-/** Name of the data sink whose account is checked. */
-const BROKER_SINK = "plant broker";
 
 const { values: args } = parseArgs({
   options: {
@@ -211,41 +206,6 @@ async function statusOf(collector: CollectorProcess): Promise<ServiceStatusJson 
     const { exitCode, signalCode } = collector.child;
     if (exitCode === 0 || signalCode !== null) return undefined;
     throw error;
-  }
-}
-
-async function takenPorts(): Promise<readonly number[]> {
-  const taken: number[] = [];
-  for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...PORTS.machines]) if (!(await isFree(port))) taken.push(port);
-  return taken;
-}
-
-async function configure(
-  api: Api,
-  machines: readonly DemoMachine[],
-  sinks: { readonly broker: number; readonly opcua: number },
-  collector: string,
-): Promise<void> {
-  await api.post("/v2/data-sinks", {
-    name: BROKER_SINK,
-    collector,
-    details: { type: "mqtt", host: "127.0.0.1", port: sinks.broker, topic: "plant/{source}" },
-  });
-  // Open to any client of this computer, so that one can be tried at once; a sink that is not told so asks for users and certificates.
-  await api.post("/v2/data-sinks", {
-    name: "plant server",
-    collector,
-    details: { type: "opcua", port: sinks.opcua, security_modes: ["None", "Sign", "SignAndEncrypt"], anonymous: true },
-  });
-  for (const [i, machine] of machines.entries()) {
-    const source = await api.post("/v2/data-sources", {
-      name: machine.name,
-      collector,
-      machine: `00000000-0000-4000-8000-00000000000${i + 1}`,
-      details: machine.details,
-    });
-    await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: machine.readoutIntervalS });
-    for (const variable of machine.variables) await api.post("/ext/v1/variables", { data_source: source.uuid, ...variable });
   }
 }
 

@@ -1,0 +1,49 @@
+import path from "node:path";
+import type { Api } from "../support/api.ts";
+import { isFree } from "../support/free-port.ts";
+import type { DemoMachine } from "./machines.ts";
+
+/** Where the demo is, all on 127.0.0.1; the documents name these. */
+export const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841], opcua: 4840 } as const;
+/** Settings, keys and state, while it runs. */
+export const FOLDER = path.resolve(".demo");
+
+/** Name of the data sink whose account is checked. */
+export const BROKER_SINK = "plant broker";
+
+/** Those of PORTS that another program has. */
+export async function takenPorts(): Promise<readonly number[]> {
+  const taken: number[] = [];
+  for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...PORTS.machines]) if (!(await isFree(port))) taken.push(port);
+  return taken;
+}
+
+/** Makes the data sinks, data sources and variables of the plant over the API, as a person or a platform would. */
+export async function configure(
+  api: Api,
+  machines: readonly DemoMachine[],
+  sinks: { readonly broker: number; readonly opcua: number },
+  collector: string,
+): Promise<void> {
+  await api.post("/v2/data-sinks", {
+    name: BROKER_SINK,
+    collector,
+    details: { type: "mqtt", host: "127.0.0.1", port: sinks.broker, topic: "plant/{source}" },
+  });
+  // Open to any client of this computer, so that one can be tried at once; a sink that is not told so asks for users and certificates.
+  await api.post("/v2/data-sinks", {
+    name: "plant server",
+    collector,
+    details: { type: "opcua", port: sinks.opcua, security_modes: ["None", "Sign", "SignAndEncrypt"], anonymous: true },
+  });
+  for (const [i, machine] of machines.entries()) {
+    const source = await api.post("/v2/data-sources", {
+      name: machine.name,
+      collector,
+      machine: `00000000-0000-4000-8000-00000000000${i + 1}`,
+      details: machine.details,
+    });
+    await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: machine.readoutIntervalS });
+    for (const variable of machine.variables) await api.post("/ext/v1/variables", { data_source: source.uuid, ...variable });
+  }
+}
