@@ -53,7 +53,7 @@ export interface Timeouts {
 /** Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. */
 export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
   readonly timeouts: Timeouts;
-  /** Absent: nobody looks at the frames. Not passed on to sessions in the acquisition worker. */
+  /** Absent: nobody looks at the frames. Not passed on to the session worker. */
   readonly tap?: Tap;
   /**
    * Name (or address) to its addresses, at least one, in the order in which they are tried, with the agent's memory and policy: no connection
@@ -192,7 +192,7 @@ export type AnySession = Session;
 /** One line of the registry: the driver, loaded when first needed. */
 export interface DriverEntry {
   /**
-   * True: its sessions run in the acquisition worker, because what they stand on takes long slices. Addresses, requests, details,
+   * True: its sessions run in the session worker, because what they stand on takes long slices. Addresses, requests, details,
    * settings and secrets then cross threads: plain data. The driver's module itself stays light; what is heavy it loads in `connect`.
    */
   readonly inWorker?: boolean;

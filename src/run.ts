@@ -22,7 +22,7 @@ import { listenRefusal, permitOf } from "./os/policy.ts";
 import { Pipeline } from "./pipeline.ts";
 import { Alarms } from "./service/alarms.ts";
 import { Service } from "./service/service.ts";
-import { createAcquisition } from "./threads/session/host.ts";
+import { SessionHost } from "./threads/session/host.ts";
 import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
 export interface RunOptions {
@@ -73,7 +73,7 @@ export async function runService(options: RunOptions): Promise<void> {
     pki,
     onAlarm: alarms.raise,
   });
-  const sessions = createAcquisition({ entry: workerUrl("session"), workerData: { pki }, log });
+  const sessions = new SessionHost({ entry: workerUrl("session"), workerData: { pki }, log });
   const agent = new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,

@@ -8,7 +8,7 @@ import type { Log } from "../model/context.ts";
 import { policySchema } from "../model/policy.ts";
 import type { ApiWorkerData } from "./api/messages.ts";
 import type { DeliveryWorkerData } from "./delivery/messages.ts";
-import type { AcquireWorkerData } from "./session/messages.ts";
+import type { SessionWorkerData } from "./session/messages.ts";
 import type { StoreWorkerData } from "./store/messages.ts";
 
 /** The entries as the service starts them, with a module before each that does on request what no entry does. */
@@ -43,7 +43,7 @@ const ENTRIES: Readonly<Record<string, () => Promise<{ readonly entry: string; r
   }),
   delivery: async () => ({ entry: "delivery", data: deliveryData(false), goesOn: false }),
   serving: async () => ({ entry: "delivery", data: deliveryData(true), goesOn: true }),
-  acquisition: async () => ({ entry: "session", data: {} satisfies AcquireWorkerData, goesOn: true }),
+  sessions: async () => ({ entry: "session", data: {} satisfies SessionWorkerData, goesOn: true }),
   api: async () => ({
     entry: "api",
     data: {

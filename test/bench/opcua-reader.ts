@@ -2,7 +2,7 @@ import { AttributeIds, MessageSecurityMode, OPCUAClient, resolveNodeId, Security
 import type { AnyDriver, DriverContext, Point, Request } from "../../drivers/driver.ts";
 import opcua from "../../drivers/opcua/driver.ts";
 import { silentLog } from "../../src/model/context.ts";
-import { createAcquisition } from "../../src/threads/session/host.ts";
+import { SessionHost } from "../../src/threads/session/host.ts";
 import { remoteDriver } from "../../src/threads/session/remote-drivers.ts";
 import { latenessIn } from "./lateness.ts";
 
@@ -75,12 +75,12 @@ async function openBare({ url, nodeIds }: BenchMachine): Promise<Read> {
 function open(way: string | undefined, machine: BenchMachine): Promise<Read> {
   if (way === "bare") return openBare(machine);
   if (way === "driver") return openOurs(opcua, machine);
-  const acquisition = createAcquisition({
+  const sessions = new SessionHost({
     entry: new URL("../../src/threads/session/worker.ts", import.meta.url),
     workerData: {},
     log: silentLog,
   });
-  return openOurs(remoteDriver(opcua, acquisition), machine);
+  return openOurs(remoteDriver(opcua, sessions), machine);
 }
 
 let read: Read = async () => 0;

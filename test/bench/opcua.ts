@@ -86,7 +86,7 @@ async function benchReading(): Promise<void> {
     `reading ${NODES} nodes a request, CPU per value: driver ${cpu("driver")} µs, bare node-opcua ${cpu("bare")} µs: ` +
       `${ratio("driver")} times (budget 1.3; median of ${PAIRS} in turns)`,
   );
-  console.log(`  in the acquisition worker, with the way between the threads ${cpu("worker")} µs: ${ratio("worker")} times`);
+  console.log(`  in the session worker, with the way between the threads ${cpu("worker")} µs: ${ratio("worker")} times`);
   console.log(
     `  thousand values/s, one request after the other: driver ${speed("driver")}, in the worker ${speed("worker")}, bare ${speed("bare")}`,
   );

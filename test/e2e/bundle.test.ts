@@ -95,7 +95,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     },
   );
 
-  it("loads nothing of node-opcua and starts no acquisition worker where nothing speaks OPC UA", async () => {
+  it("loads nothing of node-opcua and starts no session worker where nothing speaks OPC UA", async () => {
     const plant = await startModbusPlant({ port: 0, units: new Map([[1, { holding: new Map([[0, () => 7]]) }]]) });
     open.push(plant.close);
     const collector = await collectorOf();
@@ -104,10 +104,10 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(loaded().some((url) => url.includes("/threads/delivery/worker.js"))).toBe(true);
     expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/threads/session/worker.js"))).toEqual([]);
     expect(threadsOf(collector)).toContain("delivery");
-    expect(threadsOf(collector)).not.toContain("acquire");
+    expect(threadsOf(collector)).not.toContain("session");
   });
 
-  it("reads an OPC UA source in the acquisition worker, and leaves no session behind", async () => {
+  it("reads an OPC UA source in the session worker, and leaves no session behind", async () => {
     const simulator = await startOpcuaSimulator({ bulk: 50 });
     open.push(simulator.close);
     const collector = await collectorOf();
@@ -116,7 +116,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     await expect.poll(() => stateOf(collector), WITHIN).toBe("OK");
     await expect.poll(async () => (await collector.status()).sources[0]?.counters.values_read, WITHIN).toBeGreaterThanOrEqual(50);
     expect((await collector.status()).sources[0]?.counters.values_faulted).toBe(0);
-    expect(threadsOf(collector)).toContain("acquire");
+    expect(threadsOf(collector)).toContain("session");
     expect(loaded().some((url) => opcuaFiles().includes(path.basename(url)))).toBe(true);
     expect(simulator.sessions()).toBe(1);
     expect(await collector.stop()).toBe(0);
@@ -166,7 +166,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
         async (session) => (await session.read({ nodeId: `ns=1;s=${variable.uuid}` })).value.value,
       );
     await expect.poll(() => read().catch(() => undefined), WITHIN).toBe(4711);
-    expect(threadsOf(collector)).not.toContain("acquire");
+    expect(threadsOf(collector)).not.toContain("session");
     expect(loaded().some((url) => opcuaFiles().includes(path.basename(url)))).toBe(true);
   });
 });

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { Log } from "../../model/context.ts";
+import { logOver } from "../../lib/thread/log.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { ApiWorkerData, FromApi, ToApi } from "../../threads/api/messages.ts";
 import { startApiServer } from "./server.ts";
@@ -7,17 +7,7 @@ import { startApiServer } from "./server.ts";
 /** The embedded API in a thread of its own: starts it, says where it listens or why it does not, stops it on `stop`. Never rejects. */
 export async function runApiWorker(port: MessagePort, data: ApiWorkerData): Promise<void> {
   const post = (message: FromApi): void => port.postMessage(message);
-  const write =
-    (level: keyof Log) =>
-    (fields: object, message: string): void => {
-      // An error loses what cannot be posted; its words and its stack are what the log needs.
-      const plain = Object.entries(fields).map(([name, value]: [string, unknown]) => [
-        name,
-        value instanceof Error ? { type: value.name, message: value.message, stack: value.stack } : value,
-      ]);
-      post({ type: "log", level, fields: Object.fromEntries(plain) as Record<string, unknown>, message });
-    };
-  const log: Log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+  const log = logOver(post);
 
   const stopped = new Promise<void>((resolve) => {
     port.on("message", (message: ToApi) => {

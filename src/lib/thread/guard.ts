@@ -10,7 +10,7 @@ const LINES_PER_MINUTE = 60;
 export interface GuardOptions {
   /**
    * What nobody caught is logged, and the worker goes on (up to ten times a minute): right where libraries throw in handlers of the sockets
-   * of one device or client, which is no trouble of the others. Otherwise it ends and is started again: right where a half-done step could
+   * of one device or client, which must not trouble the others. Otherwise it ends and is started again: right where a half-done step could
    * leave what is stored or counted wrong.
    */
   readonly goesOn: boolean;

@@ -67,7 +67,7 @@ describe("superviseWorker", () => {
     expect(lines).toEqual(["the test worker died and is started again in 1 ms", "the test worker died and is started again in 2 ms"]);
   });
 
-  it("waits twice as long each time, up to its maximum, and anew after health", async () => {
+  it("waits twice as long each time, up to its maximum, and starts over after health", async () => {
     const delaysOf = (lines: string[]): string[] => lines.map((line) => line.replace(/.* in /, ""));
     const bad = new URL("data:text/javascript,throw new Error('at start')");
     const sick = start({ entry: bad, maxRestartDelayMs: 4 });

@@ -4,6 +4,7 @@ import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
 import { FREE_YOUNG_MIB, heaps } from "../heap.ts";
 import { budgetLog } from "../log-budget.ts";
+import { isLogMessage, type LogMessage, type LogOrigin } from "./log.ts";
 import { isWorkerNotice, type WorkerNotice } from "./notice.ts";
 import { printedWords } from "./printed.ts";
 
@@ -12,12 +13,15 @@ export interface SupervisedWorkerOptions<In> {
   /** For the log and the thread's name. */
   readonly name: string;
   readonly workerData: unknown;
+  /** All but log lines and notices, which the supervisor takes. */
   readonly onMessage: (message: In) => void;
   /** Each start, before anything else is posted to it. */
   readonly onOnline?: (worker: Worker) => void;
   /** Each death that was not asked for. */
   readonly onExit?: (cause: string) => void;
   readonly log: Log;
+  /** The log for lines with an origin; undefined: `log`. */
+  readonly logOf?: (origin: LogOrigin) => Log | undefined;
   readonly execArgv?: readonly string[];
   /** Bounds of its heap: the worker that reaches them dies alone. Absent: Node's own. */
   readonly resourceLimits?: ResourceLimits;
@@ -37,7 +41,7 @@ export interface SupervisedWorkerOptions<In> {
 }
 
 export interface SupervisedWorker {
-  /** False: there is no worker at this moment, and the message is gone. */
+  /** False: no worker runs at this moment, and the message is gone. */
   post(message: unknown, transfer?: readonly TransferListItem[]): boolean;
   /** Asks the worker to end, ends it after `timeoutMs`, and starts it no more. Idempotent, never throws. */
   stop(timeoutMs: number): Promise<void>;
@@ -50,115 +54,142 @@ const HEALTHY_AFTER_MS = 30_000;
 const NOTICES_PER_MINUTE = 60;
 
 /**
- * Runs a worker thread and starts it again whenever it dies. What the worker does not catch or prints goes to the log, in a budget, and
- * nothing of it to this process's own output: see `WorkerNotice`.
+ * Runs a worker thread and starts it again whenever it dies. Its log lines, what it does not catch and what libraries print in it go to the
+ * log, the last two in a budget, and nothing of it to this process's own output.
  */
-export function superviseWorker<In>(options: SupervisedWorkerOptions<In>): SupervisedWorker {
-  const { name, log, minRestartDelayMs = MIN_RESTART_DELAY_MS, maxRestartDelayMs = MAX_RESTART_DELAY_MS } = options;
-  const { healthyAfterMs = HEALTHY_AFTER_MS, stopMessage = { type: "stop" } } = options;
-  let worker: Worker | undefined;
-  let restartTimer: NodeJS.Timeout | undefined;
-  let delayMs = minRestartDelayMs;
-  let stopping: Promise<void> | undefined;
-  const noticed = budgetLog(log, { linesPerMinute: NOTICES_PER_MINUTE, of: `the ${name} worker` });
+export const superviseWorker = <In>(options: SupervisedWorkerOptions<In>): SupervisedWorker => new WorkerSupervisor(options);
 
-  const notice = (told: WorkerNotice): void => {
-    if (told.type === "worker_printed") {
-      noticed.debug({ worker: name, words: told.words }, "a library printed");
-      return;
-    }
-    const fields = {
-      worker: name,
-      condition: "internal_error",
-      detail: told.message,
-      ...(told.stack !== undefined && { stack: told.stack }),
-    };
-    noticed.error(
-      fields,
-      told.ends
-        ? `nobody caught an error in the ${name} worker, which ends`
-        : `nobody caught an error in the ${name} worker, which goes on`,
-    );
-  };
+class WorkerSupervisor<In> implements SupervisedWorker {
+  readonly #options: SupervisedWorkerOptions<In>;
+  readonly #name: string;
+  readonly #log: Log;
+  /** For what the worker does not catch and what libraries print. */
+  readonly #noticeLog: Log;
+  readonly #minRestartDelayMs: number;
+  #worker: Worker | undefined;
+  /** Why the worker ends, if it is known before it has. */
+  #failure: string | undefined;
+  #startedMs = 0;
+  #restartTimer: NodeJS.Timeout | undefined;
+  #restartDelayMs: number;
+  #stopping: Promise<void> | undefined;
 
-  const start = (): void => {
-    restartTimer = undefined;
-    const startedMs = performance.now();
-    let failure: unknown;
-    let started: Worker;
-    if (options.needsHeap) heaps.free();
+  constructor(options: SupervisedWorkerOptions<In>) {
+    this.#options = options;
+    this.#name = options.name;
+    this.#log = options.log;
+    this.#noticeLog = budgetLog(options.log, { linesPerMinute: NOTICES_PER_MINUTE, of: `the ${options.name} worker` });
+    this.#minRestartDelayMs = options.minRestartDelayMs ?? MIN_RESTART_DELAY_MS;
+    this.#restartDelayMs = this.#minRestartDelayMs;
+    this.#start();
+  }
+
+  post(message: unknown, transfer: readonly TransferListItem[] = []): boolean {
+    this.#worker?.postMessage(message, transfer);
+    return this.#worker !== undefined;
+  }
+
+  stop(timeoutMs: number): Promise<void> {
+    clearTimeout(this.#restartTimer);
+    this.#stopping ??= this.#worker ? this.#end(this.#worker, timeoutMs) : Promise.resolve();
+    return this.#stopping;
+  }
+
+  #start(): void {
+    this.#restartTimer = undefined;
+    this.#startedMs = performance.now();
+    this.#failure = undefined;
+    if (this.#options.needsHeap) heaps.free();
+    let worker: Worker;
     try {
-      started = new Worker(options.entry, {
-        name,
-        workerData: options.workerData,
-        stdout: true,
-        stderr: true,
-        ...(options.execArgv && { execArgv: [...options.execArgv] }),
-        resourceLimits: { ...(options.needsHeap && { maxYoungGenerationSizeMb: FREE_YOUNG_MIB }), ...options.resourceLimits },
-      });
+      worker = this.#newWorker();
     } catch (error) {
-      died(messageOf(error), startedMs);
+      this.#died(messageOf(error));
       return;
     }
-    worker = started;
-    for (const output of [started.stdout, started.stderr])
-      output.on("data", (data: Buffer) =>
-        noticed.debug({ worker: name, words: printedWords([data.toString()]) }, "a worker wrote to its output"),
-      );
-    started.on("message", (message: In | WorkerNotice) => {
-      if (isWorkerNotice(message)) {
-        if (message.type === "worker_uncaught" && message.ends) failure ??= message.message;
-        notice(message);
-        return;
-      }
-      try {
-        options.onMessage(message);
-      } catch (error) {
-        log.error({ worker: name, err: error }, "a worker's message could not be handled");
-      }
+    this.#worker = worker;
+    for (const output of [worker.stdout, worker.stderr]) output.on("data", (data: Buffer) => this.#onOutput(data));
+    worker.on("message", (message: In | WorkerNotice | LogMessage) => this.#onMessage(message));
+    worker.on("messageerror", (error) => this.#log.error({ worker: this.#name, err: error }, "a worker's message could not be read"));
+    worker.on("error", (error) => {
+      this.#failure = messageOf(error);
     });
-    started.on("messageerror", (error) => log.error({ worker: name, err: error }, "a worker's message could not be read"));
-    started.on("error", (error) => {
-      failure = error;
-    });
-    started.on("exit", (code) => {
-      if (worker === started) worker = undefined;
-      if (!stopping) died(failure === undefined ? `it ended by itself with code ${code}` : messageOf(failure), startedMs);
-    });
-    options.onOnline?.(started);
-  };
+    worker.on("exit", (code) => this.#onExit(code));
+    this.#options.onOnline?.(worker);
+  }
 
-  const died = (cause: string, startedMs: number): void => {
-    if (performance.now() - startedMs >= healthyAfterMs) delayMs = minRestartDelayMs;
-    log.error({ worker: name, cause, restartInMs: delayMs }, `the ${name} worker died and is started again in ${formatDuration(delayMs)}`);
-    restartTimer = setTimeout(start, delayMs);
-    delayMs = Math.min(delayMs * 2, maxRestartDelayMs);
-    options.onExit?.(cause);
-  };
+  #newWorker(): Worker {
+    const { entry, name, workerData, execArgv, needsHeap, resourceLimits } = this.#options;
+    return new Worker(entry, {
+      name,
+      workerData,
+      stdout: true,
+      stderr: true,
+      ...(execArgv && { execArgv: [...execArgv] }),
+      resourceLimits: { ...(needsHeap && { maxYoungGenerationSizeMb: FREE_YOUNG_MIB }), ...resourceLimits },
+    });
+  }
 
-  const end = (running: Worker, timeoutMs: number): Promise<void> =>
-    new Promise((resolve) => {
+  #onMessage(message: In | WorkerNotice | LogMessage): void {
+    try {
+      if (isWorkerNotice(message)) this.#onNotice(message);
+      else if (isLogMessage(message)) this.#onLine(message);
+      else this.#options.onMessage(message);
+    } catch (error) {
+      this.#log.error({ worker: this.#name, err: error }, "a worker's message could not be handled");
+    }
+  }
+
+  #onLine({ level, fields, message, origin }: LogMessage): void {
+    const log = (origin && this.#options.logOf?.(origin)) ?? this.#log;
+    log[level](fields, message);
+  }
+
+  #onNotice(notice: WorkerNotice): void {
+    if (notice.type === "worker_printed") {
+      this.#noticeLog.debug({ worker: this.#name, words: notice.words }, "a library printed");
+      return;
+    }
+    const { ends, message, stack } = notice;
+    if (ends) this.#failure ??= message;
+    const fields = { worker: this.#name, condition: "internal_error", detail: message, ...(stack !== undefined && { stack }) };
+    const outcome = ends ? "which ends" : "which goes on";
+    this.#noticeLog.error(fields, `nobody caught an error in the ${this.#name} worker, ${outcome}`);
+  }
+
+  #onOutput(data: Buffer): void {
+    this.#noticeLog.debug({ worker: this.#name, words: printedWords([data.toString()]) }, "a worker wrote to its output");
+  }
+
+  #onExit(code: number): void {
+    this.#worker = undefined;
+    if (!this.#stopping) this.#died(this.#failure ?? `it ended by itself with code ${code}`);
+  }
+
+  #died(cause: string): void {
+    const { healthyAfterMs = HEALTHY_AFTER_MS, maxRestartDelayMs = MAX_RESTART_DELAY_MS } = this.#options;
+    if (performance.now() - this.#startedMs >= healthyAfterMs) this.#restartDelayMs = this.#minRestartDelayMs;
+    const delayMs = this.#restartDelayMs;
+    this.#log.error(
+      { worker: this.#name, cause, restartInMs: delayMs },
+      `the ${this.#name} worker died and is started again in ${formatDuration(delayMs)}`,
+    );
+    this.#restartTimer = setTimeout(() => this.#start(), delayMs);
+    this.#restartDelayMs = Math.min(delayMs * 2, maxRestartDelayMs);
+    this.#options.onExit?.(cause);
+  }
+
+  #end(worker: Worker, timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        log.warn({ worker: name, timeoutMs }, `the ${name} worker did not end when asked and is ended`);
-        void running.terminate();
+        this.#log.warn({ worker: this.#name, timeoutMs }, `the ${this.#name} worker did not end when asked and is ended`);
+        void worker.terminate();
       }, timeoutMs);
-      running.once("exit", () => {
+      worker.once("exit", () => {
         clearTimeout(timer);
         resolve();
       });
-      running.postMessage(stopMessage);
+      worker.postMessage(this.#options.stopMessage ?? { type: "stop" });
     });
-
-  start();
-  return {
-    post(message, transfer = []) {
-      worker?.postMessage(message, transfer);
-      return worker !== undefined;
-    },
-    stop(timeoutMs) {
-      clearTimeout(restartTimer);
-      stopping ??= worker ? end(worker, timeoutMs) : Promise.resolve();
-      return stopping;
-    },
-  };
+  }
 }

@@ -61,7 +61,7 @@ export class Pager<T> {
     try {
       await this.#iterator.return?.();
     } catch {
-      // Nobody is there to be told.
+      // Nobody waits for it any more.
     }
   }
 }

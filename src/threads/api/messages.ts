@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { LogMessage } from "../../lib/thread/log.ts";
 
 /** Where the embedded API keeps the configuration. */
 export const embeddedDatabase = (stateDir: string): string => join(stateDir, "api", "api.db");
@@ -18,7 +19,7 @@ export interface ApiWorkerData {
   readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
   /** Plain HTTP off loopback, for whoever decided so. */
   readonly insecure?: boolean | undefined;
-  /** A unix socket on which it listens as well, for the collector beside it; absent: none. */
+  /** A unix socket on which it listens as well, for the collector on this machine; absent: none. */
   readonly socketFile?: string | undefined;
   /** What is kept of the values that are sent to it. */
   readonly values: { readonly maxBytes: number; readonly maxAgeMs: number };
@@ -108,21 +109,16 @@ export interface KeyFiles {
   readonly collector: string;
 }
 
-/** Acquisition → embedded API. */
+/** Host → worker. */
 export interface ToApi {
   /** Answer what is under way, close the database, end. */
   readonly type: "stop";
 }
 
-/** Embedded API → acquisition. */
+/** Worker → host. */
 export type FromApi =
   | { readonly type: "listening"; readonly url: string; readonly keyFiles: KeyFiles }
   /** It did not start; the worker ends. The message names the file, address or option. */
   | { readonly type: "failed"; readonly message: string }
-  | {
-      readonly type: "log";
-      readonly level: "debug" | "info" | "warn" | "error";
-      readonly fields: Readonly<Record<string, unknown>>;
-      readonly message: string;
-    }
+  | LogMessage
   | { readonly type: "stopped" };

@@ -78,7 +78,6 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
     },
     onMessage(message) {
       if (message.type === "report") reports = message.sinks;
-      else if (message.type === "log") options.log[message.level](message.fields, message.message);
     },
   });
 

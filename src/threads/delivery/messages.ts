@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import type { LogMessage } from "../../lib/thread/log.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
@@ -32,7 +33,7 @@ export interface DeliveryWorkerData {
 /** A source as it is now. Absent layout: the last one that this worker got in pieces. */
 export type DescribedSource = Omit<SourceReport, "layout"> & Partial<Pick<SourceReport, "layout">>;
 
-/** Acquisition → delivery. */
+/** Host → worker. */
 export type ToDelivery =
   | { readonly type: "start"; readonly sink: SinkSpec }
   /** removed: the configuration no longer has it; what it published as retained is cleared if it can be reached. */
@@ -40,18 +41,10 @@ export type ToDelivery =
   /** A piece of a source's layout: its variables from this place on, where 0 begins it. `sources` makes it the source's. */
   | { readonly type: "layout"; readonly source: Layout["source"]; readonly from: number; readonly variables: Layout["variables"] }
   | { readonly type: "sources"; readonly sources: readonly DescribedSource[] }
-  /** A way to the store, after either was restarted. */
+  /** A channel to the store, after either was restarted. */
   | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
   /** Close every sink, end. */
   | { readonly type: "shutdown" };
 
-/** Delivery → acquisition. */
-export type FromDelivery =
-  | { readonly type: "report"; readonly sinks: readonly SinkReport[] }
-  | {
-      readonly type: "log";
-      readonly level: "debug" | "info" | "warn" | "error";
-      readonly fields: Readonly<Record<string, unknown>>;
-      readonly message: string;
-    }
-  | { readonly type: "stopped" };
+/** Worker → host. */
+export type FromDelivery = { readonly type: "report"; readonly sinks: readonly SinkReport[] } | LogMessage | { readonly type: "stopped" };

@@ -10,7 +10,7 @@ export const contextOf = ({ timeouts, resolve, progress, device }: DriverContext
   device: device && deviceKeyOf(device),
 });
 
-const DEVICE_KEY = "acquisition worker";
+const DEVICE_KEY = "session worker";
 
 /** The device's name in the worker, kept where it lasts as long as the device's memory on this side. */
 function deviceKeyOf(device: DeviceMemory): string {

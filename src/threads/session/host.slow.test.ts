@@ -4,7 +4,7 @@ import type { DriverContext, Point, Request } from "../../../drivers/driver.ts";
 import { SEEN } from "../../../test/support/acquire/driver.ts";
 import type { Log } from "../../model/context.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { type Acquisition, type AcquisitionOptions, createAcquisition } from "./host.ts";
+import { SessionHost, type SessionHostOptions } from "./host.ts";
 import { remoteDrivers } from "./remote-drivers.ts";
 
 const MARGIN = { timeout: 10_000 };
@@ -21,13 +21,13 @@ function recording(): { readonly lines: Line[]; readonly log: Log } {
   return { lines, log: { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") } };
 }
 
-let running: Acquisition | undefined;
+let running: SessionHost | undefined;
 afterEach(() => running?.stop(3000));
 
-function start(options: Partial<AcquisitionOptions> = {}) {
+function start(options: Partial<SessionHostOptions> = {}) {
   const own = recording();
   let starts = 0;
-  const acquisition = createAcquisition({
+  const sessions = new SessionHost({
     get entry() {
       starts++;
       return new URL("../../../test/support/acquire/worker.ts", import.meta.url);
@@ -36,15 +36,15 @@ function start(options: Partial<AcquisitionOptions> = {}) {
     log: own.log,
     ...options,
   });
-  running = acquisition;
+  running = sessions;
   const seen = new SharedArrayBuffer(64);
   return {
-    acquisition,
+    sessions,
     lines: own.lines,
     starts: () => starts,
     seen: (what: keyof typeof SEEN) => Atomics.load(new Int32Array(seen), SEEN[what]),
     open: (does = "", ctx: Partial<DriverContext> = {}) =>
-      acquisition.connect("far", { details: { does, seen }, settings: {}, secrets: {} }, context(ctx)),
+      sessions.connect("far", { details: { does, seen }, settings: {}, secrets: {} }, context(ctx)),
   };
 }
 
@@ -58,7 +58,7 @@ const asking = (...addresses: string[]): Request => ({
   points: addresses.map((address, index): Point => ({ index, address, type: { scalar: "float64" } })),
 });
 
-describe("the acquisition worker", () => {
+describe("the session worker", () => {
   it("reads as the driver does, and knows a request again", async () => {
     const { open, seen } = start();
     const session = await open();
@@ -113,12 +113,12 @@ describe("the acquisition worker", () => {
     ).rejects.toThrow("before");
   });
 
-  it("gives up what does not let go, and closes a session that comes too late", async () => {
-    const { open, seen } = start({ letGoMs: 50 });
+  it("fails a call that does not end in time after its abort, and closes a session that comes too late", async () => {
+    const { open, seen } = start({ abortGraceMs: 50 });
     const first = await open();
     const gone = AbortSignal.abort(new ReasonError("TIMEOUT", "over"));
     await expect(first.read(asking("deaf"), context({ signal: gone }))).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
-    await expect(open("comes late", { signal: gone })).rejects.toThrow("did not let go");
+    await expect(open("comes late", { signal: gone })).rejects.toThrow("did not end the call in time");
     await expect.poll(() => seen("connects"), MARGIN).toBe(2);
     await expect.poll(() => seen("closes"), MARGIN).toBe(1);
     expect(await first.read(asking("a"), context())).toHaveLength(1);
@@ -160,11 +160,11 @@ describe("the acquisition worker", () => {
     expect(own).toContainEqual({
       level: "warn",
       fields: { level: "debug", dropped: 900 },
-      message: "log lines of the acquisition worker were left out",
+      message: "log lines of the session worker were left out",
     });
   });
 
-  it("says when the far side has gone", async () => {
+  it("reports that the device has ended a session", async () => {
     const { open } = start();
     const session = await open("goes");
     expect(session.alive()).toBe(true);
@@ -198,7 +198,7 @@ describe("the acquisition worker", () => {
     const { open, lines } = start({ heartbeatMs: 300 });
     const session = await open();
     await expect(session.read(asking("spin"), context())).rejects.toMatchObject({ condition: "internal_error" });
-    expect(lines.map(({ message }) => message)).toContain("the acquisition worker has not answered for long and is ended");
+    expect(lines.map(({ message }) => message)).toContain("the session worker has not answered for long and is ended");
     expect(await (await open()).read(asking("a"), context())).toHaveLength(1);
   });
 
@@ -228,19 +228,19 @@ describe("the acquisition worker", () => {
   });
 
   it("says what cannot cross", async () => {
-    const { acquisition } = start();
+    const { sessions } = start();
     const input = { details: { helper: () => 1 }, settings: {}, secrets: {} };
-    await expect(acquisition.connect("far", input, context())).rejects.toMatchObject({ condition: "internal_error" });
-    await expect(acquisition.connect("far", { details: {}, settings: {}, secrets: {} }, context())).rejects.toThrow(ReasonError);
+    await expect(sessions.connect("far", input, context())).rejects.toMatchObject({ condition: "internal_error" });
+    await expect(sessions.connect("far", { details: {}, settings: {}, secrets: {} }, context())).rejects.toThrow(ReasonError);
   });
 
   it("closes what is open on stop, also in the middle of a read", async () => {
-    const { open, seen, acquisition } = start();
+    const { open, seen, sessions } = start();
     const session = await open();
     const reading = session.read(asking("never"), context()).catch((error: unknown) => error);
     await open();
     const began = performance.now();
-    await acquisition.stop(5000);
+    await sessions.stop(5000);
     expect(performance.now() - began).toBeLessThan(3000);
     expect(seen("closes")).toBe(2);
     expect(await reading).toMatchObject({ name: "ReasonError" });
@@ -250,13 +250,13 @@ describe("the acquisition worker", () => {
 
 describe("remoteDrivers", () => {
   it("moves the drivers that ask for it and starts nothing before they connect", async () => {
-    const { acquisition, seen, starts } = start();
+    const { sessions, seen, starts } = start();
     const registry = remoteDrivers(
       {
         far: { inWorker: true, driver: () => import("../../../test/support/acquire/driver.ts") },
         near: { driver: () => import("../../../test/support/acquire/driver.ts") },
       },
-      acquisition,
+      sessions,
     );
     const { default: original } = await import("../../../test/support/acquire/driver.ts");
     expect((await registry["near"]?.driver())?.default).toBe(original);

@@ -1,14 +1,14 @@
 import type { Address } from "../../model/address.ts";
-import type { FromAcquire } from "./messages.ts";
+import type { FromSessionWorker } from "./messages.ts";
 
 /** Names are looked up by the other thread, which has the agent's memory and policy. */
 export class LookUps {
-  readonly #tell: (message: FromAcquire) => void;
+  readonly #post: (message: FromSessionWorker) => void;
   readonly #waiting = new Map<number, (addresses: readonly Address[] | Error) => void>();
   #count = 0;
 
-  constructor(tell: (message: FromAcquire) => void) {
-    this.#tell = tell;
+  constructor(post: (message: FromSessionWorker) => void) {
+    this.#post = post;
   }
 
   /** Throws what the look-up there throws, or the signal's reason. */
@@ -26,7 +26,7 @@ export class LookUps {
       if (signal.aborted) onAbort();
       else {
         signal.addEventListener("abort", onAbort, { once: true });
-        this.#tell({ type: "resolve", lookUp, call, host });
+        this.#post({ type: "resolve", lookUp, call, host });
       }
     });
   }

@@ -1,20 +1,21 @@
 import type { ConnectInput, Discovered, Limits, Point, Request, Timeouts } from "../../../drivers/driver.ts";
+import type { LogMessage } from "../../lib/thread/log.ts";
 import type { Address } from "../../model/address.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { PackedError } from "./errors.ts";
 import type { PackedPrepared } from "./prepared.ts";
 import type { PackedReadings } from "./readings.ts";
 
-/** What the acquisition worker is started with. */
-export interface AcquireWorkerData {
-  /** Where certificates lie and whose they are; absent: there is no state folder to keep them in. */
+/** What the session worker is started with. */
+export interface SessionWorkerData {
+  /** Where certificates are kept and whose they are; absent: no state folder keeps any. */
   readonly pki?: PkiPlace;
 }
 
 /** What of a call's context crosses; signal, log and look-up follow as messages of their own. */
 export interface CallContext {
   readonly timeouts: Timeouts;
-  /** Names are looked up by the acquisition thread, which has the agent's memory. */
+  /** The host looks names up, because it has the policy and remembers answers. */
   readonly resolves: boolean;
   /** Somebody wants to know how far long work has come. */
   readonly progresses: boolean;
@@ -27,7 +28,7 @@ export interface CallContext {
  * `connect`. The last two are answered page by page: each page is asked for, and the call goes on until its last page, a failure or
  * `release`.
  */
-export type ToAcquire =
+export type ToSessionWorker =
   | {
       readonly type: "connect";
       readonly call: number;
@@ -58,7 +59,7 @@ export type ToAcquire =
   | { readonly type: "ping" }
   | { readonly type: "stop" };
 
-export type FromAcquire =
+export type FromSessionWorker =
   | {
       readonly type: "connected";
       readonly call: number;
@@ -79,23 +80,15 @@ export type FromAcquire =
   | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
   /** What was prepared in a session holds no longer. */
   | { readonly type: "epoch"; readonly session: number; readonly epoch: string | undefined }
-  /** The far side of a session has gone. */
+  /** The device has ended a session. */
   | { readonly type: "lost"; readonly session: number }
   | { readonly type: "closed"; readonly session: number }
   | { readonly type: "resolve"; readonly lookUp: number; readonly call: number; readonly host: string }
   /** This address of the host took the connection of a call. */
   | { readonly type: "reached"; readonly call: number; readonly host: string; readonly address: string }
-  | {
-      readonly type: "log";
-      /** Undefined: of the worker itself. */
-      readonly call?: number;
-      readonly session?: number;
-      readonly level: "debug" | "info" | "warn" | "error";
-      readonly fields: Readonly<Record<string, unknown>>;
-      readonly message: string;
-    }
+  | LogMessage
   | { readonly type: "pong" };
 
 /** What is asked and answered. */
-export type Ask = Extract<ToAcquire, { type: "connect" | "read" | "prepare" | "discover" | "next" }>;
-export type Answer = Extract<FromAcquire, { type: "connected" | "readings" | "page" | "failed" }>;
+export type Ask = Extract<ToSessionWorker, { type: "connect" | "read" | "prepare" | "discover" | "next" }>;
+export type Answer = Extract<FromSessionWorker, { type: "connected" | "readings" | "page" | "failed" }>;

@@ -4,18 +4,18 @@ import { messageOf } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Reading } from "../../model/value.ts";
 import { contextOf } from "./context.ts";
-import type { Answer, Ask, ToAcquire } from "./messages.ts";
+import type { Answer, Ask, ToSessionWorker } from "./messages.ts";
 import { unpackPrepared } from "./prepared.ts";
 import { unpackReadings } from "./readings.ts";
 
-/** What a session is told of its other half. */
+/** What happens to the half of a session that is in the worker. */
 export interface Held {
   /** For lines that come outside of a call. */
   readonly log: Log;
   warn(warnings: readonly string[]): void;
   /** What was prepared holds no longer. */
   renew(epoch: string | undefined): void;
-  /** The far side has gone. */
+  /** The device has ended the session. */
   lost(): void;
   closed(): void;
   /** The worker has ended, and the other half with it. */
@@ -25,11 +25,11 @@ export interface Held {
 /** How a session that lives in the worker reaches it. */
 export interface RemoteLink {
   nextCall(): number;
-  /** False: there is no worker at this moment. Throws where something cannot cross to another thread. */
-  post(message: ToAcquire): boolean;
+  /** False: no worker runs at this moment. Throws where something cannot cross to another thread. */
+  post(message: ToSessionWorker): boolean;
   /** Settles with the call's answer, or throws what the driver threw. */
   ask(message: Ask, ctx: DriverContext): Promise<Exclude<Answer, { type: "failed" }>>;
-  /** Tells a session's fate until it is dropped. */
+  /** Reports what happens to a session until it is dropped. */
   hold(id: number, held: Held): void;
   drop(id: number): void;
 }
@@ -37,7 +37,7 @@ export interface RemoteLink {
 type Page = Extract<Answer, { type: "page" }>;
 
 const CLOSE_WITHIN_MS = 3000;
-/** Of the requests that the worker keeps for one session: beyond this it forgets them all and is sent them anew. */
+/** Of the requests that the worker keeps for one session: beyond this it forgets them all and gets them again. */
 const MAX_KEPT_POINTS = 200_000;
 /** Points in one message: what takes over more of them holds up its thread. */
 const POINTS_AT_ONCE = 500;
@@ -124,7 +124,7 @@ export class RemoteSession implements AnySession {
     if (!this.alive()) throw new ReasonError("CONNECTION_CLOSED", "the session has ended");
   }
 
-  #readMessage(request: Request, ctx: DriverContext): Extract<ToAcquire, { type: "read" }> {
+  #readMessage(request: Request, ctx: DriverContext): Extract<ToSessionWorker, { type: "read" }> {
     const message = { type: "read", call: this.#link.nextCall(), session: this.#id, context: contextOf(ctx) } as const;
     const known = this.#numbers.get(request);
     if (known !== undefined) return { ...message, requestNumber: known };
@@ -180,16 +180,16 @@ export class RemoteSession implements AnySession {
     }
   }
 
-  #post(message: ToAcquire): void {
+  #post(message: ToSessionWorker): void {
     let isPosted: boolean;
     try {
       isPosted = this.#link.post(message);
     } catch (error) {
-      throw internal(`what is asked cannot cross to the acquisition worker: ${messageOf(error)}`);
+      throw internal(`what is asked cannot cross to the session worker: ${messageOf(error)}`);
     }
-    if (!isPosted) throw new ReasonError("CONNECTION_CLOSED", "the acquisition worker is being started again");
+    if (!isPosted) throw new ReasonError("CONNECTION_CLOSED", "the session worker is being started again");
   }
 }
 
 const internal = (message: string): ReasonError => new ReasonError("UNKNOWN", message, { condition: "internal_error" });
-const unexpected = ({ type }: { readonly type: string }): ReasonError => internal(`the acquisition worker answered ${type}`);
+const unexpected = ({ type }: { readonly type: string }): ReasonError => internal(`the session worker answered ${type}`);

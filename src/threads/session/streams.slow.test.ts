@@ -5,30 +5,30 @@ import { DeviceMemories } from "../../agent/device-memory.ts";
 import { silentLog } from "../../model/context.ts";
 import { PartialRefusal } from "../../model/fault.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { type Acquisition, createAcquisition } from "./host.ts";
+import { SessionHost } from "./host.ts";
 
-/** What the acquisition worker answers page by page, over a real one. */
+/** What the session worker answers page by page, over a real one. */
 
 const MARGIN = { timeout: 10_000 };
 /** Most that one page brings, and one more that may be on its way. */
 const A_PAGE = 501;
 
-let running: Acquisition | undefined;
+let running: SessionHost | undefined;
 afterEach(() => running?.stop(3000));
 
 function start() {
-  const acquisition = createAcquisition({
+  const sessions = new SessionHost({
     entry: new URL("../../../test/support/acquire/worker.ts", import.meta.url),
     workerData: {},
     log: silentLog,
-    letGoMs: 1000,
+    abortGraceMs: 1000,
   });
-  running = acquisition;
+  running = sessions;
   const seen = new SharedArrayBuffer(64);
   return {
     seen: (what: keyof typeof SEEN) => Atomics.load(new Int32Array(seen), SEEN[what]),
     open: (does: string, ctx: Partial<DriverContext> = {}) =>
-      acquisition.connect("far", { details: { does, seen }, settings: {}, secrets: {} }, context(ctx)),
+      sessions.connect("far", { details: { does, seen }, settings: {}, secrets: {} }, context(ctx)),
   };
 }
 const context = (given: Partial<DriverContext> = {}): DriverContext => ({
@@ -59,7 +59,7 @@ async function discover(session: Session, ctx: DriverContext, upTo = Number.POSI
   return found;
 }
 
-describe("preparing in the acquisition worker", () => {
+describe("preparing in the session worker", () => {
   it("gives each of 12,000 points its address or its refusal", async () => {
     const { open, seen } = start();
     const session = await open("prepares");
@@ -163,7 +163,7 @@ describe("preparing in the acquisition worker", () => {
   });
 });
 
-describe("reading in the acquisition worker", () => {
+describe("reading in the session worker", () => {
   it("brings a partial refusal: what was answered, and what was refused together", async () => {
     const { open } = start();
     const session = await open("");
@@ -194,7 +194,7 @@ describe("reading in the acquisition worker", () => {
   });
 });
 
-describe("discovering in the acquisition worker", () => {
+describe("discovering in the session worker", () => {
   it("brings all 50,000, each once, and says how far it has come", async () => {
     const { open, seen } = start();
     const session = await open("discovers");

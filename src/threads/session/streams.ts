@@ -1,9 +1,9 @@
 import type { Discovered, Point, Prepared } from "../../../drivers/driver.ts";
 import { eachOf, Pager } from "../../lib/thread/pager.ts";
-import type { FromAcquire } from "./messages.ts";
+import type { FromSessionWorker } from "./messages.ts";
 import { packPrepared } from "./prepared.ts";
 
-type Page = Extract<FromAcquire, { type: "page" }>;
+type Page = Extract<FromSessionWorker, { type: "page" }>;
 
 /** An answer that comes page by page. */
 export interface Stream {

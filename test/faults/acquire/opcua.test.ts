@@ -6,7 +6,7 @@ import { DeviceMemories } from "../../../src/agent/device-memory.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
-import { type Acquisition, createAcquisition } from "../../../src/threads/session/host.ts";
+import { SessionHost } from "../../../src/threads/session/host.ts";
 import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
 import { prepareAll } from "../../conformance/support/read-all.ts";
 import { apiOf } from "../../support/api.ts";
@@ -27,14 +27,14 @@ async function simulatorOf(options: Parameters<typeof startOpcuaSimulator>[0] = 
   return simulator;
 }
 
-function acquisitionOf(): Acquisition {
-  const acquisition = createAcquisition({
+function acquisitionOf(): SessionHost {
+  const sessions = new SessionHost({
     entry: new URL("../../../src/threads/session/worker.ts", import.meta.url),
     workerData: {},
     log: silentLog,
   });
-  open.unshift(() => acquisition.stop(5000));
-  return acquisition;
+  open.unshift(() => sessions.stop(5000));
+  return sessions;
 }
 
 const contextOf = (signal: AbortSignal = new AbortController().signal): DriverContext => ({
@@ -62,7 +62,7 @@ async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = sim
   };
 }
 
-describe("OPC UA in the acquisition worker", { timeout: 60_000 }, () => {
+describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
   it("brings every type of value across as the driver reads it, also what is missing", async () => {
     const simulator = await simulatorOf({ bulk: 3000 });
     const here = await readerOf(opcua, simulator);

@@ -6,7 +6,7 @@ import { silentLog } from "../../../src/model/context.ts";
 import type { Layout } from "../../../src/model/layout.ts";
 import type { Readout } from "../../../src/model/value.ts";
 import { startClock } from "../../../src/os/clock.ts";
-import { createAcquisition } from "../../../src/threads/session/host.ts";
+import { SessionHost } from "../../../src/threads/session/host.ts";
 import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
 import { connect, context, detailsOf } from "../../support/opcua.ts";
 
@@ -25,9 +25,9 @@ const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulato
 
 function inWorker(): typeof driver {
   const entry = new URL("../../../src/threads/session/worker.ts", import.meta.url);
-  const acquisition = createAcquisition({ entry, workerData: {}, log: silentLog });
-  endings.push(() => acquisition.stop(5000));
-  return remoteDriver(driver, acquisition);
+  const sessions = new SessionHost({ entry, workerData: {}, log: silentLog });
+  endings.push(() => sessions.stop(5000));
+  return remoteDriver(driver, sessions);
 }
 
 /** One source on an agent, and every state that it was in, once it reads. */
@@ -156,7 +156,7 @@ it("leaves a server without a free session alone until a lost one has ended, and
 
 it.each([
   ["this thread", false],
-  ["the acquisition worker", true],
+  ["the session worker", true],
 ])(
   "reads on where a path leads now, with the session in %s: its node is another one while the server runs, and after its restart",
   {

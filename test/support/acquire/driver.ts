@@ -86,7 +86,7 @@ async function* discovered(count: number, does: string, ctx: DriverContext, seen
 /** Addresses are words for what becomes of a reading or of the whole request. */
 export default defineDriver<Details, object, string, Request<string>, Limits>({
   type: "far",
-  title: "driver for tests of the acquisition worker",
+  title: "driver for tests of the session worker",
   details,
   settings: z.strictObject({}),
   maxConnections: 10,

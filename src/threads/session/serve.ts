@@ -1,17 +1,17 @@
 import type { MessagePort } from "node:worker_threads";
 import type { AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
+import { LineLimit, type LogOrigin, logOver } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
 import { toFailure, toReasonError } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { packError, unpackError } from "./errors.ts";
-import { createLineTeller } from "./frame-lines.ts";
 import { LookUps } from "./look-ups.ts";
-import type { CallContext, FromAcquire, ToAcquire } from "./messages.ts";
+import type { CallContext, FromSessionWorker, ToSessionWorker } from "./messages.ts";
 import { packReadings } from "./readings.ts";
 import { type Stream, streamOfDiscovered, streamOfPrepared } from "./streams.ts";
 
-export interface AcquireOptions {
+export interface SessionServerOptions {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** Makes what the drivers' contexts have as `pki`. */
   readonly pki?: (log: Log) => Pki;
@@ -30,14 +30,16 @@ interface Call {
 interface OpenSession {
   readonly session: AnySession;
   readonly requests: Map<number, Request>;
-  /** As the other side knows it. */
+  /** As the host knows it. */
   alive: boolean;
   warnings: readonly string[];
   epoch: string | undefined;
 }
 
-type Asked<T extends ToAcquire["type"]> = Extract<ToAcquire, { type: T }>;
+type Asked<T extends ToSessionWorker["type"]> = Extract<ToSessionWorker, { type: T }>;
 
+/** Lines of one level in one second, of all sessions; what a driver logs beyond that is left out. */
+const LINES_PER_SECOND = 100;
 const LOOK_EVERY_MS = 250;
 const STOP_WITHIN_MS = 2000;
 const MAX_WARNINGS = 20;
@@ -46,36 +48,36 @@ const LEAVE_WITHIN_MS = 2000;
 /** Between two reports of how far a call has come. */
 const PROGRESS_EVERY_MS = 100;
 
-/** The acquisition worker: opens and reads the sessions that the other side asks for. Ends on `stop`. Never throws. */
-export function runAcquire(port: MessagePort, options: AcquireOptions): void {
-  const worker = new AcquireWorker(port, options);
-  port.on("message", (message: ToAcquire) => worker.take(message));
+/** The session worker: opens and reads the sessions that the host asks for. Ends on `stop`. Never throws. */
+export function serveSessions(port: MessagePort, options: SessionServerOptions): void {
+  const worker = new SessionServer(port, options);
+  port.on("message", (message: ToSessionWorker) => worker.take(message));
 }
 
-class AcquireWorker {
+class SessionServer {
   readonly #port: MessagePort;
-  readonly #options: AcquireOptions;
+  readonly #options: SessionServerOptions;
   readonly #calls = new Map<number, Call>();
   readonly #sessions = new Map<number, OpenSession>();
   readonly #streams = new Map<number, Stream>();
   /** Of the calls of `prepare` that have not come yet. */
   readonly #points = new Map<number, Point[]>();
-  readonly #lines: ReturnType<typeof createLineTeller>;
+  readonly #lineLimit: LineLimit;
   readonly #lookUps: LookUps;
   readonly #pki: Pki | undefined;
   #watch: NodeJS.Timeout | undefined;
   #stopping = false;
 
-  constructor(port: MessagePort, options: AcquireOptions) {
+  constructor(port: MessagePort, options: SessionServerOptions) {
     this.#port = port;
     this.#options = options;
-    const tell = (message: FromAcquire) => this.#tell(message);
-    this.#lines = createLineTeller(tell);
-    this.#lookUps = new LookUps(tell);
+    const log = logOver((line) => this.#post(line));
+    this.#lineLimit = new LineLimit(log, "the session worker", LINES_PER_SECOND);
+    this.#lookUps = new LookUps((message) => this.#post(message));
     this.#pki = options.pki?.(this.#logOf());
   }
 
-  take(message: ToAcquire): void {
+  take(message: ToSessionWorker): void {
     switch (message.type) {
       case "connect":
         void this.#connect(message);
@@ -107,7 +109,7 @@ class AcquireWorker {
         this.#lookUps.settle(message.lookUp, "kind" in message.addresses ? unpackError(message.addresses) : message.addresses);
         return;
       case "ping":
-        this.#tell({ type: "pong" });
+        this.#post({ type: "pong" });
         return;
       case "stop":
         void this.#stop();
@@ -115,13 +117,12 @@ class AcquireWorker {
     }
   }
 
-  #tell(message: FromAcquire, transfer: readonly ArrayBuffer[] = []): void {
+  #post(message: FromSessionWorker, transfer: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(message, transfer);
   }
 
-  #logOf(call?: number, session?: number): Log {
-    const at = (level: keyof Log) => (fields: object, message: string) => this.#lines(level, fields, message, call, session);
-    return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  #logOf(origin?: LogOrigin): Log {
+    return logOver((line) => this.#post(line), { limit: this.#lineLimit, ...(origin && { origin }) });
   }
 
   /** The context of one call, and what ends it. */
@@ -131,31 +132,31 @@ class AcquireWorker {
     const device = context.device === undefined ? undefined : this.#options.memories?.of(context.device);
     const ctx: DriverContext = {
       signal: state.controller.signal,
-      log: this.#logOf(call, session),
+      log: this.#logOf({ call, session }),
       timeouts: context.timeouts,
       ...(device && { device }),
       ...(this.#pki && { pki: this.#pki }),
       ...(context.progresses && { progress: this.#progressOf(call) }),
       ...(context.resolves && {
         resolve: (host, signal) => this.#lookUps.resolve(call, host, signal),
-        connected: (host, address) => this.#tell({ type: "reached", call, host, address }),
+        connected: (host, address) => this.#post({ type: "reached", call, host, address }),
       }),
     };
     return { ctx, state };
   }
 
   #progressOf(call: number): NonNullable<DriverContext["progress"]> {
-    let toldMs = Number.NEGATIVE_INFINITY;
+    let postedMs = Number.NEGATIVE_INFINITY;
     return (done, total) => {
       const nowMs = performance.now();
-      if (nowMs - toldMs < PROGRESS_EVERY_MS && done !== total) return;
-      toldMs = nowMs;
-      this.#tell({ type: "progress", call, done, total });
+      if (nowMs - postedMs < PROGRESS_EVERY_MS && done !== total) return;
+      postedMs = nowMs;
+      this.#post({ type: "progress", call, done, total });
     };
   }
 
   #fail(call: number, error: Error): void {
-    this.#tell({ type: "failed", call, error: packError(error) });
+    this.#post({ type: "failed", call, error: packError(error) });
   }
 
   async #connect({ call, driver: type, input, context }: Asked<"connect">): Promise<void> {
@@ -167,7 +168,7 @@ class AcquireWorker {
       const session = await (await entry.driver()).default.connect(input, ctx);
       if (state.abandoned || this.#stopping) {
         await session.close();
-        this.#tell({ type: "closed", session: call });
+        this.#post({ type: "closed", session: call });
         return;
       }
       const { limits, epoch } = session;
@@ -175,7 +176,7 @@ class AcquireWorker {
       this.#sessions.set(call, { session, requests: new Map(), alive: true, warnings, epoch });
       this.#watch ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
       const can = { prepares: session.prepare !== undefined, discovers: session.discover !== undefined };
-      this.#tell({ type: "connected", call, limits, warnings, epoch, ...can });
+      this.#post({ type: "connected", call, limits, warnings, epoch, ...can });
     } catch (error) {
       this.#fail(call, toReasonError(error));
     } finally {
@@ -200,9 +201,9 @@ class AcquireWorker {
       const request = given ?? requests?.get(requestNumber);
       if (!request) throw new ReasonError("UNKNOWN", `request ${requestNumber} is not known`, { condition: "internal_error" });
       const readings = packReadings(await open.session.read(request, ctx));
-      this.#tell({ type: "readings", call, readings, alive: open.session.alive() }, [readings.buffer]);
+      this.#post({ type: "readings", call, readings, alive: open.session.alive() }, [readings.buffer]);
     } catch (error) {
-      // The refusal may be what the epoch has changed with: the other side prepares again for the new one.
+      // The refusal may be what the epoch has changed with: the host prepares again for the new one.
       this.#lookAt(session);
       this.#fail(call, toFailure(error));
     } finally {
@@ -245,7 +246,7 @@ class AcquireWorker {
         this.#streams.delete(call);
         this.#calls.delete(call);
       }
-      this.#tell(page);
+      this.#post(page);
     } catch (error) {
       this.#release(call, new ReasonError("CONNECTION_CLOSED", "it has failed"));
       this.#lookAt(stream.session);
@@ -285,7 +286,7 @@ class AcquireWorker {
     for (const [streamCall, { session }] of this.#streams)
       if (session === id) this.#release(streamCall, new ReasonError("CONNECTION_CLOSED", "the session is being closed"));
     await open?.session.close();
-    this.#tell({ type: "closed", session: id });
+    this.#post({ type: "closed", session: id });
   }
 
   #look(): void {
@@ -294,23 +295,23 @@ class AcquireWorker {
       const warnings = warningsOf(open.session);
       if (warnings.length !== open.warnings.length || warnings.some((words, i) => words !== open.warnings[i])) {
         open.warnings = warnings;
-        this.#tell({ type: "warnings", session: id, warnings });
+        this.#post({ type: "warnings", session: id, warnings });
       }
       if (open.alive && !open.session.alive()) {
         open.alive = false;
-        this.#tell({ type: "lost", session: id });
+        this.#post({ type: "lost", session: id });
       }
     }
   }
 
-  /** Tells of another epoch. */
+  /** Posts an epoch that has changed. */
   #lookAt(id: number): void {
     const open = this.#sessions.get(id);
     if (!open) return;
     const { epoch } = open.session;
     if (epoch === open.epoch) return;
     open.epoch = epoch;
-    this.#tell({ type: "epoch", session: id, epoch });
+    this.#post({ type: "epoch", session: id, epoch });
   }
 
   async #stop(): Promise<void> {
