@@ -25,8 +25,8 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly listenRefusal?: (at: string) => string | undefined;
   /** The certificates, with a log for what happens to them; absent: sinks have none. */
   readonly openPki?: (log: Log) => Pki;
-  /** Folder of the files that name each sink's retained topics; absent: they are forgotten with the process. */
-  readonly leftBehindDir?: string;
+  /** Folder of the files that sinks keep over restarts (retained topics); absent: they keep nothing. */
+  readonly memoryDir?: string;
 }
 
 const LIMITS: PumpLimits = {
@@ -187,13 +187,13 @@ export class DeliveryEngine {
   }
 
   #portOf(uuid: string): PumpPort {
-    const { permit, listenRefusal, leftBehindDir } = this.#options;
+    const { permit, listenRefusal, memoryDir } = this.#options;
     const pki = this.#pki;
     const buffer = this.#buffer;
     return {
       log: this.#log,
       surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
-      ...(leftBehindDir !== undefined && { leftBehindDir }),
+      ...(memoryDir !== undefined && { memoryDir }),
       layout: (id) => buffer.layout(id),
       read: (from, to, maxBytes) => buffer.read(from, to, maxBytes),
       epoch: () => buffer.epoch(),

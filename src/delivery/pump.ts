@@ -8,8 +8,7 @@ import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import { isClose } from "../sinks/lib/in-flight-window.ts";
-import { openLeftBehind } from "../sinks/mqtt/retained-topics.ts";
-import type { Sink, Unwelcome } from "../sinks/sink.ts";
+import type { Sink, SinkMemory } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
 import { Notices } from "./notices.ts";
@@ -23,8 +22,8 @@ export interface PumpPort {
   readonly log: Log;
   /** The context of the sink, except the signal and the log. */
   readonly surroundings?: Omit<Context, "signal" | "log">;
-  /** Folder of the files that name each sink's retained topics; absent: they are kept in memory only. */
-  readonly leftBehindDir?: string;
+  /** Folder of the files that sinks keep over restarts; absent: they keep nothing. */
+  readonly memoryDir?: string;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   layout(id: number): Layout | undefined;
   /** Rows with from <= id < to, of up to `maxBytes` of payload but at least one. Throws if the file cannot be read. */
@@ -66,13 +65,12 @@ export class SinkPump {
   readonly #port: PumpPort;
   readonly #limits: PumpLimits;
   readonly #log: Log;
-  readonly #leftBehind: ReturnType<typeof openLeftBehind>;
+  /** What the kind keeps over openings. */
+  readonly #memory: SinkMemory | undefined;
   readonly #queue: DeliveryQueue;
   readonly #state: SinkState;
   readonly #writer: Writer;
   readonly #notices: Notices;
-  readonly #unwelcome = new Map<string, Unwelcome>();
-  readonly #remembered = new Map<string, string>();
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
   /** Resolves when the pump has stopped. */
@@ -90,7 +88,7 @@ export class SinkPump {
     this.#limits = limits;
     const { spec, kind, endpoint } = prepared;
     this.#log = withFields(port.log, { sink: spec.name ?? spec.uuid, type: spec.type, endpoint });
-    this.#leftBehind = openLeftBehind(port.leftBehindDir, spec.uuid, endpoint, this.#log);
+    this.#memory = kind.openMemory?.({ folder: port.memoryDir, uuid: spec.uuid, endpoint, log: this.#log });
     this.#queue = this.#createQueue();
     this.#state = new SinkState(endpoint, this.#log, () => port.changed());
     this.#writer = new Writer({
@@ -234,9 +232,8 @@ export class SinkPump {
     const timeout = AbortSignal.timeout(this.#limits.openTimeoutMs);
     const signal = AbortSignal.any([this.#openingEnd.signal, this.#stopping.signal, timeout]);
     const { uuid, name, secrets } = spec;
-    const kept = { leftBehind: this.#leftBehind.topics, unwelcome: this.#unwelcome, remembered: this.#remembered };
     const sink = await kind.open(
-      { uuid, name, details, settings, secrets, ...kept },
+      { uuid, name, details, settings, secrets, memory: this.#memory },
       { ...this.#port.surroundings, signal, log: this.#log },
     );
     if (!this.#stopping.signal.aborted) return sink;
@@ -312,7 +309,7 @@ export class SinkPump {
       await this.#release(sink);
     }
     ended.abort();
-    this.#leftBehind.close(removed);
+    this.#memory?.close(removed);
     this.#writer.end();
     this.#state.stopped();
   }

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { GapReason } from "../buffer/buffer.ts";
-import type { Context } from "../model/context.ts";
+import type { Context, Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
@@ -10,15 +10,15 @@ export interface SinkBatch {
   readonly id: string;
   readonly layout: Layout;
   /**
-   * Decoded one by one as they are asked for; may be gone over again. A readout and its readings are valid until the next one is asked for or
-   * the iteration ends, and are filled anew then: who keeps one makes a copy (`copyReadout`). Texts and arrays in them stay as they are.
+   * Decoded one by one during the iteration, which may be repeated. The objects of a readout and its readings are reused: they stay valid
+   * until the next readout is taken or the iteration ends. To keep one, copy it (`copyReadout`). Texts and arrays in them are not reused.
    */
   readonly readouts: Iterable<Readout>;
-  /** Older data, drained beside the live edge. */
+  /** Older data, delivered between live batches. */
   readonly backlog: boolean;
   /** True: older and newer readouts of a source arrive in the order of their writes. Else those of the backlog do, and the others do. */
   readonly inOrder?: boolean;
-  /** The far side has failed on larger messages: they are made no larger than this in bytes, but for single values. */
+  /** The server has failed on larger messages: none may be larger than this in bytes, except those of a single value. */
   readonly maxMessageBytes?: number;
 }
 
@@ -29,11 +29,11 @@ export interface BatchPart {
   readonly to: number;
 }
 
-/** One message that the far side did not take, over a way out that goes on. The rest of the batch is not concerned. */
+/** One message that the server refused, over a connection that stays open. The rest of the batch is not affected. */
 export interface Refusal {
   /** What was in it, by rising readout and place. */
   readonly parts: readonly BatchPart[];
-  /** The far side's words, with what it was about. */
+  /** The server's words, with what they are about. */
   readonly detail: string;
 }
 
@@ -43,7 +43,7 @@ export const copyReadout = (readout: Readout): Readout => ({
   readings: readout.readings.map((reading) => reading && { ...reading }),
 });
 
-/** Values that the far side will never get. `id` is stable; told twice under one id, the later one holds. */
+/** Values that this sink will never get. `id` is stable; of two publications under one id the later one holds. */
 export interface SinkGap {
   readonly id: string;
   readonly reason: GapReason;
@@ -54,40 +54,45 @@ export interface SinkGap {
   readonly values: number | null;
 }
 
-/** What became of a batch, in values; the rest of it the far side holds. */
+/** What became of a batch, in values; the server has the rest of it. */
 export interface WriteResult {
-  /** Given up for ever: they are dropped and counted. */
+  /** Dropped and counted. */
   readonly refused: number;
   /** Why, for the sink's state; the first one is enough. */
   readonly detail?: string;
-  /** Messages that may be at fault themselves: the delivery tries what was in them apart, in ever smaller batches. */
+  /** Messages that may be at fault themselves: the delivery isolates their values and retries them in ever smaller batches. */
   readonly refusals?: readonly Refusal[];
 }
 
-export interface OpenInput<D, S> {
+export interface OpenInput<D, S, M = SinkMemory> {
   readonly uuid: string;
   readonly name: string | null;
   readonly details: D;
   readonly settings: S;
   /** By field name (`password`). Never logged. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** Where this sink has left something for good (retained topics), over all its openings: kept by the delivery, written by the sink. */
-  readonly leftBehind: Set<string>;
-  /** What, apart from values, the far side ended an opening for, and until when it is spared that (monotonic ms). Over all openings, kept by the delivery. */
-  readonly unwelcome?: Map<string, Unwelcome>;
-  /** What the sink wants to know of the far side at its next openings, by a key of its own. Kept by the delivery while it runs. */
-  readonly remembered?: Map<string, string>;
+  /** The kind's memory of this sink, the same for all its openings. Absent: the opening is the only one. */
+  readonly memory?: M | undefined;
 }
 
-export interface Unwelcome {
-  readonly detail: string;
-  readonly untilMs: number;
-  /** The far side did not say so. */
-  readonly isGuess?: boolean;
+/** What a kind keeps of one sink over its openings. The delivery owns it from the start of the sink to its end. */
+export interface SinkMemory {
+  /** Saves what outlasts the process. `removed`: the configuration no longer has the sink; deletes that instead. Never throws. */
+  close(removed: boolean): void;
+}
+
+/** Which sink a memory belongs to, and where it may be saved. */
+export interface MemoryLocation {
+  /** Folder for a small file of this sink; undefined: nothing is saved. */
+  readonly folder: string | undefined;
+  readonly uuid: string;
+  /** As `SinkKind.endpoint` gives it: what is known of one server does not hold for another. */
+  readonly endpoint: string;
+  readonly log: Log;
 }
 
 /** Promises of the delivery: open is repeated with backoff; write follows a successful open and never exceeds `inFlight`. */
-export interface SinkKind<D = unknown, S = unknown> {
+export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkMemory> {
   /** `details.type` of the data sinks it serves. */
   readonly type: string;
   readonly title: string;
@@ -97,33 +102,35 @@ export interface SinkKind<D = unknown, S = unknown> {
   /** every: the whole history, at least once. latest: current values only, no backlog, nothing in the ledger. */
   readonly delivery: "every" | "latest";
   readonly takesExploration: boolean;
-  /** What may be the matter where the far side closes soon after each opening. */
+  /** The likely cause where the server closes the connection soon after each opening. */
   readonly closedSoonHint?: string;
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
   /** `host:port` or an address to listen on, for reports. */
   endpoint(details: D): string;
-  open(input: OpenInput<D, S>, ctx: Context): Promise<Sink>;
+  /** Absent: the kind keeps nothing over openings. Never throws. */
+  openMemory?(location: MemoryLocation): M;
+  open(input: OpenInput<D, S, M>, ctx: Context): Promise<Sink>;
 }
 
-/** An open way out. Knows nothing of the buffer: to throw is to be given the batch again after a new open. */
+/** An open sink. Knows nothing of the buffer: a batch whose write throws comes again after the next opening. */
 export interface Sink {
   /** Writes under way at once; a hard bound. */
   readonly inFlight: number;
-  /** What an operator should know of this way out although it works. */
+  /** Operator warnings while the sink is healthy. */
   readonly warnings: readonly string[];
-  /** Resolves once the far side holds the batch, but for what the result says. Throws ReasonError when the way out is lost. */
+  /** Resolves once the server has the batch, except what the result names. Throws ReasonError when the connection is lost. */
   write(batch: SinkBatch, ctx: Context): Promise<WriteResult>;
   /**
-   * The sources as they are now: retained status and metadata where the protocol has them; what is no longer listed is cleared.
-   * Calls do not overlap. Throws ReasonError when the way out is lost.
+   * The sources as they are now: retained status and metadata where the protocol has them; those of sources that are no
+   * longer listed are cleared. Calls do not overlap. Throws ReasonError when the connection is lost.
    */
   describe?(sources: readonly SourceReport[], ctx: Context): Promise<void>;
-  /** Resolves once the far side holds it; false: it refuses it. Throws ReasonError when the way out is lost. */
+  /** Resolves once the server has it; false: the server refuses it. Throws ReasonError when the connection is lost. */
   publishGap?(gap: SinkGap, ctx: Context): Promise<boolean>;
-  /** The sink has been removed: clears all that it left behind. */
+  /** The sink has been removed: clears what it has retained at the server. */
   forget?(ctx: Context): Promise<void>;
-  /** Settles when the way out is lost, with the ReasonError; never before open has returned. */
+  /** Settles when the connection is lost, with the ReasonError; never before open has returned. */
   readonly lost: Promise<Error>;
   /** Idempotent, bounded in time, never throws. */
   close(): Promise<void>;
@@ -131,6 +138,6 @@ export interface Sink {
 
 export type AnySinkKind = SinkKind;
 
-export function defineSink<D, S>(kind: SinkKind<D, S>): AnySinkKind {
+export function defineSink<D, S, M extends SinkMemory = SinkMemory>(kind: SinkKind<D, S, M>): AnySinkKind {
   return kind as unknown as AnySinkKind;
 }

@@ -60,7 +60,7 @@ const ENTRIES: Readonly<Record<string, () => Promise<{ readonly entry: string; r
   }),
 };
 
-const deliveryData = (serves: boolean): DeliveryWorkerData => ({ policy: policySchema.parse({}), leftBehindDir: folder, serves });
+const deliveryData = (serves: boolean): DeliveryWorkerData => ({ policy: policySchema.parse({}), memoryDir: folder, serves });
 
 interface Line {
   readonly level: keyof Log;

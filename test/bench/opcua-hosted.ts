@@ -24,10 +24,7 @@ const ctx = {
 const port = await freePort();
 const { uuid, name, details, settings, secrets } = sinkSpec(port);
 const layouts = layoutsOf(count);
-const sink = await kind.open(
-  { uuid, name, details: kind.details.parse(details), settings: kind.settings.parse(settings), secrets, leftBehind: new Set() },
-  ctx,
-);
+const sink = await kind.open({ uuid, name, details: kind.details.parse(details), settings: kind.settings.parse(settings), secrets }, ctx);
 await sink.describe?.(
   layouts.map((layout) => reportOf(layout, everyMs)),
   ctx,

@@ -42,7 +42,7 @@ export async function failure(work: Promise<unknown>): Promise<ReasonError> {
 export async function openSink(spec: SinkSpec, ctx: Context): Promise<Sink> {
   const { kind, details, settings } = await prepareSink(spec, SINKS);
   const { uuid, name, secrets } = spec;
-  return kind.open({ uuid, name, details, settings, secrets, leftBehind: new Set() }, ctx);
+  return kind.open({ uuid, name, details, settings, secrets }, ctx);
 }
 
 /** Adds the tests that hold for every kind, whoever connects to whom. */

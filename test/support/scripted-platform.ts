@@ -73,7 +73,6 @@ export async function openPlatform(api: Pick<ApiAccess, "url" | "keyFile"> & Par
       details: platform.details.parse({ type: "platform", api: { insecure: false, embedded: false, ...api } }),
       settings: platform.settings.parse(settings),
       secrets: {},
-      leftBehind: new Set(),
     },
     ctx,
   );

@@ -13,7 +13,8 @@ import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { type Context, silentLog } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { SINKS } from "../index.ts";
-import type { Sink, SinkBatch } from "../sink.ts";
+import type { Sink, SinkBatch, SinkMemory } from "../sink.ts";
+import { openMemory } from "./memory.ts";
 
 const PUBLISH = 3;
 const ctx: Context = { signal: new AbortController().signal, log: silentLog };
@@ -25,13 +26,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
 });
 
-async function open(
-  port: number,
-  details: object = {},
-  settings: object = {},
-  secrets = {},
-  leftBehind = new Set<string>(),
-): Promise<Sink> {
+async function open(port: number, details: object = {}, settings: object = {}, secrets = {}, memory?: SinkMemory): Promise<Sink> {
   const uuid = "7e0d3c5a-0000-4000-8000-000000000001";
   const spec = {
     uuid,
@@ -44,7 +39,7 @@ async function open(
   };
   const prepared = await prepareSink(spec, SINKS);
   const sink = await prepared.kind.open(
-    { uuid, name: spec.name, details: prepared.details, settings: prepared.settings, secrets, leftBehind },
+    { uuid, name: spec.name, details: prepared.details, settings: prepared.settings, secrets, memory },
     ctx,
   );
   cleanups.push(() => sink.close());
@@ -124,8 +119,8 @@ describe("retained", () => {
   test("status and metadata of each source, published when they change, cleared when it is renamed", async () => {
     const broker = await startBroker();
     cleanups.push(() => broker.stop());
-    const leftBehind = new Set<string>();
-    const sink = await open(broker.port, {}, {}, {}, leftBehind);
+    const memory = openMemory({ folder: undefined, uuid: "sink", endpoint: "broker", log: silentLog });
+    const sink = await open(broker.port, {}, {}, {}, memory);
     await sink.describe?.([sourceOf("a"), sourceOf("b")], ctx);
     expect([...broker.retained.keys()].sort()).toEqual([
       "plant/meta/a",
@@ -171,7 +166,7 @@ describe("retained", () => {
       detail: "no answer within 3000 ms",
     });
     await sink.close();
-    const again = await open(broker.port, {}, {}, {}, leftBehind);
+    const again = await open(broker.port, {}, {}, {}, memory);
     await again.describe?.([sourceOf("renamed")], ctx);
     expect([...broker.retained.keys()].sort()).toEqual(["plant/meta/renamed", "plant/status", "plant/status/renamed"]);
     await again.forget?.(ctx);

@@ -5,9 +5,8 @@ import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { SourceReport } from "../../model/report.ts";
-import type { Unwelcome } from "../sink.ts";
 import type { Connection } from "./connect.ts";
-import { createBeside } from "./status-channel.ts";
+import { StatusChannel, type SuspensionMemory } from "./status-channel.ts";
 
 const CONNECT = 1;
 const PUBLISH = 3;
@@ -19,10 +18,10 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step();
 });
 
-describe("createBeside", () => {
-  let unwelcome: Map<string, Unwelcome>;
+describe("StatusChannel", () => {
+  let memory: SuspensionMemory;
   beforeEach(() => {
-    unwelcome = new Map();
+    memory = {};
   });
 
   /** One connection; `answer` undefined: no publish is acknowledged. */
@@ -46,61 +45,61 @@ describe("createBeside", () => {
         answer === undefined ? failed : Promise.resolve(answer === "" ? { type: "accepted" } : { type: "of_topic", detail: answer }),
       close: () => Promise.resolve(),
     };
-    const beside = createBeside(connection, unwelcome, () => values);
+    const channel = new StatusChannel(connection, memory, () => values);
     const close = async (type: "CONNECTION_CLOSED" | "TIMEOUT" = "CONNECTION_CLOSED"): Promise<string> => {
       lose(new ReasonError(type, "the broker closed the connection"));
-      return (await beside.lost).message;
+      return (await channel.lost).message;
     };
-    return { beside, close };
+    return { channel, close };
   }
 
-  /** Publishes, is closed before it is acknowledged, and says what is barred at the next opening. */
+  /** Publishes, is closed before it is acknowledged, and gives the suspension of the next opening. */
   async function closedOn(topic: string, how: Parameters<typeof opened>[0] = {}): Promise<string | undefined> {
-    const { beside, close } = opened(how);
-    const published = beside.publish(topic, "", true).catch((error: Error) => error.message);
+    const { channel, close } = opened(how);
+    const published = channel.publish(topic, "", true).catch((error: Error) => error.message);
     expect(await close()).toBe(`the broker closed the connection, before it acknowledged a publish to ${topic}`);
     await published;
-    return opened().beside.barred;
+    return opened().channel.suspended;
   }
 
-  it("bars after two closes in a row on what is told, and not after one", async () => {
+  it("is suspended after two closes in a row on a status publish, and not after one", async () => {
     expect(await closedOn("a/status")).toBeUndefined();
     expect(await closedOn("a/status/press")).toMatch(/publishing to a\/status\/press, twice in a row; .* right to it; .*only values/);
   });
 
-  it("does not take an earlier close for it where all was told since", async () => {
+  it("forgets an earlier close once everything is published", async () => {
     await closedOn("a/status");
-    const { beside } = opened({ answer: "" });
-    await beside.publish("a/status", "", true);
-    beside.told();
+    const { channel } = opened({ answer: "" });
+    await channel.publish("a/status", "", true);
+    channel.published();
     expect(await closedOn("a/status")).toBeUndefined();
   });
 
-  it("does not lay a close to it while values are under way, or that the broker has another word for", async () => {
+  it("is not suspended for a close while values are under way, or with another cause in the words of the broker", async () => {
     for (let i = 0; i < 3; i++) expect(await closedOn("a/status", { values: 1 })).toBeUndefined();
     for (let i = 0; i < 3; i++) expect(await closedOn("a/status", { endCode: TAKEN_OVER })).toBeUndefined();
     await closedOn("a/status", { endCode: NOT_AUTHORIZED });
     expect(await closedOn("a/status", { endCode: NOT_AUTHORIZED })).toBeDefined();
   });
 
-  it("bars at once where the broker refused it and closed right after", async () => {
-    const { beside, close } = opened({ answer: "the broker refuses a publish to a/status: Not authorized (code 135)" });
-    await beside.publish("a/status", "", true);
+  it("is suspended at once where the broker refused a publish and closed right after", async () => {
+    const { channel, close } = opened({ answer: "the broker refuses a publish to a/status: Not authorized (code 135)" });
+    await channel.publish("a/status", "", true);
     expect(await close()).toBe("the broker closed the connection");
-    expect(opened().beside.barred).toMatch(/Not authorized \(code 135\); connected anew within 10 min/);
+    expect(opened().channel.suspended).toMatch(/Not authorized \(code 135\); over connections of the next 10 min/);
     await opened().close();
-    expect(opened().beside.barred).toBeDefined();
+    expect(opened().channel.suspended).toBeDefined();
   });
 
-  it("takes back what it guessed where the broker closes without it too", async () => {
+  it("takes a guess back where the broker closes also while it is suspended", async () => {
     await closedOn("a/status");
     expect(await closedOn("a/status")).toBeDefined();
     await opened({ values: 1 }).close();
-    expect(opened().beside.barred).toBeDefined();
+    expect(opened().channel.suspended).toBeDefined();
     await opened().close("TIMEOUT");
-    expect(opened().beside.barred).toBeDefined();
+    expect(opened().channel.suspended).toBeDefined();
     await opened().close();
-    expect(opened().beside.barred).toBeUndefined();
+    expect(opened().channel.suspended).toBeUndefined();
   });
 });
 

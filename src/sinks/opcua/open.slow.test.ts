@@ -15,7 +15,7 @@ afterAll(() => rig.end());
 
 async function open(pki: Pki | undefined, renewalEveryMs?: number) {
   const details = SINK_DETAILS.opcua.read.parse({ type: "opcua", port: await freePort() });
-  const input = { uuid: randomUUID(), name: null, details, settings: settingsSchema.parse({}), secrets: {}, leftBehind: new Set<string>() };
+  const input = { uuid: randomUUID(), name: null, details, settings: settingsSchema.parse({}), secrets: {} };
   const { pki: _, ...ctx } = rig.ctx();
   return await openServer(input, { ...ctx, ...(pki && { pki }) }, "127.0.0.1", [], renewalEveryMs);
 }

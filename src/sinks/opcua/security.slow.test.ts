@@ -99,7 +99,7 @@ describe("by default", () => {
   test("a user without a password here does not open", async () => {
     const details = { ...(kind.details.parse({ type: "opcua", port: 4840 }) as object), users: [{ username: "op" }] };
     const settings = kind.settings.parse({ listen: "127.0.0.1" });
-    const input = { uuid: "x", name: null, details, settings, secrets: {}, leftBehind: new Set<string>() };
+    const input = { uuid: "x", name: null, details, settings, secrets: {} };
     await expect(kind.open(input, rig.ctx())).rejects.toMatchObject({
       condition: "secret_missing",
       message: expect.stringContaining('"op"'),

@@ -57,7 +57,7 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
     name: NAME[of],
     workerData: {
       policy: options.policy,
-      leftBehindDir: path.join(path.dirname(options.bufferFile), "sinks"),
+      memoryDir: path.join(path.dirname(options.bufferFile), "sinks"),
       serves: of === "latest",
       // Only servers show the collector's certificate.
       ...(of === "latest" && { pki: options.pki }),

@@ -22,8 +22,8 @@ export interface SinkSpec {
 /** What the delivery worker is started with. */
 export interface DeliveryWorkerData {
   readonly policy: Policy;
-  /** Folder of small files on what sinks left behind. */
-  readonly leftBehindDir: string;
+  /** Folder of the small files that sinks keep over restarts. */
+  readonly memoryDir: string;
   /** Its sinks are servers, which serve current values to clients of their own. */
   readonly serves: boolean;
   /** Absent: none of its sinks uses certificates of the collector. */

@@ -6,7 +6,7 @@ import { listenRefusal, permitOf } from "../../os/policy.ts";
 import type { DeliveryWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
-const { policy, leftBehindDir, pki, serves } = workerData as DeliveryWorkerData;
+const { policy, memoryDir, pki, serves } = workerData as DeliveryWorkerData;
 // One client of a server must not cost the others their sessions. Where each value is accounted for, what is not acknowledged comes again
 // to the next worker, and a pump that stopped half-way would keep it for ever.
 guardWorker(parentPort, { goesOn: serves });
@@ -20,5 +20,5 @@ runDelivery(parentPort, {
       return opened;
     },
   }),
-  leftBehindDir,
+  memoryDir,
 });

@@ -108,7 +108,6 @@ export async function createRig(): Promise<Rig> {
           details: { ...named, port },
           settings: settingsSchema.parse({ listen: "127.0.0.1", ...settings }),
           secrets,
-          leftBehind: new Set(),
         },
         ctx(given),
       );

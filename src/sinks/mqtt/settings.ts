@@ -1,0 +1,56 @@
+import * as z from "zod";
+import { parseDuration } from "../../model/duration.ts";
+
+const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
+  z
+    .string()
+    .refine((text) => {
+      const ms = parseDuration(text);
+      return ms !== undefined && ms >= minMs && ms <= maxMs;
+    }, `expected a duration such as 10s or 500ms, ${range}`)
+    .default(fallback)
+    .transform((text) => parseDuration(text) ?? minMs);
+
+const pemFile = (about: string) =>
+  z.string().startsWith("/", "expected an absolute path").max(4096).optional().describe(`${about} (PEM, absolute path)`);
+
+/** Local options of an MQTT sink. */
+export const settingsSchema = z.strictObject({
+  username: z.string().min(1).optional().describe("User name at the broker"),
+  password_file: z.string().min(1).optional().describe("File that holds the password at the broker, one line"),
+  tls: z
+    .strictObject({
+      ca_file: pemFile("Certificates of the authorities to trust; absent: those that Node knows"),
+      cert_file: pemFile("Certificate of this collector, for brokers that ask for one"),
+      key_file: pemFile("Key of that certificate, without a passphrase"),
+      server_name: z.string().min(1).max(253).optional().describe("Name that the broker's certificate has to hold; absent: host"),
+    })
+    .refine((tls) => (tls.cert_file === undefined) === (tls.key_file === undefined), "cert_file and key_file go together; set both or none")
+    .optional()
+    .describe("TLS 1.2 or later, with the broker's certificate and name checked; `tls: {}` is enough for a public authority"),
+  connect_timeout: duration("5s", 1, 60_000, "at most 1min").describe(
+    "Deadline of the name look-up, of the TCP connect and of the broker's answer, each",
+  ),
+  publish_timeout: duration("10s", 1, 600_000, "at most 10min").describe(
+    "Deadline of one publish; the connection to a broker that has not acknowledged it by then is closed and opened again",
+  ),
+  keepalive: duration("30s", 1000, 65_535_000, "from 1s to 65535s").describe("A ping is sent after this time without another packet"),
+  in_flight: z
+    .int()
+    .min(1)
+    .max(64)
+    .default(16)
+    .describe("Publishes under way at once, 1 to 64; the broker's receive maximum wins where it is lower"),
+  max_packet_bytes: z
+    .int()
+    .min(1024)
+    .max(268_435_455)
+    .optional()
+    .describe("Largest publish that the broker takes, for one that closes on larger ones without a word; absent: as the broker says"),
+  int64: z
+    .enum(["number", "string"])
+    .default("number")
+    .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
+});
+
+export type MqttSettings = z.infer<typeof settingsSchema>;

@@ -1,0 +1,74 @@
+import { createHash } from "node:crypto";
+import type { SourceReport } from "../../model/report.ts";
+import { type Retained, retainedOf } from "./retained.ts";
+import type { RetainedTopics } from "./retained-topics.ts";
+import type { StatusChannel } from "./status-channel.ts";
+import { collectorStatusTopic, type TopicPlan } from "./topics.ts";
+
+export interface StatusTopicsOptions {
+  /** Payload bytes that the broker takes on a topic. */
+  readonly maxBytes: (topic: string) => number;
+  readonly maxPacketBytes: number;
+  /** Gets what an operator should know; the same warning may come again. */
+  readonly warn: (warning: string) => void;
+}
+
+/** Status fields that change all the time (last readout, next try) are published at most this often. */
+const REFRESH_MS = 10_000;
+
+/** The retained messages of one connection: status and metadata of the sources. */
+export class StatusTopics {
+  readonly #channel: StatusChannel;
+  readonly #plan: TopicPlan;
+  readonly #retained: RetainedTopics;
+  readonly #options: StatusTopicsOptions;
+  /** By topic: what was published, as digests, because metadata are as large as the configuration. */
+  readonly #published = new Map<string, Retained & { readonly atMs: number }>();
+
+  constructor(channel: StatusChannel, plan: TopicPlan, retained: RetainedTopics, options: StatusTopicsOptions) {
+    this.#channel = channel;
+    this.#plan = plan;
+    this.#retained = retained;
+    this.#options = options;
+  }
+
+  /** Publishes what has changed, and clears the topics of sources that are gone. Throws ReasonError when the connection is lost. */
+  async describe(sources: readonly SourceReport[]): Promise<void> {
+    const desired = retainedOf(this.#plan, sources);
+    const own = collectorStatusTopic(this.#plan);
+    for (const topic of this.#retained) if (topic !== own && !desired.has(topic)) await this.#clear(topic);
+    for (const [topic, retained] of desired) {
+      const before = this.#published.get(topic);
+      const atMs = performance.now();
+      const [key, payload] = [digest(retained.key), digest(retained.payload)];
+      if (before && before.key === key && (before.payload === payload || atMs - before.atMs < REFRESH_MS)) continue;
+      await this.retain(topic, retained.payload);
+      this.#published.set(topic, { key, payload, atMs });
+    }
+  }
+
+  /** Publishes a retained message, unless it is too large for the broker. Throws ReasonError when the connection is lost. */
+  async retain(topic: string, payload: string): Promise<void> {
+    const { maxBytes, maxPacketBytes, warn } = this.#options;
+    if (Buffer.byteLength(payload) > maxBytes(topic)) {
+      warn(`the message for ${topic} is larger than the ${maxPacketBytes} bytes that the broker takes: it is not published`);
+      return;
+    }
+    this.#retained.add(topic);
+    const refusal = await this.#channel.publish(topic, payload, true);
+    if (refusal !== undefined) warn(refusal);
+  }
+
+  /** Throws ReasonError when the connection is lost. */
+  async clearAll(): Promise<void> {
+    for (const topic of this.#retained) await this.#clear(topic);
+  }
+
+  async #clear(topic: string): Promise<void> {
+    await this.#channel.publish(topic, "", true);
+    this.#published.delete(topic);
+    this.#retained.delete(topic);
+  }
+}
+
+const digest = (text: string): string => createHash("sha256").update(text).digest("base64");

@@ -1,0 +1,169 @@
+import type { Context } from "../../model/context.ts";
+import { ReasonError } from "../../model/reason.ts";
+import type { BatchPart, Refusal, SinkBatch, WriteResult } from "../sink.ts";
+import type { Connection, PublishOutcome } from "./connect.ts";
+import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
+import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
+import { dataTopic, type TopicPlan } from "./topics.ts";
+
+export interface ValueOptions {
+  readonly int64: MessageOptions["int64"];
+  /** Of a whole publish. */
+  readonly maxPacketBytes: number;
+}
+
+type TopicMessage = Message & { readonly topic: string };
+
+/** Larger payloads are split between their readouts: brokers with a limit of their own seldom have a lower one. */
+const SPLIT_BYTES = 131_072;
+/** Fixed header, packet identifier and properties of a PUBLISH, generously (MQTT 5.0, 3.3). */
+const PUBLISH_OVERHEAD_BYTES = 32;
+
+/** Payload bytes that fit a publish to the topic. */
+export const maxPayloadBytes = (topic: string, maxPacketBytes: number): number =>
+  maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
+
+/** Publishes batches over one connection, in messages of the size that the broker takes. */
+export class ValuePublisher {
+  readonly #connection: Connection;
+  readonly #plan: TopicPlan;
+  readonly #options: ValueOptions;
+  readonly #limit = createSizeLimit(SPLIT_BYTES);
+  /** By source and lane: settles once the batch before has handed over its last message, so that batches of several messages do not mix. */
+  readonly #turns = new Map<string, Promise<void>>();
+  #underWay = 0;
+
+  constructor(connection: Connection, plan: TopicPlan, options: ValueOptions) {
+    this.#connection = connection;
+    this.#plan = plan;
+    this.#options = options;
+  }
+
+  /** Publishes without an acknowledgement. */
+  underWay(): number {
+    return this.#underWay;
+  }
+
+  /** Resolves once the broker has the batch, except what the result names. Throws ReasonError when the connection is lost. */
+  async write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
+    const key = `${batch.backlog && !batch.inOrder} ${batch.layout.source.uuid}`;
+    const before = this.#turns.get(key);
+    let pass: () => void = () => {};
+    const turn = new Promise<void>((done) => {
+      pass = done;
+    });
+    this.#turns.set(key, turn);
+    try {
+      await before;
+      return await this.#publishAll(batch, ctx, pass);
+    } finally {
+      pass();
+      if (this.#turns.get(key) === turn) this.#turns.delete(key);
+    }
+  }
+
+  /** Calls `handedOver` when no message of the batch waits for its turn any more. */
+  async #publishAll(batch: SinkBatch, ctx: Context, handedOver: () => void): Promise<WriteResult> {
+    const tally = new Tally(batch, this.#options.maxPacketBytes);
+    const messages = this.#messagesOf(batch, tally);
+    let number = 0;
+    const lane = async (): Promise<void> => {
+      for (const message of messages) await this.#publishOne(batch, message, `${batch.id}.${++number}`, tally, ctx);
+      handedOver();
+    };
+    // One lane more than the window: it sees the end while the others wait for their acknowledgements.
+    await Promise.all(Array.from({ length: this.#connection.window + 1 }, lane));
+    return tally.result();
+  }
+
+  /** Publishes a message; in smaller ones where the broker finds it too large. */
+  async #publishOne(batch: SinkBatch, message: TopicMessage, id: string, tally: Tally, ctx: Context): Promise<void> {
+    if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
+    const { topic, payload, values } = message;
+    const outcome = await this.#publish(topic, payload);
+    if (outcome.type === "accepted") return;
+    if (outcome.type === "of_topic") return tally.refuse(values, outcome.detail);
+    // Going over a batch decodes it: not before it has to be.
+    const parts = message.parts ?? wholeOf(batch);
+    if (outcome.type === "refused" || values === 1) return tally.suspect(parts, outcome.detail);
+    this.#limit.tooLarge(payload.length);
+    const smaller = partOf(batch, parts, id, payload.length >> 1);
+    let number = 0;
+    for (const one of this.#messagesOf(smaller, tally)) {
+      const inner = one.parts ? partsWithin(one.parts, parts) : parts;
+      await this.#publishOne(batch, { ...one, parts: inner }, `${id}.${++number}`, tally, ctx);
+    }
+  }
+
+  async #publish(topic: string, payload: Buffer): Promise<PublishOutcome> {
+    this.#underWay++;
+    try {
+      return await this.#connection.publish(topic, payload, false);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage> {
+    const { source, variables } = batch.layout;
+    if (!this.#plan.perVariable) {
+      const topic = dataTopic(this.#plan, source.name, "");
+      const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch.maxMessageBytes));
+      tally.refuseTooLarge(tooLarge);
+      for (const message of messages) yield { ...message, topic };
+      return;
+    }
+    const topics = variables.map((variable) => dataTopic(this.#plan, source.name, variable.name));
+    const longest = topics.reduce((most, topic) => (Buffer.byteLength(topic) > Buffer.byteLength(most) ? topic : most), "");
+    for (const message of writeEach(batch, this.#messageOptions(longest)))
+      if (message.fits) yield { ...message, topic: topics[message.place] ?? "" };
+      else tally.refuseTooLarge(message.values);
+  }
+
+  #messageOptions(topic: string, desiredBytes = SPLIT_BYTES): MessageOptions {
+    const { int64, maxPacketBytes } = this.#options;
+    const maxBytes = maxPayloadBytes(topic, maxPacketBytes);
+    const splitBytes = Math.min(desiredBytes, this.#limit.bytes(), maxBytes);
+    return { int64, maxBytes, splitBytes, partBytes: splitBytes < Math.min(SPLIT_BYTES, maxBytes) ? splitBytes : maxBytes };
+  }
+}
+
+/** What the broker has refused of one batch. */
+class Tally {
+  readonly #source: string;
+  readonly #maxPacketBytes: number;
+  readonly #refusals: Refusal[] = [];
+  #refused = 0;
+  #detail: string | undefined;
+
+  constructor({ layout }: SinkBatch, maxPacketBytes: number) {
+    this.#source = layout.source.name;
+    this.#maxPacketBytes = maxPacketBytes;
+  }
+
+  /** Drops values, whatever message they are in. */
+  refuse(values: number, detail: string): void {
+    this.#refused += values;
+    if (values > 0) this.#detail ??= detail;
+  }
+
+  refuseTooLarge(values: number): void {
+    this.refuse(
+      values,
+      `a value of ${this.#source} is larger than the ${this.#maxPacketBytes} bytes that the broker takes; read shorter strings or arrays, or raise the limit of the broker`,
+    );
+  }
+
+  /** Leaves the values to the delivery, which tries them apart. */
+  suspect(parts: readonly BatchPart[], detail: string): void {
+    this.#refusals.push({ parts, detail: `${detail}; it was of ${this.#source}` });
+  }
+
+  result(): WriteResult {
+    return {
+      refused: this.#refused,
+      ...(this.#detail !== undefined && { detail: this.#detail }),
+      ...(this.#refusals.length > 0 && { refusals: this.#refusals }),
+    };
+  }
+}
