@@ -1,3 +1,4 @@
+import { createBackoff } from "../lib/retry.ts";
 import type { Budget } from "../model/budget.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
@@ -21,7 +22,7 @@ import { type SourceSpec, scale } from "./source-spec.ts";
 import { StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
-import { createBackoff, nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
 export interface SourceDeps {

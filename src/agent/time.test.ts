@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { backoffMs, createBreather, nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { createBreather, nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 const times = {
   now: fc.integer({ min: 0, max: 2 ** 41 }),
@@ -31,26 +31,6 @@ describe("ticksBetween", () => {
         expect(ticksBetween(from, from + length, interval, 0)).toBe(count);
       }),
     );
-  });
-});
-
-describe("backoffMs", () => {
-  it("is a second in the first ten, then stays between one second and a minute", () => {
-    expect(backoffMs(0, 0)).toBe(1000);
-    expect(backoffMs(9_999, 0)).toBe(1000);
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 10_000, max: 1e9 }),
-        fc.nat(10_000),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (trouble, attempts, random) => {
-          const wait = backoffMs(trouble, attempts, () => random);
-          expect(wait).toBeGreaterThanOrEqual(1000);
-          expect(wait).toBeLessThanOrEqual(60_000);
-        },
-      ),
-    );
-    expect(backoffMs(60_000, 20, () => 1)).toBe(60_000);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { Gap, GapAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
 import type { IdRange } from "../buffer/position.ts";
-import { type Backoff, backOff, HEALTHY_MS } from "../lib/backoff.ts";
+import { createBackoff, HEALTHY_MS } from "../lib/retry.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -203,7 +203,7 @@ export class SinkPump {
 
   /** Opens and serves the sink until the pump stops. */
   async #run(): Promise<void> {
-    let backoff: Backoff | undefined;
+    let trouble: { readonly beganMs: number; readonly backoff: (troubleMs: number) => number } | undefined;
     while (!this.#stopping.signal.aborted) {
       let reason: ReasonError;
       let isIsolating = false;
@@ -213,15 +213,15 @@ export class SinkPump {
         const lost = await this.#serve(sink);
         if (!lost) return;
         isIsolating = lost.isIsolating;
-        if (lost.wasHealthy || isIsolating) backoff = undefined;
+        if (lost.wasHealthy || isIsolating) trouble = undefined;
         reason = lost.reason;
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
         reason = toReasonError(error);
       }
-      const next = backOff(backoff, performance.now());
-      backoff = next.state;
-      await this.#pause(reason, next.delayMs, isIsolating);
+      const nowMs = performance.now();
+      trouble ??= { beganMs: nowMs, backoff: createBackoff() };
+      await this.#pause(reason, trouble.backoff(nowMs - trouble.beganMs), isIsolating);
     }
   }
 

@@ -1,3 +1,4 @@
+import { LONGEST_RETRY_MS } from "../lib/retry.ts";
 import type { Clock } from "../model/clock.ts";
 import type { SourceReport } from "../model/report.ts";
 
@@ -7,8 +8,7 @@ export type ProgressReport = Pick<SourceReport, "uuid" | "interval_ms" | "next_r
   readonly layout: { readonly variables: readonly unknown[] } | null;
 };
 
-/** Longest wait of a failing source for its next try, and the shortest that a readout is allowed to take. */
-const LONGEST_WAIT_MS = 60_000;
+/** The least time that a readout is allowed to take. */
 const SHORTEST_READOUT_MS = 10_000;
 const MARGIN_MS = 30_000;
 
@@ -48,11 +48,11 @@ export function createProgress(clock: Pick<Clock, "monotonicMs" | "epochMs">, ro
         if (at - entry.at > longestSilenceMs(intervalMs)) overdue++;
       }
       seen = next;
-      return at - roundAt <= roundMs + LONGEST_WAIT_MS + MARGIN_MS && (overdue === 0 || overdue < expected);
+      return at - roundAt <= roundMs + LONGEST_RETRY_MS + MARGIN_MS && (overdue === 0 || overdue < expected);
     },
   };
 }
 
 /** From the end of one readout to the end of the next, at the worst that is still normal: wait, readout deadline, and a margin. */
 const longestSilenceMs = (intervalMs: number): number =>
-  Math.max(intervalMs, LONGEST_WAIT_MS) + Math.max(intervalMs, SHORTEST_READOUT_MS) + MARGIN_MS;
+  Math.max(intervalMs, LONGEST_RETRY_MS) + Math.max(intervalMs, SHORTEST_READOUT_MS) + MARGIN_MS;

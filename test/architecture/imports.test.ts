@@ -101,7 +101,7 @@ describe("imports", () => {
     ["drivers/opcua/simulator.ts", "drivers/opcua/session.ts"],
     ["src/agent/source.ts", "drivers/modbus_tcp/driver.ts"],
     ["src/delivery/engine.ts", "src/agent/time.ts"],
-    ["src/lib/backoff.ts", "src/agent/time.ts"],
+    ["src/lib/retry.ts", "src/agent/time.ts"],
     ["src/agent/source.ts", "src/delivery/pump.ts"],
     ["src/sinks/mqtt/sink.ts", "src/delivery/pump.ts"],
     ["src/run.ts", "src/threads/store/worker.ts"],

@@ -1,4 +1,4 @@
-import { HEALTHY_MS } from "../../lib/backoff.ts";
+import { HEALTHY_MS } from "../../lib/retry.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { isClose } from "../lib/in-flight-window.ts";
 import type { Connection } from "./connect.ts";
