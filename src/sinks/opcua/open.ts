@@ -12,7 +12,7 @@ import { probeListening } from "./listen.ts";
 import { createNodeMaker } from "./nodes.ts";
 import { closeMethods, narrowTokens, optionsOf, warningsOf } from "./options.ts";
 import { ReadOnlyServer } from "./server.ts";
-import { createServing } from "./serving.ts";
+import { Serving } from "./serving.ts";
 import type { OpcuaSinkSettings } from "./settings.ts";
 import { createClientTrust } from "./trust.ts";
 import { hashUsers, type Users } from "./users.ts";
@@ -76,7 +76,7 @@ export async function openServer(
   }
   const { addressSpace } = server.engine;
   if (!addressSpace) throw new ReasonError("UNKNOWN", "node-opcua has no address space", { condition: "internal_error" });
-  const serving = createServing(
+  const serving = new Serving(
     createNodeMaker(addressSpace, (uuid) => intervals.get(uuid)),
     intervals,
     { log: ctx.log },

@@ -3,7 +3,7 @@ import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { DataType, Reading } from "../../model/value.ts";
 import { contentOf, type VariantContent } from "./data-type.ts";
-import { FAULT_STATUS, type StatusName } from "./quality.ts";
+import { FAULT_STATUS, type Staleness, type StatusName } from "./quality.ts";
 
 /** As much of node-opcua's variable as is used: the value that every read sees, and who waits for changes. */
 export interface ServedVariable {
@@ -18,7 +18,7 @@ export interface Point {
   /** Monotonic ms of the last good or uncertain reading; undefined: there was none, or a bad one since. */
   readAtMs: number | undefined;
   /** What has become of that reading. */
-  worth: "keep" | "last_usable" | "none";
+  staleness: Staleness;
   /** Any reading came. */
   isInitial: boolean;
 }
@@ -26,7 +26,7 @@ export interface Point {
 const ARRAY_TYPE = { scalar: VariantArrayType.Scalar, array: VariantArrayType.Array, matrix: VariantArrayType.Matrix } as const;
 
 export function createPoint(node: ServedVariable): Point {
-  const point: Point = { node, readAtMs: undefined, worth: "keep", isInitial: true };
+  const point: Point = { node, readAtMs: undefined, staleness: "fresh", isInitial: true };
   node.$dataValue = dataValue(undefined, "BadWaitingForInitialData", null, new Date());
   return point;
 }
@@ -36,11 +36,11 @@ export interface ReadAt {
   readonly readoutTime: Date;
   /** Monotonic. */
   readonly readAtMs: number;
-  /** Too old to be worth anything. */
+  /** Stale already when it comes. */
   readonly isOld: boolean;
 }
 
-/** What was read. `type` is that of the layout the reading lies in. */
+/** What was read. `type` is that of the layout of the reading. */
 export function putReading(point: Point, reading: Reading, type: DataType, { readoutTime, readAtMs, isOld }: ReadAt, log: Log): void {
   const now = new Date();
   point.isInitial = false;
@@ -56,15 +56,15 @@ export function putReading(point: Point, reading: Reading, type: DataType, { rea
     return;
   }
   point.readAtMs = readAtMs;
-  point.worth = "keep";
+  point.staleness = "fresh";
   put(point.node, dataValue(content, reading.quality === "good" ? "Good" : "Uncertain", time, now), log);
 }
 
 /** The last reading is no longer what it was. Its value stays while it is usable, with the time it has. */
-export function degrade(point: Point, worth: "last_usable" | "none", now: Date, log: Log): void {
-  if (point.worth === worth) return;
-  point.worth = worth;
-  if (worth === "none") {
+export function degrade(point: Point, staleness: Exclude<Staleness, "fresh">, now: Date, log: Log): void {
+  if (point.staleness === staleness) return;
+  point.staleness = staleness;
+  if (staleness === "stale") {
     put(point.node, dataValue(undefined, "BadNoCommunication", now, now), log);
     return;
   }

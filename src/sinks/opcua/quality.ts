@@ -14,7 +14,7 @@ export type StatusName =
   | "BadTypeMismatch"
   | "BadWaitingForInitialData";
 
-/** What a client is told of a variable that cannot be read while its source answers. */
+/** The status of a variable that cannot be read while its source answers. */
 export const FAULT_STATUS: { readonly [F in Fault]: StatusName } = {
   address_invalid: "BadConfigurationError",
   not_found: "BadConfigurationError",
@@ -29,7 +29,7 @@ export const FAULT_STATUS: { readonly [F in Fault]: StatusName } = {
 
 /** A value is the last usable one for so many of its source's intervals. */
 const USABLE_INTERVALS = 3;
-/** A source that says nothing at all, good or bad, is not believed any longer than this beyond its intervals: a readout has up to 10 s. */
+/** The values of a silent source, neither good nor bad, become stale after this time at the earliest: a readout has up to 10 s. */
 const SILENCE_MS = 15_000;
 
 export interface SourceHealth {
@@ -38,12 +38,12 @@ export interface SourceHealth {
   readonly intervalMs: number;
 }
 
-/**
- * What a good or uncertain reading of `ageMs` is worth now: `keep` (as it was read), the last usable value, or nothing any more.
- * Pure; ages in ms on a monotonic clock.
- */
-export function worthOf(ageMs: number, { failed, intervalMs }: SourceHealth): "keep" | "last_usable" | "none" {
+/** fresh: the quality holds as it was read. last_usable: the last value is shown as uncertain. stale: no value is shown. */
+export type Staleness = "fresh" | "last_usable" | "stale";
+
+/** The staleness of a good or uncertain reading of `ageMs`. Pure; ages in ms on a monotonic clock. */
+export function stalenessOf(ageMs: number, { failed, intervalMs }: SourceHealth): Staleness {
   const usableMs = USABLE_INTERVALS * intervalMs;
-  if (failed) return ageMs < usableMs ? "last_usable" : "none";
-  return ageMs < Math.max(usableMs, SILENCE_MS) ? "keep" : "none";
+  if (failed) return ageMs < usableMs ? "last_usable" : "stale";
+  return ageMs < Math.max(usableMs, SILENCE_MS) ? "fresh" : "stale";
 }

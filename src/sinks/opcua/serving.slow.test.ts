@@ -5,7 +5,7 @@ import { silentLog } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { NodeMaker, UaObject } from "./nodes.ts";
 import { createPoint, type ServedVariable } from "./points.ts";
-import { createServing, type Serving } from "./serving.ts";
+import { Serving } from "./serving.ts";
 import { batchOf, failing, good, layoutOf, reportOf, variableOf } from "./testing/rig.ts";
 
 /** Stands for node-opcua: names by id, as a client would browse them. */
@@ -55,7 +55,7 @@ beforeEach(() => {
   nowMs = 0;
   fake = fakeMaker();
   intervals = new Map();
-  serving = createServing(fake.maker, intervals, { log: silentLog, nowMs: () => nowMs });
+  serving = new Serving(fake.maker, intervals, { log: silentLog, nowMs: () => nowMs });
 });
 
 const LAYOUT = layoutOf("press", variableOf("a", { scalar: "int16" }), variableOf("b", { scalar: "int16" }));

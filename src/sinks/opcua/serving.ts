@@ -6,7 +6,7 @@ import type { Readout } from "../../model/value.ts";
 import { copyReadout, type SinkBatch } from "../sink.ts";
 import type { NodeMaker, UaObject, VariableNode } from "./nodes.ts";
 import { degrade, type Point, putReading } from "./points.ts";
-import { worthOf } from "./quality.ts";
+import { type Staleness, stalenessOf } from "./quality.ts";
 import { createSlices } from "./slices.ts";
 import { type CollectorStatus, createCollectorStatus, createSourceStatus, type SourceStatus } from "./source-status.ts";
 
@@ -25,24 +25,8 @@ interface Source {
   failed: boolean;
   /** Monotonic ms of the last readout. */
   readAtMs: number;
-  /** What its values were worth at the last look. */
-  worth: "keep" | "last_usable" | "none";
-}
-
-/** What the server shows: the sources with their variables, and the values. */
-export interface Serving {
-  /** Calls do not overlap. In slices; values may be written meanwhile. */
-  describe(sources: readonly SourceReport[]): Promise<void>;
-  /** Calls do not overlap. In slices. */
-  write(batch: SinkBatch): Promise<void>;
-  /** Takes the quality from values that have grown old; to be called every second or so. Calls do not overlap. */
-  sweep(): Promise<void>;
-  /** What an operator should know of it. */
-  warnings(): readonly string[];
-  /** Nothing more is done; what is under way stops at its next slice. */
-  end(): void;
-  readonly sources: number;
-  readonly variables: number;
+  /** Of its values, at the last sweep. */
+  staleness: Staleness;
 }
 
 export interface ServingOptions {
@@ -51,212 +35,237 @@ export interface ServingOptions {
   readonly nowMs?: () => number;
 }
 
-export function createServing(
-  maker: NodeMaker,
-  intervals: Map<string, number>,
-  { log, nowMs = () => performance.now() }: ServingOptions,
-): Serving {
-  const top = maker.topFolder("DataSources", "DataSources");
-  const collector: CollectorStatus = createCollectorStatus(maker, log);
-  const sources = new Map<string, Source>();
+/** The address space as clients see it: the sources with their variables, and the values. Works in slices, so that clients get answers. */
+export class Serving {
+  readonly #maker: NodeMaker;
+  /** By uuid of the variable: the read interval in ms. */
+  readonly #intervals: Map<string, number>;
+  readonly #log: Log;
+  readonly #nowMs: () => number;
+  readonly #top: UaObject;
+  readonly #collector: CollectorStatus;
+  readonly #sources = new Map<string, Source>();
   /** By uuid of the source: what came before its variables were described. */
-  const early = new Map<string, SinkBatch>();
-  /** Where each variable of a layout is served; asked anew when nodes came or went. */
-  let places = new WeakMap<Layout, readonly (Point | undefined)[]>();
-
+  readonly #early = new Map<string, SinkBatch>();
+  /** The points of each layout's variables; forgotten whenever nodes come or go. */
+  #points = new WeakMap<Layout, readonly (Point | undefined)[]>();
   /** By uuid of the source: variables that could not be made. */
-  const unserved = new Map<string, string>();
-  let isEnded = false;
+  readonly #unserved = new Map<string, string>();
+  #isEnded = false;
 
-  const shown = (layout: Layout | null): readonly LayoutVariable[] => layout?.variables.filter(({ exploration }) => !exploration) ?? [];
+  /** Fills `intervals` with the read interval of each variable. */
+  constructor(maker: NodeMaker, intervals: Map<string, number>, { log, nowMs = () => performance.now() }: ServingOptions) {
+    this.#maker = maker;
+    this.#intervals = intervals;
+    this.#log = log;
+    this.#nowMs = nowMs;
+    this.#top = maker.topFolder("DataSources", "DataSources");
+    this.#collector = createCollectorStatus(maker, log);
+  }
 
-  const removeVariable = (source: Source, known: VariableNode): void => {
-    source.variables.delete(known.variable.uuid);
-    intervals.delete(known.variable.uuid);
-    maker.remove(known.node);
-  };
+  get sources(): number {
+    return this.#sources.size;
+  }
 
-  const addSource = ({ uuid, name, interval_ms }: SourceReport): Source => {
-    const folder = maker.folder(top, uuid, name);
-    const status = createSourceStatus(maker, folder, uuid, log);
+  get variables(): number {
+    return this.#intervals.size;
+  }
+
+  /** Shows the sources as they are now. Calls do not overlap; values may be written meanwhile. */
+  async describe(reports: readonly SourceReport[]): Promise<void> {
+    const desired = new Map(reports.map((report) => [report.uuid, report]));
+    const hasRemoved = await this.#removeOld(desired);
+    for (const report of desired.values()) {
+      if (this.#isEnded) return;
+      await this.#describeSource(report, hasRemoved);
+    }
+    if (!this.#isEnded) this.#collector.put(reports);
+  }
+
+  /** Shows the values of a batch. Calls do not overlap. */
+  async write(batch: SinkBatch): Promise<void> {
+    const source = this.#sources.get(batch.layout.source.uuid);
+    if (source) source.readAtMs = this.#nowMs();
+    this.#keepEarly(batch, await this.#writeReadouts(batch, () => true));
+  }
+
+  /** Degrades values that have grown old; to be called every second or so. Calls do not overlap. */
+  async sweep(): Promise<void> {
+    for (const source of this.#sources.values()) {
+      const staleness = stalenessOf(this.#nowMs() - source.readAtMs, source);
+      const isSame = staleness === source.staleness && staleness !== "fresh";
+      source.staleness = staleness;
+      // Not all of its variables may be in each readout: they are looked at once more after the source is.
+      if (staleness !== "fresh" && !(isSame && staleness === "stale")) await this.#degradeSource(source);
+    }
+  }
+
+  /** Operator warnings. */
+  warnings(): readonly string[] {
+    return [...this.#unserved.values()].slice(0, MAX_WARNINGS);
+  }
+
+  /** Nothing more is done; what is under way stops at its next slice. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
+  async #describeSource(report: SourceReport, hasRemoved: boolean): Promise<void> {
+    const source = this.#sources.get(report.uuid) ?? this.#addSource(report);
+    if (source.name !== report.name) this.#maker.rename(this.#top, source.folder, report.name);
+    source.name = report.name;
+    if (source.intervalMs !== report.interval_ms) {
+      source.intervalMs = report.interval_ms;
+      for (const uuid of source.variables.keys()) this.#intervals.set(uuid, report.interval_ms);
+    }
+    const isRetried = hasRemoved && this.#unserved.has(report.uuid);
+    if (report.layout !== source.layout || isRetried) await this.#applyLayout(report.uuid, source, report.layout);
+    const failed = report.status.state.type === "ERROR";
+    const hasFailed = failed && !source.failed;
+    source.failed = failed;
+    source.status.put(report);
+    if (hasFailed) await this.#degradeSource(source);
+    const batch = this.#early.get(report.uuid);
+    if (batch) this.#keepEarly(batch, await this.#writeReadouts(batch, ({ isInitial }) => isInitial));
+  }
+
+  #addSource({ uuid, name, interval_ms: intervalMs }: SourceReport): Source {
+    const folder = this.#maker.folder(this.#top, uuid, name);
+    const status = createSourceStatus(this.#maker, folder, uuid, this.#log);
     const source: Source = {
       folder,
       status,
       name,
       layout: null,
       variables: new Map(),
-      intervalMs: interval_ms,
+      intervalMs,
       failed: false,
-      readAtMs: nowMs(),
-      worth: "keep",
+      readAtMs: this.#nowMs(),
+      staleness: "fresh",
     };
-    sources.set(uuid, source);
+    this.#sources.set(uuid, source);
     return source;
-  };
+  }
 
-  /** What is no longer wanted goes first, so that a variable may move from one source to another. True: something was. */
-  const removeOld = async (wanted: ReadonlyMap<string, SourceReport>): Promise<boolean> => {
+  /** Removes sources and variables that are no longer desired, first, so that a variable may move to another source. True: some were. */
+  async #removeOld(desired: ReadonlyMap<string, SourceReport>): Promise<boolean> {
     const slice = createSlices();
     let hasRemoved = false;
-    for (const [uuid, source] of sources) {
-      const report = wanted.get(uuid);
+    for (const [uuid, source] of this.#sources) {
+      const report = desired.get(uuid);
       if (report && report.layout === source.layout) continue;
       const keep = new Set(shown(report?.layout ?? null).map((variable) => variable.uuid));
       for (const known of source.variables.values()) {
         if (keep.has(known.variable.uuid)) continue;
-        removeVariable(source, known);
+        this.#removeVariable(source, known);
         hasRemoved = true;
         await slice();
-        if (isEnded) return hasRemoved;
+        if (this.#isEnded) return hasRemoved;
       }
       if (report) continue;
-      maker.remove(source.folder);
-      sources.delete(uuid);
-      early.delete(uuid);
-      unserved.delete(uuid);
+      this.#maker.remove(source.folder);
+      this.#sources.delete(uuid);
+      this.#early.delete(uuid);
+      this.#unserved.delete(uuid);
     }
-    places = new WeakMap();
+    this.#points = new WeakMap();
     return hasRemoved;
-  };
+  }
 
-  const applyLayout = async (uuid: string, source: Source, layout: Layout | null): Promise<void> => {
+  #removeVariable(source: Source, known: VariableNode): void {
+    source.variables.delete(known.variable.uuid);
+    this.#intervals.delete(known.variable.uuid);
+    this.#maker.remove(known.node);
+  }
+
+  async #applyLayout(uuid: string, source: Source, layout: Layout | null): Promise<void> {
     const slice = createSlices();
     let failed = 0;
     let why = "";
     for (const variable of shown(layout)) {
       const known = source.variables.get(variable.uuid);
       try {
-        if (known) maker.change(source.folder, known, variable);
-        else source.variables.set(variable.uuid, maker.variable(source.folder, variable));
-        intervals.set(variable.uuid, source.intervalMs);
+        if (known) this.#maker.change(source.folder, known, variable);
+        else source.variables.set(variable.uuid, this.#maker.variable(source.folder, variable));
+        this.#intervals.set(variable.uuid, source.intervalMs);
       } catch (error) {
         failed++;
         why ||= `${variable.name}: ${messageOf(error).slice(0, MAX_WORDS)}`;
       }
       await slice();
-      if (isEnded) return;
+      if (this.#isEnded) return;
     }
     source.layout = layout;
-    places = new WeakMap();
-    if (failed === 0) unserved.delete(uuid);
-    else unserved.set(uuid, `${failed} variables of ${source.name} cannot be served, the first of them ${why}`);
-    if (failed > 0) log.warn({ source: source.name, failed, first: why }, "variables cannot be served by the OPC UA server");
-  };
+    this.#points = new WeakMap();
+    if (failed === 0) this.#unserved.delete(uuid);
+    else this.#unserved.set(uuid, `${failed} variables of ${source.name} cannot be served, the first of them ${why}`);
+    if (failed > 0) this.#log.warn({ source: source.name, failed, first: why }, "variables cannot be served by the OPC UA server");
+  }
 
-  const placesOf = (layout: Layout): readonly (Point | undefined)[] => {
-    const known = places.get(layout);
+  #pointsOf(layout: Layout): readonly (Point | undefined)[] {
+    const known = this.#points.get(layout);
     if (known) return known;
-    const { variables } = sources.get(layout.source.uuid) ?? {};
+    const { variables } = this.#sources.get(layout.source.uuid) ?? {};
     const found = layout.variables.map(({ uuid, exploration }) => (exploration ? undefined : variables?.get(uuid)?.point));
-    places.set(layout, found);
+    this.#points.set(layout, found);
     return found;
-  };
+  }
 
-  const isAllServed = (layout: Layout): boolean => {
-    const points = placesOf(layout);
+  #isAllServed(layout: Layout): boolean {
+    const points = this.#pointsOf(layout);
     return layout.variables.every(({ exploration }, i) => exploration || points[i]);
-  };
+  }
 
-  /** The last readout, where not all of it could be served. */
-  const writeReadouts = async (batch: SinkBatch, isWanted: (point: Point) => boolean): Promise<Readout | undefined> => {
+  /** Returns the last readout if not all of it could be served. */
+  async #writeReadouts(batch: SinkBatch, isWritten: (point: Point) => boolean): Promise<Readout | undefined> {
     let last: Readout | undefined;
     const slice = createSlices();
     const { variables } = batch.layout;
-    const { intervalMs } = sources.get(batch.layout.source.uuid) ?? { intervalMs: Number.POSITIVE_INFINITY };
+    const { intervalMs } = this.#sources.get(batch.layout.source.uuid) ?? { intervalMs: Number.POSITIVE_INFINITY };
     for (const readout of batch.readouts) {
       const { time, readings } = readout;
       const readoutTime = new Date(time);
-      let points = placesOf(batch.layout);
+      let points = this.#pointsOf(batch.layout);
       for (let i = 0; i < readings.length; i++) {
         const reading = readings[i];
         const point = points[i];
         const variable = variables[i];
-        if (!reading || !point || !variable || !isWanted(point)) continue;
+        if (!reading || !point || !variable || !isWritten(point)) continue;
         // The first value may be one that was read long before the server opened; of later ones the wall clock, which may step, says nothing.
         const ageMs = point.isInitial ? Math.max(0, Date.now() - time) : 0;
-        const isOld = worthOf(ageMs, { failed: false, intervalMs }) === "none";
-        putReading(point, reading, variable.type, { readoutTime, readAtMs: nowMs() - ageMs, isOld }, log);
+        const isOld = stalenessOf(ageMs, { failed: false, intervalMs }) === "stale";
+        putReading(point, reading, variable.type, { readoutTime, readAtMs: this.#nowMs() - ageMs, isOld }, this.#log);
         const pause = slice();
         if (!pause) continue;
         await pause;
-        if (isEnded) return undefined;
-        points = placesOf(batch.layout);
+        if (this.#isEnded) return undefined;
+        points = this.#pointsOf(batch.layout);
       }
-      last = isAllServed(batch.layout) ? undefined : copyReadout(readout);
+      last = this.#isAllServed(batch.layout) ? undefined : copyReadout(readout);
     }
     return last;
-  };
+  }
 
-  const keepEarly = (batch: SinkBatch, last: Readout | undefined): void => {
+  #keepEarly(batch: SinkBatch, last: Readout | undefined): void {
     const { uuid } = batch.layout.source;
-    early.delete(uuid);
+    this.#early.delete(uuid);
     if (!last) return;
-    early.set(uuid, { ...batch, readouts: [last] });
-    const oldest = early.keys().next().value;
-    if (early.size > MAX_EARLY && oldest !== undefined) early.delete(oldest);
-  };
+    this.#early.set(uuid, { ...batch, readouts: [last] });
+    const oldest = this.#early.keys().next().value;
+    if (this.#early.size > MAX_EARLY && oldest !== undefined) this.#early.delete(oldest);
+  }
 
-  const degradeSource = async (source: Source): Promise<void> => {
+  async #degradeSource(source: Source): Promise<void> {
     const slice = createSlices();
     const now = new Date();
     for (const { point } of source.variables.values()) {
       if (point.readAtMs === undefined) continue;
-      const worth = worthOf(nowMs() - point.readAtMs, source);
-      if (worth !== "keep") degrade(point, worth, now, log);
+      const staleness = stalenessOf(this.#nowMs() - point.readAtMs, source);
+      if (staleness !== "fresh") degrade(point, staleness, now, this.#log);
       await slice();
-      if (isEnded) return;
+      if (this.#isEnded) return;
     }
-  };
-
-  return {
-    async describe(reports) {
-      const wanted = new Map(reports.map((report) => [report.uuid, report]));
-      const hasRemoved = await removeOld(wanted);
-      for (const report of wanted.values()) {
-        if (isEnded) return;
-        const source = sources.get(report.uuid) ?? addSource(report);
-        if (source.name !== report.name) maker.rename(top, source.folder, report.name);
-        source.name = report.name;
-        if (source.intervalMs !== report.interval_ms) {
-          source.intervalMs = report.interval_ms;
-          for (const uuid of source.variables.keys()) intervals.set(uuid, report.interval_ms);
-        }
-        const isRetried = hasRemoved && unserved.has(report.uuid);
-        if (report.layout !== source.layout || isRetried) await applyLayout(report.uuid, source, report.layout);
-        const failed = report.status.state.type === "ERROR";
-        const hasFailed = failed && !source.failed;
-        source.failed = failed;
-        source.status.put(report);
-        if (hasFailed) await degradeSource(source);
-        const batch = early.get(report.uuid);
-        if (!batch) continue;
-        keepEarly(batch, await writeReadouts(batch, ({ isInitial }) => isInitial));
-      }
-      if (!isEnded) collector.put(reports);
-    },
-    async write(batch) {
-      const source = sources.get(batch.layout.source.uuid);
-      if (source) source.readAtMs = nowMs();
-      keepEarly(batch, await writeReadouts(batch, () => true));
-    },
-    async sweep() {
-      for (const source of sources.values()) {
-        const worth = worthOf(nowMs() - source.readAtMs, source);
-        const isSame = worth === source.worth && worth !== "keep";
-        source.worth = worth;
-        // Not all of its variables may be in each readout: they are looked at once more after the source is.
-        if (worth !== "keep" && !(isSame && worth === "none")) await degradeSource(source);
-      }
-    },
-    warnings: () => [...unserved.values()].slice(0, MAX_WARNINGS),
-    end() {
-      isEnded = true;
-    },
-    get sources() {
-      return sources.size;
-    },
-    get variables() {
-      return intervals.size;
-    },
-  };
+  }
 }
+
+const shown = (layout: Layout | null): readonly LayoutVariable[] => layout?.variables.filter(({ exploration }) => !exploration) ?? [];

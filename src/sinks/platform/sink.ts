@@ -13,7 +13,7 @@ import { openingProblem, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
 import { bodyOf, halvesOf, type Part, partsOf, without } from "./parts.ts";
 
-/** The API has nothing to say of where it is: `api` is what the settings of this machine say (wanted.ts). */
+/** The API does not give its own address: `api` is what the settings of this machine say (desired-sinks.ts). */
 const details = SINK_DETAILS.platform.read.extend({ api: apiAccessSchema });
 type Details = z.infer<typeof details>;
 
@@ -37,17 +37,17 @@ const settings = z.strictObject({
 });
 type Settings = z.infer<typeof settings>;
 
-/** Samples in one request: half of what a common reverse proxy takes unless told otherwise (nginx, client_max_body_size: 1 MiB). */
+/** Samples in one request: half of what a common reverse proxy takes by default (nginx, client_max_body_size: 1 MiB). */
 const SPLIT_BYTES = 512 * 1024;
 /** An API that does not take so little is not asked to take less, but for single values. */
 const LEAST_SPLIT_BYTES = 4096;
-/** A part whose body is what stands around the samples, at its longest. */
+/** A part without samples: its body is the envelope at its longest. */
 const LONGEST_ENVELOPE: Part = { from: Number.MAX_SAFE_INTEGER, samples: [], bytes: 0, whole: false };
 /** Of an answer: it has two fields, or the words of a refusal. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 /** Requests that one batch may cost beyond its parts, to find the values that the API refuses. */
 const MAX_SEARCH = 32;
-/** An API that the collector carries itself starts beside it. */
+/** An embedded API starts at the same time as the collector. */
 const STARTING_MS = 5000;
 const STARTING_STEP_MS = 250;
 
@@ -64,7 +64,7 @@ export default defineSink<Details, Settings>({
     const requester = requesterOf(api, { connectMs: local.connect_timeout, requestMs: local.request_timeout });
     try {
       await reach(requester, api.embedded ? STARTING_MS : 0, ctx);
-      return openSink(requester, local.in_flight);
+      return new PlatformSink(requester, local.in_flight);
     } catch (error) {
       requester.close();
       throw error;
@@ -85,7 +85,7 @@ async function reach(requester: Requester, patienceMs: number, { signal }: Conte
   }
 }
 
-/** What became of values so far. */
+/** What became of the values of one batch so far. */
 interface Tally {
   refused: number;
   detail: string | undefined;
@@ -93,34 +93,70 @@ interface Tally {
   search: number;
 }
 
-function openSink(requester: Requester, inFlight: number): Sink {
-  const ended = new AbortController();
-  const slots = new InFlightWindow(inFlight);
-  /** Bytes of samples that the API is known to take, as far as it has said. */
-  let splitBytes = SPLIT_BYTES;
+/** One opening of a sink to the platform. */
+class PlatformSink implements Sink {
+  readonly inFlight: number;
+  readonly warnings: readonly string[] = [];
+  readonly lost: Promise<Error>;
+  readonly #requester: Requester;
+  readonly #slots: InFlightWindow;
+  readonly #ended = new AbortController();
+  /** Bytes of samples that the API takes in one request, as far as its refusals show. */
+  #splitBytes = SPLIT_BYTES;
 
-  const fail = (reason: ReasonError): void => {
-    if (!slots.fail(reason)) return;
-    ended.abort();
-    requester.close();
-  };
+  constructor(requester: Requester, inFlight: number) {
+    this.#requester = requester;
+    this.inFlight = inFlight;
+    this.#slots = new InFlightWindow(inFlight);
+    this.lost = this.#slots.lost;
+  }
 
-  const refuse = (tally: Tally, values: number, detail: string): void => {
-    tally.refused += values;
-    tally.detail ??= detail;
-  };
+  async write(batch: SinkBatch, { signal }: Context): Promise<WriteResult> {
+    const onAbort = () => this.#fail(new ReasonError("CONNECTION_CLOSED", "stopped by the collector"));
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      return await this.#slots.inTurn(() => this.#writeAll(batch));
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
 
-  /** Sends one part; what is to be sent instead of it. Throws ReasonError, and then the way out is lost. */
-  const send = async (batch: SinkBatch, part: Part, tally: Tally): Promise<readonly Part[]> => {
-    const failure = slots.failure();
+  close(): Promise<void> {
+    this.#fail(new ReasonError("CONNECTION_CLOSED", "closed by the collector"));
+    return Promise.resolve();
+  }
+
+  #fail(reason: ReasonError): void {
+    if (!this.#slots.fail(reason)) return;
+    this.#ended.abort();
+    this.#requester.close();
+  }
+
+  async #writeAll(batch: SinkBatch): Promise<WriteResult> {
+    const tally: Tally = { refused: 0, detail: undefined, search: MAX_SEARCH };
+    const envelopeBytes = Buffer.byteLength(bodyOf(batch, LONGEST_ENVELOPE));
+    const maxBytes = () => Math.min(this.#splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
+    const leftOut = (values: number) =>
+      refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
+    for (const first of partsOf(batch, maxBytes, leftOut)) {
+      const parts = [first];
+      for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await this.#send(batch, part, tally)));
+    }
+    return { refused: tally.refused, ...(tally.detail !== undefined && { detail: tally.detail }) };
+  }
+
+  /** Sends one part, and returns the parts to send instead of it. Throws ReasonError once the connection is lost. */
+  async #send(batch: SinkBatch, part: Part, tally: Tally): Promise<readonly Part[]> {
+    const failure = this.#slots.failure();
     if (failure) throw failure;
     const body = bodyOf(batch, part);
-    const answer = await requester.send({
+    const answer = await this.#requester.send({
       method: "POST",
       path: "/ext/v1/values",
       body,
       maxBytes: MAX_ANSWER_BYTES,
-      signal: ended.signal,
+      signal: this.#ended.signal,
     });
     const count = part.samples.length;
     const verdict = verdictOf(answer, count);
@@ -129,7 +165,7 @@ function openSink(requester: Requester, inFlight: number): Sink {
         if (verdict.refused > 0) refuse(tally, verdict.refused, `${batch.layout.source.name}: ${verdict.detail ?? ""}`);
         return [];
       case "too_large":
-        splitBytes = Math.max(LEAST_SPLIT_BYTES, Math.min(splitBytes, part.bytes >> 1));
+        this.#splitBytes = Math.max(LEAST_SPLIT_BYTES, Math.min(this.#splitBytes, part.bytes >> 1));
         if (count > 1 && part.bytes > LEAST_SPLIT_BYTES) return halvesOf(part);
         refuse(
           tally,
@@ -147,42 +183,14 @@ function openSink(requester: Requester, inFlight: number): Sink {
         refuse(tally, count, verdict.detail);
         return [];
       case "lost":
-        fail(verdict.reason);
-        // The first reason is the one that counts: what was under way beside it has only been let go of.
-        throw slots.failure() ?? verdict.reason;
+        this.#fail(verdict.reason);
+        // The first reason is the one that counts: the other requests under way are only aborted for it.
+        throw this.#slots.failure() ?? verdict.reason;
     }
-  };
+  }
+}
 
-  const writeAll = async (batch: SinkBatch): Promise<WriteResult> => {
-    const tally: Tally = { refused: 0, detail: undefined, search: MAX_SEARCH };
-    const envelopeBytes = Buffer.byteLength(bodyOf(batch, LONGEST_ENVELOPE));
-    const maxBytes = () => Math.min(splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
-    const leftOut = (values: number) =>
-      refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
-    for (const first of partsOf(batch, maxBytes, leftOut)) {
-      const parts = [first];
-      for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await send(batch, part, tally)));
-    }
-    return { refused: tally.refused, ...(tally.detail !== undefined && { detail: tally.detail }) };
-  };
-
-  return {
-    inFlight,
-    warnings: [],
-    lost: slots.lost,
-    async write(batch, { signal }) {
-      const onAbort = () => fail(new ReasonError("CONNECTION_CLOSED", "stopped by the collector"));
-      if (signal.aborted) onAbort();
-      signal.addEventListener("abort", onAbort, { once: true });
-      try {
-        return await slots.inTurn(() => writeAll(batch));
-      } finally {
-        signal.removeEventListener("abort", onAbort);
-      }
-    },
-    close() {
-      fail(new ReasonError("CONNECTION_CLOSED", "closed by the collector"));
-      return Promise.resolve();
-    },
-  };
+function refuse(tally: Tally, values: number, detail: string): void {
+  tally.refused += values;
+  tally.detail ??= detail;
 }
