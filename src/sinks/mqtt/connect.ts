@@ -88,7 +88,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): P
     const connack = await withDeadline(connackOf(client, socket, version, options), connectTimeoutMs, ctx.signal, () => {
       return new ReasonError("TIMEOUT", `the broker ${endpoint} did not answer CONNECT within ${connectTimeoutMs} ms`);
     });
-    return establish(client, socket, connack, version, options);
+    return new MqttConnection(client, socket, connack, version, options);
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -168,104 +168,147 @@ function discard(client: MqttClient, socket: Socket): void {
   socket.destroy();
 }
 
-function establish(client: MqttClient, socket: Socket, connack: IConnackPacket, version: 4 | 5, options: ConnectOptions): Connection {
-  const endpoint = endpointOf(options);
-  const granted = version === 5 ? connack.properties : undefined;
-  const window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
-  const rejects = new Set<(reason: ReasonError) => void>();
-  const slots = new InFlightWindow(window);
+/** One connection to a broker after its CONNACK. Bounds the publishes under way, and is lost once, for one reason. */
+class MqttConnection implements Connection {
+  readonly version: 4 | 5;
+  readonly window: number;
+  readonly maxPacketBytes: number;
+  readonly canRetain: boolean;
+  readonly lost: Promise<ReasonError>;
+  readonly #client: MqttClient;
+  readonly #socket: Socket;
+  readonly #endpoint: string;
+  readonly #tls: TlsSettings | undefined;
+  readonly #publishTimeoutMs: number;
+  readonly #slots: InFlightWindow;
+  /** Of the publishes under way. */
+  readonly #rejects = new Set<(reason: ReasonError) => void>();
+  #endCode: number | undefined;
+  /** Since the last complete packet of the broker. */
+  #incomingBytes = 0;
+  #closing: Promise<void> | undefined;
 
-  const fail = (reason: ReasonError): void => {
-    if (!slots.fail(reason)) return;
-    discard(client, socket);
-    for (const reject of rejects) reject(reason);
-    rejects.clear();
-  };
-
-  if (granted?.maximumQoS === 0) {
-    const refused = connectRefused(endpoint, ReasonCodes[155], 155);
-    fail(refused);
-    throw refused;
+  /** Throws ReasonError if the broker does not take QoS 1; the connection is closed then. */
+  constructor(client: MqttClient, socket: Socket, connack: IConnackPacket, version: 4 | 5, options: ConnectOptions) {
+    const granted = version === 5 ? connack.properties : undefined;
+    this.version = version;
+    this.window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
+    this.maxPacketBytes = granted?.maximumPacketSize ?? MAX_PACKET_BYTES;
+    this.canRetain = granted?.retainAvailable !== false;
+    this.#client = client;
+    this.#socket = socket;
+    this.#endpoint = endpointOf(options);
+    this.#tls = options.tls;
+    this.#publishTimeoutMs = options.publishTimeoutMs;
+    this.#slots = new InFlightWindow(this.window);
+    this.lost = this.#slots.lost;
+    if (granted?.maximumQoS === 0) {
+      const refused = connectRefused(this.#endpoint, ReasonCodes[155], 155);
+      this.#fail(refused);
+      throw refused;
+    }
+    this.#listen();
   }
 
-  let endCode: number | undefined;
-  let incomingBytes = 0;
-  socket.on("data", (chunk: Buffer) => {
-    incomingBytes += chunk.length;
-    if (incomingBytes > MAX_INCOMING_BYTES)
-      fail(violation(`the broker ${endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes that nobody asked for`));
-  });
-  client.on("packetreceive", () => {
-    incomingBytes = 0;
-  });
-  client.on("disconnect", ({ reasonCode }) => {
-    const code = reasonCode ?? 0;
-    endCode = code;
-    fail(
-      new ReasonError(
-        "CONNECTION_CLOSED",
-        `the broker ${endpoint} ended the session: ${refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code)}`,
-      ),
-    );
-  });
-  client.on("error", (error) => fail((options.tls && tlsReason(error, endpoint, options.tls)) ?? reasonOfClient(error, endpoint)));
-  const closed = () => fail(new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection`));
-  socket.on("end", closed);
-  socket.on("close", closed);
+  endCode(): number | undefined {
+    return this.#endCode;
+  }
 
-  const send = (topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome> =>
-    new Promise((done, reject) => {
+  publish(topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome> {
+    return this.#slots.inTurn(() => this.#send(topic, payload, retain));
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#disconnect();
+    return this.#closing;
+  }
+
+  #listen(): void {
+    this.#socket.on("data", (chunk: Buffer) => this.#onData(chunk));
+    this.#client.on("packetreceive", () => {
+      this.#incomingBytes = 0;
+    });
+    this.#client.on("disconnect", ({ reasonCode }) => this.#onDisconnect(reasonCode ?? 0));
+    this.#client.on("error", (error) =>
+      this.#fail((this.#tls && tlsReason(error, this.#endpoint, this.#tls)) ?? reasonOfClient(error, this.#endpoint)),
+    );
+    const closed = () => this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} closed the connection`));
+    this.#socket.on("end", closed);
+    this.#socket.on("close", closed);
+  }
+
+  #onData(chunk: Buffer): void {
+    this.#incomingBytes += chunk.length;
+    if (this.#incomingBytes > MAX_INCOMING_BYTES)
+      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes that nobody asked for`));
+  }
+
+  #onDisconnect(code: number): void {
+    this.#endCode = code;
+    const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
+    this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`));
+  }
+
+  #fail(reason: ReasonError): void {
+    if (!this.#slots.fail(reason)) return;
+    discard(this.#client, this.#socket);
+    for (const reject of this.#rejects) reject(reason);
+    this.#rejects.clear();
+  }
+
+  #send(topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome> {
+    const timeoutMs = this.#publishTimeoutMs;
+    return new Promise((done, reject) => {
       const settle = (act: () => void): void => {
         clearTimeout(timer);
-        rejects.delete(give);
+        this.#rejects.delete(give);
         act();
       };
       const give = (reason: ReasonError): void => settle(() => reject(reason));
       const timer = setTimeout(() => {
-        fail(new ReasonError("TIMEOUT", `the broker ${endpoint} did not acknowledge a publish within ${options.publishTimeoutMs} ms`));
-      }, options.publishTimeoutMs);
-      rejects.add(give);
-      client.publish(topic, payload, { qos: 1, retain }, (error) => {
-        if (slots.failure()) return;
-        if (!error) return settle(() => done({ type: "accepted" }));
-        const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
-        if (code === undefined) return fail(reasonOfClient(error, endpoint));
-        const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
-        if (isPassing(code)) return fail(new ReasonError("UNKNOWN", `the broker ${endpoint} does not take a publish now: ${text}`));
-        settle(() => done({ type: refusalType(code), detail: `the broker refuses a publish to ${topic}: ${text}` }));
+        this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${timeoutMs} ms`));
+      }, timeoutMs);
+      this.#rejects.add(give);
+      this.#client.publish(topic, payload, { qos: 1, retain }, (error) => {
+        if (this.#slots.failure()) return;
+        const outcome = this.#outcomeOf(topic, error);
+        if (outcome) settle(() => done(outcome));
       });
     });
+  }
 
-  let closing: Promise<void> | undefined;
-  return {
-    version,
-    window,
-    maxPacketBytes: granted?.maximumPacketSize ?? MAX_PACKET_BYTES,
-    canRetain: granted?.retainAvailable !== false,
-    lost: slots.lost,
-    endCode: () => endCode,
-    publish: (topic, payload, retain) => slots.inTurn(() => send(topic, payload, retain)),
-    close() {
-      closing ??= disconnect();
-      return closing;
-    },
-  };
+  /** Undefined: the connection is lost over it. */
+  #outcomeOf(topic: string, error: unknown): PublishOutcome | undefined {
+    if (!error) return { type: "accepted" };
+    const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
+    if (code === undefined) {
+      this.#fail(reasonOfClient(error, this.#endpoint));
+      return undefined;
+    }
+    const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
+    if (isPassing(code)) {
+      this.#fail(new ReasonError("UNKNOWN", `the broker ${this.#endpoint} does not take a publish now: ${text}`));
+      return undefined;
+    }
+    return { type: refusalType(code), detail: `the broker refuses a publish to ${topic}: ${text}` };
+  }
 
-  async function disconnect(): Promise<void> {
+  async #disconnect(): Promise<void> {
+    const socket = this.#socket;
     const gone = new Promise<void>((done) => {
       if (socket.closed) done();
       else socket.once("close", () => done());
     });
     const reason = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
-    if (slots.isIdle() && slots.fail(reason)) {
-      silence(client, socket);
-      client.end(false);
+    if (this.#slots.isIdle() && this.#slots.fail(reason)) {
+      silence(this.#client, socket);
+      this.#client.end(false);
       const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);
       await gone;
       clearTimeout(timer);
       return;
     }
-    fail(reason);
+    this.#fail(reason);
     await gone;
   }
 }
