@@ -22,7 +22,7 @@ export interface Decoded {
 export interface Names {
   /** Distinguishes lives of the file. */
   readonly epoch: string;
-  /** Distinguishes lives of the delivery: the ids of unstored rows begin anew with each process. */
+  /** Distinguishes lives of the delivery: the ids of unstored rows restart with each process. */
   readonly life: string;
 }
 

@@ -14,7 +14,7 @@ export interface IsolationOptions {
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   readonly layout: (id: number) => Layout | undefined;
   readonly names: () => Names;
-  /** So many values are given up, for this. */
+  /** So many values are dropped, for this reason. */
   readonly dropped: (values: number, detail: string) => void;
 }
 
@@ -42,14 +42,14 @@ interface Attempt {
 /** A row's time may be any number. */
 const timeText = (epochMs: number): string => (Math.abs(epochMs) <= 8.64e15 ? new Date(epochMs).toISOString() : String(epochMs));
 
-/** Holds the rows of suspects, writes the suspects apart from all else, and keeps account of what becomes of them. */
+/** Isolates poison batches: holds the rows of suspects, writes the suspects alone, and keeps account of their values. */
 export class Isolation {
   readonly suspects = new Suspects();
   readonly #options: IsolationOptions;
   /** By row. */
   readonly #accounts = new Map<number, Account>();
   readonly #underWay = new Map<Suspect, Attempt>();
-  /** What the far side failed on last. */
+  /** The last failure, with its values, in words. */
   why: string | undefined;
 
   constructor(options: IsolationOptions) {
@@ -61,12 +61,12 @@ export class Isolation {
     return this.#underWay.size;
   }
 
-  /** A suspect is under way that nothing may be beside. */
+  /** A suspect is under way that must be the only write. */
   isQuiet(): boolean {
     return [...this.#underWay.keys()].some(({ needsQuiet }) => needsQuiet);
   }
 
-  /** Takes a job that was under way at losses out of the way of the others. */
+  /** Holds a job that was under way at losses, so that others pass. */
   hold(job: Job): void {
     const { queue, takesExploration } = this.#options;
     queue.hold(job);
@@ -130,7 +130,7 @@ export class Isolation {
     if (this.#underWay.delete(suspect)) this.#settle(attempt, result);
   }
 
-  /** The way out was lost, with these normal jobs under way beside the suspects. */
+  /** The sink was lost, with these normal jobs and the suspects under way. */
   lost(jobs: readonly Job[], why: string): void {
     const attempts = [...this.#underWay.values()];
     this.#underWay.clear();
@@ -143,7 +143,7 @@ export class Isolation {
       );
   }
 
-  /** The suspects under way are tried again, without a word on why they failed. */
+  /** The suspects under way are tried again: their failure had another cause. */
   release(): void {
     for (const suspect of this.#underWay.keys()) this.suspects.postpone(suspect);
     this.#underWay.clear();

@@ -24,7 +24,7 @@ export function piecesOfRefusals(
   return (lists.length > MAX_REFUSALS ? [lists.flat()] : lists).map(joined).filter((pieces) => pieces.length > 0);
 }
 
-/** Rising, and without borders inside one row that nothing lies between. */
+/** Rising; adjoining pieces of one row are joined. */
 function joined(pieces: readonly Piece[]): readonly Piece[] {
   const result: Piece[] = [];
   for (const piece of [...pieces].sort((a, b) => a.row - b.row || a.from - b.from)) {
@@ -36,7 +36,7 @@ function joined(pieces: readonly Piece[]): readonly Piece[] {
   return result;
 }
 
-/** What lies in both. */
+/** The values in both. */
 export function intersection(some: readonly Piece[], others: readonly Piece[]): readonly Piece[] {
   return some.flatMap((one) =>
     others.flatMap((other): Piece[] => {

@@ -7,14 +7,14 @@ import type { AnySinkKind } from "../sinks/sink.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
 
 /**
- * Options of the delivery's own, beside those of the kind, for sinks that get the whole history.
+ * Options of the delivery itself, in addition to those of the kind, for sinks that get the whole history.
  * live_first: new values overtake older ones; in_order: they wait.
  */
 export const deliverySettings = z.object({
   backlog: z
     .enum(["live_first", "in_order"])
     .default("live_first")
-    .describe("After an outage: new values at once and the older ones beside them, or all in the order in which they were read"),
+    .describe("After an outage: new values at once with the older ones between them, or all in the order in which they were read"),
 });
 export type Backlog = z.infer<typeof deliverySettings>["backlog"];
 
@@ -35,7 +35,7 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
   if (!entry)
     throw problem(
       "type_not_supported",
-      `type: ${JSON.stringify(spec.type)} is no kind of data sink; there are: ${Object.keys(registry).join(", ")}`,
+      `type: ${JSON.stringify(spec.type)} is not a kind of data sink; the kinds are: ${Object.keys(registry).join(", ")}`,
     );
   if (spec.missingSecret !== undefined) throw problem("secret_missing", spec.missingSecret);
   const { default: kind } = await entry.kind().catch((error: unknown) => {

@@ -7,7 +7,7 @@ export interface Piece {
   readonly to?: number;
 }
 
-/** What is written apart from all else, because a write with it has failed. */
+/** Values that are written alone, because a write with them has failed. */
 export interface Suspect {
   /** Of all its rows. */
   readonly layout: number;
@@ -16,7 +16,7 @@ export interface Suspect {
   readonly pieces: readonly Piece[];
   /** Bytes that a message of it may have. */
   readonly maxMessageBytes: number | undefined;
-  /** Only its being alone under way shows whether the far side fails on it. */
+  /** Must be the only write under way: else a loss would not show whether the server fails on it. */
   readonly needsQuiet: boolean;
 }
 
@@ -29,9 +29,9 @@ export type Verdict =
   /** It failed alone, again and again, while others passed. */
   | { readonly type: "dropped"; readonly failures: number };
 
-/** By losses with the suspect alone under way. A far side that says nothing may close on what is too large for it. */
+/** By losses with the suspect alone under way. A server may close the connection, without a word, on a message that is too large for it. */
 const MESSAGE_BYTES = [undefined, 16_384, 1024] as const;
-/** Losses in a row with the same job under way, after which it is written apart. One may be chance. */
+/** Losses in a row with the same job under way, after which it is a suspect. One may be chance. */
 const LOSSES = 2;
 /** A single value that failed so often alone, with other values passing between any two of them, is dropped. */
 const FAILURES = 3;
@@ -41,13 +41,13 @@ const SPACING_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Parts that one refused message may be taken into: beyond it a part counts as a single value. */
 const MAX_SPLITS = 64;
-/** A far side that was found to take only small messages is tried with larger ones again after the first, then after twice as long each time. */
+/** A server that takes only small messages is tried with larger ones again after the first time, then after twice as long each time. */
 const LEARNT_MS = { least: 60_000, most: 3_600_000 } as const;
 /** Jobs whose losses are counted; the oldest are forgotten. */
 const MAX_JOBS = 1000;
 /** Suspects at once. */
 const MAX_SUSPECTS = 1000;
-/** Refusals in a row without one value that passed: the far side refuses everything. */
+/** Refusals in a row without one value that passed: the server refuses everything. */
 const REFUSES_ALL = 64;
 
 interface Tracked extends Suspect {
@@ -62,18 +62,19 @@ interface Tracked extends Suspect {
 }
 
 /**
- * Finds what the far side fails on, so that it does not come again for ever and hold up all behind it: a message that it refuses, or on
- * which it ends the connection or falls silent. What was under way at two losses in a row, and what was refused, is written apart. What
- * fails then is written in smaller messages, then in halves down to single values. A single value that fails alone while others pass is
- * dropped. While nothing passes nothing is dropped: the far side is in trouble, not the value. No timer, no clock of its own.
+ * Finds poison batches: batches whose delivery the server refuses, or makes it close the connection or fall silent. A batch that was under
+ * way at two losses in a row, or that was refused, becomes a suspect and is written alone, so that it does not hold up the batches behind
+ * it. A suspect that fails again is retried in smaller messages, then in halves down to single values. A single value that fails alone
+ * while others pass is dropped. While nothing passes nothing is dropped: the server is in trouble, not the value. Has no timer and no clock
+ * of its own.
  */
 export class Suspects {
   readonly #losses = new Map<number, number>();
   /** In the order in which they are tried. */
   #waiting = new Set<Tracked>();
-  /** Writes of which the far side took values. */
+  /** Writes of which the server took values. */
   passes = 0;
-  /** Messages that the far side refused. */
+  /** Messages that the server refused. */
   refusals = 0;
   #refusedInARow = 0;
   #learnt: { readonly maxMessageBytes: number; readonly untilMs: number } | undefined;
@@ -84,12 +85,12 @@ export class Suspects {
     return (this.#losses.get(keyOf(job)) ?? 0) >= LOSSES && this.#waiting.size < MAX_SUSPECTS;
   }
 
-  /** No suspect more can be kept, or nothing passes at all: the way out is to be given a rest. */
+  /** No more suspects can be kept, or nothing passes at all: the sink is to be closed for a while. */
   isOverwhelmed(): boolean {
     return this.#waiting.size >= MAX_SUSPECTS || this.#refusedInARow >= REFUSES_ALL;
   }
 
-  /** A new way out is open. */
+  /** The sink is open again. */
   opened(): void {
     this.#refusedInARow = 0;
   }
@@ -173,7 +174,7 @@ export class Suspects {
   }
 
   /**
-   * A try has failed, with all that was in it. `halves` takes it apart; undefined: it is a single value. `isLoss`: the way out was lost with
+   * A try has failed, with all that was in it. `halves` takes it apart; undefined: it is a single value. `isLoss`: the sink was lost with
    * it alone under way, else it was refused.
    */
   failed(suspect: Suspect, halves: readonly (readonly Piece[])[] | undefined, isLoss: boolean, nowMs: number): Verdict {
@@ -202,7 +203,7 @@ export class Suspects {
     return { type: "dropped", failures: one.failures };
   }
 
-  /** Several writes were under way when the way out was lost: each may be what it was lost for. */
+  /** Several writes were under way when the sink was lost: each may be the cause. */
   lostTogether(jobs: readonly Job[], suspects: readonly Suspect[]): void {
     for (const suspect of suspects) {
       const one = this.#tracked(suspect);
@@ -218,7 +219,7 @@ export class Suspects {
     for (const key of [...this.#losses.keys()].slice(0, Math.max(0, this.#losses.size - MAX_JOBS))) this.#losses.delete(key);
   }
 
-  /** Rows are read anew from a file of which nothing is known. */
+  /** The file is another one: its rows come again. */
   clear(): void {
     this.#losses.clear();
     this.#waiting.clear();
@@ -234,7 +235,7 @@ export class Suspects {
     this.#refusedInARow++;
   }
 
-  /** It may have been chance: a far side that was silent for a while fails on any size. */
+  /** It may have been chance: a server that is silent for a while fails on any size. */
   #learn(bytes: number, nowMs: number): void {
     const isNew = this.maxMessageBytes(nowMs) === undefined;
     this.#learnt = { maxMessageBytes: Math.min(bytes, this.#learnt?.maxMessageBytes ?? bytes), untilMs: nowMs + this.#learntMs };

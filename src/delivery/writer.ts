@@ -14,11 +14,11 @@ export interface WriterOptions {
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   readonly layout: (id: number) => Layout | undefined;
   readonly names: () => Names;
-  /** A write is through, with so many values refused for ever. */
+  /** A write is through; so many of its values were refused and dropped. */
   readonly wrote: (refused: number, detail: string | undefined) => void;
-  /** So many values are given up: the far side failed on them alone while others passed. */
+  /** So many values are dropped: the server failed on them alone while others passed. */
   readonly dropped: (values: number, detail: string) => void;
-  /** What the far side failed on, while that is kept to be tried again; undefined: nothing is. */
+  /** Why values are kept to be tried again; undefined: none are. */
   readonly keeping: (detail: string | undefined) => void;
 }
 
@@ -26,7 +26,7 @@ export interface WriterOptions {
 const READ_PAUSE_MS = 1000;
 /** An open connection that lasts so long, and so long after a refusal, is not closed for another reason than the next write. */
 const PROOF_MS = 500;
-/** A close so soon after a refusal may be what the far side does about it. */
+/** A server that closes the connection so soon after a refusal may do so because of it. */
 const CLOSED_ON_REFUSAL_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -47,13 +47,13 @@ export class Writer {
   #soon: NodeJS.Immediate | undefined;
   #notBeforeMs = 0;
   #isDraining = false;
-  /** A suspect was the last to be written: a normal job is next, so that others pass beside suspects. */
+  /** A suspect was the last to be written: a normal job is next, so that others pass between suspects. */
   #wasSuspect = false;
   /** Normal jobs ended the opening before with nothing taken: in this one a suspect is first, or none would ever be tried. */
   #isSuspectFirst = false;
-  /** This opening is thrown away by the writer: that says nothing of what is under way. */
+  /** The writer itself ends this opening: the writes under way are not the cause. */
   #isGivenUp = false;
-  /** The last loss may have been for what was told: the writes are not suspected for it, once. */
+  /** The last loss may have been due to a notice: once, the writes are not suspected for it. */
   #isInDoubt = false;
 
   constructor(options: WriterOptions) {
@@ -74,7 +74,7 @@ export class Writer {
     this.wake();
   }
 
-  /** The sink is let go of: what is not acknowledged is left to the file. */
+  /** The sink is closed: rows without an acknowledgement go back to the backlog. */
   close(): void {
     this.#opening = undefined;
     clearTimeout(this.#timer);
@@ -85,19 +85,19 @@ export class Writer {
   forget(): void {
     this.#isolation.clear();
     this.#jobs.clear();
-    this.#tellKept();
+    this.#reportKept();
   }
 
   isIdle(): boolean {
     return this.#underWay === 0;
   }
 
-  /** Values pass over this opening, and what the far side fails on beside them is being found. */
+  /** Values pass over this opening, while suspects are being isolated. */
   isIsolating(): boolean {
     return this.#suspects.size > 0 && this.#suspects.passes > this.#passesBefore;
   }
 
-  /** The far side has just refused something: it may end the way out over that. */
+  /** The server has just refused something: it may close the connection because of it. */
   hasJustRefused(): boolean {
     return performance.now() - this.#refusedMs < CLOSED_ON_REFUSAL_MS;
   }
@@ -114,8 +114,8 @@ export class Writer {
     clearImmediate(this.#soon);
   }
 
-  /** Why the sink was lost: how many writes were under way. `isTelling`: something else was, too. */
-  lost({ message }: ReasonError, isTelling: boolean): number {
+  /** The sink was lost: returns how many writes were under way. `isPublishing`: notices were, too. */
+  lost({ message }: ReasonError, isPublishing: boolean): number {
     const jobs = [...this.#jobs];
     this.#jobs.clear();
     const writes = jobs.length + this.#isolation.underWay();
@@ -123,12 +123,12 @@ export class Writer {
     if (this.#isGivenUp) {
       this.#isolation.release();
     } else if (writes === 0) {
-      this.#isInDoubt &&= isTelling;
+      this.#isInDoubt &&= isPublishing;
     } else {
-      this.#isInDoubt = isTelling && !this.#isInDoubt;
+      this.#isInDoubt = isPublishing && !this.#isInDoubt;
       if (this.#isInDoubt) this.#isolation.release();
       else this.#isolation.lost(jobs, message);
-      this.#tellKept();
+      this.#reportKept();
     }
     return writes;
   }
@@ -184,7 +184,7 @@ export class Writer {
 
   /**
    * True: others wait. One that needs quiet does until the connection has proved that it lasts, then until nothing else is under way, and
-   * until the far side has not closed on what it refused.
+   * until the server has not closed the connection for a refusal.
    */
   #writeSuspect(opening: Opening, nowMs: number): boolean {
     if (this.#isDraining) return false;
@@ -257,9 +257,9 @@ export class Writer {
     }
   }
 
-  /** A far side that refuses all it gets is given a rest, like one that cannot be reached. */
+  /** A server that refuses everything is left alone for a while, like one that cannot be reached. */
   #afterWrite(opening: Opening): void {
-    this.#tellKept();
+    this.#reportKept();
     if (this.#refusals !== this.#suspects.refusals) this.#refusedMs = performance.now();
     this.#refusals = this.#suspects.refusals;
     if (!this.#suspects.isOverwhelmed() || opening !== this.#opening || this.#isGivenUp) return;
@@ -267,11 +267,11 @@ export class Writer {
     opening.lose(new ReasonError("UNKNOWN", `too many messages are refused; the last: ${this.#isolation.why ?? "without a word"}`));
   }
 
-  #tellKept(): void {
+  #reportKept(): void {
     this.#options.keeping(this.#suspects.size === 0 ? undefined : this.#isolation.why);
   }
 
-  /** What was taken from the file goes back to it. */
+  /** Rows that were read go back to the backlog. */
   #unreadable(error: unknown): void {
     this.#options.log.debug({ err: error }, "the buffer cannot be read; it is tried again");
     this.#options.queue.close();

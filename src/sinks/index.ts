@@ -1,6 +1,6 @@
 import type { AnySinkKind } from "./sink.ts";
 
-/** One line of the registry. `delivery` and `takesExploration` are the kind's own, said here so that the buffer need not load it. */
+/** One line of the registry. `delivery` and `takesExploration` repeat those of the kind, so that the buffer need not load it. */
 export interface SinkEntry {
   readonly delivery: AnySinkKind["delivery"];
   readonly takesExploration: boolean;

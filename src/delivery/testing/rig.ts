@@ -24,7 +24,7 @@ export interface Rig {
   append(count: number, more?: Appended): void;
   /** Appended so far: the next one has this number. */
   readouts(): number;
-  /** The delivery opens the file anew. */
+  /** The delivery opens the file again. */
   relink(): void;
   ledger(): Ledger | undefined;
   sink(uuid?: string): SinkLedger | undefined;
@@ -54,7 +54,7 @@ export const mqttSpec = (port: number, more: Partial<SinkSpec> = {}, details: ob
   ...more,
 });
 
-/** Also where tests run beside each other, which expect.poll does not allow. */
+/** Also in concurrent tests, which expect.poll does not allow. */
 const until = (isSo: () => boolean, timeoutMs: number): Promise<void> =>
   vi.waitFor(() => expect(isSo()).toBe(true), { timeout: timeoutMs, interval: 20 });
 
@@ -122,7 +122,7 @@ export async function startRig(storeOptions: Partial<StoreWorkerData> = {}, deli
 export interface TestWorker<In> {
   readonly port: MessagePort;
   readonly told: readonly In[];
-  /** The far side has closed its port: the worker has ended. */
+  /** The worker has closed its port: it has ended. */
   readonly isClosed: () => boolean;
 }
 

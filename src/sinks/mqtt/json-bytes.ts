@@ -29,14 +29,14 @@ export class JsonBytes {
     this.#length = to;
   }
 
-  /** A copy in memory of its own; all of it unless told. */
+  /** A copy in memory of its own; by default all of it. */
   copy(from = 0, to = this.#length): Buffer {
     const copied = Buffer.allocUnsafeSlow(to - from);
     this.#bytes.copy(copied, 0, from, to);
     return copied;
   }
 
-  /** The bytes from <= i < to; all of them unless told. */
+  /** The bytes from <= i < to; by default all of them. */
   raw(bytes: Uint8Array, from = 0, to = bytes.length): void {
     const count = to - from;
     this.#reserve(count);

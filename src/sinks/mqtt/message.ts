@@ -4,7 +4,7 @@ import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
 import type { BatchPart, SinkBatch, SinkGap } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
 
-/** One MQTT payload of the message format `v: 1` (README.md beside this file). */
+/** One MQTT payload of the message format `v: 1` (README.md in this folder). */
 export interface Message {
   /** JSON in UTF-8. */
   readonly payload: Buffer;
@@ -126,7 +126,7 @@ export function* writeEach(
   }
 }
 
-/** What the far side will never get, as one payload. Pure. */
+/** A gap, values that the broker will never get, as one payload. Pure. */
 export const writeGap = ({ id, reason, from, to, values }: SinkGap): string =>
   `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"count":${values},"reason":"${reason}"}`;
 

@@ -140,6 +140,6 @@ class MqttSink implements Sink {
 function warningsOf({ version, canRetain }: Connection): readonly string[] {
   return [
     ...(version === 4 ? ["the broker speaks MQTT 3.1.1: it does not say when it drops a publish for missing rights"] : []),
-    ...(canRetain ? [] : ["the broker keeps no retained messages: there is no status and no metadata"]),
+    ...(canRetain ? [] : ["the broker keeps no retained messages: status and metadata are not published"]),
   ];
 }

@@ -1,6 +1,6 @@
 import type { BatchPart, SinkBatch } from "../sink.ts";
 
-/** Bytes of payload that the broker is thought to take, as its refusals tell over one connection. */
+/** Bytes of payload that the broker takes, as far as its refusals over one connection show. */
 export interface SizeLimit {
   bytes(): number;
   /** A message with a payload of so many bytes, and more than one value, was too large. */
@@ -54,7 +54,7 @@ export function partOf(batch: SinkBatch, parts: readonly BatchPart[], id: string
   return { ...batch, id, readouts, maxMessageBytes };
 }
 
-/** What lies in both. Pure. */
+/** The values in both. Pure. */
 export const partsWithin = (parts: readonly BatchPart[], outer: readonly BatchPart[]): readonly BatchPart[] =>
   parts.flatMap(({ readout, from, to }) =>
     outer.flatMap((one): BatchPart[] => {

@@ -18,7 +18,7 @@ export interface Dial {
 /** Resolves once TCP is connected. Throws ReasonError; leaves no socket behind then. The caller listens for errors from then on. */
 export async function dial({ host, port, nameMs, connectMs, permit }: Dial, signal: AbortSignal): Promise<Socket> {
   if (port < 1 || port > 65_535)
-    throw new ReasonError("UNKNOWN", `port: ${port} is no port to connect to; it must be within 1 and 65535`, {
+    throw new ReasonError("UNKNOWN", `port: ${port} cannot be connected to; it must be within 1 and 65535`, {
       condition: "configuration_invalid",
     });
   const found = await withDeadline(resolve(host), nameMs, signal, () => {

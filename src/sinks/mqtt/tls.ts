@@ -17,7 +17,7 @@ export interface TlsSettings {
 const MAX_FILE_BYTES = 1_048_576;
 
 /**
- * TLS 1.2 or later over a connected socket, with the server's certificate and name checked. The files are read anew each time, so that
+ * TLS 1.2 or later over a connected socket, with the server's certificate and name checked. The files are read again each time, so that
  * renewed certificates are taken with the next connection. Throws ReasonError that says what is wrong with which certificate or file.
  */
 export async function secure(

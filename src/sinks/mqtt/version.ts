@@ -16,7 +16,7 @@ interface Closable {
 const VERSION = "version";
 const ANSWERS_5 = "answers 5";
 const CLOSES_ON_5 = "closes on 5, answers 3.1.1";
-/** Closes on MQTT 5, before 3.1.1 is tried to tell a broker of that version from a connection that breaks. */
+/** Closes on MQTT 5, before 3.1.1 is tried, to distinguish a broker of that version from a connection that breaks. */
 const CLOSES = 3;
 
 /**

@@ -28,7 +28,7 @@ export interface ConnectionsOptions {
   readonly maxConnections: number;
   /** `security_modes` has None. */
   readonly offersNone: boolean;
-  /** Filled as channels come: what stands between a channel and its socket. */
+  /** Filled as channels come: the gate between a channel and its socket. */
   readonly gates: WeakMap<object, Gate>;
   readonly log: Log;
 }
@@ -177,7 +177,7 @@ export function watchConnections(server: OPCUAServer, { maxConnections, offersNo
   };
 }
 
-/** Tells of each channel which socket it gets, before it reads from it; the library hides that. */
+/** Calls `onMatch` with each channel and the socket it gets, before it reads from it; the library hides that. */
 function matchChannels(endpoint: Listening, onMatch: (channel: Channel, socket: Socket) => void): void {
   const register = endpoint._preregisterChannel;
   if (!register) return;
@@ -191,7 +191,7 @@ function matchChannels(endpoint: Listening, onMatch: (channel: Channel, socket: 
   };
 }
 
-/** As so many single values; a notification of long arrays is no small one. */
+/** As so many single values; a notification of long arrays counts as a large one. */
 function weightOf(items: readonly (Notified | undefined)[]): number {
   return items.reduce((sum, item) => {
     const value = item?.value?.value?.value;

@@ -187,6 +187,6 @@ export class Gate {
     // What still comes is taken and dropped: a socket that is closed on unread bytes takes the ERR message back.
     this.#socket.end(errorMessage(refusal));
     this.#socket.resume();
-    setTimeout(() => this.#socket.destroy(), LIMITS.goodbye).unref();
+    setTimeout(() => this.#socket.destroy(), LIMITS.closingHandshake).unref();
   }
 }

@@ -25,8 +25,8 @@ interface Overflowing {
  * Called at each opening; the log is that of the last one.
  */
 export function fenceLibrary(log: Log): void {
-  const said = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "node-opcua" });
-  const pass = (_context: unknown, ...words: unknown[]): void => said.debug({ words: printedWords(words) }, "node-opcua says");
+  const budgeted = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "node-opcua" });
+  const pass = (_context: unknown, ...words: unknown[]): void => budgeted.debug({ words: printedWords(words) }, "node-opcua says");
   setErrorLogger(pass);
   setWarningLogger(pass);
 

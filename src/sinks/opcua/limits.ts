@@ -40,7 +40,7 @@ export const LIMITS = {
   /** ms after which a request that has no answer holds up the next ones of its client no longer. */
   answer: 10_000,
   /** ms that a refused client has to read why. */
-  goodbye: 1000,
+  closingHandshake: 1000,
   /** ms that a client has for its first messages. */
   handshake: 10_000,
   /** ms that keys of a channel are good for. */

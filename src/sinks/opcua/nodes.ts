@@ -131,7 +131,7 @@ const qualified = (name: string): QualifiedName => new QualifiedName({ name: nam
 const text = (words: string): LocalizedText => new LocalizedText({ text: words });
 const served = (node: UaVariable): ServedVariable => node as unknown as ServedVariable;
 
-/** The library has no setter for a browse name, and a parent keeps its children by it: it gets the child anew. */
+/** The library has no setter for a browse name, and a parent keeps its children by it: the child is added to it again. */
 function rename(parent: UaObject, node: UaObject | UaVariable, name: string, referenceType: "Organizes" | "HasComponent"): void {
   const reference = { referenceType, isForward: true, nodeId: node.nodeId };
   parent.removeReference(reference);

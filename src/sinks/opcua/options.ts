@@ -132,7 +132,7 @@ export function narrowTokens(server: OPCUAServer, { security_modes }: OpcuaSinkD
   }
 }
 
-/** What a browser of the address space is told; calls are refused in any case. */
+/** What a browser of the address space sees; calls are refused in any case. */
 export function closeMethods(server: OPCUAServer): void {
   const methods = server.engine.addressSpace?.rootFolder.objects.server.getMethods() ?? [];
   for (const method of methods) Object.defineProperty(method, "_getExecutableFlag", { value: () => false });
@@ -140,7 +140,7 @@ export function closeMethods(server: OPCUAServer): void {
 
 type Hello = Parameters<NonNullable<OPCUAServerOptions["transportSettings"]>["adjustTransportLimits"]>[0];
 
-/** OPC 10000-6, 7.1.2.3: 0 is no limit of the client's. */
+/** OPC 10000-6, 7.1.2.3: 0: the client sets no limit. */
 function adjustTransportLimits({ receiveBufferSize, sendBufferSize, maxMessageSize }: Hello): Hello {
   const chunk = (asked: number): number => Math.min(Math.max(asked || LIMITS.chunk, LIMITS.minChunk), LIMITS.chunk);
   const receive = chunk(receiveBufferSize);

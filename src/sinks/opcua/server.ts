@@ -36,7 +36,7 @@ export type IntervalOf = (nodeId: { readonly namespace: number; readonly value: 
  * make grow has a bound. Errors of the library's own are answered without its stack, and none leaves as an unhandled rejection.
  */
 export class ReadOnlyServer extends OPCUAServer {
-  /** What stands between each channel and its socket. */
+  /** The gate between each channel and its socket. */
   readonly gates = new WeakMap<object, Gate>();
   readonly #log: Log;
   readonly #intervalOf: IntervalOf;
@@ -225,6 +225,6 @@ function answer(channel: Channel, message: Message, response: Parameters<Channel
   try {
     channel.send_response("MSG", response, message);
   } catch {
-    // There is nobody left to tell.
+    // The client is gone.
   }
 }

@@ -12,7 +12,7 @@ export type Verdict =
   | { readonly type: "too_large"; readonly detail: string }
   /** It will never take them; `places` among the values sent, none: all of them. */
   | { readonly type: "refused"; readonly places: ReadonlySet<number>; readonly detail: string }
-  /** Nothing is known of them: the way out is lost. */
+  /** Nothing is known of them: the connection is lost. */
   | { readonly type: "lost"; readonly reason: ReasonError };
 
 /** An API without the extension is asked for it again after this (DESIGN, 6). */

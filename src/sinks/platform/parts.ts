@@ -41,7 +41,7 @@ function columnsOf(layout: Layout): readonly Column[] {
 
 /**
  * A batch in parts whose samples have at most `maxBytes` together, as it is at that moment; a sample alone may exceed it. None where there
- * is nothing to write. Readings at a time that the API cannot say are left out, and their number is told. Made as they are taken.
+ * is nothing to write. Readings at a time that the API cannot express are left out and counted. Made as they are taken.
  */
 export function* partsOf({ layout, readouts }: SinkBatch, maxBytes: () => number, leftOut: (values: number) => void): Generator<Part> {
   const columns = columnsOf(layout);
@@ -105,7 +105,7 @@ export function bodyOf({ id, layout }: Pick<SinkBatch, "id" | "layout">, { from,
   return `{"id":${JSON.stringify(name)},"data_source":${JSON.stringify(layout.source.uuid)},"values":[${samples.join(",")}]}`;
 }
 
-/** `value` and `quality`. What JSON has no word for (NaN, infinities) is no value. */
+/** `value` and `quality`. Numbers that JSON cannot express (NaN, infinities) have no value. */
 function outcomeText(reading: Reading, isFloat32: boolean): string {
   const text = reading.quality === "bad" ? undefined : valueText(reading.value, isFloat32);
   return text === undefined ? 'null,"quality":"bad"' : `${text},"quality":"${reading.quality}"`;
