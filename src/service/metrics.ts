@@ -24,6 +24,7 @@ export interface Metrics {
 
 type Counts = Readonly<Record<string, number>>;
 type LabelledGauge = Gauge<string>;
+type LoopDelay = ReturnType<typeof monitorEventLoopDelay>;
 
 /** Of what a source counts: name of the metric without its prefix, and what it says. */
 const SOURCE_COUNTERS = {
@@ -36,152 +37,63 @@ const SOURCE_COUNTERS = {
 } as const;
 const COUNTED = Object.keys(SOURCE_COUNTERS) as readonly (keyof typeof SOURCE_COUNTERS)[];
 
+/** The metrics of one service, and the status that the scrape at hand shows. */
+class MetricSet {
+  readonly registers: Registry[] = [new Registry()];
+  now: ServiceStatus;
+
+  constructor(now: ServiceStatus) {
+    this.now = now;
+  }
+
+  gauge(name: string, help: string, labelNames: readonly string[], collect: (metric: LabelledGauge) => void): void {
+    new Gauge({
+      name: `collector_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: this.registers,
+      collect() {
+        this.reset();
+        collect(this);
+      },
+    });
+  }
+
+  counter(name: string, help: string, labelNames: readonly string[], collect: (metric: Counter<string>) => void): void {
+    new Counter({
+      name: `collector_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: this.registers,
+      collect() {
+        this.reset();
+        collect(this);
+      },
+    });
+  }
+}
+
 /**
  * What /metrics serves, made from the status when it is asked for. Counters begin at zero with the process, those of a sink with the buffer's file.
  * Labels hold names, uuids, types and reasons, never details or endpoints.
  */
 export function createMetrics(status: () => ServiceStatus): Metrics {
-  const registers = [new Registry()];
-  const [register] = registers as [Registry];
-  let now: ServiceStatus = status();
-  const gauge = (name: string, help: string, labelNames: readonly string[], collect: (metric: LabelledGauge) => void) =>
-    new Gauge({
-      name: `collector_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers,
-      collect() {
-        this.reset();
-        collect(this);
-      },
-    });
-  const counter = (name: string, help: string, labelNames: readonly string[], collect: (metric: Counter<string>) => void) =>
-    new Counter({
-      name: `collector_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers,
-      collect() {
-        this.reset();
-        collect(this);
-      },
-    });
-
-  gauge("build_info", "1, with the version and the uuid of this collector", ["version", "collector"], (metric) =>
-    metric.set({ version: now.version, collector: now.collector }, 1),
-  );
-
-  const sourceLabels = ["source", "uuid", "type"];
-  const labelsOf = ({ name, uuid, type }: ServiceStatus["sources"][number]) => ({ source: short(name), uuid, type: short(type) });
-  const detailed = () => now.sources.slice(0, MAX_DETAILED_SOURCES);
-  gauge(
-    "source_up",
-    "Whether the last readout of a data source had a good value; the reason and the local condition if not",
-    [...sourceLabels, "state", "reason", "condition"],
-    (metric) => {
-      for (const source of detailed())
-        metric.set(
-          {
-            ...labelsOf(source),
-            state: source.status.state.type,
-            reason: source.error?.reason.type ?? "",
-            condition: source.error?.condition ?? "",
-          },
-          source.status.state.type === "OK" ? 1 : 0,
-        );
-    },
-  );
-  gauge("sources", "Data sources by state and reason", ["state", "reason"], (metric) => {
-    for (const { status: of, error } of now.sources) metric.inc({ state: of.state.type, reason: error?.reason.type ?? "" });
-  });
+  const set = new MetricSet(status());
+  const [register] = set.registers as [Registry];
   const totals = createTotals();
-  for (const key of COUNTED) {
-    const [name, help] = SOURCE_COUNTERS[key];
-    counter(name, `${help}; all data sources`, [], (metric) => metric.inc(totals.of(key)));
-    counter(`source_${name}`, `${help}; the first ${MAX_DETAILED_SOURCES} data sources`, sourceLabels, (metric) => {
-      for (const source of detailed()) metric.inc(labelsOf(source), source.counters[key]);
-    });
-  }
-  const lateness = new Histogram({
-    name: "collector_readout_lateness_seconds",
-    help: "How long after its tick a readout began; those of data sources that are being retried are not counted",
-    buckets: LATENESS_BUCKETS_S,
-    registers,
-  });
-
-  const sinkLabels = ["sink", "uuid", "type"];
-  const sinks = () =>
-    now.sinks.slice(0, MAX_DETAILED_SINKS).map((sink) => ({
-      ...sink,
-      labels: { sink: short(sink.name ?? ""), uuid: sink.uuid, type: short(sink.type) },
-    }));
-  gauge(
-    "sink_up",
-    "Whether a data sink can be written to; the reason if not",
-    [...sinkLabels, "state", "reason", "condition"],
-    (metric) => {
-      for (const { labels, state, error } of sinks())
-        metric.set({ ...labels, state, reason: error?.reason.type ?? "", condition: error?.condition ?? "" }, state === "OK" ? 1 : 0);
-    },
+  set.gauge("build_info", "1, with the version and the uuid of this collector", ["version", "collector"], (metric) =>
+    metric.set({ version: set.now.version, collector: set.now.collector }, 1),
   );
-  counter("sink_values_accepted_total", "Values that the buffer took for a data sink", sinkLabels, (metric) => {
-    for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.accepted);
-  });
-  counter("sink_values_delivered_total", "Values that the far side of a data sink holds", sinkLabels, (metric) => {
-    for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.delivered);
-  });
-  gauge("sink_values_pending", "Values that wait in the buffer for a data sink", sinkLabels, (metric) => {
-    for (const { labels, ledger } of sinks()) if (ledger) metric.set(labels, ledger.pending);
-  });
-  counter(
-    "sink_values_delivered_unstored_total",
-    "Rejected values that a data sink got all the same, while the disk took none",
-    sinkLabels,
-    (metric) => {
-      for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.delivered_unstored);
-    },
-  );
-  counter("sink_values_dropped_total", "Values that a data sink will never get, by reason", [...sinkLabels, "reason"], (metric) => {
-    for (const { labels, ledger } of sinks())
-      if (ledger) for (const reason of DROP_REASONS) metric.inc({ ...labels, reason }, ledger.dropped[reason] ?? 0);
-  });
-
-  gauge("buffer_bytes", "Bytes of the buffer's file with its WAL", [], (metric) => metric.set(now.buffer.bytes));
-  gauge("buffer_unanswered_bytes", "Bytes of batches that are not committed yet", [], (metric) => metric.set(now.buffer.unanswered_bytes));
-  counter("buffer_values_rejected_total", "Values that were read and not accepted by the buffer, by reason", ["reason"], (metric) => {
-    for (const reason of REJECT_REASONS) metric.inc({ reason }, now.buffer.rejected[reason] ?? 0);
-  });
-  gauge("alarms", "Alarms of the collector itself that stand in its status", [], (metric) => metric.set(now.alarms.length));
-  gauge("configuration_ok", "Whether the last pull of the configuration succeeded", [], (metric) => metric.set(now.config.ok ? 1 : 0));
-  gauge("configuration_age_seconds", "For how long pulls of the configuration have failed; 0 while they succeed", [], (metric) => {
-    const since = Date.parse(now.config.since ?? now.started_at);
-    metric.set(now.config.ok ? 0 : Math.max(0, (Date.now() - since) / 1000));
-  });
-
-  const startedAt = Math.round(Date.now() / 1000 - process.uptime());
-  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
-  loop.enable();
-  gauge(
-    "event_loop_delay_seconds",
-    "How late the acquisition thread's timers were since the last scrape; quantile 1 is the longest",
-    ["quantile"],
-    (metric) => {
-      for (const quantile of [0.5, 0.99, 1]) metric.set({ quantile: String(quantile) }, delayOf(loop, quantile));
-      loop.reset();
-    },
-  );
-  counter("process_cpu_seconds_total", "CPU time of the process, user and system", [], (metric) => {
-    const { user, system } = process.cpuUsage();
-    metric.inc((user + system) / 1e6);
-  });
-  gauge("process_resident_memory_bytes", "Resident memory of the process", [], (metric) => metric.set(process.memoryUsage.rss()));
-  gauge("process_heap_bytes", "Heap of the acquisition thread in use", [], (metric) => metric.set(process.memoryUsage().heapUsed));
-  gauge("process_start_time_seconds", "When the process started, epoch seconds", [], (metric) => metric.set(startedAt));
+  defineSourceMetrics(set, totals);
+  const lateness = latenessHistogram(set);
+  defineSinkMetrics(set);
+  defineBufferMetrics(set);
+  const loop = defineProcessMetrics(set);
 
   const names = register.getMetricsAsArray().map(({ name }) => name);
   const scrape = async (): Promise<string> => {
-    now = status();
-    totals.take(now.sources);
+    set.now = status();
+    totals.take(set.now.sources);
     const parts: string[] = [];
     for (const name of names) {
       parts.push(await register.getSingleMetricAsString(name));
@@ -204,16 +116,144 @@ export function createMetrics(status: () => ServiceStatus): Metrics {
   };
 }
 
+function defineSourceMetrics(set: MetricSet, totals: Totals): void {
+  const sourceLabels = ["source", "uuid", "type"];
+  const labelsOf = ({ name, uuid, type }: ServiceStatus["sources"][number]) => ({ source: short(name), uuid, type: short(type) });
+  const detailed = () => set.now.sources.slice(0, MAX_DETAILED_SOURCES);
+  set.gauge(
+    "source_up",
+    "Whether the last readout of a data source had a good value; the reason and the local condition if not",
+    [...sourceLabels, "state", "reason", "condition"],
+    (metric) => {
+      for (const source of detailed())
+        metric.set(
+          {
+            ...labelsOf(source),
+            state: source.status.state.type,
+            reason: source.error?.reason.type ?? "",
+            condition: source.error?.condition ?? "",
+          },
+          source.status.state.type === "OK" ? 1 : 0,
+        );
+    },
+  );
+  set.gauge("sources", "Data sources by state and reason", ["state", "reason"], (metric) => {
+    for (const { status: of, error } of set.now.sources) metric.inc({ state: of.state.type, reason: error?.reason.type ?? "" });
+  });
+  for (const key of COUNTED) {
+    const [name, help] = SOURCE_COUNTERS[key];
+    set.counter(name, `${help}; all data sources`, [], (metric) => metric.inc(totals.of(key)));
+    set.counter(`source_${name}`, `${help}; the first ${MAX_DETAILED_SOURCES} data sources`, sourceLabels, (metric) => {
+      for (const source of detailed()) metric.inc(labelsOf(source), source.counters[key]);
+    });
+  }
+}
+
+function latenessHistogram(set: MetricSet): Histogram {
+  return new Histogram({
+    name: "collector_readout_lateness_seconds",
+    help: "How long after its tick a readout began; those of data sources that are being retried are not counted",
+    buckets: LATENESS_BUCKETS_S,
+    registers: set.registers,
+  });
+}
+
+function defineSinkMetrics(set: MetricSet): void {
+  const sinkLabels = ["sink", "uuid", "type"];
+  const sinks = () =>
+    set.now.sinks.slice(0, MAX_DETAILED_SINKS).map((sink) => ({
+      ...sink,
+      labels: { sink: short(sink.name ?? ""), uuid: sink.uuid, type: short(sink.type) },
+    }));
+  set.gauge(
+    "sink_up",
+    "Whether a data sink can be written to; the reason if not",
+    [...sinkLabels, "state", "reason", "condition"],
+    (metric) => {
+      for (const { labels, state, error } of sinks())
+        metric.set({ ...labels, state, reason: error?.reason.type ?? "", condition: error?.condition ?? "" }, state === "OK" ? 1 : 0);
+    },
+  );
+  set.counter("sink_values_accepted_total", "Values that the buffer took for a data sink", sinkLabels, (metric) => {
+    for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.accepted);
+  });
+  set.counter("sink_values_delivered_total", "Values that the receiver of a data sink holds", sinkLabels, (metric) => {
+    for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.delivered);
+  });
+  set.gauge("sink_values_pending", "Values that wait in the buffer for a data sink", sinkLabels, (metric) => {
+    for (const { labels, ledger } of sinks()) if (ledger) metric.set(labels, ledger.pending);
+  });
+  set.counter(
+    "sink_values_delivered_unstored_total",
+    "Rejected values that a data sink got all the same, while the disk took none",
+    sinkLabels,
+    (metric) => {
+      for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.delivered_unstored);
+    },
+  );
+  set.counter("sink_values_dropped_total", "Values that a data sink will never get, by reason", [...sinkLabels, "reason"], (metric) => {
+    for (const { labels, ledger } of sinks())
+      if (ledger) for (const reason of DROP_REASONS) metric.inc({ ...labels, reason }, ledger.dropped[reason] ?? 0);
+  });
+}
+
+function defineBufferMetrics(set: MetricSet): void {
+  set.gauge("buffer_bytes", "Bytes of the buffer's file with its WAL", [], (metric) => metric.set(set.now.buffer.bytes));
+  set.gauge("buffer_unanswered_bytes", "Bytes of batches that are not committed yet", [], (metric) =>
+    metric.set(set.now.buffer.unanswered_bytes),
+  );
+  set.counter("buffer_values_rejected_total", "Values that were read and not accepted by the buffer, by reason", ["reason"], (metric) => {
+    for (const reason of REJECT_REASONS) metric.inc({ reason }, set.now.buffer.rejected[reason] ?? 0);
+  });
+  set.gauge("alarms", "Alarms of the collector itself in its status", [], (metric) => metric.set(set.now.alarms.length));
+  set.gauge("configuration_ok", "Whether the last pull of the configuration succeeded", [], (metric) =>
+    metric.set(set.now.config.ok ? 1 : 0),
+  );
+  set.gauge("configuration_age_seconds", "For how long pulls of the configuration have failed; 0 while they succeed", [], (metric) => {
+    const since = Date.parse(set.now.config.since ?? set.now.started_at);
+    metric.set(set.now.config.ok ? 0 : Math.max(0, (Date.now() - since) / 1000));
+  });
+}
+
+/** Gives the histogram of the event loop, to be disabled at the end. */
+function defineProcessMetrics(set: MetricSet): LoopDelay {
+  const startedAt = Math.round(Date.now() / 1000 - process.uptime());
+  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  loop.enable();
+  set.gauge(
+    "event_loop_delay_seconds",
+    "How late the agent thread's timers were since the last scrape; quantile 1 is the longest",
+    ["quantile"],
+    (metric) => {
+      for (const quantile of [0.5, 0.99, 1]) metric.set({ quantile: String(quantile) }, delayOf(loop, quantile));
+      loop.reset();
+    },
+  );
+  set.counter("process_cpu_seconds_total", "CPU time of the process, user and system", [], (metric) => {
+    const { user, system } = process.cpuUsage();
+    metric.inc((user + system) / 1e6);
+  });
+  set.gauge("process_resident_memory_bytes", "Resident memory of the process", [], (metric) => metric.set(process.memoryUsage.rss()));
+  set.gauge("process_heap_bytes", "Heap of the agent thread in use", [], (metric) => metric.set(process.memoryUsage().heapUsed));
+  set.gauge("process_start_time_seconds", "When the process started, epoch seconds", [], (metric) => metric.set(startedAt));
+  return loop;
+}
+
 const short = (text: string): string => (text.length <= MAX_LABEL_LENGTH ? text : `${text.slice(0, MAX_LABEL_LENGTH - 1)}…`);
 
 /** The histogram holds the distances of a timer's turns, not how late they were. */
-function delayOf(loop: ReturnType<typeof monitorEventLoopDelay>, quantile: number): number {
+function delayOf(loop: LoopDelay, quantile: number): number {
   const ns = quantile === 1 ? loop.max : loop.percentile(quantile * 100);
   return loop.count === 0 ? 0 : Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
 }
 
-/** Sums of counters that only rise: a source's own begin anew when it is changed, and end with it. */
-function createTotals() {
+interface Totals {
+  take(sources: ServiceStatus["sources"]): void;
+  of(key: string): number;
+}
+
+/** Sums of counters that only rise: a source's own begin at zero when it is changed, and end with it. */
+function createTotals(): Totals {
   const sums: Record<string, number> = {};
   let last = new Map<string, Counts>();
   return {
