@@ -20,7 +20,7 @@ export interface Imported {
 
 type Values = Readonly<Record<string, string | number | null>>;
 
-/** How a kind lies in its table. */
+/** How a kind is stored in its table. */
 interface Table {
   /** Columns that come from the record, besides the uuid. */
   readonly columns: readonly string[];
@@ -70,11 +70,11 @@ const TABLES: Readonly<Record<Kind, Table>> = {
   },
 };
 
-/** Thrown to undo a transaction whose result is of use all the same. */
-class Undo extends Error {
+/** Thrown to roll back a transaction whose result is of use all the same. */
+class Rollback extends Error {
   readonly result: Imported;
   constructor(result: Imported) {
-    super("undone");
+    super("rolled back");
     this.result = result;
   }
 }
@@ -91,47 +91,96 @@ export function importRecords(
   dryRun: boolean,
 ): Imported {
   const transaction = db.transaction((): Imported => {
-    const result = putAll(db, collectors, records, (kind, uuid, fields) => audit.record(actor, TABLES[kind].operation, uuid, fields));
-    if (dryRun || result.problems.length > 0) throw new Undo(result);
+    const recorded: Recorded = (kind, uuid, fields) => audit.record(actor, TABLES[kind].operation, uuid, fields);
+    const result = new Import(db, collectors, records, recorded).run();
+    if (dryRun || result.problems.length > 0) throw new Rollback(result);
     return result;
   });
   try {
     return transaction.immediate();
   } catch (error) {
-    if (error instanceof Undo) return error.result;
+    if (error instanceof Rollback) return error.result;
     throw error;
   }
 }
 
-function putAll(
-  db: Database,
-  collectors: Collectors,
-  records: ImportedRecords,
-  recorded: (kind: Kind, uuid: string, fields: readonly string[]) => void,
-): Imported {
-  const problems: string[] = [];
-  const warnings: string[] = [];
-  const touched = new Set<string>();
-  const exists = (table: Kind) => {
-    const statement = db.prepare<[string], number>(`SELECT 1 FROM ${table} WHERE uuid = ?`).pluck();
-    return (uuid: string) => statement.get(uuid) !== undefined;
-  };
-  const [hasSite, hasCollector] = [exists("sites"), exists("collectors")];
-  const collectorOf = db.prepare<[string], string>("SELECT collector FROM data_sources WHERE uuid = ?").pluck();
-  const ensureMachine = db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING");
-  const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?");
-  const secrets = secretsOf(db);
+type Recorded = (kind: Kind, uuid: string, fields: readonly string[]) => void;
 
-  /** The row of a record; undefined where it refers to what is not there, which is a problem then. */
-  const rowOf = (kind: Kind, record: ImportedRecords[Kind][number], at: string): Values | undefined => {
+/** A record that is to be written. */
+interface PlannedRow {
+  readonly uuid: string;
+  /** Where it is in the file, for messages. */
+  readonly at: string;
+  readonly row: Values;
+  readonly before: Values | undefined;
+  /** Those that change. */
+  readonly fields: readonly string[];
+}
+
+/** One import, within a transaction: every kind is planned, then written as long as there is no problem. */
+class Import {
+  readonly #db: Database;
+  readonly #collectors: Collectors;
+  readonly #records: ImportedRecords;
+  readonly #recorded: Recorded;
+  readonly #problems: string[] = [];
+  readonly #warnings: string[] = [];
+  /** Collectors whose configuration changes. */
+  readonly #touched = new Set<string>();
+  readonly #statements: ReturnType<typeof prepareStatements>;
+  readonly #missingSecrets: ReturnType<typeof secretsOf>;
+
+  constructor(db: Database, collectors: Collectors, records: ImportedRecords, recorded: Recorded) {
+    this.#db = db;
+    this.#collectors = collectors;
+    this.#records = records;
+    this.#recorded = recorded;
+    this.#statements = prepareStatements(db);
+    this.#missingSecrets = secretsOf(db);
+  }
+
+  run(): Imported {
+    const counts = Object.fromEntries(KINDS.map((kind) => [kind, this.#put(kind)])) as Record<Kind, ImportCounts>;
+    for (const collector of this.#touched) this.#collectors.touch(collector);
+    return { counts, problems: this.#problems, warnings: this.#warnings };
+  }
+
+  #put(kind: Kind): ImportCounts {
+    const { planned, same } = this.#plan(kind);
+    this.#setNamesAside(kind, planned);
+    return { ...this.#write(kind, planned), same };
+  }
+
+  #plan(kind: Kind): { readonly planned: readonly PlannedRow[]; readonly same: number } {
+    const { columns } = TABLES[kind];
+    const select = this.#db.prepare<[string], Values>(`SELECT ${columns.join(", ")} FROM ${kind} WHERE uuid = ?`);
+    const planned: PlannedRow[] = [];
+    let same = 0;
+    for (const [n, record] of this.#records[kind].entries()) {
+      const { uuid } = record;
+      const at = `${kind}[${n}]${record.name === null ? "" : ` (${record.name})`}`;
+      const row = this.#rowOf(kind, record, at);
+      if (!row) continue;
+      const before = select.get(uuid);
+      const fields = columns.filter((one) => before && !isDeepStrictEqual(parted(kind, one, row[one]), parted(kind, one, before[one])));
+      this.#refuseFixed(kind, record, { uuid, at, row, before, fields });
+      if (before && fields.length === 0) same++;
+      else planned.push({ uuid, at, row, before, fields: before ? fields : columns.filter((one) => row[one] !== null) });
+    }
+    return { planned, same };
+  }
+
+  /** The row of a record; undefined where it refers to a record that does not exist, which is a problem then. */
+  #rowOf(kind: Kind, record: ImportedRecords[Kind][number], at: string): Values | undefined {
     const { columns, json } = TABLES[kind];
+    const { hasSite, hasCollector, collectorOf } = this.#statements;
     const fields: Record<string, unknown> = { ...record };
-    if ("site" in record && record.site !== null && !hasSite(record.site)) {
-      problems.push(`${at}: site: there is no site ${record.site}, here or in the file`);
+    if ("site" in record && record.site !== null && hasSite.get(record.site) === undefined) {
+      this.#problems.push(`${at}: site: there is no site ${record.site}, here or in the file`);
       return undefined;
     }
-    if ("collector" in record && !hasCollector(record.collector)) {
-      problems.push(
+    if ("collector" in record && hasCollector.get(record.collector) === undefined) {
+      this.#problems.push(
         `${at}: collector: there is no collector ${record.collector}, here or in the file; --adopt gives all records to this machine's own`,
       );
       return undefined;
@@ -139,7 +188,7 @@ function putAll(
     if ("data_source" in record) {
       const collector = collectorOf.get(record.data_source);
       if (collector === undefined) {
-        problems.push(`${at}: data_source: there is no data source ${record.data_source}, here or in the file`);
+        this.#problems.push(`${at}: data_source: there is no data source ${record.data_source}, here or in the file`);
         return undefined;
       }
       fields["collector"] = collector;
@@ -151,74 +200,87 @@ function putAll(
         return [column, (stored ?? null) as string | number | null];
       }),
     );
-  };
+  }
 
-  const put = (kind: Kind): ImportCounts => {
-    const { columns, fixed, json, uniqueIn } = TABLES[kind];
-    const select = db.prepare<[string], Values>(`SELECT ${columns.join(", ")} FROM ${kind} WHERE uuid = ?`);
-    const insert = db.prepare(
-      `INSERT INTO ${kind} (uuid, ${columns.join(", ")}) VALUES (@uuid, ${columns.map((one) => `@${one}`).join(", ")})`,
-    );
-    const update = db.prepare(
-      `UPDATE ${kind} SET ${columns.map((one) => `${one} = @${one}`).join(", ")}, version = version + 1 WHERE uuid = @uuid`,
-    );
-    const parted = (column: string, value: string | number | null | undefined): unknown =>
-      json.includes(column) && typeof value === "string" ? JSON.parse(value) : value;
-    const planned: { uuid: string; at: string; row: Values; before: Values | undefined; fields: string[] }[] = [];
-    let same = 0;
-    for (const [n, record] of records[kind].entries()) {
-      const { uuid } = record;
-      const at = `${kind}[${n}]${record.name === null ? "" : ` (${record.name})`}`;
-      const row = rowOf(kind, record, at);
-      if (!row) continue;
-      const before = select.get(uuid);
-      const fields = columns.filter((one) => before && !isDeepStrictEqual(parted(one, row[one]), parted(one, before[one])));
-      for (const one of fields.filter((field) => fixed.includes(field)))
-        problems.push(`${at}: ${one}: is ${before?.[one]} here, and cannot change to ${row[one]}`);
-      if (kind === "data_sinks" && "details" in record && before && typeOf(before["details"]) !== record.type)
-        problems.push(`${at}: type: is ${typeOf(before["details"])} here, and cannot change to ${record.type}`);
-      if (before && fields.length === 0) same++;
-      else planned.push({ uuid, at, row, before, fields: before ? fields : columns.filter((one) => row[one] !== null) });
-    }
-    // Names that are exchanged between records would be taken for the moment: they are set aside first.
-    if (uniqueIn !== undefined) {
-      const setAside = db.prepare<[string]>(`UPDATE ${kind} SET name = uuid WHERE uuid = ?`);
-      for (const { uuid, before, fields } of planned) if (before && fields.includes("name")) setAside.run(uuid);
-    }
-    const named =
-      uniqueIn &&
-      db.prepare<[unknown, unknown, string], string>(`SELECT uuid FROM ${kind} WHERE ${uniqueIn} = ? AND name = ? AND uuid <> ?`).pluck();
-    const counts = { created: 0, changed: 0, same };
+  #refuseFixed(kind: Kind, record: ImportedRecords[Kind][number], { at, row, before, fields }: PlannedRow): void {
+    for (const one of fields.filter((field) => TABLES[kind].fixed.includes(field)))
+      this.#problems.push(`${at}: ${one}: is ${before?.[one]} here, and cannot change to ${row[one]}`);
+    if (kind === "data_sinks" && "details" in record && before && typeOf(before["details"]) !== record.type)
+      this.#problems.push(`${at}: type: is ${typeOf(before["details"])} here, and cannot change to ${record.type}`);
+  }
+
+  /** Names that are exchanged between records would be taken for the moment. */
+  #setNamesAside(kind: Kind, planned: readonly PlannedRow[]): void {
+    if (TABLES[kind].uniqueIn === undefined) return;
+    const setAside = this.#db.prepare<[string]>(`UPDATE ${kind} SET name = uuid WHERE uuid = ?`);
+    for (const { uuid, before, fields } of planned) if (before && fields.includes("name")) setAside.run(uuid);
+  }
+
+  #write(kind: Kind, planned: readonly PlannedRow[]): Omit<ImportCounts, "same"> {
+    const { insert, update } = prepareWrites(this.#db, kind);
+    const nameOwner = this.#nameOwner(kind);
+    const counts = { created: 0, changed: 0 };
     const sources = new Set<string>();
     for (const { uuid, at, row, before, fields } of planned) {
-      const taken = named && uniqueIn !== undefined && row["name"] !== null ? named.get(row[uniqueIn], row["name"], uuid) : undefined;
-      if (taken !== undefined) {
-        problems.push(`${at}: name: ${row["name"]} is the name of ${taken} already`);
-        continue;
-      }
-      if (problems.length > 0) continue;
-      if (typeof row["machine"] === "string") ensureMachine.run(row["machine"], collectors.siteOf(String(row["collector"])));
+      const taken = nameOwner(uuid, row);
+      if (taken !== undefined) this.#problems.push(`${at}: name: ${row["name"]} is the name of ${taken} already`);
+      if (this.#problems.length > 0) continue;
+      if (typeof row["machine"] === "string")
+        this.#statements.ensureMachine.run(row["machine"], this.#collectors.siteOf(String(row["collector"])));
       (before ? update : insert).run({ uuid, ...row });
       counts[before ? "changed" : "created"]++;
-      if (typeof row["collector"] === "string") touched.add(row["collector"]);
+      if (typeof row["collector"] === "string") this.#touched.add(row["collector"]);
       if (typeof row["data_source"] === "string") sources.add(row["data_source"]);
-      else recorded(kind, uuid, fields);
-      if (kind === "data_sources" || kind === "data_sinks") {
-        const missing = secrets(uuid, parted("details", before?.["details"]), parted("details", row["details"]));
-        if (missing) warnings.push(`${at}: ${missing}: it is write-only and in no file; set it again`);
-      }
+      else this.#recorded(kind, uuid, fields);
+      if (kind === "data_sources" || kind === "data_sinks") this.#checkSecrets(kind, { uuid, at, row, before, fields });
     }
     // One entry for all variables of a data source: as many as there are would push everything else out of the trail.
     for (const uuid of sources) {
-      forgetCount.run(uuid);
-      recorded(kind, uuid, ["variables"]);
+      this.#statements.forgetCount.run(uuid);
+      this.#recorded(kind, uuid, ["variables"]);
     }
     return counts;
-  };
-  const counts = Object.fromEntries(KINDS.map((kind) => [kind, put(kind)])) as Record<Kind, ImportCounts>;
-  for (const collector of touched) collectors.touch(collector);
-  return { counts, problems, warnings };
+  }
+
+  /** Which other record has the name of a row, where names are unique. */
+  #nameOwner(kind: Kind): (uuid: string, row: Values) => string | undefined {
+    const { uniqueIn } = TABLES[kind];
+    if (uniqueIn === undefined) return () => undefined;
+    const named = this.#db
+      .prepare<[unknown, unknown, string], string>(`SELECT uuid FROM ${kind} WHERE ${uniqueIn} = ? AND name = ? AND uuid <> ?`)
+      .pluck();
+    return (uuid, row) => (row["name"] === null ? undefined : named.get(row[uniqueIn], row["name"], uuid));
+  }
+
+  #checkSecrets(kind: Kind, { uuid, at, row, before }: PlannedRow): void {
+    const missing = this.#missingSecrets(uuid, parted(kind, "details", before?.["details"]), parted(kind, "details", row["details"]));
+    if (missing) this.#warnings.push(`${at}: ${missing}: it is write-only and in no file; set it again`);
+  }
 }
+
+function prepareStatements(db: Database) {
+  return {
+    hasSite: db.prepare<[string], number>("SELECT 1 FROM sites WHERE uuid = ?").pluck(),
+    hasCollector: db.prepare<[string], number>("SELECT 1 FROM collectors WHERE uuid = ?").pluck(),
+    collectorOf: db.prepare<[string], string>("SELECT collector FROM data_sources WHERE uuid = ?").pluck(),
+    ensureMachine: db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING"),
+    forgetCount: db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?"),
+  };
+}
+
+function prepareWrites(db: Database, kind: Kind) {
+  const { columns } = TABLES[kind];
+  return {
+    insert: db.prepare(`INSERT INTO ${kind} (uuid, ${columns.join(", ")}) VALUES (@uuid, ${columns.map((one) => `@${one}`).join(", ")})`),
+    update: db.prepare(
+      `UPDATE ${kind} SET ${columns.map((one) => `${one} = @${one}`).join(", ")}, version = version + 1 WHERE uuid = @uuid`,
+    ),
+  };
+}
+
+/** The content of a column that holds JSON, the value of another. */
+const parted = (kind: Kind, column: string, value: string | number | null | undefined): unknown =>
+  TABLES[kind].json.includes(column) && typeof value === "string" ? JSON.parse(value) : value;
 
 const typeOf = (details: string | number | null | undefined): string =>
   typeof details === "string" ? String((JSON.parse(details) as { readonly type: unknown }).type) : "unknown";

@@ -9,17 +9,17 @@ import { cursorInvalid } from "./pages.ts";
 
 /** Values on one page. */
 export const TIMESERIES_PAGE = 1000;
-/** Rows that one step of the retention deletes: it holds up the requests beside it. */
+/** Rows that one step of the retention deletes: it holds up the requests meanwhile. */
 const SWEEP_ROWS = 10_000;
 /** Steps of one round; what is left is the next round's. */
 const SWEEP_STEPS = 20;
 const SWEEP_EVERY_MS = 60_000;
-/** A batch that is sent again after this would be taken again; the same values at the same times then stand where they stood. */
+/** A batch that is sent again after this would be taken again; the same values at the same times then replace each other. */
 const REMEMBER_BATCHES_MS = 7 * 86_400_000;
 
 const VALUES: Schema = {
   what: "database of values",
-  wayBack: "it is set aside and begun anew",
+  wayBack: "it is set aside, and an empty one is made",
   migrations: [
     `
     CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
@@ -66,9 +66,15 @@ export interface StoredSample {
   readonly quality: Quality;
 }
 
+export interface TakenBatch {
+  readonly accepted: number;
+  /** The batch was taken before. */
+  readonly duplicate: boolean;
+}
+
 export interface ValueStore {
   /** Takes a batch, once for each identifier of a collector. */
-  take(batch: ValueBatch, origin: ValueOrigin): { readonly accepted: number; readonly duplicate: boolean };
+  take(batch: ValueBatch, origin: ValueOrigin): TakenBatch;
   /** `collector`: only values of it; undefined: of all. Throws HttpProblem 422 for a cursor that is not good. */
   read(request: TimeseriesRequest, collector: string | undefined): Page<StoredSample>;
   /** Drops what is too old or too much. Also done by itself. */
@@ -86,12 +92,12 @@ export interface ValueStoreOptions {
 
 /**
  * Values that a collector sent to the platform, kept by age and bytes. The file is opened with the first use; one that is damaged is set
- * aside and said, since values are no configuration and nothing else may wait for them.
+ * aside and logged, since values are no configuration and nothing else may wait for them.
  */
 export function openValues(options: ValueStoreOptions): ValueStore {
-  let store: ReturnType<typeof prepareStore> | undefined;
+  let store: ValueTables | undefined;
   const opened = () => {
-    store ??= prepareStore(openOrSetAside(options), options);
+    store ??= new ValueTables(openOrSetAside(options), options);
     return store;
   };
   const sweeping = setInterval(() => {
@@ -146,48 +152,76 @@ const parseArray = (text: string): unknown =>
     (_, value, { source }) => (typeof value === "number" && source !== undefined ? rawJson(source) : value),
   );
 
-function prepareStore(db: Database, { maxBytes, maxAgeMs }: ValueStoreOptions) {
-  const key = cursorKey(db);
-  const insertBatch = db.prepare<[string, string, number]>(
-    "INSERT INTO batches (collector, id, received_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-  );
-  const series = db.prepare<[string, string, string, string], { id: number }>(`
-    INSERT INTO series (data_source, variable, collector, machine) VALUES (?, ?, ?, ?)
-    ON CONFLICT (data_source, variable) DO UPDATE SET machine = excluded.machine RETURNING id`);
-  const insert = db.prepare<[number, number, number, string]>(
-    "INSERT INTO samples (series, time, quality, value) VALUES (?, ?, ?, ?) ON CONFLICT (series, time) DO UPDATE SET quality = excluded.quality, value = excluded.value",
-  );
-  const range = db.prepare<[number, number, number, number], { time: number; quality: number; value: string }>(
-    "SELECT time, quality, value FROM samples WHERE series = ? AND time >= ? AND time < ? ORDER BY time LIMIT ?",
-  );
-  const dropBefore = db.prepare<[number]>(
-    `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples WHERE time < ? ORDER BY time LIMIT ${SWEEP_ROWS})`,
-  );
-  const dropOldest = db.prepare(
-    `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples ORDER BY time LIMIT ${SWEEP_ROWS})`,
-  );
-  const dropBatches = db.prepare<[number]>(
-    `DELETE FROM batches WHERE (collector, id) IN
-      (SELECT collector, id FROM batches WHERE received_at < ? ORDER BY received_at LIMIT ${SWEEP_ROWS})`,
-  );
-  const oldestSample = db.prepare<[], number | null>("SELECT min(time) FROM samples").pluck();
-  const usedBytes = (): number => {
-    const pages = Number(db.pragma("page_count", { simple: true })) - Number(db.pragma("freelist_count", { simple: true }));
-    return pages * Number(db.pragma("page_size", { simple: true }));
-  };
-  let sweptAt = performance.now();
+type Position = readonly [series: number, time: number];
 
-  const sweep = (): void => {
-    sweptAt = performance.now();
+/** The values of one open database. */
+class ValueTables {
+  readonly #db: Database;
+  readonly #limits: Pick<ValueStoreOptions, "maxBytes" | "maxAgeMs">;
+  readonly #cursorKey: Uint8Array;
+  readonly #statements: ReturnType<typeof prepareStatements>;
+  readonly #insertAll: (batch: ValueBatch, origin: ValueOrigin) => TakenBatch;
+  #sweptAtMs = performance.now();
+
+  constructor(db: Database, limits: Pick<ValueStoreOptions, "maxBytes" | "maxAgeMs">) {
+    this.#db = db;
+    this.#limits = limits;
+    this.#cursorKey = cursorKey(db);
+    this.#statements = prepareStatements(db);
+    this.#insertAll = db.transaction((batch: ValueBatch, origin: ValueOrigin) => this.#insert(batch, origin)).immediate;
+  }
+
+  take(batch: ValueBatch, origin: ValueOrigin): TakenBatch {
+    const taken = this.#insertAll(batch, origin);
+    if (performance.now() - this.#sweptAtMs > SWEEP_EVERY_MS || this.#usedBytes() > this.#limits.maxBytes) this.sweep();
+    return taken;
+  }
+
+  read(request: TimeseriesRequest, collector: string | undefined): Page<StoredSample> {
+    const { machine, variables, start, end, cursor } = request;
+    const binding = cursorBinding("postTimeseries", {
+      start: [start],
+      end: [end],
+      ...(machine !== undefined && { machine: [machine] }),
+      ...(variables && { variables }),
+    });
+    const position = cursor === undefined ? [0, 0] : decodeCursor(this.#cursorKey, cursor, binding, 2);
+    const [fromSeries, afterTime] = position ?? [];
+    if (fromSeries === undefined || afterTime === undefined) throw cursorInvalid("body");
+    const [startMs, endMs] = [Date.parse(start), Date.parse(end)];
+    const data: StoredSample[] = [];
+    let last: Position | undefined;
+    for (const { id, variable } of this.#seriesOf(request, collector, fromSeries)) {
+      const from = cursor !== undefined && id === fromSeries ? afterTime + 1 : startMs;
+      for (const row of this.#statements.range.all(id, from, endMs, TIMESERIES_PAGE - data.length + 1)) {
+        if (data.length === TIMESERIES_PAGE)
+          return { data, metadata: { next_cursor: last ? encodeCursor(this.#cursorKey, last, binding) : null } };
+        data.push(toSample(variable, row));
+        last = [id, row.time];
+      }
+    }
+    return { data, metadata: { next_cursor: null } };
+  }
+
+  sweep(): void {
+    const { dropBatches, dropBefore, dropOldest, oldestSample } = this.#statements;
+    const { maxBytes, maxAgeMs } = this.#limits;
+    this.#sweptAtMs = performance.now();
     const now = Date.now();
     const forgetBefore = now - Math.min(maxAgeMs, REMEMBER_BATCHES_MS);
     for (let step = 0; step < SWEEP_STEPS; step++) if (dropBatches.run(forgetBefore).changes < SWEEP_ROWS) break;
     for (let step = 0; step < SWEEP_STEPS; step++) if (dropBefore.run(now - maxAgeMs).changes < SWEEP_ROWS) break;
     // A batch that came before the oldest value that is left has none left: those go first, or they would push the values out.
-    for (let step = 0; step < SWEEP_STEPS && usedBytes() > maxBytes; step++)
+    for (let step = 0; step < SWEEP_STEPS && this.#usedBytes() > maxBytes; step++)
       if (dropBatches.run(oldestSample.get() ?? now).changes === 0 && dropOldest.run().changes === 0) break;
-  };
-  const insertAll = db.transaction((batch: ValueBatch, { collector, machine }: ValueOrigin) => {
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #insert(batch: ValueBatch, { collector, machine }: ValueOrigin): TakenBatch {
+    const { insertBatch, series, insert } = this.#statements;
     if (insertBatch.run(collector, batch.id, Date.now()).changes === 0) return { accepted: 0, duplicate: true };
     const ids = new Map<string, number>();
     for (const sample of batch.values) {
@@ -197,52 +231,68 @@ function prepareStore(db: Database, { maxBytes, maxAgeMs }: ValueStoreOptions) {
       insert.run(id, Date.parse(sample.time), QUALITIES.indexOf(sample.quality), toText(sample.value));
     }
     return { accepted: batch.values.length, duplicate: false };
-  }).immediate;
+  }
 
+  /** The series that a request asks for, from this one on. */
+  #seriesOf(
+    { machine, variables }: TimeseriesRequest,
+    collector: string | undefined,
+    fromSeries: number,
+  ): readonly { readonly id: number; readonly variable: string }[] {
+    const conditions: [string, string][] = [];
+    if (variables) conditions.push(["variable IN (SELECT value FROM json_each(?))", JSON.stringify(variables)]);
+    if (machine !== undefined) conditions.push(["machine = ?", machine]);
+    if (collector !== undefined) conditions.push(["collector = ?", collector]);
+    return this.#db
+      .prepare<unknown[], { id: number; variable: string }>(
+        `SELECT id, variable FROM series WHERE id >= ?${conditions.map(([sql]) => ` AND ${sql}`).join("")} ORDER BY id`,
+      )
+      .all(fromSeries, ...conditions.map(([, argument]) => argument));
+  }
+
+  #usedBytes(): number {
+    const pragma = (name: string): number => Number(this.#db.pragma(name, { simple: true }));
+    return (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
+  }
+}
+
+interface SampleRow {
+  readonly time: number;
+  readonly quality: number;
+  readonly value: string;
+}
+
+const toSample = (variable: string, { time, value, quality }: SampleRow): StoredSample => ({
+  time: new Date(time).toISOString(),
+  variable,
+  value: toValue(value),
+  quality: QUALITIES[quality] ?? "bad",
+});
+
+function prepareStatements(db: Database) {
   return {
-    take(batch: ValueBatch, origin: ValueOrigin) {
-      const taken = insertAll(batch, origin);
-      if (performance.now() - sweptAt > SWEEP_EVERY_MS || usedBytes() > maxBytes) sweep();
-      return taken;
-    },
-    read({ machine, variables, start, end, cursor }: TimeseriesRequest, collector: string | undefined): Page<StoredSample> {
-      const binding = cursorBinding("postTimeseries", {
-        start: [start],
-        end: [end],
-        ...(machine !== undefined && { machine: [machine] }),
-        ...(variables && { variables }),
-      });
-      const position = cursor === undefined ? [0, 0] : decodeCursor(key, cursor, binding, 2);
-      const [fromSeries, afterTime] = position ?? [];
-      if (fromSeries === undefined || afterTime === undefined) throw cursorInvalid("body");
-      const conditions: [string, string][] = [];
-      if (variables) conditions.push(["variable IN (SELECT value FROM json_each(?))", JSON.stringify(variables)]);
-      if (machine !== undefined) conditions.push(["machine = ?", machine]);
-      if (collector !== undefined) conditions.push(["collector = ?", collector]);
-      const wanted = db
-        .prepare<unknown[], { id: number; variable: string }>(
-          `SELECT id, variable FROM series WHERE id >= ?${conditions.map(([sql]) => ` AND ${sql}`).join("")} ORDER BY id`,
-        )
-        .all(fromSeries, ...conditions.map(([, argument]) => argument));
-      const data: StoredSample[] = [];
-      const [startMs, endMs] = [Date.parse(start), Date.parse(end)];
-      let last: readonly number[] | undefined;
-      for (const { id, variable } of wanted) {
-        const from = cursor !== undefined && id === fromSeries ? afterTime + 1 : startMs;
-        for (const row of range.all(id, from, endMs, TIMESERIES_PAGE - data.length + 1)) {
-          if (data.length === TIMESERIES_PAGE) return { data, metadata: { next_cursor: last ? encodeCursor(key, last, binding) : null } };
-          data.push({
-            time: new Date(row.time).toISOString(),
-            variable,
-            value: toValue(row.value),
-            quality: QUALITIES[row.quality] ?? "bad",
-          });
-          last = [id, row.time];
-        }
-      }
-      return { data, metadata: { next_cursor: null } };
-    },
-    sweep,
-    close: () => void db.close(),
+    insertBatch: db.prepare<[string, string, number]>(
+      "INSERT INTO batches (collector, id, received_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    ),
+    series: db.prepare<[string, string, string, string], { id: number }>(`
+    INSERT INTO series (data_source, variable, collector, machine) VALUES (?, ?, ?, ?)
+    ON CONFLICT (data_source, variable) DO UPDATE SET machine = excluded.machine RETURNING id`),
+    insert: db.prepare<[number, number, number, string]>(
+      "INSERT INTO samples (series, time, quality, value) VALUES (?, ?, ?, ?) ON CONFLICT (series, time) DO UPDATE SET quality = excluded.quality, value = excluded.value",
+    ),
+    range: db.prepare<[number, number, number, number], SampleRow>(
+      "SELECT time, quality, value FROM samples WHERE series = ? AND time >= ? AND time < ? ORDER BY time LIMIT ?",
+    ),
+    dropBefore: db.prepare<[number]>(
+      `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples WHERE time < ? ORDER BY time LIMIT ${SWEEP_ROWS})`,
+    ),
+    dropOldest: db.prepare(
+      `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples ORDER BY time LIMIT ${SWEEP_ROWS})`,
+    ),
+    dropBatches: db.prepare<[number]>(
+      `DELETE FROM batches WHERE (collector, id) IN
+      (SELECT collector, id FROM batches WHERE received_at < ? ORDER BY received_at LIMIT ${SWEEP_ROWS})`,
+    ),
+    oldestSample: db.prepare<[], number | null>("SELECT min(time) FROM samples").pluck(),
   };
 }
