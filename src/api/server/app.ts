@@ -43,8 +43,29 @@ export interface AppOptions {
 }
 
 /** The HTTP side of the API: routes, authorization, validation, errors, OpenAPI. It does not listen yet. */
-export async function createApp({ handlers, authenticate, throttle, tls, version, log }: AppOptions): Promise<FastifyInstance> {
-  const app: FastifyInstance = fastify({
+export async function createApp(options: AppOptions): Promise<FastifyInstance> {
+  const { handlers, tls, version, log } = options;
+  const app = createFastify(tls);
+  const callers = new WeakMap<FastifyRequest, Caller>();
+  setValidation(app, log);
+  setBodyParser(app);
+  checkRequests(app, options, callers);
+  await describeOpenApi(app, version);
+  app.get("/api/openapi.json", { schema: { hide: true } }, () => app.swagger());
+  const taken = new Map<string, Method[]>([["/api/openapi.json", ["GET"]]]);
+  for (const [operation, definition] of Object.entries(ROUTES) as [keyof Handlers, Route][]) {
+    const url = toFastifyPath(definition.path);
+    taken.set(url, [...(taken.get(url) ?? []), definition.method]);
+    // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
+    const handler = handlers[operation] as (request: Incoming<Route>) => Outgoing;
+    addRoute(app, { operation, definition, url, handler, callers, isEncrypted: tls !== undefined });
+  }
+  refuseOtherMethods(app, taken);
+  return app;
+}
+
+function createFastify(tls: AppOptions["tls"]): FastifyInstance {
+  return fastify({
     logger: false,
     bodyLimit: BODY_BYTES,
     // Deadlines of what comes in, so that a client that says nothing holds nothing.
@@ -63,21 +84,9 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
       socket.destroy();
     },
   });
-  const room = new BodyRoom(ALL_BODIES_BYTES);
-  const callers = new WeakMap<FastifyRequest, Caller>();
-  const refuse = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const wait = throttle.failed(addressOf(request));
-    if (!wait) {
-      reply.header("retry-after", String(RETRY_AFTER_S));
-      problem(reply, new HttpProblem(429, "too many requests with a wrong API key from this address"));
-      return;
-    }
-    await delay(wait.delayMs, undefined, { ref: false });
-    wait.done();
-    reply.header("www-authenticate", "Bearer");
-    problem(reply, new HttpProblem(401, "the Authorization header must carry a valid API key"));
-  };
+}
 
+function setValidation(app: FastifyInstance, log: Log): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
     const part = PARTS[httpPart ?? ""] ?? "body";
     const check = (data: unknown) => validate(schema as z.ZodType, part, data);
@@ -87,7 +96,9 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
   app.setErrorHandler((error: FastifyError, request, reply) => problem(reply, toProblem(error, request, log)));
   app.setNotFoundHandler((_request, reply) => problem(reply, new HttpProblem(404, "there is no such path")));
+}
 
+function setBodyParser(app: FastifyInstance): void {
   app.removeContentTypeParser("text/plain");
   const parseJson = app.getDefaultJsonParser("error", "error");
   // A body that is not there is the schema's matter: a DELETE with a content type has none, and needs none.
@@ -99,25 +110,49 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
       error ? done(error) : done(null, exactWhereGood(configOf(request).exactBody, text, value)),
     );
   });
+}
 
+/** Lets a request in where its target, its key, its method and the room for its body allow it; `callers` gets whose key it carries. */
+function checkRequests(
+  app: FastifyInstance,
+  { authenticate, throttle }: Pick<AppOptions, "authenticate" | "throttle">,
+  callers: WeakMap<FastifyRequest, Caller>,
+): void {
+  const room = new BodyRoom(ALL_BODIES_BYTES);
   // A callback, not a promise: what is allowed goes on at once.
   app.addHook("onRequest", (request, reply, done) => {
     if (request.raw.url !== undefined && request.raw.url.length > URL_CHARACTERS)
       return void problem(reply, new HttpProblem(414, `the request's target has more than ${URL_CHARACTERS} characters`));
     const caller = authenticate(request.headers.authorization);
-    if (!caller) return void refuse(request, reply);
+    if (!caller) return void refuseKey(throttle, request, reply);
     callers.set(request, caller);
     const { allow } = configOf(request);
     if (allow !== undefined) return void problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
-    const giveBack = room.take(bodyBytesOf(request));
-    if (!giveBack) {
+    const release = room.take(bodyBytesOf(request));
+    if (!release) {
       reply.header("retry-after", String(RETRY_BODY_AFTER_S));
       return void problem(reply, new HttpProblem(503, "the bodies of other requests take all the room there is: send this one again"));
     }
-    reply.raw.once("close", giveBack);
+    reply.raw.once("close", release);
     return done();
   });
+}
 
+/** 401 after a wait, or 429 where too many of its address wait already. */
+async function refuseKey(throttle: Throttle, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const wait = throttle.failed(addressOf(request));
+  if (!wait) {
+    reply.header("retry-after", String(RETRY_AFTER_S));
+    problem(reply, new HttpProblem(429, "too many requests with a wrong API key from this address"));
+    return;
+  }
+  await delay(wait.delayMs, undefined, { ref: false });
+  wait.done();
+  reply.header("www-authenticate", "Bearer");
+  problem(reply, new HttpProblem(401, "the Authorization header must carry a valid API key"));
+}
+
+async function describeOpenApi(app: FastifyInstance, version: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
@@ -140,39 +175,45 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
       },
     }),
   });
+}
 
-  app.get("/api/openapi.json", { schema: { hide: true } }, () => app.swagger());
-  const taken = new Map<string, Method[]>([["/api/openapi.json", ["GET"]]]);
-  for (const [operation, definition] of Object.entries(ROUTES) as [keyof Handlers, Route][]) {
-    const url = toFastifyPath(definition.path);
-    taken.set(url, [...(taken.get(url) ?? []), definition.method]);
-    // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
-    const handler = handlers[operation] as (request: Incoming<Route>) => Outgoing;
-    app.route({
-      method: definition.method,
-      url,
-      schema: schemaOf(operation, definition),
-      ...(definition.bodyBytes !== undefined && { bodyLimit: definition.bodyBytes }),
-      config: { exactBody: definition.exactIntegers && definition.body } satisfies RouteConfig,
-      handler: (request, reply) => {
-        const caller = callers.get(request);
-        if (!caller) throw new HttpProblem(401, "the Authorization header must carry a valid API key");
-        const answer = handler({
-          params: request.params as never,
-          query: request.query as never,
-          body: request.body as never,
-          caller,
-          address: addressOf(request),
-          isPrivate: tls !== undefined || isLoopback(addressOf(request).replace(/^::ffff:/, "")) || addressOf(request) === LOCAL,
-          ifNoneMatch: request.headers["if-none-match"],
-          ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
-        });
-        reply.code(answer.status);
-        if (answer.headers) reply.headers({ ...answer.headers });
-        return reply.send(answer.body);
-      },
-    });
-  }
+interface RouteToAdd {
+  readonly operation: string;
+  readonly definition: Route;
+  readonly url: string;
+  readonly handler: (request: Incoming<Route>) => Outgoing;
+  readonly callers: WeakMap<FastifyRequest, Caller>;
+  readonly isEncrypted: boolean;
+}
+
+function addRoute(app: FastifyInstance, { operation, definition, url, handler, callers, isEncrypted }: RouteToAdd): void {
+  app.route({
+    method: definition.method,
+    url,
+    schema: schemaOf(operation, definition),
+    ...(definition.bodyBytes !== undefined && { bodyLimit: definition.bodyBytes }),
+    config: { exactBody: definition.exactIntegers && definition.body } satisfies RouteConfig,
+    handler: (request, reply) => {
+      const caller = callers.get(request);
+      if (!caller) throw new HttpProblem(401, "the Authorization header must carry a valid API key");
+      const answer = handler({
+        params: request.params as never,
+        query: request.query as never,
+        body: request.body as never,
+        caller,
+        address: addressOf(request),
+        isPrivate: isEncrypted || isLoopback(addressOf(request).replace(/^::ffff:/, "")) || addressOf(request) === LOCAL,
+        ifNoneMatch: request.headers["if-none-match"],
+        ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
+      });
+      reply.code(answer.status);
+      if (answer.headers) reply.headers({ ...answer.headers });
+      return reply.send(answer.body);
+    },
+  });
+}
+
+function refuseOtherMethods(app: FastifyInstance, taken: ReadonlyMap<string, readonly Method[]>): void {
   for (const [url, methods] of taken) {
     const others = METHODS.filter((method) => !methods.includes(method));
     app.route({
@@ -183,7 +224,6 @@ export async function createApp({ handlers, authenticate, throttle, tls, version
       handler: (_request, reply) => problem(reply, new HttpProblem(405, `this path takes ${methods.join(", ")}`)),
     });
   }
-  return app;
 }
 
 /** For TLS the options stand under another name; which server it is makes no difference to what is done with it. */
