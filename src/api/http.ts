@@ -48,7 +48,7 @@ type Failure = Extract<HttpAnswer, { type: "failed" }>;
 
 /** As `exchange`, once more on a fresh connection where a kept one turned out to be closed before anything was answered. */
 export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
-  const progress = { reused: false, answered: false };
+  const progress: Progress = { reused: false, answered: false };
   const first = await exchange(input, progress);
   // What creates might have been carried out all the same: only what may be repeated is.
   const stale = first.type === "failed" && first.kind === "unreachable" && progress.reused && !progress.answered && input.method !== "POST";
@@ -59,89 +59,127 @@ export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
  * One request over HTTP or HTTPS. Redirects are not followed: the headers, with a key in them, go to this address alone.
  * Settles within `totalMs`, holds at most `maxBytes`, never throws.
  */
-function exchange(input: HttpRequest, progress: { reused: boolean; answered: boolean }): Promise<HttpAnswer> {
-  return new Promise((resolve) => {
-    const { url, timeouts, signal } = input;
-    const overTls = url.protocol === "https:" && input.socketPath === undefined;
-    if (signal.aborted) return resolve({ type: "failed", kind: "aborted", message: "stopped" });
-    let outgoing: ClientRequest | undefined;
-    let step: NodeJS.Timeout | undefined;
-    let settled = false;
-    const settle = (answer: HttpAnswer): void => {
-      if (settled) return;
-      settled = true;
-      clearTimeout(step);
-      clearTimeout(total);
-      signal.removeEventListener("abort", onAbort);
-      if (answer.type === "failed") outgoing?.destroy();
-      resolve(answer);
-    };
-    const fail = (kind: Failure["kind"], message: string, cause?: unknown): void =>
-      settle({ type: "failed", kind, message, ...(cause !== undefined && { cause }) });
-    const within = (ms: number, what: string): void => {
-      clearTimeout(step);
-      step = setTimeout(() => fail("timeout", `${what} within ${formatDuration(ms)}`), ms);
-    };
-    const onAbort = (): void => fail("aborted", "stopped");
-    const total = setTimeout(
-      () => fail("timeout", `the answer was not complete within ${formatDuration(timeouts.totalMs)}`),
+function exchange(input: HttpRequest, progress: Progress): Promise<HttpAnswer> {
+  if (input.signal.aborted) return Promise.resolve({ type: "failed", kind: "aborted", message: "stopped" });
+  return new Exchange(input, progress).start();
+}
+
+/** What is known of a request that failed. */
+interface Progress {
+  /** It went over a kept connection. */
+  reused: boolean;
+  /** An answer began. */
+  answered: boolean;
+}
+
+/** One request under way: each step of it has a deadline, and the first outcome counts. */
+class Exchange {
+  readonly #input: HttpRequest;
+  readonly #progress: Progress;
+  readonly #overTls: boolean;
+  readonly #result = Promise.withResolvers<HttpAnswer>();
+  readonly #total: NodeJS.Timeout;
+  readonly #onAbort = (): void => this.#fail("aborted", "stopped");
+  #outgoing: ClientRequest | undefined;
+  #step: NodeJS.Timeout | undefined;
+  #isSettled = false;
+
+  constructor(input: HttpRequest, progress: Progress) {
+    const { url, timeouts, signal, socketPath } = input;
+    this.#input = input;
+    this.#progress = progress;
+    this.#overTls = url.protocol === "https:" && socketPath === undefined;
+    this.#total = setTimeout(
+      () => this.#fail("timeout", `the answer was not complete within ${formatDuration(timeouts.totalMs)}`),
       timeouts.totalMs,
     );
-    signal.addEventListener("abort", onAbort, { once: true });
-    within(timeouts.connectMs, "no connection");
-    const body = input.body === undefined ? undefined : Buffer.from(input.body);
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  start(): Promise<HttpAnswer> {
+    const { body, timeouts } = this.#input;
+    this.#within(timeouts.connectMs, "no connection");
     try {
-      outgoing = (overTls ? httpsRequest : httpRequest)({
-        protocol: overTls ? "https:" : "http:",
-        ...(input.socketPath !== undefined
-          ? { socketPath: input.socketPath }
-          : // Node wants an IPv6 address without its brackets.
-            { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port }),
-        path: url.pathname + url.search,
-        method: input.method,
-        headers: { ...input.headers, ...(body && { "content-type": "application/json", "content-length": body.length }) },
-        agent: input.agent ?? false,
-        ...(input.ca !== undefined && { ca: input.ca }),
+      const bytes = body === undefined ? undefined : Buffer.from(body);
+      const outgoing = this.#request(bytes);
+      this.#outgoing = outgoing;
+      outgoing.on("socket", (socket: Socket) => this.#onSocket(socket, outgoing.reusedSocket));
+      outgoing.on("error", (error) => {
+        const { kind, message } = describeError(error);
+        this.#fail(kind, message, error);
       });
+      outgoing.on("response", (response) => this.#onResponse(response));
+      outgoing.end(bytes);
     } catch (error) {
-      return fail("unreachable", messageOf(error), error);
+      this.#fail("unreachable", messageOf(error), error);
     }
-    const connected = (): void => within(timeouts.headersMs, "connected, but no answer");
-    outgoing.on("socket", (socket: Socket) => {
-      progress.reused = outgoing?.reusedSocket ?? false;
-      if (progress.reused) connected();
-      else socket.once(overTls ? "secureConnect" : "connect", connected);
+    return this.#result.promise;
+  }
+
+  #request(body: Buffer | undefined): ClientRequest {
+    const { url, method, headers, socketPath, agent, ca } = this.#input;
+    return (this.#overTls ? httpsRequest : httpRequest)({
+      protocol: this.#overTls ? "https:" : "http:",
+      ...(socketPath !== undefined
+        ? { socketPath }
+        : // Node wants an IPv6 address without its brackets.
+          { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port }),
+      path: url.pathname + url.search,
+      method,
+      headers: { ...headers, ...(body && { "content-type": "application/json", "content-length": body.length }) },
+      agent: agent ?? false,
+      ...(ca !== undefined && { ca }),
     });
-    outgoing.on("error", (error) => {
-      const { kind, message } = describeError(error);
-      fail(kind, message, error);
-    });
-    outgoing.on("response", (response) => {
-      progress.answered = true;
-      const chunks: Buffer[] = [];
-      let size = 0;
-      const waiting = (): void => within(timeouts.idleMs, "the answer stopped in the middle: nothing more");
+  }
+
+  #onSocket(socket: Socket, isReused: boolean): void {
+    const connected = (): void => this.#within(this.#input.timeouts.headersMs, "connected, but no answer");
+    this.#progress.reused = isReused;
+    if (isReused) connected();
+    else socket.once(this.#overTls ? "secureConnect" : "connect", connected);
+  }
+
+  #onResponse(response: IncomingMessage): void {
+    const { timeouts, maxBytes } = this.#input;
+    this.#progress.answered = true;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const waiting = (): void => this.#within(timeouts.idleMs, "the answer stopped in the middle: nothing more");
+    const truncated = (): void => this.#fail("truncated", "the connection was lost in the middle of the answer");
+    waiting();
+    response.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) return this.#fail("too_large", `the answer is larger than ${maxBytes} bytes`);
+      chunks.push(chunk);
       waiting();
-      response.on("data", (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > input.maxBytes) return fail("too_large", `the answer is larger than ${input.maxBytes} bytes`);
-        chunks.push(chunk);
-        waiting();
-      });
-      response.on("error", () => fail("truncated", "the connection was lost in the middle of the answer"));
-      response.on("end", () => {
-        if (!response.complete) return fail("truncated", "the connection was lost in the middle of the answer");
-        settle({
-          type: "answer",
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          body: Buffer.concat(chunks).toString("utf8"),
-        });
-      });
-      response.on("close", () => fail("truncated", "the connection was lost in the middle of the answer"));
     });
-    outgoing.end(body);
-  });
+    response.on("error", truncated);
+    response.on("end", () => {
+      if (!response.complete) return truncated();
+      const { statusCode: status = 0, headers } = response;
+      this.#settle({ type: "answer", status, headers, body: Buffer.concat(chunks).toString("utf8") });
+    });
+    response.on("close", truncated);
+  }
+
+  #within(ms: number, what: string): void {
+    clearTimeout(this.#step);
+    this.#step = setTimeout(() => this.#fail("timeout", `${what} within ${formatDuration(ms)}`), ms);
+  }
+
+  #fail(kind: Failure["kind"], message: string, cause?: unknown): void {
+    this.#settle({ type: "failed", kind, message, ...(cause !== undefined && { cause }) });
+  }
+
+  #settle(answer: HttpAnswer): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    clearTimeout(this.#step);
+    clearTimeout(this.#total);
+    this.#input.signal.removeEventListener("abort", this.#onAbort);
+    if (answer.type === "failed") this.#outgoing?.destroy();
+    this.#result.resolve(answer);
+  }
 }
 
 const WORDS: Readonly<Record<string, string>> = {

@@ -73,32 +73,7 @@ export function openDataSources(
       version = version + 1
     WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM data_sources WHERE uuid = ?");
-  const report = db.prepare(`
-    UPDATE data_sources SET state = @state, reported_variables = @configured_variables, last_readout_at = @last_readout_at,
-      variable_discovery = @variable_discovery
-    WHERE id = @id`);
   const find = finder("data source", byUuid, ({ collector }) => collector);
-
-  const takeReports = db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
-    const unknown: string[] = [];
-    for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
-      const row = byUuid.get(uuid);
-      if (!row || (reach && !reach.includes(row.collector))) {
-        unknown.push(uuid);
-        continue;
-      }
-      const { last_readout_at, configured_variables } = status;
-      report.run({
-        id: row.id,
-        state: JSON.stringify(status.state),
-        configured_variables,
-        // A report without a time says that none was read since its sender started; it takes no earlier time away.
-        last_readout_at: last_readout_at ?? row.last_readout_at,
-        variable_discovery: capabilities === undefined ? row.variable_discovery : capabilities.variable_discovery ? 1 : 0,
-      });
-    }
-    return { updated: reports.length - unknown.length, unknown };
-  }).immediate;
 
   return {
     list: page,
@@ -139,9 +114,37 @@ export function openDataSources(
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
     }).immediate,
-    report: takeReports,
+    report: reportTaker(db, byUuid),
     uuidsOf: uuidsByCollector(db, "data_sources"),
   };
+}
+
+/** Takes statuses over, all in one transaction. */
+function reportTaker(db: Database, byUuid: { get(uuid: string): Row | undefined }): DataSources["report"] {
+  const report = db.prepare(`
+    UPDATE data_sources SET state = @state, reported_variables = @configured_variables, last_readout_at = @last_readout_at,
+      variable_discovery = @variable_discovery
+    WHERE id = @id`);
+  return db.transaction((reports: ReadoutStatusReport, reach: Reach) => {
+    const unknown: string[] = [];
+    for (const { data_source: uuid, readout_status: status, capabilities } of reports) {
+      const row = byUuid.get(uuid);
+      if (!row || (reach && !reach.includes(row.collector))) {
+        unknown.push(uuid);
+        continue;
+      }
+      const { last_readout_at, configured_variables } = status;
+      report.run({
+        id: row.id,
+        state: JSON.stringify(status.state),
+        configured_variables,
+        // A report without a time says that none was read since its sender started; it takes no earlier time away.
+        last_readout_at: last_readout_at ?? row.last_readout_at,
+        variable_discovery: capabilities === undefined ? row.variable_discovery : capabilities.variable_discovery ? 1 : 0,
+      });
+    }
+    return { updated: reports.length - unknown.length, unknown };
+  }).immediate;
 }
 
 const parseDetails = (text: string | null): Details | null => (text === null ? null : (JSON.parse(text) as Details));

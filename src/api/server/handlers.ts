@@ -67,46 +67,53 @@ const ok = (body: unknown): Outgoing => ({ status: 200, body });
 
 /** Keys, collectors, machines and sites change by admin (DESIGN, 6). */
 function requireAdmin(caller: Caller): void {
-  if (caller.role !== "admin") throw new HttpProblem(403, "this changes with an admin's key alone");
+  if (caller.role !== "admin") throw new HttpProblem(403, "only an admin key may change this");
 }
 
 /** Of the collector that a key is bound to and of no other: statuses, secrets and values (DESIGN, 6). */
 const ownOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : [caller.collector]);
 
-/** What each operation does. Throws HttpProblem for every answer that is no success. */
-export function createHandlers(resources: Resources): Handlers {
-  const { collectors, collectorRecords, machines, sites, dataSources, dataSinks, variables, secrets, values, etags, log } = resources;
+/** What handlers share: what a key reaches, and how one record is answered and changed. */
+class HandlerBasics {
+  readonly #collectors: Collectors;
+  readonly #etags: Etags;
+
+  constructor({ collectors, etags }: Pick<Resources, "collectors" | "etags">) {
+    this.#collectors = collectors;
+    this.#etags = etags;
+  }
 
   /** Collectors whose records a key reaches: those of its site (API-V2, 1; DESIGN, 6). */
-  const reachOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : collectors.atSameSite(caller.collector));
-  /** As reachOf, for what is told apart by site; the empty text stands for none. */
-  const sitesOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : [collectors.siteOf(caller.collector) ?? ""]);
+  readonly reachOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : this.#collectors.atSameSite(caller.collector));
 
-  const requireCollector = (uuid: string, caller: Caller): void => {
-    const reach = reachOf(caller);
-    if (!collectors.exists(uuid) || (reach && !reach.includes(uuid)))
+  /** As reachOf, for what is told apart by site; the empty text means none. */
+  readonly sitesOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : [this.#collectors.siteOf(caller.collector) ?? ""]);
+
+  requireCollector(uuid: string, caller: Caller): void {
+    const reach = this.reachOf(caller);
+    if (!this.#collectors.exists(uuid) || (reach && !reach.includes(uuid)))
       throw invalid({ loc: ["body", "collector"], msg: "there is no such collector for this key", type: "collector_unknown", input: uuid });
-  };
+  }
 
-  const record = (table: VersionedTable, status: 200 | 201, body: { readonly uuid: string }): Outgoing => ({
-    status,
-    body,
-    headers: { etag: etags.of(table, body.uuid) },
-  });
+  record(table: VersionedTable, status: 200 | 201, body: { readonly uuid: string }): Outgoing {
+    return { status, body, headers: { etag: this.#etags.of(table, body.uuid) } };
+  }
+
   /** What is done with one record of a table, within reach. `mayChange` throws HttpProblem where the key may not. */
-  const handlersOf = <P>(
+  handlersOf<P>(
     table: VersionedTable,
     records: Records<P>,
     reach: (caller: Caller) => Reach,
     mayChange: (caller: Caller) => void = () => {},
-  ) => {
+  ) {
+    const etags = this.#etags;
     const found = (uuid: string, caller: Caller): void => {
       // What lies outside is absent, also for who may not change it.
       records.get(uuid, reach(caller));
       mayChange(caller);
     };
     return {
-      get: ({ params: { uuid }, caller }: OfOne): Outgoing => record(table, 200, records.get(uuid, reach(caller))),
+      get: ({ params: { uuid }, caller }: OfOne): Outgoing => this.record(table, 200, records.get(uuid, reach(caller))),
       patch: ({ params: { uuid }, body, caller, ifMatch }: OfOne & { readonly body: P }): Outgoing => {
         found(uuid, caller);
         requireMatch(ifMatch, etags.of(table, uuid));
@@ -120,56 +127,86 @@ export function createHandlers(resources: Resources): Handlers {
         return { status: 204 };
       },
     };
-  };
-  const ofSources = handlersOf("data_sources", dataSources, reachOf);
-  const ofSinks = handlersOf("data_sinks", dataSinks, reachOf);
-  const ofVariables = handlersOf("variables", variables, reachOf);
-  const ofSites = handlersOf("sites", sites, sitesOf, requireAdmin);
-  const ofCollectors = handlersOf("collectors", collectorRecords, reachOf, requireAdmin);
-  const ofMachines = handlersOf("machines", machines, sitesOf, requireAdmin);
+  }
+}
 
+/** What each operation does. Throws HttpProblem for every answer that is no success. */
+export function createHandlers(resources: Resources): Handlers {
+  const common = new HandlerBasics(resources);
   return {
-    listDataSources: ({ query: { cursor, ...filters }, caller }) => ok(dataSources.list({ cursor, filters, reach: reachOf(caller) })),
+    ...sourceHandlers(resources, common),
+    ...sinkHandlers(resources, common),
+    ...siteHandlers(resources, common),
+    ...valueHandlers(resources),
+    ...extensionHandlers(resources, common),
+    ...inventoryHandlers(resources, common),
+  };
+}
+
+function sourceHandlers({ dataSources }: Resources, common: HandlerBasics) {
+  const ofSources = common.handlersOf("data_sources", dataSources, common.reachOf);
+  return {
+    listDataSources: ({ query: { cursor, ...filters }, caller }) =>
+      ok(dataSources.list({ cursor, filters, reach: common.reachOf(caller) })),
     createDataSource: ({ body, caller }) => {
-      requireCollector(body.collector, caller);
-      return record("data_sources", 201, dataSources.create(body));
+      common.requireCollector(body.collector, caller);
+      return common.record("data_sources", 201, dataSources.create(body));
     },
     getDataSource: ofSources.get,
     patchDataSource: ofSources.patch,
     deleteDataSource: ofSources.delete,
+  } satisfies Partial<Handlers>;
+}
 
-    listDataSinks: ({ query: { cursor, ...filters }, caller }) => ok(dataSinks.list({ cursor, filters, reach: reachOf(caller) })),
+function sinkHandlers({ dataSinks }: Resources, common: HandlerBasics) {
+  const ofSinks = common.handlersOf("data_sinks", dataSinks, common.reachOf);
+  return {
+    listDataSinks: ({ query: { cursor, ...filters }, caller }) => ok(dataSinks.list({ cursor, filters, reach: common.reachOf(caller) })),
     createDataSink: ({ body, caller }) => {
-      requireCollector(body.collector, caller);
-      return record("data_sinks", 201, dataSinks.create(body));
+      common.requireCollector(body.collector, caller);
+      return common.record("data_sinks", 201, dataSinks.create(body));
     },
     getDataSink: ofSinks.get,
     patchDataSink: ofSinks.patch,
     deleteDataSink: ofSinks.delete,
+  } satisfies Partial<Handlers>;
+}
 
-    listSites: ({ query: { cursor }, caller }) => ok(sites.list({ cursor, filters: {}, reach: sitesOf(caller) })),
+function siteHandlers({ sites }: Resources, common: HandlerBasics) {
+  const ofSites = common.handlersOf("sites", sites, common.sitesOf, requireAdmin);
+  return {
+    listSites: ({ query: { cursor }, caller }) => ok(sites.list({ cursor, filters: {}, reach: common.sitesOf(caller) })),
     createSite: ({ body, caller }) => {
       requireAdmin(caller);
-      return record("sites", 201, sites.create(body));
+      return common.record("sites", 201, sites.create(body));
     },
     getSite: ofSites.get,
     patchSite: ofSites.patch,
     deleteSite: ofSites.delete,
+  } satisfies Partial<Handlers>;
+}
 
+function valueHandlers({ dataSources, values }: Resources) {
+  return {
     postValues: ({ body, caller }) => ok(values.take(body, findSource(dataSources, body.data_source, ownOf(caller)))),
     postTimeseries: ({ body, caller }) => ok(values.read(body, caller.role === "admin" ? undefined : caller.collector)),
+  } satisfies Partial<Handlers>;
+}
 
+function extensionHandlers({ collectors, dataSources, dataSinks, variables, secrets, log }: Resources, common: HandlerBasics) {
+  const ofVariables = common.handlersOf("variables", variables, common.reachOf);
+  return {
     getExtensions: () => ok({ extension: "collector", version: 1 }),
-    listVariables: ({ query: { cursor, ...filters }, caller }) => ok(variables.list({ cursor, filters, reach: reachOf(caller) })),
+    listVariables: ({ query: { cursor, ...filters }, caller }) => ok(variables.list({ cursor, filters, reach: common.reachOf(caller) })),
     createVariable: ({ body, caller }) => {
-      const source = findSource(dataSources, body.data_source, reachOf(caller));
-      return record("variables", 201, variables.create(body, source.collector));
+      const source = findSource(dataSources, body.data_source, common.reachOf(caller));
+      return common.record("variables", 201, variables.create(body, source.collector));
     },
     patchVariable: ofVariables.patch,
     deleteVariable: ofVariables.delete,
     putReadoutStatuses: ({ body, caller }) => ok(dataSources.report(body, ownOf(caller))),
     getRevision: ({ query, caller, ifNoneMatch }) => {
-      const reach = reachOf(caller);
+      const reach = common.reachOf(caller);
       const revision = collectors.revision(query.collector);
       if (revision === undefined || (reach && !reach.includes(query.collector))) throw notFound("collector");
       const headers = { etag: `"${revision}"` };
@@ -184,24 +221,31 @@ export function createHandlers(resources: Resources): Handlers {
       log.info({ collector: query.collector, records: Object.keys(found) }, "secrets were read");
       return { status: 200, headers: { "cache-control": "no-store" }, body: { secrets: found } };
     },
+  } satisfies Partial<Handlers>;
+}
 
-    listCollectors: ({ query: { cursor, ...filters }, caller }) => ok(collectorRecords.list({ cursor, filters, reach: reachOf(caller) })),
+function inventoryHandlers({ collectorRecords, machines }: Resources, common: HandlerBasics) {
+  const ofCollectors = common.handlersOf("collectors", collectorRecords, common.reachOf, requireAdmin);
+  const ofMachines = common.handlersOf("machines", machines, common.sitesOf, requireAdmin);
+  return {
+    listCollectors: ({ query: { cursor, ...filters }, caller }) =>
+      ok(collectorRecords.list({ cursor, filters, reach: common.reachOf(caller) })),
     createCollector: ({ body, caller }) => {
       requireAdmin(caller);
-      return record("collectors", 201, collectorRecords.create(body));
+      return common.record("collectors", 201, collectorRecords.create(body));
     },
     getCollector: ofCollectors.get,
     patchCollector: ofCollectors.patch,
     deleteCollector: ofCollectors.delete,
-    listMachines: ({ query: { cursor, ...filters }, caller }) => ok(machines.list({ cursor, filters, reach: sitesOf(caller) })),
+    listMachines: ({ query: { cursor, ...filters }, caller }) => ok(machines.list({ cursor, filters, reach: common.sitesOf(caller) })),
     createMachine: ({ body, caller }) => {
       requireAdmin(caller);
-      return record("machines", 201, machines.create(body));
+      return common.record("machines", 201, machines.create(body));
     },
     getMachine: ofMachines.get,
     patchMachine: ofMachines.patch,
     deleteMachine: ofMachines.delete,
-  };
+  } satisfies Partial<Handlers>;
 }
 
 function findSource(dataSources: DataSources, uuid: string, reach: Reach): { readonly collector: string; readonly machine: string } {
