@@ -128,7 +128,7 @@ describe("parseCertificateFile", () => {
 
   it("refuses a key, text, and nothing", () => {
     expect(() => parseCertificateFile(Buffer.from(other.keyPem))).toThrow(/holds no certificate/);
-    expect(() => parseCertificateFile(Buffer.from("hello"))).toThrow(/no certificate/);
+    expect(() => parseCertificateFile(Buffer.from("hello"))).toThrow(/not a certificate/);
     expect(() => parseCertificateFile(Buffer.alloc(0))).toThrow(/no certificate/);
   });
 });

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Log, silentLog } from "../../model/context.ts";
 import { parseCertificate, parseCertificateFile } from "./certificate.ts";
 import { DAY_MS, EARLIEST_MS, VALIDITY_DAYS } from "./make.ts";
-import { ANNOUNCE_DAYS, createOwn, type Own, stepOf, USE_DAYS } from "./own.ts";
+import { ANNOUNCE_DAYS, Own, stepOf, USE_DAYS } from "./own.ts";
 
 const INSTALLATION = "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33";
 const START = Date.parse("2026-11-20T09:00:00Z");
@@ -24,7 +24,7 @@ beforeEach(() => {
 afterEach(() => rmSync(path.dirname(folder), { recursive: true, force: true }));
 
 const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
-const open = (): Own => createOwn({ folder, installation: INSTALLATION, now: () => nowMs, log });
+const open = (): Own => new Own({ folder, installation: INSTALLATION, now: () => nowMs, log });
 const keyOf = (file: string): string => String(createPublicKey(readFileSync(file)).export({ type: "spki", format: "pem" }));
 const keyFiles = (): string[] => readdirSync(folder).filter((name) => name.startsWith("key-"));
 
@@ -38,13 +38,13 @@ interface Other {
 async function startProcesses(count: number): Promise<Other[]> {
   const importing = (name: string) => `await import(${JSON.stringify(path.join(import.meta.dirname, name))})`;
   const script = `
-    const { createOwn } = ${importing("own.ts")};
-    const { withLock } = ${importing("lock.ts")};
+    const { Own } = ${importing("own.ts")};
+    const { withLock } = ${importing("../../lib/file-lock.ts")};
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     process.stdin.on("data", async (text) => {
       const [first, second] = String(text).trim().split(" ");
       if (first === "hold") await withLock(second + "/.lock", async () => { console.log("held"); await new Promise((done) => setTimeout(done, 1e6)); });
-      else console.log((await createOwn({ folder: first, installation: "x", now: () => Number(second), log }).get()).thumbprint);
+      else console.log((await new Own({ folder: first, installation: "x", now: () => Number(second), log }).get()).thumbprint);
     });
     console.log("ready");`;
   const others = Array.from({ length: count }, () => {
@@ -85,7 +85,7 @@ describe("the collector's own certificate", () => {
 
   it("does not depend on the host's name, and keeps its URI when the installation is called otherwise", async () => {
     const first = await open().get();
-    const renamed = createOwn({ folder, installation: "another", now: () => nowMs, log });
+    const renamed = new Own({ folder, installation: "another", now: () => nowMs, log });
     expect((await renamed.get()).applicationUri).toBe(first.applicationUri);
     expect((await renamed.renew(false)).current.applicationUri).toBe(first.applicationUri);
   });
@@ -219,8 +219,8 @@ describe("the collector's own certificate", () => {
     rmSync(first.privateKeyFile);
     await expect(open().get()).rejects.toThrow(/key of .* is missing: .*key-.*pki renew --new-key/);
     writeFileSync(first.privateKeyFile, "no key");
-    await expect(open().get()).rejects.toThrow(/no private key/);
-    await expect(open().renew(false)).rejects.toThrow(/no private key/);
+    await expect(open().get()).rejects.toThrow(/not a private key/);
+    await expect(open().renew(false)).rejects.toThrow(/not a private key/);
     writeFileSync(first.certificateFile, readFileSync(first.certificateFile).subarray(0, 300));
     await expect(open().get()).rejects.toThrow(/certificate.pem cannot be used.*pki renew --new-key/);
     expect((await open().renew(true)).current.applicationUri).toBe(first.applicationUri);

@@ -10,9 +10,9 @@ import type { OwnCertificate } from "../../model/pki.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
 import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey } from "./make.ts";
 
-/** So long before the end the next certificate is made and announced, for people to let servers and clients trust it in time. */
+/** The next certificate is made and announced so long before the end, for people to trust it at servers and clients in time. */
 export const ANNOUNCE_DAYS = 90;
-/** So long before the end it is used. */
+/** It replaces the current one so long before the end. */
 export const USE_DAYS = 14;
 const MAX_PEM_BYTES = 64 * 1024;
 /** Former certificates that are kept. */
@@ -35,184 +35,210 @@ export interface OwnState {
   readonly privateKeyFile: string;
 }
 
-/** Who the collector is. The file `certificate.pem` alone says which key is in use, so that both change in one step. */
-export interface Own {
-  /** Makes and renews. Throws Error for people where the folder cannot be written or what is there cannot be used. */
-  get(): Promise<OwnCertificate>;
+/**
+ * Who the collector is. The file `certificate.pem` alone says which key is in use, so that both change in one step. Changes are made one
+ * after the other in this object, and under a lock one after the other on this machine.
+ */
+export class Own {
+  readonly #folder: string;
+  readonly #currentFile: string;
+  readonly #nextFile: string;
+  readonly #oldFolder: string;
+  readonly #installation: string;
+  readonly #now: () => number;
+  readonly #log: Log;
+  #known: { readonly stamp: string; readonly state: OwnState } | undefined;
+  #remindedMs = Number.NEGATIVE_INFINITY;
+  #lastTurn: Promise<unknown> = Promise.resolve();
+
+  constructor({ folder, installation, now, log }: OwnOptions) {
+    this.#folder = folder;
+    this.#currentFile = path.join(folder, "certificate.pem");
+    this.#nextFile = path.join(folder, "next.pem");
+    this.#oldFolder = path.join(folder, "old");
+    this.#installation = installation;
+    this.#now = now;
+    this.#log = log;
+  }
+
+  /** Makes and renews. Rejects with Error for people where the folder cannot be written or its content cannot be used. */
+  get(): Promise<OwnCertificate> {
+    return this.#inTurn(() => this.#get());
+  }
+
   /** Without making anything; undefined: there is no certificate yet. Throws as `get`. */
-  look(): OwnState | undefined;
-  /** Another certificate at once, with the same URI; with the same key unless `newKey`. Throws as `get`. */
-  renew(newKey: boolean): Promise<OwnState>;
-}
-
-export function createOwn({ folder, installation, now, log }: OwnOptions): Own {
-  const currentFile = path.join(folder, "certificate.pem");
-  const nextFile = path.join(folder, "next.pem");
-  const oldFolder = path.join(folder, "old");
-  const keyFile = (id: string): string => path.join(folder, `key-${id}.pem`);
-  const nowMs = (): number => Math.max(now(), EARLIEST_MS);
-  let known: { readonly stamp: string; readonly state: OwnState } | undefined;
-  let remindedMs = Number.NEGATIVE_INFINITY;
-
-  const certificateIn = (file: string): Certificate | undefined => {
-    const bytes = readIfThere(file, MAX_PEM_BYTES);
-    if (bytes === undefined) return undefined;
-    try {
-      return parseCertificateFile(bytes)[0];
-    } catch (error) {
-      throw new Error(`${file} cannot be used: ${messageOf(error)}. Put the file back, or make a new identity: ${NEW_IDENTITY}`, {
-        cause: error,
-      });
-    }
-  };
-
-  const keyOf = (certificate: Certificate): KeyObject => {
-    const file = keyFile(keyId(certificate.x509.publicKey));
-    const bytes = readIfThere(file, MAX_PEM_BYTES);
-    if (!bytes) throw new Error(`the key of ${currentFile} is missing: ${file}. Put it back, or make a new identity: ${NEW_IDENTITY}`);
-    const key = privateKey(bytes, file);
-    if (!certificate.x509.checkPrivateKey(key)) throw new Error(`${file} is not the key of ${currentFile}`);
-    return key;
-  };
-
-  const look = (): OwnState | undefined => {
-    const stamp = `${stampOf(currentFile)} ${stampOf(nextFile)}`;
-    if (known?.stamp === stamp && stampOf(known.state.privateKeyFile) !== undefined) return known.state;
-    const current = certificateIn(currentFile);
+  look(): OwnState | undefined {
+    const stamp = `${stampOf(this.#currentFile)} ${stampOf(this.#nextFile)}`;
+    if (this.#known?.stamp === stamp && stampOf(this.#known.state.privateKeyFile) !== undefined) return this.#known.state;
+    const current = certificateIn(this.#currentFile);
     if (!current) return undefined;
-    keyOf(current);
-    let next: Certificate | undefined;
-    try {
-      next = certificateIn(nextFile);
-    } catch (error) {
-      log.warn({ err: error }, "the next certificate cannot be used; it is made again");
-      remove(nextFile);
-    }
-    const state = { current, next, certificateFile: currentFile, privateKeyFile: keyFile(keyId(current.x509.publicKey)) };
-    known = { stamp, state };
+    this.#keyOf(current);
+    const next = this.#lookNext();
+    const privateKeyFile = this.#keyFile(keyId(current.x509.publicKey));
+    const state = { current, next, certificateFile: this.#currentFile, privateKeyFile };
+    this.#known = { stamp, state };
     return state;
-  };
+  }
 
-  const subject = (): CertificateSubject => ({
-    applicationUri: `urn:collector:${installation}`,
-    name: `collector ${installation.slice(0, 8)}`,
-    ...namesOfMachine(),
-  });
+  /** Another certificate at once, with the same URI; with the same key unless `newKey`. Rejects as `get`. */
+  renew(newKey: boolean): Promise<OwnState> {
+    return this.#inTurn(() => this.#locked(() => this.#renew(newKey)));
+  }
 
-  const writeKey = async (): Promise<KeyObject> => {
-    const key = await makeKey();
-    createFile(keyFile(keyId(key)), key.export({ type: "pkcs8", format: "pem" }));
-    return key;
-  };
-
-  const locked = async <T>(work: () => Promise<T>): Promise<T> => {
-    writable(folder);
-    return withLock(path.join(folder, ".lock"), work);
-  };
-
-  const create = async (): Promise<OwnState> => {
-    const key = await writeKey();
-    const der = await makeCertificate(key, subject(), nowMs());
-    createFile(currentFile, toPem(der), { mode: 0o644 });
-    const state = present(look(), currentFile);
-    log.info(wordsOf(state.current), "the collector has a certificate of its own now: let OPC UA servers and clients trust it");
-    return state;
-  };
-
-  /** The same identity: key and URI stay, and the name by which people know it. */
-  const writeNext = async ({ current }: OwnState, key: KeyObject): Promise<void> => {
-    const name = /CN=([^,]+)/.exec(current.subject)?.[1] ?? subject().name;
-    const applicationUri = current.applicationUri ?? subject().applicationUri;
-    const der = await makeCertificate(key, { ...subject(), name, applicationUri }, nowMs());
-    createFile(nextFile, toPem(der), { mode: 0o644 });
-  };
-
-  const useNext = (state: OwnState): OwnState => {
-    makePrivateFolder(oldFolder);
-    const age = (name: string): number => Number(name.split("-")[0]);
-    createFile(path.join(oldFolder, `${now()}-${state.current.thumbprint}.pem`), toPem(state.current.der), { mode: 0o644 });
-    for (const name of namesIn(oldFolder)
-      .sort((a, b) => age(a) - age(b))
-      .slice(0, -MAX_OLD))
-      remove(path.join(oldFolder, name));
-    move(nextFile, currentFile);
-    return present(look(), currentFile);
-  };
-
-  /** What is to be made or used now. Only under the lock: others may have done it since. */
-  const bringUpToDate = async (): Promise<OwnState> => {
-    let state = look() ?? (await create());
-    for (let step = stepOf(state, nowMs()); step !== "keep"; ) {
-      if (step === "drop") remove(nextFile);
-      else if (step === "make") await writeNext(state, keyOf(state.current));
-      else {
-        state = useNext(state);
-        log.warn(
-          wordsOf(state.current),
-          "the collector's certificate was about to expire and is renewed: where OPC UA servers refuse it, trust it there",
-        );
-      }
-      state = present(look(), currentFile);
-      const then = stepOf(state, nowMs());
-      // Each step leads to the next one; where it did not, the clock is at work, and the next call goes on.
-      if (then === step) break;
-      step = then;
-    }
-    return state;
-  };
-
-  const get = async (): Promise<OwnCertificate> => {
-    let state = look();
-    if (!state || stepOf(state, nowMs()) !== "keep") {
+  async #get(): Promise<OwnCertificate> {
+    let state = this.look();
+    if (!state || stepOf(state, this.#nowMs()) !== "keep") {
       try {
-        state = await locked(bringUpToDate);
+        state = await this.#locked(() => this.#bringUpToDate());
       } catch (error) {
         // A full disk must not cost a connection for which there is still a certificate.
-        if (!state || nowMs() >= state.current.notAfter) throw error;
-        log.warn(
+        if (!state || this.#nowMs() >= state.current.notAfter) throw error;
+        this.#log.warn(
           { err: error, expires: dayOf(state.current.notAfter) },
-          "the collector's certificate cannot be renewed; it is tried again",
+          "cannot renew the collector's certificate; the collector tries again",
         );
       }
     }
     const own = ownCertificate(state);
-    if (state.next && own.notice !== undefined && now() - remindedMs >= REMIND_MS) {
-      remindedMs = now();
-      log.warn({ ...wordsOf(state.next) }, own.notice);
+    if (state.next && own.notice !== undefined && this.#now() - this.#remindedMs >= REMIND_MS) {
+      this.#remindedMs = this.#now();
+      this.#log.warn({ ...wordsOf(state.next) }, own.notice);
     }
     return own;
-  };
+  }
 
-  let turn: Promise<unknown> = Promise.resolve();
-  /** One after the other here, and under the lock one after the other on this machine. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const next = turn.then(work);
-    turn = next.catch(() => undefined);
-    return next;
-  };
+  async #renew(newKey: boolean): Promise<OwnState> {
+    let before: OwnState | undefined;
+    try {
+      before = this.look();
+    } catch (error) {
+      // A new identity replaces a damaged one.
+      if (!newKey) throw error;
+      this.#log.warn({ err: error }, "cannot use the former certificate");
+      moveAway(this.#currentFile);
+    }
+    if (!before) return this.#create();
+    remove(this.#nextFile);
+    await this.#writeNext(before, newKey ? await this.#writeKey() : this.#keyOf(before.current));
+    return this.#useNext(before);
+  }
 
-  return {
-    look,
-    get: () => inTurn(get),
-    renew: (newKey) =>
-      inTurn(() =>
-        locked(async () => {
-          let before: OwnState | undefined;
-          try {
-            before = look();
-          } catch (error) {
-            // A new identity is the way out where the old one is damaged.
-            if (!newKey) throw error;
-            log.warn({ err: error }, "the former certificate cannot be used");
-            moveAway(currentFile);
-          }
-          if (!before) return create();
-          remove(nextFile);
-          await writeNext(before, newKey ? await writeKey() : keyOf(before.current));
-          return useNext(before);
-        }),
-      ),
-  };
+  /** Does what is due now. Only under the lock: others may have done it since. */
+  async #bringUpToDate(): Promise<OwnState> {
+    let state = this.look() ?? (await this.#create());
+    for (let step = stepOf(state, this.#nowMs()); step !== "keep"; ) {
+      if (step === "drop") remove(this.#nextFile);
+      else if (step === "make") await this.#writeNext(state, this.#keyOf(state.current));
+      else {
+        state = this.#useNext(state);
+        this.#log.warn(
+          wordsOf(state.current),
+          "renewed the collector's certificate, which was about to expire; trust it at the OPC UA servers that refuse it",
+        );
+      }
+      state = present(this.look(), this.#currentFile);
+      const then = stepOf(state, this.#nowMs());
+      // Each step leads to another one, unless the clock changed meanwhile; then the next call goes on.
+      if (then === step) break;
+      step = then;
+    }
+    return state;
+  }
+
+  async #create(): Promise<OwnState> {
+    const key = await this.#writeKey();
+    const der = await makeCertificate(key, this.#subject(), this.#nowMs());
+    createFile(this.#currentFile, toPem(der), { mode: 0o644 });
+    const state = present(this.look(), this.#currentFile);
+    this.#log.info(wordsOf(state.current), "created the collector's certificate; trust it at the OPC UA servers and clients");
+    return state;
+  }
+
+  /** The same identity: key and URI stay, and the name by which people know it. */
+  async #writeNext({ current }: OwnState, key: KeyObject): Promise<void> {
+    const subject = this.#subject();
+    const name = /CN=([^,]+)/.exec(current.subject)?.[1] ?? subject.name;
+    const applicationUri = current.applicationUri ?? subject.applicationUri;
+    const der = await makeCertificate(key, { ...subject, name, applicationUri }, this.#nowMs());
+    createFile(this.#nextFile, toPem(der), { mode: 0o644 });
+  }
+
+  #useNext(state: OwnState): OwnState {
+    makePrivateFolder(this.#oldFolder);
+    const age = (name: string): number => Number(name.split("-")[0]);
+    const oldFile = path.join(this.#oldFolder, `${this.#now()}-${state.current.thumbprint}.pem`);
+    createFile(oldFile, toPem(state.current.der), { mode: 0o644 });
+    const old = namesIn(this.#oldFolder).sort((a, b) => age(a) - age(b));
+    for (const name of old.slice(0, -MAX_OLD)) remove(path.join(this.#oldFolder, name));
+    move(this.#nextFile, this.#currentFile);
+    return present(this.look(), this.#currentFile);
+  }
+
+  async #writeKey(): Promise<KeyObject> {
+    const key = await makeKey();
+    createFile(this.#keyFile(keyId(key)), key.export({ type: "pkcs8", format: "pem" }));
+    return key;
+  }
+
+  #lookNext(): Certificate | undefined {
+    try {
+      return certificateIn(this.#nextFile);
+    } catch (error) {
+      this.#log.warn({ err: error }, "cannot use the next certificate; the collector makes another");
+      remove(this.#nextFile);
+      return undefined;
+    }
+  }
+
+  #keyOf(certificate: Certificate): KeyObject {
+    const file = this.#keyFile(keyId(certificate.x509.publicKey));
+    const bytes = readIfThere(file, MAX_PEM_BYTES);
+    if (!bytes)
+      throw new Error(`the key of ${this.#currentFile} is missing: ${file}. Put it back, or make a new identity: ${NEW_IDENTITY}`);
+    const key = privateKey(bytes, file);
+    if (!certificate.x509.checkPrivateKey(key)) throw new Error(`${file} is not the key of ${this.#currentFile}`);
+    return key;
+  }
+
+  #keyFile(id: string): string {
+    return path.join(this.#folder, `key-${id}.pem`);
+  }
+
+  #subject(): CertificateSubject {
+    return {
+      applicationUri: `urn:collector:${this.#installation}`,
+      name: `collector ${this.#installation.slice(0, 8)}`,
+      ...namesOfMachine(),
+    };
+  }
+
+  #nowMs(): number {
+    return Math.max(this.#now(), EARLIEST_MS);
+  }
+
+  #locked<T>(work: () => Promise<T>): Promise<T> {
+    makeWritable(this.#folder);
+    return withLock(path.join(this.#folder, ".lock"), work);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#lastTurn.then(work);
+    this.#lastTurn = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+/** The first certificate of the file; undefined: there is no file. Throws Error for people. */
+function certificateIn(file: string): Certificate | undefined {
+  const bytes = readIfThere(file, MAX_PEM_BYTES);
+  if (bytes === undefined) return undefined;
+  try {
+    return parseCertificateFile(bytes)[0];
+  } catch (error) {
+    throw new Error(`${file} cannot be used: ${messageOf(error)}. Put the file back, or make a new identity: ${NEW_IDENTITY}`, {
+      cause: error,
+    });
+  }
 }
 
 const NEW_IDENTITY = "sudo collector pki renew --new-key";
@@ -226,19 +252,19 @@ function present(state: OwnState | undefined, file: string): OwnState {
   return state;
 }
 
-function writable(folder: string): void {
+function makeWritable(folder: string): void {
   try {
     makePrivateFolder(folder);
     chmodSync(folder, 0o700);
     sweep(folder);
   } catch (error) {
-    throw new Error(`the collector's certificate cannot be made: ${folder}: ${messageOf(error)}`, { cause: error });
+    throw new Error(`cannot make the collector's certificate: ${folder}: ${messageOf(error)}`, { cause: error });
   }
 }
 
 const useFrom = ({ notAfter }: Validity): number => notAfter - USE_DAYS * DAY_MS;
 
-/** What has to be done now. Pure. `make` the next certificate, `use` it, `drop` one that is of no use, or `keep` all as it is. */
+/** The step that is due now. Pure. `make` the next certificate, `use` it, `drop` one that is of no use, or `keep` all as it is. */
 export function stepOf(
   { current, next }: { readonly current: Validity; readonly next: Validity | undefined },
   nowMs: number,
@@ -259,7 +285,7 @@ function ownCertificate({ current, next, certificateFile, privateKeyFile }: OwnS
   if (applicationUri === undefined) throw new Error(`${certificateFile} holds no application URI; make a new identity: ${NEW_IDENTITY}`);
   const notice =
     next &&
-    `the collector's certificate expires on ${dayOf(notAfter)}: let OPC UA servers and clients trust the next one (thumbprint ${next.thumbprint}), which is used from ${dayOf(useFrom(current))}; type: sudo collector pki export next.der --next`;
+    `the collector's certificate expires on ${dayOf(notAfter)}: trust the next one (thumbprint ${next.thumbprint}) at the OPC UA servers and clients; the collector uses it from ${dayOf(useFrom(current))} on; to hand it over, type: sudo collector pki export next.der --next`;
   return {
     applicationUri,
     certificateFile,
@@ -276,9 +302,9 @@ export function privateKey(pem: Uint8Array, file: string): KeyObject {
     return createPrivateKey({ key: Buffer.from(pem), format: "pem" });
   } catch (error) {
     const sealed = /ENCRYPTED/.test(Buffer.from(pem).toString("latin1"));
-    // OpenSSL's words tell nothing of what the file holds.
+    // OpenSSL's words reveal nothing of the file's content.
     throw new Error(
-      `${file}: ${sealed ? "the key has a passphrase; take it off (openssl pkey)" : `this is no private key (${messageOf(error)})`}`,
+      `${file}: ${sealed ? "the key has a passphrase; take it off (openssl pkey)" : `this is not a private key (${messageOf(error)})`}`,
       {
         cause: error,
       },
@@ -300,6 +326,6 @@ function namesOfMachine(): { readonly dns: readonly string[]; readonly ip: reado
     .flatMap((addresses) => addresses ?? [])
     .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address))
     .map(({ address }) => address.split("%")[0] ?? address);
-  // What is no DNS name would make a certificate that others cannot read.
+  // A host name that DNS does not permit would make a certificate that others cannot read.
   return { dns: /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(name) ? [name] : [], ip: [...new Set(ip)].sort() };
 }

@@ -76,7 +76,7 @@ describe("user certificates", () => {
     put("anna.key.pem", other.keyPem);
     await expect(open().user("anna")).rejects.toThrow(/anna\.key\.pem is not the key of .*anna\.pem/);
     put("anna.key.pem", `-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n`);
-    await expect(open().user("anna")).rejects.toThrow(/anna\.key\.pem: this is no private key/);
+    await expect(open().user("anna")).rejects.toThrow(/anna\.key\.pem: this is not a private key/);
     await expect(open().user("anna")).rejects.not.toThrow(/c2VjcmV0/);
     put("anna.key.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n");
     await expect(open().user("anna")).rejects.toThrow(/passphrase/);

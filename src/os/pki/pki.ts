@@ -4,8 +4,8 @@ import { type Log, silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
 import { type Certificate, parseCertificateFile, toPem } from "./certificate.ts";
-import { createOwn, type Own, privateKey } from "./own.ts";
-import { createTrust, type Trust } from "./trust.ts";
+import { Own, privateKey } from "./own.ts";
+import { Trust } from "./trust.ts";
 
 export interface PkiOptions {
   /** `<state_dir>/pki`. Made when something is first written to it. */
@@ -30,7 +30,7 @@ export interface OpenPki extends Pki {
 }
 
 export interface GivenFile {
-  /** For what is said about it. */
+  /** For messages about it. */
   readonly file: string;
   readonly bytes: Uint8Array;
 }
@@ -45,8 +45,8 @@ const USER = /^\w[\w.-]{0,63}$/;
  * `own/` certificate.pem, key-<id>.pem, next.pem, old/ · `trusted/` · `rejected/` · `issuers/` · `peers/` · `users/<name>.pem`, `<name>.key.pem`
  */
 export function createPki({ dir, installation, now = Date.now, log = silentLog }: PkiOptions): OpenPki {
-  const identity = createOwn({ folder: path.join(dir, "own"), installation, now, log });
-  const trust = createTrust({ dir, now, log });
+  const identity = new Own({ folder: path.join(dir, "own"), installation, now, log });
+  const trust = new Trust({ dir, now, log });
   const users = path.join(dir, "users");
   return {
     identity,
@@ -74,7 +74,7 @@ export function createPki({ dir, installation, now = Date.now, log = silentLog }
   };
 }
 
-/** Where the two files of a user lie. Throws Error where the name cannot be one of a file. */
+/** The two files of a user. Throws Error where the name cannot be one of a file. */
 function userFiles(folder: string, name: string): { readonly certificateFile: string; readonly privateKeyFile: string } {
   if (!USER.test(name)) throw new Error(`user_certificate ${JSON.stringify(name)}: expected letters, digits, _ . and -, at most 64`);
   return { certificateFile: path.join(folder, `${name}.pem`), privateKeyFile: path.join(folder, `${name}.key.pem`) };
@@ -120,6 +120,6 @@ export function keepRenewed({ identity }: Pick<OpenPki, "identity">, log: Log, e
   setInterval(() => {
     Promise.resolve()
       .then(() => (identity.look() ? identity.get() : undefined))
-      .catch((error: unknown) => log.warn({}, `the collector's certificate cannot be used: ${messageOf(error)}`));
+      .catch((error: unknown) => log.warn({}, `cannot use the collector's certificate: ${messageOf(error)}`));
   }, everyMs).unref();
 }

@@ -10,7 +10,7 @@ import { parseCertificate, thumbprintOf, toPem } from "./certificate.ts";
 import { DAY_MS } from "./make.ts";
 import { createPeers, createRejected, MAX_PEERS, MAX_REJECTED } from "./store.ts";
 import { type TestCertificate, testCertificate, testRevocations } from "./testing.ts";
-import { createTrust, type Trust } from "./trust.ts";
+import { Trust } from "./trust.ts";
 
 let dir: string;
 let nowMs: number;
@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
-const open = (): Trust => createTrust({ dir, now: () => nowMs, log });
+const open = (): Trust => new Trust({ dir, now: () => nowMs, log });
 const PLC = { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" } as const satisfies JudgeOptions;
 const FIRST_USE: JudgeOptions = { ...PLC, trust: "first_use" };
 const put = (folder: string, name: string, bytes: Uint8Array | string): void => {
@@ -171,7 +171,7 @@ describe("trust on first use", () => {
     const trust = open();
     const [first, second] = [await testCertificate("plc"), await testCertificate("plc")];
     expect(await judge(trust, [first], FIRST_USE)).toMatchObject({ trusted: true, firstUse: true });
-    expect(warnings).toEqual([expect.stringContaining("first one seen")]);
+    expect(warnings).toEqual([expect.stringContaining("first one from this peer")]);
     expect(await judge(trust, [first], FIRST_USE)).toMatchObject({ trusted: true, firstUse: false });
     expect(problemOf(await judge(trust, [first]))).toBe("trusted");
     expect(problemOf(await judge(trust, [second], FIRST_USE))).toBe("changed");
@@ -353,7 +353,7 @@ describe("what comes from anybody", () => {
     rmSync(path.join(dir, "peers"), { recursive: true, force: true });
     writeFileSync(path.join(dir, "peers"), "no folder");
     expect(problemOf(await judge(trust, [plc]))).toBe("trusted");
-    expect(warnings).toEqual([expect.stringContaining("cannot be remembered")]);
+    expect(warnings).toEqual([expect.stringContaining("cannot be stored as this peer")]);
     // Nobody could tell a second one from the first.
     expect(problemOf(await judge(trust, [other], FIRST_USE))).toBe("untrusted");
     rmSync(path.join(dir, "rejected"), { recursive: true, force: true });

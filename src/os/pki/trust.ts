@@ -18,6 +18,8 @@ const NOTE_REFILL_MS = 1000;
 /** A certificate that is refused again and again is noted this often. */
 const NOTE_AGAIN_MS = 60_000;
 const SEEN_AGAIN_MS = 24 * 3_600_000;
+/** Problems with files that are logged, in the life of the process. */
+const MAX_REPORTED = 200;
 
 export interface TrustOptions {
   /** The PKI folder. */
@@ -26,213 +28,244 @@ export interface TrustOptions {
   readonly log: Log;
 }
 
-/** Of a peer that is known, or is none. */
+/** With the peer, empty where it has no name. */
 type Question = JudgeOptions & { readonly peer: string };
 
-/** Whom the collector believes: what lies in the folders, as people and the command line leave it there. */
-export interface Trust {
-  /** Never throws. */
-  judge(chain: readonly Uint8Array[], options: JudgeOptions): Promise<Verdict>;
+/**
+ * Whom the collector trusts: the certificates in the folders, as people and the command line put them there. Several threads and processes
+ * may use one folder; each change is one file.
+ */
+export class Trust {
   readonly trusted: () => Folder;
   readonly issuers: () => Folder;
   readonly rejected: Rejected;
   readonly peers: Peers;
   readonly revocations: Revocations;
-  /** A person trusts it; false: it was trusted already. Throws the file system's error. */
-  trust(certificate: Certificate): boolean;
-  /** A person refuses it; false: it was refused already. Throws the file system's error. */
-  reject(certificate: Certificate): boolean;
-}
+  readonly #trustedFolder: string;
+  readonly #now: () => number;
+  readonly #log: Log;
+  readonly #notes = createBudget(NOTES_AT_ONCE, NOTE_REFILL_MS, () => performance.now());
+  readonly #reported = new Set<string>();
 
-export function createTrust({ dir, now, log }: TrustOptions): Trust {
-  const trustedFolder = path.join(dir, "trusted");
-  const issuersFolder = path.join(dir, "issuers");
-  const trusted = createFolderReader(trustedFolder);
-  const issuers = createFolderReader(issuersFolder);
-  const rejected = createRejected(path.join(dir, "rejected"));
-  const peers = createPeers(path.join(dir, "peers"));
-  const revocations = createRevocations([trustedFolder, issuersFolder]);
-  const notes = createBudget(NOTES_AT_ONCE, NOTE_REFILL_MS, () => performance.now());
-  const said = new Set<string>();
-  const iso = (): string => new Date(now()).toISOString();
+  constructor({ dir, now, log }: TrustOptions) {
+    this.#trustedFolder = path.join(dir, "trusted");
+    this.#now = now;
+    this.#log = log;
+    const issuersFolder = path.join(dir, "issuers");
+    this.trusted = createFolderReader(this.#trustedFolder);
+    this.issuers = createFolderReader(issuersFolder);
+    this.rejected = createRejected(path.join(dir, "rejected"));
+    this.peers = createPeers(path.join(dir, "peers"));
+    this.revocations = createRevocations([this.#trustedFolder, issuersFolder]);
+  }
 
-  const tellProblems = (problems: readonly string[]): void => {
-    for (const problem of problems) {
-      if (said.has(problem) || said.size > 200) continue;
-      said.add(problem);
-      log.warn({}, `a file of the PKI cannot be used: ${problem}`);
-    }
-  };
-
-  /** What people see and decide on. Where it cannot be written the words alone have to do. */
-  const note = (certificate: Certificate, { of, peer }: Question): string => {
+  /** Never rejects. */
+  async judge(chain: readonly Uint8Array[], given: JudgeOptions): Promise<Verdict> {
+    let options: Question = { ...given, peer: cut(given.peer ?? "") };
+    let leaf: Certificate | undefined;
     try {
-      const before = rejected.note(certificate.thumbprint);
-      if (before && now() - Date.parse(before.last_seen) < NOTE_AGAIN_MS && before.peer === peer) return "";
-      if (!notes.take()) return " It is not kept among the rejected ones, because too many came at once.";
-      const { first_seen = iso(), by = "unknown" } = before ?? {};
-      rejected.put(certificate, { of, peer, first_seen, last_seen: iso(), by });
-      return "";
+      const parsed = splitChain(chain);
+      leaf = parsed[0];
+      if (!leaf) throw new Error("no certificate came");
+      if (given.peer === undefined) options = { ...given, peer: cut(leaf.uris[0] ?? "") };
+      return await this.#judgeLeaf(parsed, leaf, options);
     } catch (error) {
-      return ` It cannot be kept among the rejected ones: ${messageOf(error)}.`;
+      // A trust folder that cannot be read trusts nobody.
+      if (leaf) {
+        const words = `${introduction(leaf, options)} could not be judged: ${messageOf(error)}`;
+        return { trusted: false, thumbprint: leaf.thumbprint, problem: "untrusted", words };
+      }
+      const thumbprint = chain[0] && chain[0].length > 0 ? thumbprintOf(chain[0]) : "";
+      const words = `The ${options.of}${options.peer === "" ? "" : ` ${options.peer}`} shows a certificate that cannot be used: ${escapeControls(messageOf(error))}`;
+      return { trusted: false, thumbprint, problem: "malformed", words };
     }
-  };
+  }
 
-  /** Why nobody who is trusted stands behind it, or that somebody does. */
-  const belief = async (
+  /** A person trusts it; false: it was trusted already. Throws the file system's error. */
+  trust(certificate: Certificate): boolean {
+    const isNew = this.#addTrusted(certificate);
+    this.rejected.remove(certificate.thumbprint);
+    return isNew;
+  }
+
+  /** A person refuses it; false: it was refused already. Throws the file system's error. */
+  reject(certificate: Certificate): boolean {
+    const before = this.rejected.note(certificate.thumbprint);
+    const peer = this.peers.list().find(({ thumbprint }) => thumbprint === certificate.thumbprint);
+    const at = this.#iso();
+    const known: Omit<Note, "by"> = before ?? { of: peer?.of ?? "server", peer: peer?.peer ?? "", first_seen: at, last_seen: at };
+    // Add to rejected/ before removing from trusted/, so that it is always in one of them.
+    this.rejected.put(certificate, { ...known, by: "person" });
+    let wasTrusted = false;
+    for (const { certificate: kept, file } of this.trusted().kept)
+      if (kept.thumbprint === certificate.thumbprint) wasTrusted = remove(file) || wasTrusted;
+    return wasTrusted || before?.by !== "person";
+  }
+
+  async #judgeLeaf(chain: readonly Certificate[], leaf: Certificate, options: Question): Promise<Verdict> {
+    const command = `sudo collector pki trust ${leaf.thumbprint}`;
+    if (this.rejected.note(leaf.thumbprint)?.by === "person")
+      return this.#refuse(leaf, options, {
+        problem: "rejected",
+        words: "was rejected on this machine",
+        whatNext: `To trust it anyway, type: ${command}`,
+      });
+    const untimely = untimelyAt(this.#now(), leaf, options.of);
+    if (untimely) return this.#refuse(leaf, options, untimely);
+    const backing = await this.#backingOf(chain, leaf);
+    if (backing === "trusted") {
+      this.#remember(leaf, options);
+      return accepted(leaf, options, false);
+    }
+    if (backing !== "unknown")
+      return this.#refuse(leaf, options, {
+        problem: backing.refused.problem,
+        words: `is not trusted: ${backing.refused.words}`,
+        whatNext: `Ask the operator of the authority, or trust this one alone: ${command}`,
+      });
+    return this.#judgeUnknown(leaf, options, command);
+  }
+
+  /** Nobody vouches for it: the peer's first certificate may be trusted on first use, another than before is refused. */
+  #judgeUnknown(leaf: Certificate, options: Question, command: string): Verdict {
+    const { of, peer, trust } = options;
+    const before = this.peers.get(of, peer);
+    if (before && before.thumbprint !== leaf.thumbprint)
+      return this.#refuse(leaf, options, {
+        problem: "changed",
+        words: `is not the one that this ${of} showed before (thumbprint ${before.thumbprint}, accepted since ${before.since.slice(0, 10)})`,
+        whatNext: `If it was renewed there, type: ${command}. If nobody renewed it, somebody may intercept the connection`,
+      });
+    // A known one that is no longer trusted was removed by a person: first use does not bring it back.
+    if (trust === "first_use" && !before && this.#trustFirst(leaf, options)) return accepted(leaf, options, true);
+    return this.#refuse(leaf, options, {
+      problem: "untrusted",
+      words: "is not trusted on this machine",
+      whatNext: `If it is the right one, type: ${command}`,
+    });
+  }
+
+  /** False: another thread or process was first. Throws the file system's error. */
+  #trustFirst(leaf: Certificate, { of, peer }: Question): boolean {
+    if (!this.peers.putFirst({ of, peer, thumbprint: leaf.thumbprint, since: this.#iso(), seen: this.#iso() })) return false;
+    this.#addTrusted(leaf);
+    this.rejected.remove(leaf.thumbprint);
+    this.#log.warn(
+      { peer, thumbprint: leaf.thumbprint, subject: leaf.subject },
+      "trusted a certificate because it is the first one from this peer; compare its thumbprint with the device's",
+    );
+    return true;
+  }
+
+  /** Whether somebody who is trusted vouches for it, or why an authority above it does not count. */
+  async #backingOf(
     chain: readonly Certificate[],
     leaf: Certificate,
-  ): Promise<"trusted" | "unknown" | { readonly refused: Refusal }> => {
-    const { kept, problems } = trusted();
-    tellProblems(problems);
-    const known = issuers();
-    tellProblems(known.problems);
+  ): Promise<"trusted" | "unknown" | { readonly refused: Omit<Refusal, "whatNext"> }> {
+    const { kept, problems } = this.trusted();
+    this.#report(problems);
+    const known = this.issuers();
+    this.#report(known.problems);
     const isItself = kept.some(({ certificate }) => certificate.thumbprint === leaf.thumbprint);
     if (!isItself && !kept.some(({ certificate }) => certificate.isAuthority)) return "unknown";
-    // One that is trusted itself needs nobody above it; who is known there may have revoked it all the same.
-    const anchors = isItself ? [...kept, ...known.kept] : kept;
-    const way = pathTo(leaf, { trusted: anchors, known: [...known.kept.map(({ certificate }) => certificate), ...chain.slice(1)] }, now());
+    // One that is trusted itself needs no authority; an authority that is known here may have revoked it nevertheless.
+    const trusted = isItself ? [...kept, ...known.kept] : kept;
+    const helpers = [...known.kept.map(({ certificate }) => certificate), ...chain.slice(1)];
+    const way = pathTo(leaf, { trusted, known: helpers }, this.#now());
     if (!way) return isItself ? "trusted" : "unknown";
     const flaw = isItself ? undefined : await checkAuthorities(way);
     if (flaw !== undefined) return { refused: { problem: "untrusted", words: flaw } };
-    const revoked = await revocations.revoked(leaf, way);
-    tellProblems(await revocations.problems());
+    const revoked = await this.revocations.revoked(leaf, way);
+    this.#report(await this.revocations.problems());
     return revoked === undefined ? "trusted" : { refused: { problem: "revoked", words: revoked } };
-  };
+  }
 
-  const accept = (leaf: Certificate, { of, peer }: Question): void => {
+  #refuse(leaf: Certificate, options: Question, { problem, words: why, whatNext }: Refusal): Verdict {
+    const kept = this.#note(leaf, options);
+    const words = `${introduction(leaf, options)} ${why}.${kept} ${whatNext}`;
+    return { trusted: false, thumbprint: leaf.thumbprint, problem, words };
+  }
+
+  /** Adds it to the rejected ones, which people see and decide on. Where that cannot be written, the words that it gives say so. */
+  #note(certificate: Certificate, { of, peer }: Question): string {
     try {
-      const before = peers.get(of, peer);
+      const before = this.rejected.note(certificate.thumbprint);
+      if (before && this.#now() - Date.parse(before.last_seen) < NOTE_AGAIN_MS && before.peer === peer) return "";
+      if (!this.#notes.take()) return " It is not listed among the rejected ones, because too many came at once.";
+      const { first_seen = this.#iso(), by = "unknown" } = before ?? {};
+      this.rejected.put(certificate, { of, peer, first_seen, last_seen: this.#iso(), by });
+      return "";
+    } catch (error) {
+      return ` It cannot be listed among the rejected ones: ${messageOf(error)}.`;
+    }
+  }
+
+  /** As the certificate of this peer, so that another one is noticed. */
+  #remember(leaf: Certificate, { of, peer }: Question): void {
+    try {
+      const before = this.peers.get(of, peer);
       const isSame = before?.thumbprint === leaf.thumbprint;
-      if (isSame && now() - Date.parse(before.seen) < SEEN_AGAIN_MS) return;
-      peers.put({ of, peer, thumbprint: leaf.thumbprint, since: isSame ? before.since : iso(), seen: iso() });
+      if (isSame && this.#now() - Date.parse(before.seen) < SEEN_AGAIN_MS) return;
+      this.peers.put({ of, peer, thumbprint: leaf.thumbprint, since: isSame ? before.since : this.#iso(), seen: this.#iso() });
     } catch (error) {
       // A full disk must not cost a connection with somebody who is trusted.
-      log.warn({ err: error, peer }, "the certificate is trusted, and cannot be remembered as this peer's");
+      this.#log.warn({ err: error, peer }, "the certificate is trusted, but cannot be stored as this peer's");
     }
-  };
+  }
 
-  const addTrusted = (certificate: Certificate): boolean => {
-    makePrivateFolder(trustedFolder);
-    return createFile(path.join(trustedFolder, `${certificate.thumbprint}.der`), certificate.der);
-  };
+  #addTrusted(certificate: Certificate): boolean {
+    makePrivateFolder(this.#trustedFolder);
+    return createFile(path.join(this.#trustedFolder, `${certificate.thumbprint}.der`), certificate.der);
+  }
 
-  const judgeLeaf = async (chain: readonly Certificate[], leaf: Certificate, options: Question): Promise<Verdict> => {
-    const { of, peer, trust } = options;
-    const refuse = (problem: TrustProblem, why: string, whatNext: string): Verdict => {
-      const kept = note(leaf, options);
-      const words = `${introduction(leaf, options)} ${why}.${kept} ${whatNext}`;
-      return { trusted: false, thumbprint: leaf.thumbprint, problem, words };
-    };
-    const believe = (firstUse: boolean): Verdict => ({
-      trusted: true,
-      thumbprint: leaf.thumbprint,
-      firstUse,
-      uris: leaf.uris,
-      hosts: (options.hosts ?? []).filter((host) => namesHost(leaf, host)),
-    });
-    const command = `sudo collector pki trust ${leaf.thumbprint}`;
-    if (rejected.note(leaf.thumbprint)?.by === "person")
-      return refuse("rejected", "was rejected on this machine", `To trust it all the same, type: ${command}`);
-    const today = `the clock of this machine says ${new Date(now()).toISOString().slice(0, 16)}Z`;
-    if (now() > leaf.notAfter)
-      return refuse(
-        "expired",
-        `expired on ${dayOf(leaf.notAfter)}; ${today}`,
-        `Renew the certificate at the ${of}, or set the clock right.`,
-      );
-    if (now() < leaf.notBefore)
-      return refuse(
-        "not_yet_valid",
-        `is not valid before ${new Date(leaf.notBefore).toISOString().slice(0, 16)}Z; ${today}`,
-        `Set the clock right, here or at the ${of}.`,
-      );
-    const believed = await belief(chain, leaf);
-    if (believed === "trusted") {
-      accept(leaf, options);
-      return believe(false);
+  /** Each problem once, and a bounded number of them. */
+  #report(problems: readonly string[]): void {
+    for (const problem of problems) {
+      if (this.#reported.has(problem) || this.#reported.size > MAX_REPORTED) continue;
+      this.#reported.add(problem);
+      this.#log.warn({}, `cannot use a file of the PKI: ${problem}`);
     }
-    if (believed !== "unknown")
-      return refuse(
-        believed.refused.problem,
-        `is not trusted: ${believed.refused.words}`,
-        `Ask who runs the authority, or trust this one alone: ${command}`,
-      );
-    const before = peers.get(of, peer);
-    if (before && before.thumbprint !== leaf.thumbprint)
-      return refuse(
-        "changed",
-        `is not the one that this ${of} showed before (thumbprint ${before.thumbprint}, accepted since ${before.since.slice(0, 10)})`,
-        `If it was renewed there, type: ${command}. If nobody knows of that, somebody may be in between`,
-      );
-    // Known but no longer trusted: a person took it away, and no first use brings it back.
-    if (trust === "first_use" && !before) {
-      if (peers.putFirst({ of, peer, thumbprint: leaf.thumbprint, since: iso(), seen: iso() })) {
-        addTrusted(leaf);
-        rejected.remove(leaf.thumbprint);
-        log.warn(
-          { peer, thumbprint: leaf.thumbprint, subject: leaf.subject },
-          "a certificate is trusted because it is the first one seen here; compare its thumbprint with the device's",
-        );
-        return believe(true);
-      }
-    }
-    return refuse("untrusted", "is not trusted on this machine", `If it is the right one, type: ${command}`);
-  };
+  }
 
-  return {
-    trusted,
-    issuers,
-    rejected,
-    peers,
-    revocations,
-    async judge(chain, given) {
-      let options = { ...given, peer: cut(given.peer ?? "") };
-      let leaf: Certificate | undefined;
-      try {
-        const parsed = splitChain(chain);
-        leaf = parsed[0];
-        if (!leaf) throw new Error("no certificate came");
-        if (given.peer === undefined) options = { ...given, peer: cut(leaf.uris[0] ?? "") };
-        return await judgeLeaf(parsed, leaf, options);
-      } catch (error) {
-        const thumbprint = leaf?.thumbprint ?? (chain[0] && chain[0].length > 0 ? thumbprintOf(chain[0]) : "");
-        // A trust folder that cannot be read trusts nobody.
-        if (leaf)
-          return {
-            trusted: false,
-            thumbprint,
-            problem: "untrusted",
-            words: `${introduction(leaf, options)} could not be judged: ${messageOf(error)}`,
-          };
-        const words = `The ${options.of}${options.peer === "" ? "" : ` ${options.peer}`} shows a certificate that cannot be used: ${escapeControls(messageOf(error))}`;
-        return { trusted: false, thumbprint, problem: "malformed", words };
-      }
-    },
-    trust(certificate) {
-      const isNew = addTrusted(certificate);
-      rejected.remove(certificate.thumbprint);
-      return isNew;
-    },
-    reject(certificate) {
-      const before = rejected.note(certificate.thumbprint);
-      const peer = peers.list().find(({ thumbprint }) => thumbprint === certificate.thumbprint);
-      const at = iso();
-      const known: Omit<Note, "by"> = before ?? { of: peer?.of ?? "server", peer: peer?.peer ?? "", first_seen: at, last_seen: at };
-      // Refused first: at no moment is it neither.
-      rejected.put(certificate, { ...known, by: "person" });
-      let wasTrusted = false;
-      for (const { certificate: kept, file } of trusted().kept)
-        if (kept.thumbprint === certificate.thumbprint) wasTrusted = remove(file) || wasTrusted;
-      return wasTrusted || before?.by !== "person";
-    },
-  };
+  #iso(): string {
+    return new Date(this.#now()).toISOString();
+  }
 }
 
+/** Why a certificate is refused: `words` go on after its name, `whatNext` is what a person can do. */
 interface Refusal {
   readonly problem: TrustProblem;
   readonly words: string;
+  readonly whatNext: string;
 }
+
+/** Undefined: it is valid at this time (epoch ms). Pure. */
+function untimelyAt(nowMs: number, { notBefore, notAfter }: Certificate, of: JudgeOptions["of"]): Refusal | undefined {
+  const today = `the clock of this machine says ${minute(nowMs)}`;
+  if (nowMs > notAfter)
+    return {
+      problem: "expired",
+      words: `expired on ${dayOf(notAfter)}; ${today}`,
+      whatNext: `Renew the certificate at the ${of}, or set the clock right.`,
+    };
+  if (nowMs < notBefore)
+    return {
+      problem: "not_yet_valid",
+      words: `is not valid before ${minute(notBefore)}; ${today}`,
+      whatNext: `Set the clock right, here or at the ${of}.`,
+    };
+  return undefined;
+}
+
+const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16)}Z`;
+
+const accepted = (leaf: Certificate, { hosts = [] }: Question, firstUse: boolean): Verdict => ({
+  trusted: true,
+  thumbprint: leaf.thumbprint,
+  firstUse,
+  uris: leaf.uris,
+  hosts: hosts.filter((host) => namesHost(leaf, host)),
+});
 
 const introduction = ({ subject, thumbprint, notBefore, notAfter }: Certificate, { of, peer }: Question): string =>
   `The certificate of the ${of}${peer === "" ? "" : ` ${peer}`} (subject ${subject}, thumbprint ${thumbprint}, valid ${dayOf(notBefore)} to ${dayOf(notAfter)})`;
