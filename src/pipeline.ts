@@ -33,6 +33,7 @@ const WORKER_STOP_MS = 4000;
 
 /** From a readout to the sinks: the store and the delivery workers, and what they report. */
 export class Pipeline {
+  readonly #maxBytes: number;
   readonly #client: StoreClient;
   readonly #store: SupervisedWorker;
   readonly #deliveryOptions: DeliveryOptions;
@@ -47,6 +48,7 @@ export class Pipeline {
   readonly #names = new Map<string, string | null>();
 
   constructor(options: PipelineOptions) {
+    this.#maxBytes = options.maxBytes;
     this.#client = new StoreClient({
       run: options.run,
       onLedger: (ledger, fileBytes) => {
@@ -100,6 +102,7 @@ export class Pipeline {
     const { values: overflow } = this.#client.rejected();
     return {
       bytes: this.#fileBytes,
+      max_bytes: this.#maxBytes,
       unanswered_bytes: this.#client.unanswered().bytes,
       // Until the store has sent its account, what this run knows.
       rejected: ledger?.rejected ?? (overflow > 0 ? { overflow } : {}),

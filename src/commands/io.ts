@@ -12,7 +12,7 @@ export interface CommandIo {
   /** Aborts when the person or the system asks to stop. */
   readonly signal: AbortSignal;
   readonly version: string;
-  /** Where an error that nobody caught is told before the process ends; stderr until this is called. */
+  /** Where an error that nobody caught is logged before the process ends; stderr until this is called. */
   crashesTo(log: Log): void;
   /** Entry of a worker, by its name. */
   workerUrl(name: string): URL;
@@ -41,16 +41,16 @@ export const EXIT = {
   /** The command line or the settings are wrong. */ usage: 2,
   /** A source failed; its reason was printed. */ sourceFailed: 3,
   /** The collector itself failed. */ ownFailure: 4,
-  /** A person stopped it before it had anything to say; as a shell gives it for SIGINT. */ interrupted: 130,
+  /** A person stopped it before it had a result; as a shell gives it for SIGINT. */ interrupted: 130,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The command line is wrong; the message says what would be right. */
+/** The command line is wrong; the message names the correct form. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** The person stopped the verb while it waited for them; nothing more is said. */
+/** The person stopped the verb while it waited for them; nothing more is printed. */
 export class StoppedError extends Error {
   override readonly name = "StoppedError";
 }

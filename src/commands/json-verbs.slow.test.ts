@@ -187,7 +187,7 @@ test("secrets: where one is kept, whose it is, and whether the service was told;
   const removed = await run("", "rm", "press-1");
   expect([removed.code, objectIn(removed.out)]).toEqual([0, { action: "removed", ...entry }]);
   const again = await run("", "rm", "press-1");
-  expect([again.code, again.err]).toEqual([2, expect.stringContaining("no secret is kept for press-1")]);
+  expect([again.code, again.err]).toEqual([2, expect.stringContaining("there is no secret for press-1")]);
   expect(objectIn(again.out)).toEqual({ action: "not_kept", ...entry });
 });
 

@@ -48,18 +48,18 @@ ${EXIT_CODES}`,
     // What it prints is its log, whose format the settings have (log.format).
     json: false,
   })
-    .addHelpText("after", "\nSIGINT or SIGTERM ends it in order; a second one ends it at once.")
+    .addHelpText("after", "\nSIGINT or SIGTERM stops it in order; a second one ends it at once.")
     .action(run(async (options: { config?: string }) => (await import("./service/run.ts")).run(options, io)));
 
   addVerb(program, "status", {
-    description: "Ask the running service how its sources and sinks are, and what to do where one fails.",
+    description: "Show the state of the running service's sources and sinks, and what to do about failures.",
     examples: ["collector status", "collector status --json | jq '.sources[] | {name, state: .status.state.type}'"],
   })
     .addHelpText("after", EXIT_CODES)
     .action(run(async (options: { config?: string; json?: boolean }) => (await import("./service/status.ts")).status(options, io)));
 
   addVerb(program, "read <type> <words...>", {
-    description: "Read a device without any configuration. Of the settings only policy.yaml beside them and state_dir are looked at.",
+    description: "Read a device without any configuration. Of the settings, only state_dir and the policy.yaml next to them apply.",
     args: {
       type: "type of the data source, such as modbus_tcp",
       words: "key=value pairs (connection details and the driver's settings) and addresses, ADDRESS or ADDRESS:TYPE",
@@ -75,7 +75,7 @@ ${EXIT_CODES}`,
     ],
     json: "print one JSON object for each pass",
   })
-    .option("-t, --type <type>", "type of the addresses that name none: bool, int16, uint32, float32, string(20), float32[10] …")
+    .option("-t, --type <type>", "type of the addresses without one: bool, int16, uint32, float32, string(20), float32[10] …")
     .option("--timeout <duration>", "deadline of one pass", "10s")
     .option("--count <n>", "number of passes", "1")
     .option("--interval <duration>", "from the start of one pass to the next", "1s")
@@ -83,9 +83,9 @@ ${EXIT_CODES}`,
     .addHelpText(
       "after",
       `
-What follows the last colon of an address is its type only if it is one. For opcua, endpoint_url is enough: None and Anonymous
-unless given; the password of a username is asked for, or comes from --password-file. A server's certificate that nobody trusts yet
-is named with its thumbprint and the command that trusts it; trust=first_use takes the first one that the server shows.
+The part after the last colon of an address is its type only if it names one. For opcua, endpoint_url is enough: the defaults are None
+and Anonymous. The verb asks for the password of a username, or takes it from --password-file. It shows the thumbprint of a server
+certificate that is not trusted yet, and the command that trusts it; trust=first_use trusts the first one that the server shows.
 ${EXIT_CODES}`,
     )
     .action(
@@ -93,7 +93,7 @@ ${EXIT_CODES}`,
     );
 
   addVerb(program, "browse <source> [words...]", {
-    description: "Ask a device what variables it has.",
+    description: "List the variables of a device.",
     args: {
       source: "name of a data source, or the type of a device that is not configured",
       words: "key=value pairs for such a device: connection details and the driver's settings",
@@ -105,18 +105,18 @@ ${EXIT_CODES}`,
       "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
       "collector browse press-1 --filter 'Line1/*' --csv | collector variables import press-1 -",
     ],
-    json: "print one JSON object a line, as they are found",
+    json: "print one JSON object per line, as they are found",
   })
-    .option("--csv", "print the variables as collector variables import takes them")
-    .option("--depth <n>", "only so many levels")
-    .option("--filter <text>", "only what has this in its name, path or address; * stands for anything")
-    .option("--timeout <duration>", "end after this with what was found", "10min")
+    .option("--csv", "print the variables as CSV for collector variables import")
+    .option("--depth <n>", "at most this many levels")
+    .option("--filter <text>", "only variables with this text in name, path or address; * matches anything")
+    .option("--timeout <duration>", "stop after this time, with what was found", "10min")
     .option(...PASSWORD_FILE)
     .option(...KEY_FILE)
     .addHelpText(
       "after",
       `
-Nothing but what a device tells is asked for, and nothing is changed. Ctrl-C ends it with what was found until then.
+It only reads. Ctrl-C stops it, with what was found so far.
 ${EXIT_CODES}`,
     )
     .action(
@@ -127,7 +127,7 @@ ${EXIT_CODES}`,
 
   const secret = program.command("secret").description("Keep the secrets of data sources and data sinks on this machine.");
   addVerb(secret, "set <entry>", {
-    description: "Keep a secret and hand it to the running service at once. Asks for it; it is never an argument.",
+    description: "Store a secret and hand it to the running service at once. The verb asks for it; it is never an argument.",
     args: { entry: "name or uuid of the data source or data sink; <entry>/users/<user> for a user of a hosted OPC UA server" },
     examples: [
       "sudo collector secret set press-1",
@@ -138,19 +138,19 @@ ${EXIT_CODES}`,
     .option("--stdin", "take the first line of stdin instead of asking")
     .addHelpText(
       "after",
-      "\nEncrypted where systemd has a TPM or a host key of this machine; for root alone in any case. With --json nothing is asked.",
+      "\nEncrypted if systemd has a TPM or a host key of this machine; readable by root alone in any case. With --json it does not ask.",
     )
     .action(
       run(async (entry: string, options: SecretOptions) => (await import("./configuration/secret.ts")).secretSet(entry, options, io)),
     );
   addVerb(secret, "list", {
-    description: "Name those whose secrets are kept; never what they are.",
+    description: "List the owners of the stored secrets, never the secrets.",
     examples: ["sudo collector secret list"],
     json: JSON_ARRAY,
   }).action(run(async (options: SecretOptions) => (await import("./configuration/secret.ts")).secretList(options, io)));
   addVerb(secret, "rm <entry>", {
-    description: "Forget a secret, here and in the running service.",
-    args: { entry: "name or uuid, as the list shows it" },
+    description: "Delete a secret, here and in the running service.",
+    args: { entry: "name or uuid, as secret list shows it" },
     examples: ["sudo collector secret rm press-1"],
   }).action(
     run(async (entry: string, options: SecretOptions) => (await import("./configuration/secret.ts")).secretRemove(entry, options, io)),
@@ -162,7 +162,7 @@ ${EXIT_CODES}`,
   return { command: program, exit: () => exit };
 }
 
-/** Runs the verb that `args` (without node and script) name; gives the exit code. What a person did wrong is said on stderr. */
+/** Runs the verb that `args` (without node and script) name; gives the exit code. Prints on stderr what the person did wrong. */
 export async function parseCommandLine({ command, exit }: Program, args: readonly string[], io: CommandIo): Promise<ExitCode> {
   try {
     await command.parseAsync([...args], { from: "user" });

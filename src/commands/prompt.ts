@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import { type CommandIo, StoppedError, UsageError } from "./io.ts";
 
 /**
- * Asks the person, without showing what is typed. `otherwise` is said where nobody can type, or nothing was typed: how to give it then.
+ * Asks the person, without showing what is typed. Where nobody can type, or nothing was typed, the error names `otherwise`: how to give it then.
  * `json`: a program runs the verb, and nothing is asked. Throws UsageError: nothing may be asked, there is no terminal, or nothing was
  * typed; and StoppedError.
  */

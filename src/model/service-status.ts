@@ -16,7 +16,7 @@ export interface ServiceStatus {
 }
 
 export interface ConfigStatus {
-  /** api: what runs is what the API said last. last_good: the copy on disk. none: nothing was ever received. */
+  /** api: what runs is the API's last answer. last_good: the copy on disk. none: nothing was ever received. */
   readonly origin: "api" | "last_good" | "none";
   readonly api_url: string;
   /** Whether the last pull succeeded. */
@@ -25,7 +25,7 @@ export interface ConfigStatus {
   readonly message: string | null;
   /** Since when `ok` is as it is; null before the first pull. */
   readonly since: string | null;
-  /** What of the configuration at work cannot be used, or stays from an earlier answer, and why. At most some hundred sentences. */
+  /** The parts of the running configuration that cannot be used, or that come from an earlier answer, and why. At most some hundred. */
   readonly warnings: readonly string[];
 }
 
@@ -47,6 +47,8 @@ export interface SinkStatus extends SinkReport {
 export interface BufferStatus {
   /** Bytes of the file with its WAL. */
   readonly bytes: number;
+  /** Bound of `bytes`, from the settings. */
+  readonly max_bytes: number;
   /** Bytes of batches that the store has not confirmed yet. */
   readonly unanswered_bytes: number;
   /** Values that were read and not accepted, by reason; kept over restarts. */

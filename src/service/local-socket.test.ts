@@ -156,7 +156,7 @@ describe("asking", () => {
     });
 
   test("nobody: the path and what to do", async () => {
-    await expect(ask("/status")).rejects.toThrow(`nobody answers on ${path}.\nStart it (systemctl start collector`);
+    await expect(ask("/status")).rejects.toThrow(`nothing answers on ${path}.\nStart it (systemctl start collector`);
     mkdirSync(path);
     await expect(ask("/status")).rejects.toThrow(/no collector is running|could not be asked/);
   });

@@ -35,7 +35,7 @@ const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: null, warnings: [] },
   sources: [],
   sinks: [],
-  buffer: { bytes: 4096, unanswered_bytes: 10, rejected: { overflow: 7 }, removed_sinks: [], lost: null },
+  buffer: { bytes: 4096, max_bytes: 8192, unanswered_bytes: 10, rejected: { overflow: 7 }, removed_sinks: [], lost: null },
   alarms: ["a full disk"],
   ...more,
 });

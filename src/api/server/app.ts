@@ -353,7 +353,7 @@ function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProbl
   // Words of SQLite and of ours only; a request's content is in neither.
   log.error({ method: request.method, path: request.routeOptions.url, code, detail: messageOf(error) }, "a request to the API failed");
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB")
-    return new HttpProblem(503, "the database is damaged: bring a backup back with `collector api restore`");
+    return new HttpProblem(503, "the database is damaged: restore a backup with `collector api restore`");
   if (code.startsWith("SQLITE_CONSTRAINT_UNIQUE")) return new HttpProblem(409, "a record with this name exists");
   if (code.startsWith("SQLITE_"))
     return new HttpProblem(503, `the configuration database does not answer (${code}): is the disk full or read-only?`);

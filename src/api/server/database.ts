@@ -150,7 +150,7 @@ export interface Schema {
 }
 
 /** What a message about a damaged configuration ends with. */
-export const WAY_BACK = "bring a backup back with `collector api restore`";
+export const WAY_BACK = "restore a backup with `collector api restore`";
 
 const CONFIGURATION: Schema = { what: "configuration database", migrations: MIGRATIONS, wayBack: WAY_BACK };
 
@@ -228,6 +228,6 @@ export function databaseEpoch(db: Database): string {
 
 function metaValue(db: Database, name: string): Uint8Array {
   const row = db.prepare<[string], { value: Uint8Array }>("SELECT value FROM meta WHERE name = ?").get(name);
-  if (!row) throw new Error(`the configuration database has no ${name}: it is damaged, bring a backup back with collector api restore`);
+  if (!row) throw new Error(`the configuration database has no ${name}: it is damaged, restore a backup with collector api restore`);
   return row.value;
 }

@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../api/server/testing.ts";
 import type { CommandIo } from "../io.ts";
 import { certificatePlace } from "./certificates.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
+const ROOT = join(import.meta.dirname, "../../..");
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const io = (env: Readonly<Record<string, string>>) => ({ env }) as unknown as CommandIo;

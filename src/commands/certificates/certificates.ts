@@ -44,7 +44,7 @@ const placeIn = (stateDir: string, collector: string | undefined, isService: boo
   isService,
 });
 
-/** `otherwise` stands for a folder that is not there yet. */
+/** `otherwise` is asked where the folder does not exist yet. */
 function isWritable(folder: string, otherwise?: string): boolean {
   const asked = otherwise !== undefined && !existsSync(folder) ? otherwise : folder;
   try {

@@ -9,7 +9,7 @@ const ARGS = {
 
 /** The verbs over the certificates and their help, each loaded when it is called. `done` takes what a verb ended with. */
 export function addPkiVerbs(program: Command, io: CommandIo, done: (code: ExitCode) => void): void {
-  const pki = program.command("pki").description("Show and change the certificates of OPC UA: who the collector is, and whom it trusts.");
+  const pki = program.command("pki").description("Show and change the OPC UA certificates: the collector's own and the trusted ones.");
   const verb = (usage: string, help: VerbHelp): Command => addVerb(pki, usage, { args: ARGS, ...help });
   const run = actionsTo(done);
 
@@ -25,37 +25,37 @@ export function addPkiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
       "sudo collector pki trust between.der --issuer",
     ],
   })
-    .option("--issuer", "keep an authority in between, which is not trusted itself")
+    .option("--issuer", "store an intermediate authority, which is not trusted itself")
     .action(
       run(async (certificate: string, options: PkiCommandOptions & { issuer?: boolean }) =>
         (await import("./pki.ts")).pkiTrust(certificate, options, io),
       ),
     );
   verb("reject <certificate>", {
-    description: "Trust a certificate no more, or refuse for good one that waits.",
+    description: "Stop trusting a certificate, or refuse a waiting one.",
     examples: ["sudo collector pki reject 5375AE78F4F5EA72", "sudo collector pki reject old-server.der"],
   }).action(run(async (certificate: string, options: PkiCommandOptions) => (await import("./pki.ts")).pkiReject(certificate, options, io)));
   verb("renew", {
-    description: "Make another certificate of the collector's own now; key and application URI stay.",
-    examples: ["sudo collector pki renew", "sudo collector pki renew --new-key    where the key may have been seen by others"],
+    description: "Replace the collector's own certificate now; key and application URI stay.",
+    examples: ["sudo collector pki renew", "sudo collector pki renew --new-key    if others may have seen the key"],
   })
     .option("--new-key", "with a new key")
     .action(run(async (options: PkiCommandOptions & { newKey?: boolean }) => (await import("./pki.ts")).pkiRenew(options, io)));
   verb("export [file]", {
     description: "Write the collector's certificate, without its key: DER, or PEM for *.pem and without a file.",
-    args: { file: "where to write it; without it, to the terminal" },
+    args: { file: "file to write; absent: the terminal" },
     examples: ["sudo collector pki export collector.der", "sudo collector pki export | openssl x509 -noout -text"],
   })
-    .option("--next", "the one that follows it, as long as it is not in use")
+    .option("--next", "the next certificate, before it is used")
     .action(
       run(async (file: string | undefined, options: PkiCommandOptions & { next?: boolean }) =>
         (await import("./pki.ts")).pkiExport(file, options, io),
       ),
     );
   verb("user <name> <certificate> <key>", {
-    description: "Keep a certificate and its key (PEM) with which data sources log in at OPC UA servers.",
+    description: "Store a certificate and its key (PEM) with which data sources log in at OPC UA servers.",
     args: {
-      name: "name for user_certificate in a data source's settings; user is the one that is taken where none is set",
+      name: "name for user_certificate in a data source's settings; the default is user",
       certificate: "file of the certificate (DER or PEM)",
       key: "file of its private key (PEM, without a passphrase)",
     },

@@ -3,8 +3,8 @@ import { formatTable } from "../table.ts";
 
 /** What the person at the OPC UA server has to do. */
 export const TELL_SERVER = [
-  "Tell the person at each OPC UA server to trust the certificate with this thumbprint; after a first attempt to connect it",
-  "usually waits there among the rejected ones. To hand it over as a file: sudo collector pki export collector.der",
+  "Trust the certificate with this thumbprint at each OPC UA server. After a first attempt to connect, the server usually lists",
+  "it among the rejected ones. To hand it over as a file: sudo collector pki export collector.der",
 ] as const;
 
 const day = (iso: string): string => iso.slice(0, 10);
@@ -33,11 +33,11 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
           `  host names       ${own.host_names.join(", ") || "none"}`,
           ...TELL_SERVER,
         ]
-      : ["  none yet: it is made when it is first needed, or by: sudo collector pki export"]),
+      : ["  none yet: the collector makes it at the first use; to make it now: sudo collector pki export"]),
     ...(next && own
       ? [
           "",
-          `It expires on ${day(own.valid_to)}. The next one is made; have it trusted as well before it is used:`,
+          `It expires on ${day(own.valid_to)}. The next one exists already; trust it at the servers before the collector uses it:`,
           ...certificateLines(next),
           "  file             sudo collector pki export next.der --next",
         ]
@@ -45,7 +45,7 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
     "",
     ...section("Trusted:", "  nobody", [["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY"], ...trusted.map(trustedRow)]),
     "",
-    ...section("Rejected, waiting for somebody to decide (sudo collector pki trust THUMBPRINT):", "  none", [
+    ...section("Rejected, waiting for a decision (sudo collector pki trust THUMBPRINT):", "  none", [
       ["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY", "LAST SEEN"],
       ...waiting.map(rejectedRow),
     ]),
@@ -62,7 +62,7 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
       ? []
       : [
           "",
-          ...section("Issuers that lead up to trusted authorities:", "", [
+          ...section("Issuers that link to trusted authorities:", "", [
             ["THUMBPRINT", "SUBJECT", "VALID TO"],
             ...issuers.map(({ thumbprint, subject, valid_to }) => [thumbprint, subject, day(valid_to)]),
           ]),

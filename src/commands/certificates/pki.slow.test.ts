@@ -59,7 +59,7 @@ describe("collector pki", () => {
     const out = await well("list");
     expect(out).toContain(own.thumbprint);
     expect(out).toContain(`urn:collector:${COLLECTOR}`);
-    expect(out).toContain("trust the certificate with this thumbprint");
+    expect(out).toContain("Trust the certificate with this thumbprint");
     expect(await json("list")).toMatchObject({
       own: { thumbprint: own.thumbprint, application_uri: own.applicationUri, file: own.certificateFile },
       next: null,
@@ -76,7 +76,7 @@ describe("collector pki", () => {
     write("pki/issuers/good.crl", await testRevocations(root, ["99"]));
     expect(await json("list")).toMatchObject({ problems: [] });
     write("pki/issuers/torn.crl", (await testRevocations(root, ["99"])).subarray(0, 40));
-    expect(await well("list")).toMatch(/Cannot be used:\n {2}.*issuers\/torn\.crl: this is no revocation list/);
+    expect(await well("list")).toMatch(/Cannot be used:\n {2}.*issuers\/torn\.crl: this is not a revocation list/);
     expect(await json("list")).toMatchObject({ problems: [expect.stringContaining("torn.crl")] });
   });
 
@@ -86,10 +86,10 @@ describe("collector pki", () => {
     expect(await isTrusted(plc, running)).toBe(false);
     const thumbprint = thumbprintOf(plc.der);
     const waiting = await well("list");
-    expect(waiting).toContain("waiting for somebody to decide");
+    expect(waiting).toContain("waiting for a decision");
     expect(waiting).toContain("server opc.tcp://10.0.0.7:4840");
     const colons = thumbprint.toLowerCase().slice(0, 12).match(/../g)?.join(":") ?? "";
-    expect(await well("trust", colons)).toMatch(/Trusted:[\s\S]*nothing has to be restarted/);
+    expect(await well("trust", colons)).toMatch(/Trusted:[\s\S]*no restart is needed/);
     expect(await isTrusted(plc, running)).toBe(true);
     expect(await json("list")).toMatchObject({
       trusted: [{ thumbprint, peers: ["opc.tcp://10.0.0.7:4840"], authority: false }],
@@ -134,7 +134,7 @@ describe("collector pki", () => {
     expect(code).toBe(2);
     expect(err).toContain(`2 thumbprints begin with ${start}`);
     expect(await pki("trust", "ABCDEF01")).toMatchObject({ code: 2, err: expect.stringContaining("collector pki list") });
-    expect(await pki("trust", "53")).toMatchObject({ code: 2, err: expect.stringContaining("that takes 4 to 40 hex digits") });
+    expect(await pki("trust", "53")).toMatchObject({ code: 2, err: expect.stringContaining("which has 4 to 40 hex digits") });
     expect(await pki("trust", "no-such-file.der")).toMatchObject({ code: 2, err: expect.stringContaining("does not exist") });
     expect(await pki("trust", write("text.der", "hello"))).toMatchObject({ code: 2, err: expect.stringContaining("DER or PEM") });
   }, 60_000);
@@ -158,7 +158,7 @@ describe("collector pki", () => {
     expect(second).toMatchObject({ application_uri: first.applicationUri, new_key: false });
     const running = service();
     expect(await running.own()).toMatchObject({ thumbprint: second.thumbprint, privateKeyFile: first.privateKeyFile });
-    expect(await well("renew", "--new-key")).toContain("trust the certificate with this thumbprint");
+    expect(await well("renew", "--new-key")).toContain("Trust the certificate with this thumbprint");
     const third = await running.own();
     expect(third.privateKeyFile).not.toBe(first.privateKeyFile);
     expect(third.applicationUri).toBe(first.applicationUri);
@@ -168,7 +168,7 @@ describe("collector pki", () => {
     const { notAfter } = await service().own();
     const next = (await service(() => notAfter - 60 * DAY_MS).own()) && service().identity.look()?.next;
     expect(await json("list")).toMatchObject({ next: { thumbprint: next?.thumbprint } });
-    expect(await well("list")).toContain("before it is used");
+    expect(await well("list")).toContain("before the collector uses it");
     await well("export", path.join(dir, "next.der"), "--next");
     expect(thumbprintOf(readFileSync(path.join(dir, "next.der")))).toBe(next?.thumbprint);
   });
@@ -214,7 +214,7 @@ describe("collector pki", () => {
     async () => {
       const [uid, gid] = [65_534, 65_534];
       chownSync(dir, uid, gid);
-      const bin = path.join(import.meta.dirname, "../../bin/collector");
+      const bin = path.join(import.meta.dirname, "../../../bin/collector");
       const asRoot = (...words: string[]) => spawnSync(bin, ["pki", ...words, "--config", config], { encoding: "utf8", timeout: 30_000 });
       const plc = write("plc.der", (await testCertificate("plc")).der);
       execFileSync("chmod", ["600", plc]);
@@ -242,7 +242,7 @@ describe("collector pki", () => {
       const person = { uid: 65_534, gid: 65_534 };
       for (const folder of [home, path.dirname(config)]) execFileSync("chmod", ["755", folder]);
       chownSync(home, person.uid, person.gid);
-      const bin = path.join(import.meta.dirname, "../../bin/collector");
+      const bin = path.join(import.meta.dirname, "../../../bin/collector");
       const env = { PATH: process.env["PATH"], HOME: home };
       const { status, stdout, stderr } = spawnSync(bin, ["pki", "renew", "--config", config], {
         encoding: "utf8",

@@ -42,22 +42,22 @@ export function pkiTrust(reference: string, options: PkiCommandOptions & { reado
     const known = [...refused, ...pki.trust.trusted().kept.map(({ certificate }) => certificate)];
     const certificate = given ? certificateIn(given) : byThumbprint(reference, known, place);
     const isNew = options.issuer ? pki.addIssuer(certificate) : pki.trust.trust(certificate);
-    const said = options.issuer
-      ? "It leads up to authorities that are trusted; it is not trusted itself."
+    const consequence = options.issuer
+      ? "It links certificates to trusted authorities; it is not trusted itself."
       : certificate.isAuthority
         ? "This is an authority: every certificate that it signs is trusted as well."
-        : "The next connection takes it; nothing has to be restarted.";
+        : "The next connection accepts it; no restart is needed.";
     const words = options.issuer ? "Kept as an issuer" : isNew ? "Trusted" : "Trusted already";
     print({ ...certificateWords(certificate), trusted: !options.issuer, changed: isNew }, [
       `${words}:`,
       ...certificateLines(certificateWords(certificate)),
-      said,
+      consequence,
     ]);
     return EXIT.good;
   });
 }
 
-/** `collector pki reject`: trusts it no more, or says no to one that waits. Throws UsageError. */
+/** `collector pki reject`: trusts it no more, or refuses one that waits. Throws UsageError. */
 export function pkiReject(reference: string, options: PkiCommandOptions, io: CommandIo): Promise<ExitCode> {
   const given = fileOf(reference);
   return withPki(options, io, async ({ pki, place, print }) => {
@@ -70,7 +70,7 @@ export function pkiReject(reference: string, options: PkiCommandOptions, io: Com
     print({ ...certificateWords(certificate), trusted: false, changed }, [
       `${changed ? "Rejected" : "Rejected already"}:`,
       ...certificateLines(certificateWords(certificate)),
-      "New connections refuse it; one that is open now stays until it is closed.",
+      "New connections refuse it; open connections stay until they are closed.",
     ]);
     return EXIT.good;
   });
@@ -105,7 +105,7 @@ export function pkiExport(
       const state = identity.look();
       certificate = options.next ? state?.next : state?.current;
       if (!certificate) {
-        complain(io, "there is no next certificate: the collector makes it 90 days before the one in use expires");
+        complain(io, "there is no next certificate yet: the collector makes it 90 days before the current one expires");
         return EXIT.usage;
       }
       return EXIT.good;
@@ -145,7 +145,7 @@ export function pkiUser(
     print({ ...words, name }, [
       `Kept as user certificate ${name}:`,
       ...certificateLines(words),
-      ...(name === "user" ? [] : [`Data sources that log in with it have user_certificate: ${name} in the settings.`]),
+      ...(name === "user" ? [] : [`To log in with it, set user_certificate: ${name} for the data source in the settings.`]),
     ]);
     return EXIT.good;
   });
@@ -204,13 +204,15 @@ async function placeOf({ config }: PkiCommandOptions, io: CommandIo): Promise<Ce
 function fileOf(reference: string): GivenFile | undefined {
   if (digitsOf(reference) !== undefined) return undefined;
   if (!existsSync(reference) && /^[0-9a-f:\s]+$/i.test(reference))
-    throw new UsageError(`${reference} is no file, and no beginning of a thumbprint: that takes ${MIN_DIGITS} to ${MAX_DIGITS} hex digits`);
+    throw new UsageError(
+      `${reference} is neither a file nor the beginning of a thumbprint, which has ${MIN_DIGITS} to ${MAX_DIGITS} hex digits`,
+    );
   return readGiven(reference);
 }
 
 const readGiven = (file: string): GivenFile => ({ file, bytes: readIn(file, MAX_FILE_BYTES) });
 
-/** Upper-case hex without the colons and blanks with which other tools show it; undefined: this is no thumbprint. */
+/** Upper-case hex without the colons and blanks with which other tools show it; undefined: it is not a thumbprint. */
 function digitsOf(reference: string): string | undefined {
   const digits = reference.replaceAll(/[:\s]/g, "").toUpperCase();
   return /^[0-9A-F]+$/.test(digits) && digits.length >= MIN_DIGITS && digits.length <= MAX_DIGITS ? digits : undefined;
@@ -224,7 +226,7 @@ function byThumbprint(reference: string, known: readonly Certificate[], { isServ
   const [first] = found;
   if (!first)
     throw new UsageError(
-      `no certificate that is known here has a thumbprint that begins with ${digits}; ${isService ? "sudo collector pki list shows those that are" : "those of the service: sudo collector pki list"}`,
+      `no known certificate has a thumbprint that begins with ${digits}; ${isService ? "sudo collector pki list shows the known ones" : "sudo collector pki list shows those of the service"}`,
     );
   if (found.length > 1)
     throw new UsageError(
@@ -238,10 +240,10 @@ function certificateIn({ file, bytes }: GivenFile): Certificate {
   try {
     found = parseCertificateFile(bytes);
   } catch (error) {
-    throw new UsageError(`${file}: ${messageOf(error)}; a certificate in DER or PEM is needed here`);
+    throw new UsageError(`${file}: ${messageOf(error)}; give a certificate in DER or PEM`);
   }
   const [first] = found;
   if (!first || found.length > 1)
-    throw new UsageError(`${file} holds ${found.length} certificates; give the one that is meant in a file of its own`);
+    throw new UsageError(`${file} holds ${found.length} certificates; give the right one in a file of its own`);
   return first;
 }

@@ -21,7 +21,9 @@ test("a record that cannot be used is named, the others are listed, and a flood 
   const { code, out, err } = await listOf(() => page([source(1), { name: 7 }, ...bad]));
   expect([code, out]).toEqual([0, expect.stringContaining("source 1")]);
   const lines = err.trimEnd().split("\n");
-  expect(lines[0]).toContain("/v2/data-sources: a record without a name is left out, for it is not as the API describes it: uuid: ");
+  expect(lines[0]).toContain(
+    "/v2/data-sources: a record without a name is left out, because it does not match the API's description: uuid: ",
+  );
   expect(lines[1]).toMatch(/data-sources: source 2 is left out.*: readout_interval: /);
   expect([lines.length, lines.at(-1)]).toEqual([21, "collector: /v2/data-sources: 6 more records are left out"]);
   expect(err).not.toContain("canary");

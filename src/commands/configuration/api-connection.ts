@@ -50,7 +50,7 @@ export interface ApiConnection {
   send(method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE", path: string, body?: unknown): Promise<unknown>;
 }
 
-/** Runs a verb with a connection to the API; what the API refuses is told to the person. Throws UsageError. */
+/** Runs a verb with a connection to the API; prints what the API refuses on stderr. Throws UsageError. */
 export async function withApi(options: ApiOptions, io: CommandIo, work: (api: ApiConnection) => Promise<ExitCode>): Promise<ExitCode> {
   const { settings } = settingsOrUsage(options.config);
   const requester = requesterOf(settings, options.keyFile);
@@ -113,7 +113,7 @@ interface RawPage extends ListPage {
   readonly records: readonly { readonly item: unknown; readonly uuid: string | undefined }[];
 }
 
-/** What a list leaves out, because it is not as the API describes it, is told to the person. */
+/** A connection whose lists name on stderr each record that is not as the API describes it. */
 export function connectionOf(requester: Requester, settings: Settings, io: CommandIo): ApiConnection {
   const send = senderOf(requester, io.signal);
   const list: ApiConnection["list"] = async (target, record, query = {}) => {
@@ -150,7 +150,7 @@ export function connectionOf(requester: Requester, settings: Settings, io: Comma
       if (only !== undefined && others.length === 0) return only;
       throw new UsageError(
         only === undefined
-          ? `${requester.base} does not tell which collector the key belongs to; set collector in the settings`
+          ? `${requester.base} does not report which collector the key belongs to; set collector in the settings`
           : `the key reaches ${known.length} collectors; set collector in the settings to one of them:\n${known.join("\n")}`,
       );
     },
@@ -163,7 +163,7 @@ function recordWords(item: unknown, { issues: [issue] }: z.ZodError): string {
     .object({ name: z.string().optional().catch(undefined), uuid: z.string().optional().catch(undefined) })
     .catch({})
     .parse(item);
-  return `${name ?? uuid ?? "a record without a name"} is left out, for it is not as the API describes it: ${issue?.path.join(".") || "the record"}: ${issue?.message ?? "not valid"}`;
+  return `${name ?? uuid ?? "a record without a name"} is left out, because it does not match the API's description: ${issue?.path.join(".") || "the record"}: ${issue?.message ?? "not valid"}`;
 }
 
 /** Collectors that the key reaches: by our extension, else by the data sources there are. */

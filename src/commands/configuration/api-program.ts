@@ -9,7 +9,7 @@ import type { SinkFields } from "./sink.ts";
 import type { SourceFields } from "./source.ts";
 import type { ImportOptions, VariableFields } from "./variables.ts";
 
-const FILE_OUT = "where to write it; without it, or -, to the terminal";
+const FILE_OUT = "file to write; absent or -: the terminal";
 const FILE_IN = "file to read";
 const SOURCE = "name or uuid of the data source";
 const VARIABLE = "name of the variable, unique in its data source";
@@ -24,21 +24,21 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   const source = program.command("source").description("Add, change and list data sources, over the configuration API.");
   const fields = (command: Command): Command =>
     command
-      .option("--machine <name>", "machine on which it is; made where there is none of this name (default: the source's name)")
+      .option("--machine <name>", "machine of the source; created if it does not exist (default: the source's name)")
       .option("--interval <duration>", "time between two readouts, such as 5s")
       .option("--limit <n>", "at most this many variables per readout, or none")
       .option("--manufacturer <text>", "manufacturer of the device")
       .option("--model <text>", "model of the device")
       .option("--note <text>", "remarks")
       .option(...PASSWORD_FILE)
-      .option("--ask-password", "ask for the password; where a user is named it is asked for anyway, though never with --json");
+      .option("--ask-password", "ask for the password; a username has it asked for in any case, except with --json");
   fields(
     verb(source, "add <name> <type> [fields...]", {
       description: "Add a data source; fields are key=value, as its type has them.",
       args: {
         name: "its name",
         type: "type of the data source, such as modbus_tcp or opcua",
-        fields: "connection details as key=value; a key that is not known is answered with those that are",
+        fields: "connection details as key=value; an unknown key is answered with the known ones",
       },
       examples: [
         "collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s",
@@ -55,7 +55,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   fields(
     verb(source, "set <name> [fields...]", {
       description:
-        "Change what is given of a data source; an empty text takes one away. Asks for a stored password that would go elsewhere or be less protected.",
+        "Change the given fields of a data source; an empty text removes one. Asks again for a stored password that would go elsewhere or be less protected.",
       args: { name: SOURCE, fields: "connection details to change, as key=value" },
       examples: [
         "collector source set press-1 host=10.0.0.6 --interval 2s",
@@ -98,7 +98,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   const users = (command: Command): Command =>
     command.option(
       "--user <name[=file]>",
-      "user of an OPC UA sink, whose password is asked for or stands in the file; repeat it, the list is taken whole",
+      "user of an OPC UA sink; the file holds the password, else the verb asks for it; repeat it, the list replaces the old one",
       gather,
     );
   users(
@@ -107,7 +107,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
       args: {
         name: "its name",
         type: "mqtt, opcua or platform",
-        fields: "details as key=value; a key that is not known is answered with those that are",
+        fields: "details as key=value; an unknown key is answered with the known ones",
       },
       examples: [
         "collector sink add plant mqtt host=10.0.0.2 topic='plant/{source}'",
@@ -123,7 +123,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   );
   users(
     verb(sink, "set <name> [fields...]", {
-      description: "Change what is given of a data sink.",
+      description: "Change the given fields of a data sink.",
       args: { name: "name or uuid of the data sink", fields: "details to change, as key=value" },
       examples: ["collector sink set plant publish_interval=5"],
     }),
@@ -158,7 +158,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     command
       .option("-t, --type <type>", "type of the value, such as uint16 or float32")
       .option("--unit <unit>", "unit after scaling")
-      .option("--factor <number>", "the raw value is multiplied by this")
+      .option("--factor <number>", "factor of the raw value")
       .option("--offset <number>", "added after the multiplication")
       .option("--comment <text>", "remarks")
       .option("--status <status>", "ACTIVE, EXPLORATION or INACTIVE");
@@ -174,7 +174,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     .option("--replace", "delete the variables that the file does not name")
     .addHelpText(
       "after",
-      "\nThe first line names the columns: name;address;type;unit;factor;offset;comment;status.\nDelimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.\nA bad line is named and the rest is taken, but a last line that is cut off refuses the file; an address is checked with the driver of the data source, where there is one.",
+      "\nThe first line names the columns: name;address;type;unit;factor;offset;comment;status.\nDelimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.\nA bad line is named and the rest is imported; a last line that is cut off refuses the whole file. The driver of the data source checks each address, if there is one.",
     )
     .action(
       run(async (name: string, file: string, options: ImportOptions) =>
@@ -209,7 +209,7 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
   );
   variableFields(
     verb(variables, "set <source> <name>", {
-      description: "Change what is given of a variable; an empty text takes one away.",
+      description: "Change the given fields of a variable; an empty text removes one.",
       args: { source: SOURCE, name: "name or uuid of the variable" },
       examples: ["collector variables set press-1 temperature --factor 0.1 --status INACTIVE"],
     }),
@@ -240,35 +240,35 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     ],
   })
     .requiredOption("--key-file <file>", "file whose first line is the API key; a key is never an argument")
-    .option("--collector <uuid>", "this collector's uuid, where the key does not tell")
-    .option("--ca <file>", "certificate authorities of the API (PEM); copied beside the settings, as the key is")
+    .option("--collector <uuid>", "this collector's uuid, if the key does not tell it")
+    .option("--ca <file>", "certificate authorities of the API (PEM); copied to the folder of the settings, like the key")
     .option("--insecure", "allow plain http to another machine")
     .addHelpText(
       "after",
-      "\nTyped again, it replaces all that it can be given: a --ca or --insecure of before that is left out is gone. Other settings stay.",
+      "\nA second setup replaces all of these settings: a former --ca or --insecure that is left out is removed. Other settings stay.",
     )
     .action(run(async (url: string, options: SetupOptions) => (await import("../service/setup.ts")).setup(url, options, io)));
 
   const api = program
     .command("api")
     .description("Keys, audit trail, records and backups of the embedded configuration API, on its own machine.");
-  const key = api.command("key").description("Make, list and revoke keys of the embedded API.");
+  const key = api.command("key").description("Create, list and revoke keys of the embedded API.");
   task(key, "create", {
-    description: "Make a key and print it, this once.",
+    description: "Create a key and print it once.",
     examples: [
       "collector api key create --role admin --name laptop",
       "collector api key create --role collector --collector 6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01",
     ],
   })
     .requiredOption("--role <role>", "admin or collector")
-    .option("--collector <uuid>", "collector that a collector's key is for")
-    .option("--name <text>", "whose it is, for the list and the audit trail")
+    .option("--collector <uuid>", "the collector of a collector key")
+    .option("--name <text>", "owner of the key, for the list and the audit trail")
     .action(
       run(async (options: ApiTaskOptions & { role: string; collector?: string; name?: string }) =>
         (await import("./api.ts")).keyCreate(options, io),
       ),
     );
-  task(key, "list", { description: "List the keys; never what they are.", examples: ["collector api key list"], json: JSON_ARRAY }).action(
+  task(key, "list", { description: "List the keys, never their secrets.", examples: ["collector api key list"], json: JSON_ARRAY }).action(
     run(async (options: ApiTaskOptions) => (await import("./api.ts")).keyList(options, io)),
   );
   task(key, "revoke <id>", {
@@ -284,38 +284,38 @@ export function addApiVerbs(program: Command, io: CommandIo, done: (code: ExitCo
     .option("--limit <n>", "how many", "50")
     .action(run(async (options: ApiTaskOptions & { limit: string }) => (await import("./api.ts")).audit(options, io)));
   task(api, "backup [file]", {
-    description: "Write a backup of the configuration; one is written by itself each day, and some minutes after a change.",
+    description: "Write a backup of the configuration. The service writes one each day, and some minutes after a change.",
     args: { file: "where to write it; without it, among those of the state folder" },
     examples: ["collector api backup", "collector api backup /media/stick/collector.db", "collector api backup --list"],
     json: "print one JSON object, and one JSON array with --list",
   })
-    .option("--list", "list the backups there are")
+    .option("--list", "list the existing backups")
     .action(
       run(async (file: string | undefined, options: ApiTaskOptions & { list?: boolean }) =>
         (await import("./api.ts")).backup(file, options, io),
       ),
     );
   task(api, "export [file]", {
-    description: "Write every record as JSON, as the API answers it; secrets are not in it.",
+    description: "Write every record as JSON, as the API answers it, without secrets.",
     args: { file: FILE_OUT },
     examples: ["collector api export configuration.json"],
   }).action(run(async (file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).exportAll(file, options, io)));
   task(api, "import <file>", {
-    description: "Take records as another server of this API answers them, under their uuids; all of them or none.",
+    description: "Import records of another server of this API, with their uuids; all of them or none.",
     args: { file: FILE_IN },
     examples: [
       "collector api import configuration.json --dry-run",
       "curl … $API/v2/data-sources > sources.json && collector api import sources.json --adopt",
     ],
   })
-    .option("--dry-run", "say what would be done, and do nothing")
+    .option("--dry-run", "show what would be done, and do nothing")
     .option("--adopt", "give all records to this machine's own collector")
     .addHelpText(
       "after",
       `
-The file is what export writes ({"data_sources": […], "data_sinks": […], …}) or a page as the API answers it. What only a read shows is
-taken too, such as X509Certificate, OTHER, passive and protocol_override. Records that are not in the file stay as they are. Passwords are
-in no such file: set them with collector source set NAME --password-file FILE, or collector secret set.`,
+The file is what export writes ({"data_sources": […], "data_sinks": […], …}) or a page as the API answers it. Values that only a
+read shows are imported too, such as X509Certificate, OTHER, passive and protocol_override. Records that are not in the file stay
+unchanged. The file has no passwords: set them with collector source set NAME --password-file FILE, or collector secret set.`,
     )
     .action(
       run(async (file: string, options: ApiTaskOptions & { dryRun?: boolean; adopt?: boolean }) =>
@@ -324,7 +324,7 @@ in no such file: set them with collector source set NAME --password-file FILE, o
     );
   task(api, "restore [file]", {
     description: "Restore a backup (default: the newest); the service must be stopped.",
-    args: { file: "backup to restore; api backup --list names those there are" },
+    args: { file: "backup to restore; api backup --list names the existing ones" },
     examples: [
       "sudo systemctl stop collector && sudo collector api restore",
       "sudo collector api restore /media/stick/collector.db --yes",
@@ -336,9 +336,9 @@ in no such file: set them with collector source set NAME --password-file FILE, o
     .addHelpText(
       "after",
       `
-Shows age and counts of the backup, of the database that it replaces and of the kept configuration (last-good.json), and asks. What is
-replaced stays aside, five times: the database as api.db.replaced-…, a copy of the kept configuration as last-good.json.replaced-….
---from-last-good brings data sources, data sinks and variables; keys and stored secrets come from the replaced database or, where that
+Shows age and counts of the backup, of the database that it replaces and of the kept configuration (last-good.json), then asks. The last
+five copies of what was replaced stay: the database as api.db.replaced-…, the kept configuration as last-good.json.replaced-….
+--from-last-good restores data sources, data sinks and variables; keys and stored secrets come from the replaced database or, if that
 cannot be read, from the newest backup.`,
     )
     .action(run(async (file: string | undefined, options: RestoreOptions) => (await import("./restore.ts")).restore(file, options, io)));

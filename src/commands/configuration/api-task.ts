@@ -60,7 +60,7 @@ async function restoreFor(
     copyFileSync(file, staged);
     utimesSync(staged, stat.atime, stat.mtime);
     chownSync(staged, owner.uid, owner.gid);
-    // A database that was put aside may have its log beside it.
+    // A database that was put aside may have its log next to it.
     if (statSync(`${file}-wal`, { throwIfNoEntry: false })) {
       copyFileSync(`${file}-wal`, `${staged}-wal`);
       chownSync(`${staged}-wal`, owner.uid, owner.gid);

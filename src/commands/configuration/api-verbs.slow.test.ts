@@ -155,14 +155,14 @@ test("opcua by name: security by its own words, a password that is typed, and wh
   );
   expect([told.code, told.err]).toEqual([0, "Password of reader (not shown): \n"]);
   expect(told.out.split("\n")[1]).toBe(
-    "Not given, and taken as: host=10.0.0.7 port=4841 security_settings.security_mode=SignAndEncrypt " +
+    "Defaults: host=10.0.0.7 port=4841 security_settings.security_mode=SignAndEncrypt " +
       "security_settings.token_security_policy=Basic256Sha256",
   );
   expect(await well("source", "add", "b", "opcua", "endpoint_url=opc.tcp://h")).toContain(
-    "taken as: host=h port=4840 security_settings.security_mode=None security_settings.endpoint_security_policy=None " +
+    "Defaults: host=h port=4840 security_settings.security_mode=None security_settings.endpoint_security_policy=None " +
       "security_settings.token_security_policy=None user_identity.type=Anonymous\n",
   );
-  expect(await well("source", "add", "c", "plastcontrol", "host=h", "port=1")).toContain("taken as: readout_mode.type=active");
+  expect(await well("source", "add", "c", "plastcontrol", "host=h", "port=1")).toContain("Defaults: readout_mode.type=active");
   expect(await well("source", "add", "d", "s7", "host=h")).not.toContain("taken as");
   expect(await well("source", "add", "e", "vendor_gateway", "host=h", "port=1", "protocol=OPC_DA", "server_name=S")).not.toContain(
     "taken as",
@@ -222,7 +222,7 @@ test("opcua by name: security by its own words, a password that is typed, and wh
 test("what is typed wrong is said with what would be right", async () => {
   const { run } = await commandLine();
   for (const [words, said] of [
-    [["add", "x", "modbus"], "modbus is no type of data source; did you mean modbus_tcp?"],
+    [["add", "x", "modbus"], "modbus is not a type of data source; did you mean modbus_tcp?"],
     [["add", "x", "modbus_tcp"], "host: is required"],
     [["add", "x", "s7plus", "host=h", "port=1", "password.value=x"], "give it with --password-file FILE or --ask-password"],
     [["add", "x", "modbus_tcp", "host=h", "prot=1"], "prot: there is no such key; did you mean port?"],
@@ -282,8 +282,8 @@ test("variables are loaded from a CSV file, told apart by name, written out agai
   const { well, run, write } = await commandLine();
   await well("source", "add", "press-1", "modbus_tcp", "host=h");
   const file = write("v.csv", CSV);
-  expect(await well("variables", "import", "press-1", file)).toBe("press-1: 2 created, 0 changed, 0 deleted, 0 as they were\n");
-  expect(await well("variables", "import", "press-1", file)).toBe("press-1: 0 created, 0 changed, 0 deleted, 2 as they were\n");
+  expect(await well("variables", "import", "press-1", file)).toBe("press-1: 2 created, 0 changed, 0 deleted, 0 unchanged\n");
+  expect(await well("variables", "import", "press-1", file)).toBe("press-1: 0 created, 0 changed, 0 deleted, 2 unchanged\n");
   await well("variables", "add", "press-1", "speed", "holding:5:uint16", "--unit", "rpm");
   await well("variables", "set", "press-1", "pressure", "--factor", "0,5", "--status", "active", "--name", "p");
   expect(JSON.parse(await well("variables", "list", "press-1", "--json"))).toMatchObject([
@@ -293,12 +293,12 @@ test("variables are loaded from a CSV file, told apart by name, written out agai
   ]);
   const exported = write("out.csv", "");
   await well("variables", "export", "press-1", exported);
-  expect(await well("variables", "import", "press-1", exported)).toContain("0 created, 0 changed, 0 deleted, 3 as they were");
+  expect(await well("variables", "import", "press-1", exported)).toContain("0 created, 0 changed, 0 deleted, 3 unchanged");
   const broken = write("broken.csv", `${CSV}bad;;;;;;;\nlast;holding:9;;;;;;\n`);
   const partly = await run("variables", "import", "press-1", broken, "--replace");
-  expect([partly.code, partly.out]).toEqual([1, "press-1: 2 created, 0 changed, 0 deleted, 1 as they were\n"]);
+  expect([partly.code, partly.out]).toEqual([1, "press-1: 2 created, 0 changed, 0 deleted, 1 unchanged\n"]);
   expect(partly.err).toContain(`${broken}:4: address: is empty`);
-  expect(await well("variables", "import", "press-1", file, "--replace")).toContain("0 created, 0 changed, 3 deleted, 2 as they were");
+  expect(await well("variables", "import", "press-1", file, "--replace")).toContain("0 created, 0 changed, 3 deleted, 2 unchanged");
   await well("variables", "rm", "press-1", "temperature", "pressure");
   expect(await well("variables", "list", "press-1")).toContain("has no variables");
   expect((await run("variables", "import", "press-1", "/nowhere.csv")).code).toBe(2);

@@ -7,7 +7,7 @@ import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { isReachable, runCommand, settingsFile } from "../testing.ts";
 
-const BIN = join(import.meta.dirname, "../../bin/collector");
+const BIN = join(import.meta.dirname, "../../../bin/collector");
 const NOBODY = 65_534;
 
 async function installation() {
@@ -37,12 +37,12 @@ test("a key made on the command line opens at once, is listed without itself, an
     [""],
   ]);
   expect(listed.out).not.toContain(authorization);
-  expect((await run("key", "revoke", "3")).out).toBe("Key 3 (admin, laptop) opens nothing any more.\n");
+  expect((await run("key", "revoke", "3")).out).toBe("Key 3 (admin, laptop) is revoked.\n");
   expect((await api.send("GET", "/v2/sites", undefined, { authorization })).status).toBe(401);
   for (const [words, code, said] of [
     [["revoke", "3"], 2, "there is no key 3"],
     [["revoke", "1"], 2, "key 1 is the last admin's"],
-    [["revoke", "x"], 2, "x is no key's number"],
+    [["revoke", "x"], 2, "x is not the number of a key"],
     [["create", "--role", "king"], 2, "expected admin or collector"],
     [["create", "--role", "collector"], 2, "needs --collector"],
     [["create", "--role", "collector", "--collector", "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1"], 2, "there is no collector"],
@@ -80,7 +80,7 @@ test("a backup is written and brought back while no service runs; while one does
   const restored = await run("restore", file, "--yes");
   expect([restored.code, restored.out]).toEqual([
     0,
-    expect.stringMatching(/\nRestored from .*stick\.db\.\nWhat was there is kept as (.*)\.\n/),
+    expect.stringMatching(/\nRestored from .*stick\.db\.\nThe former database is kept as (.*)\.\n/),
   ]);
   const aside = /kept as (.*)\.\n/.exec(restored.out)?.[1] ?? "";
   expect(existsSync(aside) && readFileSync(aside, "utf8")).toContain("damaged beyond help");
@@ -154,7 +154,7 @@ test("records are exported and imported beside the running service, all of a fil
   const { api, folder, run } = await installation();
   await api.send("POST", "/v2/data-sources", modbusSource("kept"));
   const file = join(folder, "all.json");
-  expect((await run("export", file)).out).toBe(`Written to ${file}. Passwords are not in it.\n`);
+  expect((await run("export", file)).out).toBe(`Written to ${file}. It holds no passwords.\n`);
   const content = JSON.parse(readFileSync(file, "utf8"));
   content.data_sources[0].details.port = 70_000;
   content.data_sources[0].collector = "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1";

@@ -73,10 +73,10 @@ export function keyList(options: ApiTaskOptions, io: CommandIo): Promise<ExitCod
 
 /** `collector api key revoke ID`. */
 export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
-  if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is no key's number; collector api key list shows them`);
+  if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is not the number of a key; collector api key list shows them`);
   return withTask({ type: "key_revoke", id: Number(idText) }, options, io, (result) => {
     const key = keySchema.parse(result);
-    const text = `Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) opens nothing any more.\n`;
+    const text = `Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) is revoked.\n`;
     answer(io, options, { action: "revoked", ...key }, text);
   });
 }
@@ -87,7 +87,7 @@ export function audit(options: ApiTaskOptions & { readonly limit: string }, io: 
   return withTask({ type: "audit", limit: Number(options.limit) }, options, io, (result) => {
     const entries = auditSchema.parse(result);
     if (options.json) io.stdout.write(`${toJson(entries)}\n`);
-    else if (entries.length === 0) io.stdout.write("Nothing has been changed yet.\n");
+    else if (entries.length === 0) io.stdout.write("No changes yet.\n");
     else {
       const rows = entries.map(({ at, role, key_id, key_name, address, operation, resource, fields }) => [
         at,
@@ -123,7 +123,7 @@ export function backup(file: string | undefined, options: ApiTaskOptions & { rea
       io,
       options,
       made,
-      `Written to ${made.file}. Passwords in it are sealed with keys/secrets.key, which is not in it: keep that as well.\n`,
+      `Written to ${made.file}. Its passwords are encrypted with keys/secrets.key, which it does not contain: keep that file as well.\n`,
     );
   });
 }
@@ -142,7 +142,7 @@ export function exportAll(file: string | undefined, options: ApiTaskOptions, io:
       return;
     }
     writeOut(io, file, content);
-    if (file !== undefined && file !== "-") io.stdout.write(`Written to ${file}. Passwords are not in it.\n`);
+    if (file !== undefined && file !== "-") io.stdout.write(`Written to ${file}. It holds no passwords.\n`);
   });
 }
 
@@ -178,7 +178,7 @@ export async function importAll(
         kind,
         ...[created, changed, same].map(String),
       ]);
-      io.stdout.write(`${formatTable([["", "CREATED", "CHANGED", "AS THEY WERE"], ...rows], new Set([1, 2, 3])).join("\n")}\n`);
+      io.stdout.write(`${formatTable([["", "CREATED", "CHANGED", "UNCHANGED"], ...rows], new Set([1, 2, 3])).join("\n")}\n`);
       if (!done) io.stdout.write("Nothing was written: --dry-run.\n");
     }
   });
@@ -194,11 +194,13 @@ function jsonOf(file: string): unknown {
   }
 }
 
-/** Carries the task out, and tells of its result. Throws UsageError: the API is another machine's. */
+/** Carries the task out and passes its result to `tell`. Throws UsageError: the API is another machine's. */
 export async function withTask(task: ApiTask, options: ApiTaskOptions, io: CommandIo, tell: (result: unknown) => void): Promise<ExitCode> {
   const { settings } = settingsOrUsage(options.config);
   if (settings.api)
-    throw new UsageError(`the settings name another configuration API, ${settings.api.url}: keys, trail and backups are that one's`);
+    throw new UsageError(
+      `the settings name another configuration API, ${settings.api.url}: ask that one for keys, audit trail and backups`,
+    );
   const answered = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"));
   if (answered.type === "failed") {
     complain(io, answered.message);

@@ -7,7 +7,7 @@ import { startBroker } from "../../../test/support/broker.ts";
 import { startCollector } from "../../../test/support/collector-process.ts";
 import { temporaryFolder } from "../../api/server/testing.ts";
 
-const COLLECTOR = join(import.meta.dirname, "../../bin/collector");
+const COLLECTOR = join(import.meta.dirname, "../../../bin/collector");
 const MAX_COMMANDS = 10;
 
 test("from nothing to values at the broker with at most ten commands, no JSON and no uuid typed", { timeout: 60_000 }, async () => {

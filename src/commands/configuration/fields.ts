@@ -58,7 +58,7 @@ export function put(target: Record<string, unknown>, key: string, value: unknown
 export type SortedWord = { readonly key: string; readonly value: unknown } | { readonly rest: string } | { readonly mistake: string };
 
 /**
- * Sorts `key=value…`; the key of an inner object may leave out what stands before its dot. `passwordsBy` is how a password is given instead.
+ * Sorts `key=value…`; the key of an inner object may omit the part before its dot. `passwordsBy` is how a password is given instead.
  * Pure.
  */
 export function sortWords(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>, passwordsBy: string): readonly SortedWord[] {
@@ -78,7 +78,7 @@ export function sortWords(words: readonly string[], keys: ReadonlyMap<string, Js
 
 /**
  * What `key=value…` sets, as an object with its inner objects. Pure. Throws UsageError, which names every mistake and the keys there are: a
- * word that is no pair, an unknown key, a value of the wrong kind, a password.
+ * word that is not a pair, an unknown key, a value of the wrong kind, a password.
  */
 export function parseFields(words: readonly string[], keys: ReadonlyMap<string, JsonSchema>, passwordsBy: string): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
@@ -104,7 +104,7 @@ export function noField(word: string, keys: ReadonlyMap<string, unknown>, passwo
 const notOnCommandLine = (key: string, passwordsBy: string): string =>
   `${key}: a password does not belong on a command line, where others see it; ${passwordsBy}`;
 
-/** What stands before a word's `=`, where it could be a key. */
+/** The part of a word before its `=`, where it could be a key. */
 export const keyIn = (word: string): string | undefined => /^([A-Za-z_][\w.]*)=/.exec(word)?.[1];
 
 /** The keys that a command line may hold. */

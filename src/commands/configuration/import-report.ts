@@ -16,7 +16,7 @@ interface Done {
   readonly name: string;
 }
 
-/** Says what an import does: to people as it goes, to programs as one JSON object at the end. */
+/** Reports what an import does: to people as it goes, to programs as one JSON object at the end. */
 export interface ImportReport {
   done(entry: Done): void;
   problem(problem: ImportProblem): void;

@@ -80,8 +80,8 @@ test("api restore never empties a plant unasked", { timeout: 60_000 }, async () 
   const plant = await firstDay();
   const before = plant.files();
   for (const [options, words, said] of [
-    [{}, [], /nobody can be asked.*--yes/s],
-    [{ typed: "yes" }, ["--json"], /nobody can be asked.*--yes/s],
+    [{}, [], /the collector cannot ask.*--yes/s],
+    [{ typed: "yes" }, ["--json"], /the collector cannot ask.*--yes/s],
     [{ typed: "no" }, [], /nothing was restored/],
     [{ typed: "" }, [], /nothing was restored/],
   ] as const) {
@@ -104,9 +104,12 @@ test("what a restore replaces stays aside, the kept configuration too, five time
   const plant = await firstDay();
   const kept = readFileSync(plant.kept, "utf8");
   const asked = await plant.run({ typed: "yes" });
-  expect([asked.code, asked.err]).toEqual([0, expect.stringContaining("Restore this? What it replaces is kept aside. Type yes or no: ")]);
+  expect([asked.code, asked.err]).toEqual([
+    0,
+    expect.stringContaining("Restore this? The collector keeps a copy of what it replaces. Type yes or no: "),
+  ]);
   const [, aside = "", keptAside = ""] =
-    /What was there is kept as (\S+)\.\nThe kept configuration of before is kept as (\S+)\.\n/.exec(asked.out) ?? [];
+    /The former database is kept as (\S+)\.\nThe former kept configuration is stored as (\S+)\.\n/.exec(asked.out) ?? [];
   expect(readFileSync(keptAside, "utf8")).toBe(kept);
   expect(await plant.sources()).toEqual([]);
   // The way back is to restore what was put aside.

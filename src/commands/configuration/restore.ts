@@ -39,12 +39,12 @@ const lookSchema = z.object({
 });
 
 /**
- * `collector api restore [FILE]`: the newest backup, the one named, or the kept configuration; only while no service runs. Shows what it would
- * bring beside what it would replace, and asks. Throws UsageError: nobody said yes.
+ * `collector api restore [FILE]`: the newest backup, the one named, or the kept configuration; only while no service runs. Compares what it would
+ * restore with what it would replace, and asks. Throws UsageError: nobody answered yes.
  */
 export async function restore(file: string | undefined, options: RestoreOptions, io: CommandIo): Promise<ExitCode> {
   if (file !== undefined && options.fromLastGood)
-    throw new UsageError("--from-last-good takes no file: the kept configuration has its place");
+    throw new UsageError("--from-last-good takes no file: the kept configuration has a fixed place");
   const { settings } = settingsOrUsage(options.config);
   await requireStopped(settings.state_dir, io);
   const from: RestoreFrom = options.fromLastGood
@@ -70,8 +70,8 @@ export async function restore(file: string | undefined, options: RestoreOptions,
     const lines = [
       ...(options.yes ? [comparison.trimEnd(), ""] : []),
       `Restored from ${restored.file}.`,
-      ...(restored.aside === null ? [] : [`What was there is kept as ${restored.aside}.`]),
-      ...(restored.last_good_aside === null ? [] : [`The kept configuration of before is kept as ${restored.last_good_aside}.`]),
+      ...(restored.aside === null ? [] : [`The former database is kept as ${restored.aside}.`]),
+      ...(restored.last_good_aside === null ? [] : [`The former kept configuration is stored as ${restored.last_good_aside}.`]),
       "Start the service again: systemctl start collector",
     ];
     answer(io, options, { ...restored, restored: brought, replaced: database, last_good }, `${lines.join("\n")}\n`);
@@ -79,13 +79,13 @@ export async function restore(file: string | undefined, options: RestoreOptions,
   });
 }
 
-/** Throws UsageError where nothing may be asked, and where the person does not say yes. */
+/** Throws UsageError where nothing may be asked, and where the person does not answer yes. */
 async function requireYes({ json = false }: RestoreOptions, io: CommandIo): Promise<void> {
   if (json || !io.stdin.isTTY)
     throw new UsageError(
-      `nothing was restored: nobody can be asked ${json ? "with --json" : "without a terminal"}; type --yes to restore this all the same`,
+      `nothing was restored: ${json ? "with --json" : "without a terminal"} the collector cannot ask; add --yes to restore without asking`,
     );
-  if (!(await askYes("Restore this? What it replaces is kept aside.", io)))
+  if (!(await askYes("Restore this? The collector keeps a copy of what it replaces.", io)))
     throw new UsageError("nothing was restored: the answer was not yes");
 }
 
@@ -100,12 +100,12 @@ async function runs(stateDir: string, io: CommandIo): Promise<boolean> {
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { cause } = error;
-    // Nobody there: no socket, or one that a dead service left. Anything else is somebody.
+    // No socket, or one that a dead service left: nothing runs. Any other error comes from a service that runs.
     return !(cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ECONNREFUSED"));
   }
 }
 
-/** What would come, beside what would go, for people. `now` is epoch ms. Pure. */
+/** What would be restored, and what it would replace, for people. `now` is epoch ms. Pure. */
 export function comparisonLines({ from, database, last_good, lost }: RestoreLook, { type }: RestoreFrom, now: number): readonly string[] {
   const isBackup = type === "backup";
   const summaries: readonly (readonly [what: string, summary: RestoreSummary | null])[] = [

@@ -133,7 +133,7 @@ describe("collector secret", () => {
 
   it("says that nothing bears the name yet", async () => {
     await service([], []);
-    expect((await collector(["set", "pres-1", "--stdin"], "x\n")).out).toContain("no data source and no data sink pres-1 yet");
+    expect((await collector(["set", "pres-1", "--stdin"], "x\n")).out).toContain("no data source or data sink pres-1 yet");
   });
 
   it("lists and removes", async () => {

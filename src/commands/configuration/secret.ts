@@ -46,12 +46,12 @@ export async function secretSet(key: string, options: SecretOptions, io: Command
     complain(io, `the secret cannot be kept: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret set …`);
     return EXIT.ownFailure;
   }
-  const told = await tell(place.socket, { key, secret }, known, io);
+  const handOver = await tell(place.socket, { key, secret }, known, io);
   answer(
     io,
     options,
-    { action: "kept", ...entryObject(key, known), ...kept, service: told.service },
-    `Kept in ${kept.file}.\n${told.text}`,
+    { action: "kept", ...entryObject(key, known), ...kept, service: handOver.service },
+    `Kept in ${kept.file}.\n${handOver.text}`,
   );
   return EXIT.good;
 }
@@ -68,11 +68,11 @@ export async function secretRemove(key: string, options: SecretOptions, io: Comm
     return EXIT.ownFailure;
   }
   const known = await askEntries(place.socket, io);
-  const told = await tell(place.socket, { key, secret: null }, known, io);
-  const text = known ? told.text : "";
-  answer(io, options, { action: before ? "removed" : "not_kept", ...entryObject(key, known), service: told.service }, text);
+  const handOver = await tell(place.socket, { key, secret: null }, known, io);
+  const text = known ? handOver.text : "";
+  answer(io, options, { action: before ? "removed" : "not_kept", ...entryObject(key, known), service: handOver.service }, text);
   if (before) return EXIT.good;
-  complain(io, `no secret is kept for ${key}; collector secret list names those that are`);
+  complain(io, `there is no secret for ${key}; collector secret list names the kept ones`);
   return EXIT.usage;
 }
 
@@ -160,19 +160,19 @@ function entryObject(key: string, known: readonly KnownEntry[] | undefined): obj
   return { entry: key, uuid: entry?.uuid ?? null, name: entry?.name ?? null, belongs_to: entry?.words ?? null };
 }
 
-interface Told {
+interface HandOver {
   readonly service: "told" | "not_told" | "not_running";
   /** For people. */
   readonly text: string;
 }
 
-/** Hands a change to the running service; that it refuses is said. */
+/** Hands a change to the running service; prints a refusal on stderr. */
 async function tell(
   socket: string,
   change: { key: string; secret: string | null },
   known: readonly KnownEntry[] | undefined,
   io: CommandIo,
-): Promise<Told> {
+): Promise<HandOver> {
   if (!known) return { service: "not_running", text: "No collector is running here; it takes the secret when it starts.\n" };
   try {
     await tellService(socket, "/secret", change, io.signal);
@@ -180,12 +180,12 @@ async function tell(
     return {
       service: "told",
       text: entry
-        ? `The running collector has been told, for ${entry.words}.\n`
-        : `The running collector has been told. It has no data source and no data sink ${change.key} yet; check the name with collector status.\n`,
+        ? `The running collector uses it now, for ${entry.words}.\n`
+        : `The running collector has it now, but no data source or data sink ${change.key} yet; check the name with collector status.\n`,
     };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    complain(io, `the running collector could not be told and goes on as before: ${error.message}`);
+    complain(io, `the running collector did not take the change and goes on as before: ${error.message}`);
     return { service: "not_told", text: "" };
   }
 }

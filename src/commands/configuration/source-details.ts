@@ -18,7 +18,7 @@ function oneOf<T extends string>(text: string, known: readonly T[], what: string
   if (found !== undefined) return found;
   const meant = nearest(text, known);
   throw new UsageError(
-    `${text} is no type of ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}; there are: ${known.join(", ")}`,
+    `${text} is not a type of ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}; there are: ${known.join(", ")}`,
   );
 }
 
@@ -121,7 +121,7 @@ function channelSecurity({ security_settings: security }: Fields): Fields {
   return { security_mode: policy === "None" ? "None" : "SignAndEncrypt", endpoint_security_policy: "None" };
 }
 
-/** A password is never in the clear unless that is said: it is protected as the channel is, or by the policy that every server of today has. */
+/** A password is never in the clear unless the words ask for it: it is protected as the channel is, or by the policy that every server of today has. */
 function tokenPolicy({ user_identity: identity, security_settings: security }: Fields): string {
   if (!isFields(identity) || identity["type"] === "Anonymous") return "None";
   const policy = isFields(security) ? security["endpoint_security_policy"] : undefined;

@@ -161,7 +161,7 @@ async function importEach<T extends { readonly name: string }>(
         const { action, uuid } = await take(value, line);
         report.done({ action, uuid, name: value.name });
       } catch (error) {
-        // What one entry has wrong is no reason to leave the others; an API that does not answer is.
+        // A bad entry does not stop the others; an API that does not answer does.
         if (!(error instanceof UsageError) && !(error instanceof ApiError && error.status !== undefined && error.status < 500)) throw error;
         failed++;
         report.problem({ line, name: value.name, message: error.message });
@@ -175,7 +175,7 @@ async function importEach<T extends { readonly name: string }>(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What only a read shows is left out of a creation (API-V2, 2.4), and said where something is lost by it. */
+/** Leaves out of a creation the fields that only a read shows (API-V2, 2.4), and warns where something is lost by it. */
 function creatable(given: Fields, name: string, warn: (message: string) => void): Fields {
   const { protocol_override: _, password, ...rest } = given;
   if (isConfigured(password)) {

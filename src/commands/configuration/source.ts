@@ -61,7 +61,7 @@ export function sourceAdd(
     // The creation request has no field for them (API-V2, 2.4).
     if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
     const unsaid = unsaidWords(type, words, details);
-    const filledIn = unsaid.length > 0 ? `Not given, and taken as: ${unsaid.join(" ")}\n` : "";
+    const filledIn = unsaid.length > 0 ? `Defaults: ${unsaid.join(" ")}\n` : "";
     answer(
       io,
       options,
@@ -91,7 +91,7 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
       ...(machine !== undefined && { machine: await machineOf(api, machine) }),
       ...(details && { details }),
     };
-    if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
+    if (Object.keys(patch).length === 0) throw new UsageError("nothing to set; give key=value or an option");
     const path = `${PATH}/${source.uuid}`;
     try {
       await api.send("PATCH", path, patch);
@@ -122,7 +122,7 @@ export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode
   return withApi(options, io, async (api) => {
     const [sources, machines] = [await sourcesOf(api), await machinesOf(api)];
     if (options.json) io.stdout.write(`${toJson(sources)}\n`);
-    else if (sources.length === 0) io.stdout.write("No data sources. collector source add --help says how to add one.\n");
+    else if (sources.length === 0) io.stdout.write("No data sources. To add one, see collector source add --help.\n");
     else {
       const rows = sources.map((source) => [
         source.name,

@@ -41,7 +41,7 @@ interface Named {
 
 const named = ({ uuid, name }: Named): Named => ({ uuid, name });
 
-/** Says what was done to one variable of a source. */
+/** Prints what was done to one variable of a source. */
 function one(
   action: "created" | "changed",
   variable: Named,
@@ -72,7 +72,7 @@ export function variablesList(sourceName: string, options: ApiOptions, io: Comma
     const { source, variables } = await found(api, sourceName);
     if (options.json) io.stdout.write(`${toJson(variables)}\n`);
     else if (variables.length === 0)
-      io.stdout.write(`${source.name} has no variables. collector variables import --help says how to load them.\n`);
+      io.stdout.write(`${source.name} has no variables. To load some, see collector variables import --help.\n`);
     else {
       const rows = variables.map(({ name, address, type, unit, scaling, status, comment }) => [
         name,
@@ -179,7 +179,7 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     const { create, change, remove, same } = plan;
     const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
     const warnings = [...(note === undefined ? [] : [note]), ...(options.replace === true && problems.length > 0 ? [NOTHING_DELETED] : [])];
-    const text = `${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} as they were\n`;
+    const text = `${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} unchanged\n`;
     answer(io, options, { source: named(source), counts, problems, warnings }, text);
     if (!options.json) for (const warning of warnings) complain(io, warning);
     if (nothing) return EXIT.usage;
@@ -187,7 +187,7 @@ export function variablesImport(sourceName: string, file: string, options: Impor
   });
 }
 
-const NOTHING_DELETED = "nothing was deleted, since lines of the file could not be read; put them right and import again";
+const NOTHING_DELETED = "nothing was deleted, because some lines of the file are wrong; correct them and import again";
 
 export interface ImportPlan {
   readonly create: readonly VariableInput[];

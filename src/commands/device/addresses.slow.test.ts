@@ -69,7 +69,7 @@ test("a variable whose address the driver cannot read is refused before it is se
 
   const csv = write("v.csv", "name;address;type\na;holding:1;uint16\nb;holdng:2;uint16\nc;coil:3;\nb;holding:4;\n");
   const partly = await run("variables", "import", "press-1", csv, "--replace");
-  expect([partly.code, partly.out]).toEqual([1, "press-1: 3 created, 0 changed, 0 deleted, 0 as they were\n"]);
+  expect([partly.code, partly.out]).toEqual([1, "press-1: 3 created, 0 changed, 0 deleted, 0 unchanged\n"]);
   expect(partly.err).toMatch(/^collector: .*v\.csv:3: address: "holdng:2".*\ncollector: nothing was deleted/);
   expect(JSON.parse(await list()).map(({ name }: { readonly name: string }) => name)).toEqual(["good", "a", "c", "b"]);
 
@@ -86,7 +86,7 @@ test("variables of a type that has no driver here are sent as they are, with a n
   const csv = write("v.csv", "name;address\na;DB1.X0.0\n");
   expect(await run("variables", "import", "plc", csv)).toEqual({
     code: 0,
-    out: "plc: 1 created, 0 changed, 0 deleted, 0 as they were\n",
+    out: "plc: 1 created, 0 changed, 0 deleted, 0 unchanged\n",
     err: `collector: ${note}\n`,
   });
   expect(await run("variables", "add", "plc", "b", "DB1.W2")).toEqual({ code: 0, out: "plc/b: created\n", err: `collector: ${note}\n` });

@@ -115,7 +115,7 @@ async function passwordOf(
   return { password: await askHidden(`password of ${record.name}`, "give it with --password-file FILE, or try with sudo", io) };
 }
 
-/** Secrets that the API keeps: it gives them to the collector's own key only, which the embedded one has in a file beside the admin's. */
+/** Secrets that the API keeps: it gives them to the collector's own key only, which the embedded one has in a file next to the admin's. */
 async function secretsOf(
   api: ApiConnection,
   uuid: string,

@@ -3,14 +3,14 @@ import { formatDataType } from "../../model/value.ts";
 import { VARIABLE_MAX, type VariableInput } from "../../model/variable.ts";
 import { formatTable } from "../table.ts";
 
-/** Whether something that was found is meant; `*` stands for any characters, without one the text may be anywhere. Case does not matter. Pure. */
+/** Whether something that was found is meant; `*` matches any characters, without one the text may be anywhere. Case does not matter. Pure. */
 export function filterOf(pattern: string): (found: Discovered) => boolean {
   const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&"));
   const expression = new RegExp(parts.length === 1 ? parts.join("") : `^${parts.join(".*")}$`, "is");
   return ({ name, path = [], address }) => expression.test([...path, name].join("/")) || expression.test(name) || expression.test(address);
 }
 
-/** As a tree is read: what is in a folder stands under it. The order of siblings stays. Pure. */
+/** As a tree is read: the content of a folder follows it. The order of siblings stays. Pure. */
 export function inTreeOrder(found: readonly Discovered[]): readonly Discovered[] {
   const below = new Map<string, Discovered[]>();
   const keyOf = (path: readonly string[]): string => path.join("\0");
@@ -29,7 +29,7 @@ export function inTreeOrder(found: readonly Discovered[]): readonly Discovered[]
   for (let one = stack.pop(); one; one = stack.pop()) {
     ordered.push(one);
     const key = keyOf([...(one.path ?? []), one.name]);
-    // Two folders of one name are told apart by nothing: what is in them stands under the first.
+    // Nothing distinguishes two folders of one name: the content of both follows the first.
     const inside = below.get(key);
     below.delete(key);
     if (inside) for (let i = inside.length - 1; i >= 0; i--) stack.push(inside[i] as Discovered);

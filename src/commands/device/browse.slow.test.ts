@@ -95,7 +95,7 @@ describe("browse TYPE key=value…", () => {
     const typed = await runWith({ typed: USERS["reader"] ?? "" }, ...words);
     expect([typed.code, typed.err]).toEqual([
       EXIT.good,
-      expect.stringMatching(/^Password of reader \(not shown\): \n.*first one seen here.*\n1 variables of/),
+      expect.stringMatching(/^Password of reader \(not shown\): \n.*first one from this peer.*\n1 variables of/),
     ]);
     expect(lines(typed.out)).toHaveLength(1);
     expect(typed.out + typed.err).not.toContain(USERS["reader"]);
@@ -152,7 +152,7 @@ describe("browse TYPE key=value…", () => {
     simulator.misbehave({ service: "Browse", after: 3, answer: { fault: StatusCodes.BadOutOfMemory } });
     const failed = await run("browse", "opcua", url, "--csv");
     expect([failed.code, failed.out]).toEqual([EXIT.sourceFailed, ""]);
-    expect(failed.err).toMatch(/BadOutOfMemory[\s\S]*Nothing was written, because it would not be all/);
+    expect(failed.err).toMatch(/BadOutOfMemory[\s\S]*Nothing was written, because the list is incomplete/);
     await expect.poll(() => simulator.sessions()).toBe(0);
   });
 });

@@ -136,7 +136,7 @@ function tellFailure(target: Target, failure: ReasonError, { json, csv }: Browse
   }
   const lines = [
     ...failureLines(failure, endpoint),
-    ...(count === 0 ? [] : [csv ? "Nothing was written, because it would not be all." : "What stands above is not all."]),
+    ...(count === 0 ? [] : [csv ? "Nothing was written, because the list is incomplete." : "The list above is incomplete."]),
   ];
   io.stderr.write(`${lines.map(escapeControls).join("\n")}\n`);
 }

@@ -28,7 +28,7 @@ export async function driverOf(type: string): Promise<AnyDriver> {
   const known = Object.keys(DRIVERS);
   const meant = nearest(type, known);
   throw new UsageError(
-    `${JSON.stringify(type)} is no type that this collector reads${meant ? `; did you mean ${meant}?` : ""}; known types: ${known.join(", ")}`,
+    `${JSON.stringify(type)} is not a type that this collector reads${meant ? `; did you mean ${meant}?` : ""}; known types: ${known.join(", ")}`,
   );
 }
 
@@ -54,7 +54,7 @@ export function durationOf(option: string, text: string): number {
   return Math.min(ms, 2 ** 31 - 1);
 }
 
-/** What goes wrong beside the readings, for the person; the rest is not said. */
+/** Prints warnings and errors for the person, and drops the rest. */
 export const personLog = (io: CommandIo): Log => ({
   debug: () => {},
   info: () => {},

@@ -49,7 +49,7 @@ describe("key=value", () => {
   test("every mistake is named with what would be right", () => {
     expect(mistake("holding:0")).toMatch(/^host: is required\nknown keys: host, port, ephemeral_connections, unit, order/);
     expect(mistake("host=a", "prot=1", "holding:0")).toMatch(
-      /no address of modbus_tcp, and prot is no key of it; did you mean port\?; known keys: host/,
+      /not an address of modbus_tcp, and prot is not a key of it; did you mean port\?; known keys: host/,
     );
     expect(mistake("host=a", "port=x", "holding:0")).toMatch(/^port: "x" must be a number/);
     expect(mistake("host=a", "port=70000", "unit=300", "holding:0")).toMatch(/^port: .*65535[\s\S]*\nunit: .*255/);
@@ -122,7 +122,7 @@ describe("opcua", () => {
   });
 
   test("what is no node id is told from what is no key", () => {
-    expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is no address: expected a node id[\s\S]*and ns is no key of opcua/);
+    expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is no address: expected a node id[\s\S]*and ns is not a key of opcua/);
     expect(() => typed(URL, "endpoint_ulr=x", "i=85")).toThrow(/did you mean endpoint_url\?/);
     expect(() => typed(URL, "user_identity.password=x", "i=85")).toThrow(/does not belong on a command line/);
     expect(() => typed(URL, "security_settings.security_mode=Sign", "i=85")).toThrow(

@@ -179,9 +179,9 @@ function parsePoint(
     if (key === undefined) return new UsageError(messageOf(error));
     const meant = nearest(key, publicKeys(keys));
     const known = knownWords(keys);
-    if (meant === undefined) return new UsageError(`${messageOf(error)}; and ${key} is no key of ${driver.type}, ${known}`);
+    if (meant === undefined) return new UsageError(`${messageOf(error)}; and ${key} is not a key of ${driver.type}, ${known}`);
     return new UsageError(
-      `${JSON.stringify(word)} is no address of ${driver.type}, and ${key} is no key of it; did you mean ${meant}?; ${known}`,
+      `${JSON.stringify(word)} is not an address of ${driver.type}, and ${key} is not a key of it; did you mean ${meant}?; ${known}`,
     );
   }
 }

@@ -157,7 +157,7 @@ describe("the certificates of who types the command", () => {
     const pki = join(folder, "home", ".local", "state", "collector", "pki");
     expect(readdirSync(join(pki, "own")).length).toBeGreaterThan(0);
     const trusted = await runCommandWith({ env }, ...words, "trust=first_use");
-    expect([trusted.code, trusted.err]).toEqual([EXIT.good, expect.stringContaining("first one seen here")]);
+    expect([trusted.code, trusted.err]).toEqual([EXIT.good, expect.stringContaining("first one from this peer")]);
     expect((await runCommandWith({ env }, ...words)).code).toBe(EXIT.good);
     expect(existsSync(join(folder, "nowhere"))).toBe(false);
   });

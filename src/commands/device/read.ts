@@ -35,7 +35,7 @@ export interface ReadOptions {
   readonly count: string;
   readonly interval: string;
   readonly passwordFile?: string;
-  /** The settings file; only for the policy beside it, and where certificates are kept. */
+  /** The settings file; only for the policy next to it, and where certificates are kept. */
   readonly config?: string;
 }
 

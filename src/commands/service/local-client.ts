@@ -31,7 +31,7 @@ function callService(socketPath: string, { method, path, body }: Call, signal: A
       let length = 0;
       response.on("data", (chunk: Buffer) => {
         length += chunk.length;
-        if (length > MAX_BYTES) ask.destroy(new Error(`it answers with more than ${MAX_BYTES} bytes`));
+        if (length > MAX_BYTES) ask.destroy(new Error(`the answer is longer than ${MAX_BYTES} bytes`));
         else chunks.push(chunk);
       });
       response.on("error", failed);
@@ -41,7 +41,7 @@ function callService(socketPath: string, { method, path, body }: Call, signal: A
           if (response.statusCode === 200) done(answer);
           else failed(new Error(`it answers with status ${response.statusCode}${detailOf(answer)}`));
         } catch {
-          failed(new Error("its answer is no JSON"));
+          failed(new Error("the answer is not JSON"));
         }
       });
     });
@@ -57,12 +57,12 @@ function sentence(socketPath: string, error: unknown): string {
   const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "ENOENT" || code === "ECONNREFUSED")
     return (
-      `no collector is running here: nobody answers on ${socketPath}.\n` +
+      `the collector does not run here: nothing answers on ${socketPath}.\n` +
       "Start it (systemctl start collector, or collector run); if it runs with other settings, name them with --config."
     );
   if (code === "EACCES" || code === "EPERM")
-    return `${socketPath} may not be opened by this user.\nTry with sudo, or as a member of the group that the collector runs with.`;
+    return `this user may not open ${socketPath}.\nTry with sudo, or as a member of the group that the collector runs with.`;
   if (code === "ABORT_ERR")
     return `the collector did not answer on ${socketPath} within ${TIMEOUT_MS / 1000} s.\nSee its log: journalctl -u collector`;
-  return `the collector could not be asked on ${socketPath}: ${messageOf(error)}.`;
+  return `cannot ask the collector on ${socketPath}: ${messageOf(error)}.`;
 }

@@ -18,7 +18,7 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
     await runService({ settings, settingsFile: file, log, signal, version, env, pid, workerUrl });
     return EXIT.good;
   } catch (error) {
-    log.error({ err: error, nextStep: "Put right what the message names, and start the collector again" }, "the collector cannot run");
+    log.error({ err: error, nextStep: "Correct what the message names, then start the collector again" }, "the collector cannot start");
     return EXIT.ownFailure;
   }
 }

@@ -20,7 +20,7 @@ export interface SetupOptions {
   /** File whose first line is the key. */
   readonly keyFile: string;
   readonly collector?: string;
-  /** File with the certificate authorities of the API; copied beside the settings. */
+  /** File with the certificate authorities of the API; copied to the folder of the settings. */
   readonly ca?: string;
   readonly insecure?: boolean;
   readonly json?: boolean;
@@ -45,7 +45,7 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
 
   const access = optionsOf(apiAccess(checked.data, path.dirname(file)));
-  // The key is not yet where the settings will have it.
+  // The settings' key file does not exist yet.
   const requester = createRequester({ ...access, readKey: () => key, timeouts: CLIENT_TIMEOUTS });
   let known: readonly string[];
   try {
@@ -67,14 +67,14 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
     replaceFile(file, text, { mode: 0o644 });
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    complain(io, `the settings cannot be written: ${messageOf(error)}.\nThey belong to root: type sudo collector setup …`);
+    complain(io, `cannot write the settings: ${messageOf(error)}.\nThey belong to root: type sudo collector setup …`);
     return EXIT.ownFailure;
   }
   answer(
     io,
     options,
     { api: requester.base, collector, settings_file: file, key_file: keyFile, ca_file: ca === undefined ? null : keptCa },
-    `${requester.base} answers, and takes the key.\nCollector: ${collector}\nKept in ${file} and ${keyFile}.\nRestart the service: systemctl restart collector\n`,
+    `${requester.base} accepts the key.\nCollector: ${collector}\nKept in ${file} and ${keyFile}.\nRestart the service: systemctl restart collector\n`,
   );
   return EXIT.good;
 }
@@ -90,7 +90,7 @@ function collectorOf(named: string | undefined, known: readonly string[]): strin
   if (only !== undefined && others.length === 0) return only;
   throw new UsageError(
     only === undefined
-      ? "the API does not say which collector the key is for; name it with --collector"
+      ? "the API does not report which collector the key is for; name it with --collector"
       : `the key reaches several collectors; name one with --collector:\n${known.join("\n")}`,
   );
 }
@@ -113,7 +113,7 @@ function edited(
   const text = existsSync(file) ? readBoundedFile(file, MAX_SETTINGS_BYTES).toString("utf8") : "";
   const document = parseDocument(text);
   if (document.errors.length > 0 || (document.contents !== null && !isMap(document.contents)))
-    throw new UsageError(`${file} is not a settings file; put it right first, collector check says what is wrong`);
+    throw new UsageError(`${file} is not a settings file; correct it first`);
   document.set("collector", collector);
   for (const [name, value] of Object.entries(api))
     if (value === undefined) document.deleteIn(["api", name]);

@@ -56,7 +56,7 @@ const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
   sources: [press],
   sinks: [broker],
-  buffer: { bytes: 12 * 2 ** 20, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
+  buffer: { bytes: 12 * 2 ** 20, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
   alarms: [],
   ...more,
 });
@@ -65,7 +65,7 @@ describe("for people", () => {
   test("what runs, at a glance", () => {
     expect(renderStatus(report(), NOW)).toBe(`collector 1.2.3 (2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33), running for 2 h 5 min
 Configuration: as the API says; API http://127.0.0.1:8420: reachable for 2 h 5 min
-Buffer: 12.0 MiB, 0 B not confirmed
+Buffer: 12.0 MiB of 1.0 GiB; 0 B being written
 
 SOURCE   TYPE        ENDPOINT      STATE  FOR        INTERVAL  VARIABLES  BAD   READ  OVERRUNS
 press-1  modbus_tcp  10.0.0.5:502  OK     2 h 5 min  1 s              12    0  86400         3
@@ -103,6 +103,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
         },
         buffer: {
           bytes: 100,
+          max_bytes: 2 ** 20,
           unanswered_bytes: 2048,
           rejected: { overflow: 7 },
           removed_sinks: [{ uuid: "sink-9", name: null, pending: 12, until: "2026-11-21T08:00:00.000Z" }],
@@ -114,9 +115,9 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     expect(text).toContain(
       "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Note: a record is bad\n",
     );
-    expect(text).toContain("Buffer: 100 B, 2.0 KiB not confirmed, values not accepted: 7 overflow\n");
+    expect(text).toContain("Buffer: 100 B of 1.0 MiB; 2.0 KiB being written; values rejected: 7 overflow\n");
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
-    expect(text).toContain("Buffer: 12 values of the removed data sink sink-9 are kept until 2026-11-21T08:00:00.000Z\n");
+    expect(text).toContain("Buffer: 12 values of the removed data sink sink-9 wait until 2026-11-21T08:00:00.000Z\n");
     expect(text).toContain("ALARM: the disk is full\n");
     expect(text).toContain("\npress-1:\n  v0: not_found\n");
     expect(text).toContain("  … 2 more bad variables\n");
@@ -143,7 +144,7 @@ describe("the verb", () => {
     expect(await call(false)).toEqual({
       exit: 4,
       out: "",
-      err: expect.stringMatching(/nobody answers on .*collector\.sock\.\ncollector: Start it/),
+      err: expect.stringMatching(/nothing answers on .*collector\.sock\.\ncollector: Start it/),
     });
   });
 

@@ -45,10 +45,10 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
     ...(config.ok || config.message === null ? [] : [`  ${config.message}`]),
     ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
-    `Buffer: ${formatBytes(buffer.bytes)}, ${formatBytes(buffer.unanswered_bytes)} not confirmed${rejectedWords(buffer.rejected)}`,
+    `Buffer: ${formatBytes(buffer.bytes)} of ${formatBytes(buffer.max_bytes)}; ${formatBytes(buffer.unanswered_bytes)} being written${rejectedWords(buffer.rejected)}`,
     ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
     ...buffer.removed_sinks.map(
-      ({ uuid, name, pending, until }) => `Buffer: ${pending} values of the removed data sink ${name ?? uuid} are kept until ${until}`,
+      ({ uuid, name, pending, until }) => `Buffer: ${pending} values of the removed data sink ${name ?? uuid} wait until ${until}`,
     ),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),
     "",
@@ -63,7 +63,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
 
 function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, nowMs: number): string {
   const state = since === null ? "not asked yet" : `${ok ? "reachable" : "not reachable"} for ${ago(since, nowMs)}`;
-  const running = { api: "as the API says", last_good: "the last good copy on disk", none: "nothing was received yet" }[origin];
+  const running = { api: "as the API says", last_good: "the last good copy on disk", none: "nothing received yet" }[origin];
   return `Configuration: ${running}; API ${api_url}: ${state}`;
 }
 
@@ -106,7 +106,7 @@ function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
 
 function rejectedWords(rejected: Readonly<Record<string, number>>): string {
   const counts = Object.entries(rejected).filter(([, count]) => count > 0);
-  return counts.length === 0 ? "" : `, values not accepted: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+  return counts.length === 0 ? "" : `; values rejected: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
 }
 
 function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
@@ -130,7 +130,7 @@ function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
   const unstored = ledger?.delivered_unstored ?? 0;
   const lines = [
     ...(error ? troubleLines(name ?? uuid, error, endpoint, since, nextRetryAt, nowMs) : []),
-    ...(unstored > 0 ? [`  Delivered without being stored, while the disk took nothing: ${unstored}`] : []),
+    ...(unstored > 0 ? [`  Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
     ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
     ...warnings.map((warning) => `  Note: ${warning}`),
   ];

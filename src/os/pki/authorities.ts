@@ -104,7 +104,7 @@ async function readCrl(file: string): Promise<{ readonly crl?: X509Crl; readonly
     return { crl: new Crl(text.includes("-----BEGIN") ? (PemConverter.decodeFirst(text) as ArrayBuffer) : new Uint8Array(bytes)) };
   } catch (error) {
     const words = messageOf(error);
-    return { problem: words.includes(file) ? words : `${file}: this is no revocation list (${words})` };
+    return { problem: words.includes(file) ? words : `${file}: this is not a revocation list (${words})` };
   }
 }
 

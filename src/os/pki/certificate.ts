@@ -35,13 +35,13 @@ export interface Certificate {
 export function parseCertificate(der: Uint8Array): Certificate {
   if (der.length > MAX_CERTIFICATE_BYTES) throw new Error(`the certificate is longer than ${MAX_CERTIFICATE_BYTES} bytes`);
   const length = derLength(der);
-  if (length === undefined) throw new Error("this is no certificate: it does not begin as X.509 in DER does");
+  if (length === undefined) throw new Error("this is not a certificate: it does not begin like X.509 in DER");
   if (length !== der.length) throw new Error(`the certificate says that it has ${length} bytes, and ${der.length} came`);
   let x509: X509Certificate;
   try {
     x509 = new X509Certificate(der);
   } catch (error) {
-    throw new Error(`this is no X.509 certificate (${messageOf(error)})`, { cause: error });
+    throw new Error(`this is not an X.509 certificate (${messageOf(error)})`, { cause: error });
   }
   const [notBefore, notAfter] = [x509.validFromDate.getTime(), x509.validToDate.getTime()];
   if (!Number.isFinite(notBefore) || !Number.isFinite(notAfter)) throw new Error("the certificate's validity cannot be read");
