@@ -1,51 +1,49 @@
-import type { Command } from "commander";
-import type { ExitCode } from "./io.ts";
+import type { CommandIo, ExitCode } from "./io.ts";
 
-/** What the definitions of all verbs share. Nothing here loads a driver, a database or a schema. */
+/** What the records of all verbs share. Nothing here loads a driver, a database or a schema. */
 
-const CONFIG = ["-c, --config <file>", "settings file (default: /etc/collector/collector.yaml)"] as const;
-export const KEY_FILE = ["--key-file <file>", "file with the API key (default: the settings' one)"] as const;
-export const PASSWORD_FILE = ["--password-file <file>", "file whose first line is the password; a password is never an argument"] as const;
-export const JSON_ARRAY = "print one JSON array";
-
-export const EXIT_CODES = `
-Exit codes:
-  0  good            1  some variable is bad     2  wrong command line or settings
-  3  a source failed 4  the collector failed`;
-
-export interface VerbHelp {
+/** `flags` in the words of commander: `-t, --type <type>`. */
+export interface Option {
+  readonly flags: string;
   readonly description: string;
-  /** What each argument of the usage is, by its name there. */
+  readonly default?: string;
+  /** The verb needs it. */
+  readonly required?: true;
+  /** It may be given several times; the verb gets the list of its values. */
+  readonly repeats?: true;
+}
+
+export interface Verb {
+  /** Name and arguments (`add <name> [file]`). */
+  readonly usage: string;
+  readonly description: string;
+  /** Description of each argument, by its name in `usage`. */
   readonly args?: Readonly<Record<string, string>>;
   readonly examples: readonly string[];
-  /** What `--json` prints; absent: one JSON object. False: the verb has no such option, for it has an output of its own. */
+  /** What `--json` prints; absent: one JSON object. False: the verb has no such option, because it has an output of its own. */
   readonly json?: string | false;
+  /** After `--config` and `--json`, which each verb takes (DESIGN 7). */
+  readonly options?: readonly Option[];
+  /** After the examples. */
+  readonly notes?: string;
+  /** Whether the help lists the exit codes. */
+  readonly showsExitCodes?: true;
+  /** Loads the code and runs it. Gets the arguments in the order of `usage`, then the options. May throw UsageError. */
+  readonly run: (io: CommandIo, ...words: never[]) => Promise<ExitCode>;
 }
 
-/**
- * Adds a verb to a program or a group of verbs; `usage` is its name and its arguments (`add <name> [file]`). It takes `--config`, and `--json`
- * (DESIGN 7).
- */
-export function addVerb(parent: Command, usage: string, help: VerbHelp): Command {
-  const { description, args = {}, examples, json = "print one JSON object" } = help;
-  const command = parent
-    .command(usage)
-    .description(description)
-    .option(...CONFIG)
-    .allowExcessArguments(false)
-    .addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
-  if (json !== false) command.option("--json", json);
-  command.showHelpAfterError(`(${wordsOf(command).join(" ")} --help explains it)`);
-  for (const argument of command.registeredArguments) argument.description = args[argument.name()] ?? "";
-  return command;
+export interface VerbGroup {
+  readonly name: string;
+  readonly description: string;
+  readonly verbs: readonly (Verb | VerbGroup)[];
 }
 
-/** The words that call it, the program's own first. */
-const wordsOf = (command: Command): readonly string[] => [...(command.parent ? wordsOf(command.parent) : []), command.name()];
-
-/** Makes actions of verbs out of functions that give an exit code; `done` takes the code. */
-export const actionsTo =
-  (done: (code: ExitCode) => void) =>
-  <A extends unknown[]>(work: (...args: A) => Promise<ExitCode>) =>
-  async (...args: A): Promise<void> =>
-    done(await work(...args));
+export const KEY_FILE: Option = { flags: "--key-file <file>", description: "file with the API key (default: the settings' one)" };
+export const PASSWORD_FILE: Option = {
+  flags: "--password-file <file>",
+  description: "file whose first line is the password; a password is never an argument",
+};
+export const JSON_ARRAY = "print one JSON array";
+export const FILE_IN = "file to read";
+export const FILE_OUT = "file to write; absent or -: the terminal";
+export const SOURCE = "name or uuid of the data source";

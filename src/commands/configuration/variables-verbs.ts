@@ -1,0 +1,90 @@
+import { FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, SOURCE, type VerbGroup } from "../verb.ts";
+import type { ApiOptions } from "./api-connection.ts";
+import type { ImportOptions, VariableFields } from "./variables.ts";
+
+const FIELDS: readonly Option[] = [
+  { flags: "-t, --type <type>", description: "type of the value, such as uint16 or float32" },
+  { flags: "--unit <unit>", description: "unit after scaling" },
+  { flags: "--factor <number>", description: "factor of the raw value" },
+  { flags: "--offset <number>", description: "added after the multiplication" },
+  { flags: "--comment <text>", description: "remarks" },
+  { flags: "--status <status>", description: "ACTIVE, EXPLORATION or INACTIVE" },
+];
+
+/** `collector variables …`. */
+export const VARIABLES_VERBS: VerbGroup = {
+  name: "variables",
+  description: "Load, change and list the variables of a data source.",
+  verbs: [
+    {
+      usage: "import <source> <file>",
+      description: "Create and change variables by name from a CSV or YAML file; - is stdin.",
+      args: { source: SOURCE, file: "CSV file, or YAML by its name (.yaml, .yml); - is stdin, as CSV" },
+      examples: [
+        "collector variables import press-1 press-1.csv",
+        "collector variables import press-1 press-1.csv --replace",
+        "collector browse press-1 --csv | collector variables import press-1 -",
+      ],
+      options: [KEY_FILE, { flags: "--replace", description: "delete the variables that the file does not name" }],
+      notes: `The first line names the columns: name;address;type;unit;factor;offset;comment;status.
+Delimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.
+A bad line is named and the rest is imported; a last line that is cut off refuses the whole file. The driver of the data source checks each address, if there is one.`,
+      run: async (io, source: string, file: string, options: ImportOptions) =>
+        (await import("./variables.ts")).variablesImport(source, file, options, io),
+    },
+    {
+      usage: "export <source> [file]",
+      description: "Write the variables as CSV, as import takes it.",
+      args: { source: SOURCE, file: FILE_OUT },
+      examples: ["collector variables export press-1 press-1.csv"],
+      options: [KEY_FILE],
+      run: async (io, source: string, file: string | undefined, options: ApiOptions) =>
+        (await import("./variables.ts")).variablesExport(source, file, options, io),
+    },
+    {
+      usage: "list <source>",
+      description: "List the variables of a data source.",
+      args: { source: SOURCE },
+      examples: ["collector variables list press-1"],
+      json: JSON_ARRAY,
+      options: [KEY_FILE],
+      run: async (io, source: string, options: ApiOptions) => (await import("./variables.ts")).variablesList(source, options, io),
+    },
+    {
+      usage: "add <source> <name> <address>",
+      description: "Add a variable; ADDRESS or ADDRESS:TYPE.",
+      args: {
+        source: SOURCE,
+        name: "name of the variable, unique in its data source",
+        address: "ADDRESS or ADDRESS:TYPE, in the grammar of the data source's type",
+      },
+      examples: ["collector variables add press-1 temperature holding:10:float32 --unit °C"],
+      options: [KEY_FILE, ...FIELDS],
+      run: async (io, source: string, name: string, address: string, options: VariableFields) =>
+        (await import("./variables.ts")).variablesAdd(source, name, address, options, io),
+    },
+    {
+      usage: "set <source> <name>",
+      description: "Change the given fields of a variable; an empty text removes one.",
+      args: { source: SOURCE, name: "name or uuid of the variable" },
+      examples: ["collector variables set press-1 temperature --factor 0.1 --status INACTIVE"],
+      options: [
+        KEY_FILE,
+        ...FIELDS,
+        { flags: "--address <address>", description: "ADDRESS or ADDRESS:TYPE" },
+        { flags: "--name <name>", description: "a new name" },
+      ],
+      run: async (io, source: string, name: string, options: VariableFields) =>
+        (await import("./variables.ts")).variablesSet(source, name, options, io),
+    },
+    {
+      usage: "rm <source> <names...>",
+      description: "Delete variables.",
+      args: { source: SOURCE, names: "names or uuids of the variables" },
+      examples: ["collector variables rm press-1 temperature pressure"],
+      options: [KEY_FILE],
+      run: async (io, source: string, names: string[], options: ApiOptions) =>
+        (await import("./variables.ts")).variablesRemove(source, names, options, io),
+    },
+  ],
+};

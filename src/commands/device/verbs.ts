@@ -1,0 +1,68 @@
+import { KEY_FILE, PASSWORD_FILE, type Verb } from "../verb.ts";
+import type { BrowseOptions } from "./browse.ts";
+import type { ReadOptions } from "./read.ts";
+
+/** `collector read`. */
+export const READ: Verb = {
+  usage: "read <type> <words...>",
+  description: "Read a device without any configuration. Of the settings, only state_dir and the policy.yaml next to them apply.",
+  args: {
+    type: "type of the data source, such as modbus_tcp",
+    words: "key=value pairs (connection details and the driver's settings) and addresses, ADDRESS or ADDRESS:TYPE",
+  },
+  examples: [
+    "collector read modbus_tcp host=10.0.0.5 holding:0:uint16 holding:10:float32",
+    "collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json",
+    "collector read modbus_tcp host=10.0.0.5 coil:0 --count 10 --interval 500ms",
+    "collector read opcua endpoint_url=opc.tcp://10.0.0.7:4840 i=2258 'ns=2;s=Press.Temperature'",
+    "collector read opcua endpoint_url=opc.tcp://10.0.0.7 username=reader 'nsu=http://example.com/press;s=Counter'",
+    "collector read opcua endpoint_url=opc.tcp://10.0.0.7 security_mode=SignAndEncrypt \\",
+    "  endpoint_security_policy=Basic256Sha256 trust=first_use /Objects/2:Press/2:Temperature",
+  ],
+  json: "print one JSON object for each pass",
+  options: [
+    {
+      flags: "-t, --type <type>",
+      description: "type of the addresses without one: bool, int16, uint32, float32, string(20), float32[10] …",
+    },
+    { flags: "--timeout <duration>", description: "deadline of one pass", default: "10s" },
+    { flags: "--count <n>", description: "number of passes", default: "1" },
+    { flags: "--interval <duration>", description: "from the start of one pass to the next", default: "1s" },
+    PASSWORD_FILE,
+  ],
+  notes: `The part after the last colon of an address is its type only if it names one. For opcua, endpoint_url is enough: the defaults are None
+and Anonymous. The verb asks for the password of a username, or takes it from --password-file. It shows the thumbprint of a server
+certificate that is not trusted yet, and the command that trusts it; trust=first_use trusts the first one that the server shows.`,
+  showsExitCodes: true,
+  run: async (io, type: string, words: string[], options: ReadOptions) => (await import("./read.ts")).read(type, words, options, io),
+};
+
+/** `collector browse`. */
+export const BROWSE: Verb = {
+  usage: "browse <source> [words...]",
+  description: "List the variables of a device.",
+  args: {
+    source: "name of a data source, or the type of a device that is not configured",
+    words: "key=value pairs for such a device: connection details and the driver's settings",
+  },
+  examples: [
+    "collector browse opcua endpoint_url=opc.tcp://10.0.0.7:4840",
+    "collector browse press-1 --depth 3",
+    "collector browse press-1 --filter temperature --json",
+    "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
+    "collector browse press-1 --filter 'Line1/*' --csv | collector variables import press-1 -",
+  ],
+  json: "print one JSON object per line, as they are found",
+  options: [
+    { flags: "--csv", description: "print the variables as CSV for collector variables import" },
+    { flags: "--depth <n>", description: "at most this many levels" },
+    { flags: "--filter <text>", description: "only variables with this text in name, path or address; * matches anything" },
+    { flags: "--timeout <duration>", description: "stop after this time, with what was found", default: "10min" },
+    PASSWORD_FILE,
+    KEY_FILE,
+  ],
+  notes: "It only reads. Ctrl-C stops it, with what was found so far.",
+  showsExitCodes: true,
+  run: async (io, source: string, words: string[], options: BrowseOptions) =>
+    (await import("./browse.ts")).browse(source, words, options, io),
+};

@@ -1,0 +1,43 @@
+import type { Verb } from "../verb.ts";
+import type { SetupOptions } from "./setup.ts";
+
+/** `collector run`. Its output is its log, whose format the settings have (log.format). */
+export const RUN: Verb = {
+  usage: "run",
+  description: "Run the service: pull the configuration, read the data sources, publish to the data sinks.",
+  examples: [
+    "collector run                              settings from /etc/collector/collector.yaml, or the defaults",
+    "collector run --config ./collector.yaml    settings from another file",
+  ],
+  json: false,
+  notes: "SIGINT or SIGTERM stops it in order; a second one ends it at once.",
+  run: async (io, options: { config?: string }) => (await import("./run.ts")).run(options, io),
+};
+
+/** `collector status`. */
+export const STATUS: Verb = {
+  usage: "status",
+  description: "Show the state of the running service's sources and sinks, and what to do about failures.",
+  examples: ["collector status", "collector status --json | jq '.sources[] | {name, state: .status.state.type}'"],
+  showsExitCodes: true,
+  run: async (io, options: { config?: string; json?: boolean }) => (await import("./status.ts")).status(options, io),
+};
+
+/** `collector setup`. */
+export const SETUP: Verb = {
+  usage: "setup <url>",
+  description: "Connect this collector to a platform: try the key, find its collector, write the settings.",
+  args: { url: "base address of the platform's API" },
+  examples: [
+    "sudo collector setup https://platform.example --key-file key.txt",
+    "sudo collector setup https://platform.example --key-file key.txt --ca plant-ca.pem",
+  ],
+  options: [
+    { flags: "--key-file <file>", description: "file whose first line is the API key; a key is never an argument", required: true },
+    { flags: "--collector <uuid>", description: "this collector's uuid, if the key does not tell it" },
+    { flags: "--ca <file>", description: "certificate authorities of the API (PEM); copied to the folder of the settings, like the key" },
+    { flags: "--insecure", description: "allow plain http to another machine" },
+  ],
+  notes: "A second setup replaces all of these settings: a former --ca or --insecure that is left out is removed. Other settings stay.",
+  run: async (io, url: string, options: SetupOptions) => (await import("./setup.ts")).setup(url, options, io),
+};
