@@ -158,18 +158,18 @@ describe("asking", () => {
   test("nobody: the path and what to do", async () => {
     await expect(ask("/status")).rejects.toThrow(`nothing answers on ${path}.\nStart it (systemctl start collector`);
     mkdirSync(path);
-    await expect(ask("/status")).rejects.toThrow(/no collector is running|could not be asked/);
+    await expect(ask("/status")).rejects.toThrow(/the collector does not run here|cannot ask the collector/);
   });
 
   test("an answer that is no status ends in a sentence", async () => {
     const server = await serve((_, response) => response.end("<html>"));
-    await expect(ask("/status")).rejects.toThrow(/its answer is no JSON/);
+    await expect(ask("/status")).rejects.toThrow(/the answer is not JSON/);
     server.removeAllListeners("request");
     server.on("request", (_, response) => response.writeHead(500).end("{}"));
     await expect(ask("/status")).rejects.toThrow(/status 500/);
     server.removeAllListeners("request");
     server.on("request", (_, response) => response.destroy());
-    await expect(ask("/status")).rejects.toThrow(/could not be asked/);
+    await expect(ask("/status")).rejects.toThrow(/cannot ask the collector/);
   });
 
   test("an answer that breaks off ends in a sentence", async () => {
@@ -177,6 +177,6 @@ describe("asking", () => {
       response.writeHead(200, { "content-length": 100 });
       response.write("{", () => response.destroy());
     });
-    await expect(ask("/status")).rejects.toThrow(/could not be asked/);
+    await expect(ask("/status")).rejects.toThrow(/cannot ask the collector/);
   });
 });
