@@ -175,7 +175,7 @@ test("the embedded API's own: a key that is revoked, a backup and what it is res
   expect(existsSync(String(restored["aside"]))).toBe(true);
 });
 
-test("secrets: where one is kept, whose it is, and whether the service was told; never what it is", async () => {
+test("secrets: where one is kept, whose it is, and whether the service got it; never what it is", async () => {
   const folder = temporaryFolder();
   const config = settingsFile(folder, {});
   const run = (stdin: string, ...words: string[]) => runCommandWith({ stdin }, "secret", ...words, "--json", "--config", config);
@@ -251,7 +251,7 @@ test.each([
   expect([ran.code, ran.out, ran.err]).toEqual([code, "", expect.stringContaining(said)]);
 });
 
-test("a source that another machine serves is told by the platform's own uuid", async () => {
+test("a source that another machine serves is named by the platform's own uuid", async () => {
   const { url } = await scripted((request, response, path) =>
     request.method === "DELETE"
       ? json(response, null, 204)

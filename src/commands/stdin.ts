@@ -3,7 +3,7 @@ import { type CommandIo, StoppedError, UsageError } from "./io.ts";
 
 /**
  * What comes through the pipe, to its end or, with `untilLine`, until a line has ended. Throws UsageError: more than `maxBytes` came, of what
- * `what` is said; and StoppedError.
+ * the message names `what`; and StoppedError.
  */
 export async function readStdin(
   { stdin, signal }: Pick<CommandIo, "stdin" | "signal">,

@@ -13,12 +13,12 @@ export interface Ran {
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** What comes on stdin, which is no terminal then. */
+  /** What comes on stdin, which is then not a terminal. */
   readonly stdin?: string;
   /** What a person types: stdin is a terminal. */
   readonly typed?: string;
   readonly signal?: AbortSignal;
-  /** Told of everything that is written, as it is. */
+  /** Gets everything that is written, as it is. */
   readonly onOut?: (text: string) => void;
 }
 

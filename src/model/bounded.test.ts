@@ -56,7 +56,7 @@ test("a record with too many fields is one issue, and none of them is looked at"
   for (const wrong of [[], null, "a", undefined]) expect(schema.safeParse(wrong).success).toBe(false);
 });
 
-test("the bounds stand in the description", () => {
+test("the description has the bounds", () => {
   const schema = z.object({ list: boundedArray(z.string(), 5).min(1).describe("a"), record: boundedRecord(z.unknown(), 6).describe("b") });
   expect(z.toJSONSchema(schema)).toMatchObject({
     properties: {

@@ -1,4 +1,4 @@
-/** A bucket of what may be said or written: so many at once, and one more each `refillMs`. */
+/** A bucket of what may be logged or written: so many at once, and one more each `refillMs`. */
 export interface Budget {
   /** False: nothing is left. */
   take(): boolean;

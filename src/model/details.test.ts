@@ -33,7 +33,7 @@ describe("what was created, in the form in which it is read", () => {
     expect(details).toMatchObject({ type, host: "plc", port: expect.any(Number) });
   });
 
-  test("the secrets that were in it stand beside it", () => {
+  test("the secrets that were in it are next to it", () => {
     expect(toReadDetails(create("opcua")).secrets).toEqual({ password: "s3cret" });
     expect(toReadDetails(create("s7plus")).secrets).toEqual({ password: "s3cret" });
     for (const type of DETAILS_TYPES)

@@ -54,7 +54,7 @@ const finsAddress = z
 /** Node takes an empty host for this machine, so an empty one is an error in both forms. */
 const host = z.string().min(1, "expected a host name or an IP address").describe("Host name or IP address, without a port");
 
-/** A port is bounded where it is created; a bad one that the API sends is told by the source's status (DESIGN, 6). */
+/** A port is bounded where it is created; the source's status reports a bad one that the API sends (DESIGN, 6). */
 const createdPort = z.int().min(0).max(65_535).describe("Port, 0..65535");
 const readPort = z.int().describe("Port");
 const requiredPort = { create: createdPort, read: readPort } as const;
@@ -62,7 +62,7 @@ const portWithDefault = (port: number) => ({ create: createdPort.default(port), 
 
 /**
  * One details type, from which both forms come: `create` refuses unknown fields, `read` drops them.
- * `fields` stand in both; `create` and `read` hold what differs (API-V2, 2.4).
+ * `fields` are in both; `create` and `read` hold what differs (API-V2, 2.4).
  */
 function forms<
   T extends DetailsType,

@@ -29,7 +29,7 @@ test("what is put together comes apart the same", () => {
   );
 });
 
-test("of any text, what is found stands in it", () => {
+test("of any text, the text contains what is found", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (rest) => {
       const parts = endpointParts(`opc.tcp://${rest}`);

@@ -7,7 +7,7 @@ export interface EndpointParts {
   readonly host: string;
   /** 0 to 99999, as it is written; 4840 where the URL names none. */
   readonly port: number;
-  /** What stands behind host and port, from the slash on; empty: nothing. */
+  /** The part after host and port, from the slash on; empty: nothing. */
   readonly path: string;
 }
 

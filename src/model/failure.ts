@@ -33,7 +33,7 @@ export function toFailure(error: unknown): ReasonError | FaultError {
   return new ReasonError("UNKNOWN", messageOf(error), { cause: error, condition: "internal_error" });
 }
 
-/** As `toFailure`, where a fault is no answer (connecting, opening): it becomes UNKNOWN. */
+/** As `toFailure`, where a fault cannot be the answer (connecting, opening): it becomes UNKNOWN. */
 export function toReasonError(error: unknown): ReasonError {
   const failure = toFailure(error);
   return failure instanceof ReasonError

@@ -13,7 +13,7 @@ export interface LayoutVariable {
   readonly exploration: boolean;
 }
 
-/** The versioned list that a readout's readings lie along; kept once, named by every batch. */
+/** The versioned list of a readout's variables, in the order of its readings; stored once, named by every batch. */
 export interface Layout {
   readonly source: { readonly uuid: string; readonly name: string };
   readonly variables: readonly LayoutVariable[];

@@ -14,7 +14,7 @@ export function float32Text(value: number): string {
 /**
  * The float64 with the shortest decimal that reads back as this float32: 0.1, where the float64 would say 0.10000000149011612.
  * (2^-96, 2^87 and 2^90, whose shortest decimal is not their nearest of that length, take one digit more.)
- * What is no float32 (Math.fround(value) !== value), and what is not finite, is given back as it is. Pure.
+ * Returns a number unchanged that is not a float32 (Math.fround(value) !== value) or not finite. Pure.
  */
 export function shortFloat32(value: number): number {
   const size = Math.abs(value);

@@ -9,7 +9,7 @@ export interface KnownStatus {
 }
 
 const TRUST =
-  "Put the collector's certificate among the trusted ones of the server, where it mostly lies among the rejected ones; `collector pki list` shows its thumbprint.";
+  "Move the collector's certificate to the trusted ones of the server, which usually has it among the rejected ones; `collector pki list` shows its thumbprint.";
 const RENEW = "Type `sudo collector pki renew`, and trust the new certificate on the server.";
 const REVOCATIONS = "Give the server the revocation list, or let it do without one; `collector pki list` shows the certificate.";
 const SERVER_LOG = "Look into the server's log for what it misses; `collector pki list` shows the certificate.";
@@ -39,7 +39,7 @@ const KNOWN: Readonly<Record<string, KnownStatus>> = {
   ),
   BadCertificateChainIncomplete: ofOurCertificate(
     "the server misses the issuer of the collector's certificate",
-    "The collector's certificate signs itself: put it among the trusted ones of the server; `collector pki list` shows its thumbprint.",
+    "The collector's certificate is self-signed: add it to the trusted ones of the server; `collector pki list` shows its thumbprint.",
   ),
   BadNoValidCertificates: ofOurCertificate("the collector has given no certificate that the server takes", TRUST),
   BadCertificateInvalid: ofOurCertificate("the server cannot use the collector's certificate", SERVER_LOG),

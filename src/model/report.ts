@@ -3,14 +3,14 @@ import type { Layout } from "./layout.ts";
 import type { Reason } from "./reason.ts";
 import type { ReadoutStatus } from "./status.ts";
 
-/** A data source as it stands: what status, log, sinks and the API's report are made from. Times are ISO 8601 UTC. */
+/** The state of a data source: status, log, sinks and the API's report use it. Times are ISO 8601 UTC. */
 export interface SourceReport {
   readonly uuid: string;
   readonly name: string;
   readonly type: string;
   /** `host:port` where known. */
   readonly endpoint: string | null;
-  /** What the API is told (API-V2, 2.3). */
+  /** As it is reported to the API (API-V2, 2.3). */
   readonly status: ReadoutStatus;
   /** Since when the state (and its reason) is as it is. */
   readonly since: string;
@@ -39,7 +39,7 @@ export interface SourceCounters {
   readonly connects: number;
 }
 
-/** A data sink as it stands. */
+/** The state of a data sink. */
 export interface SinkReport {
   readonly uuid: string;
   readonly name: string | null;

@@ -22,7 +22,7 @@ const readoutLimit = z.int().nullable().describe("At most this many variables ar
 /** Fields of the details in one PATCH: many times those of the largest type. */
 const MAX_DETAILS_FIELDS = 100;
 const changedDetails = boundedRecord(z.unknown(), MAX_DETAILS_FIELDS);
-const anyDetails = z.unknown().describe("Connection properties; which ones is said by their type");
+const anyDetails = z.unknown().describe("Connection properties; the type decides which ones");
 
 export const capabilitiesSchema = z.strictObject({ variable_discovery: z.boolean().describe("Whether variable discovery is supported") });
 

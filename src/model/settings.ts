@@ -34,7 +34,7 @@ const listen = z
 
 const unit = z.enum(["seconds", "milliseconds"]);
 
-/** What every source may set locally, whatever its type; the driver's own options stand beside these. */
+/** What every source may set locally, whatever its type; the driver's own options are added to these. */
 export const sourceSettingsSchema = z.strictObject({
   interval: z
     .string()
@@ -74,7 +74,7 @@ export const apiSettingsSchema = z
     },
     {
       path: ["url"],
-      message: "plain http would show the API key to the network; use https, or set insecure: true beside it",
+      message: "plain http would show the API key to the network; use https, or set insecure: true next to it",
     },
   );
 
@@ -104,7 +104,7 @@ export const embeddedApiSettingsSchema = z
     ({ listen: address, tls, insecure }) => insecure || tls !== undefined || isLoopbackHost(address.slice(0, address.lastIndexOf(":"))),
     {
       path: ["listen"],
-      message: "other machines would see keys and passwords in plain http; name a certificate in tls, or set insecure: true beside it",
+      message: "other machines would see keys and passwords in plain http; name a certificate in tls, or set insecure: true next to it",
     },
   );
 
@@ -127,7 +127,9 @@ export const settingsSchema = z
       .string()
       .min(1)
       .optional()
-      .describe("Folder with local variable files, <data source uuid or name>.csv or .yaml; default: variables beside the settings file"),
+      .describe(
+        "Folder with local variable files, <data source uuid or name>.csv or .yaml; default: variables in the folder of the settings file",
+      ),
     buffer: z
       .strictObject({
         max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),

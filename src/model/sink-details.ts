@@ -48,7 +48,7 @@ const mqtt = {
 
 const MAX_USERS = 100;
 
-/** Lists in which nothing stands twice and something stands at least once. */
+/** Lists without duplicates and with at least one entry. */
 const choices = <const V extends readonly [string, ...string[]]>(values: V, fallback: V[number][]) =>
   boundedArray(z.enum(values), values.length)
     .min(1, "expected at least one of them")
@@ -61,7 +61,7 @@ const username = z.string().min(1, "expected a user name of at least one charact
 /** As in every list of users: a name that stood twice would have two passwords. */
 const namedOnce = (users: readonly { readonly username: string }[]): boolean =>
   new Set(users.map((user) => user.username)).size === users.length;
-const NAMED_ONCE = "a user name stands twice: give each of them once";
+const NAMED_ONCE = "a user name is there twice: give each name once";
 const USERS = "Who may log in at the server; a change replaces the full list";
 
 const opcua = {
@@ -144,7 +144,7 @@ export type MqttDetails = z.infer<typeof SINK_DETAILS.mqtt.read>;
 export type OpcuaSinkDetails = z.infer<typeof SINK_DETAILS.opcua.read>;
 export type PlatformDetails = z.infer<typeof SINK_DETAILS.platform.read>;
 
-/** Name under which the password of a user of an OPC UA sink stands among the sink's secrets. */
+/** Name of the password of an OPC UA sink's user among the sink's secrets. */
 export function userSecretName(user: string): string {
   return `users.${user}.password`;
 }

@@ -32,7 +32,7 @@ export interface DataType {
   readonly maxBytes?: number;
   /** An array of this many elements, 1..65535; absent for a scalar. */
   readonly count?: number;
-  /** Of a matrix, whose elements lie row by row: `count` is their product. */
+  /** Of a matrix, whose elements are stored row by row: `count` is their product. */
   readonly dimensions?: readonly number[];
   /** The field's own word, where a driver reads more from it than the scalar (`S5TIME`, `BCD`). Only on its way to parseAddress. */
   readonly word?: string;
@@ -54,7 +54,7 @@ export type Reading =
     }
   | { readonly quality: "bad"; readonly fault: Fault /** the protocol's own code and words */; readonly detail?: string };
 
-/** One pass over a source's variables. `readings` lie in the order of the source's layout; undefined = not asked for (above `readout_limit`). */
+/** One pass over a source's variables. `readings` are in the order of the source's layout; undefined = not asked for (above `readout_limit`). */
 export interface Readout {
   /** Moment the first request was sent, epoch ms UTC. */
   readonly time: number;

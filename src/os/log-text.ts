@@ -23,7 +23,7 @@ const COLOUR = { error: "red", warn: "yellow", info: "green", debug: "gray" } as
 
 /** Fields with a place of their own in the line; everything else follows as key=value. */
 const PLACED = ["level", "time", "msg", "source", "sink", "type", "endpoint", "nextRetryAt", "nextStep", "detail", "err"];
-/** These say how things stand now, which an info or debug line does not: there they are fields like others. */
+/** These describe the current state, which an info or debug line does not: there they are fields like others. */
 const STATE = ["reason", "condition", "since"];
 
 /**
@@ -87,14 +87,14 @@ function reasonWords(reason: unknown): string | undefined {
 
 function sentencesOf(record: LogRecord): string {
   const name = wordOf(record["source"]) ?? wordOf(record["sink"]);
-  // The subject stands in front already.
+  // The line begins with the subject already.
   const msg = name !== undefined && record.msg.startsWith(`${name}: `) ? record.msg.slice(name.length + 2) : record.msg;
   const detail = wordOf(record["detail"]);
   const err = record["err"] === undefined ? undefined : errorWords(record["err"]);
   const nextRetryAt = wordOf(record["nextRetryAt"]);
   const nextStep = wordOf(record["nextStep"]);
-  const said = [detail, err].filter((part) => part !== undefined && part !== "" && !msg.includes(part));
-  const first = said.length === 0 ? msg : `${msg.replace(/[.:]$/, "")}: ${said.join("; ")}`;
+  const causes = [detail, err].filter((part) => part !== undefined && part !== "" && !msg.includes(part));
+  const first = causes.length === 0 ? msg : `${msg.replace(/[.:]$/, "")}: ${causes.join("; ")}`;
   const more = [nextRetryAt && `Next try ${clockTime(nextRetryAt, record.time)}.`, nextStep && `Next step: ${nextStep}`].filter(
     (part) => part,
   );

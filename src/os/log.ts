@@ -75,7 +75,7 @@ function wrap(target: Pino, shared: { level: LogLevel }): Logger {
   const write = (level: LogLevel, fields: object, message: string): void => {
     if (RANK[level] < RANK[shared.level]) return;
     const safe = toLoggable(fields instanceof Error ? { err: fields } : fields, shared.level === "debug");
-    // These three are the record's own; a field of the same name must not stand beside them.
+    // These three are the record's own; a field of the same name must not appear next to them.
     for (const own of ["level", "time", "msg"]) if (own in safe) safe[`${own}_`] = takeOut(safe, own);
     target[level](safe, String(message));
   };

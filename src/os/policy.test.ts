@@ -90,7 +90,7 @@ describe("a policy file", () => {
     ["sources: [", /not valid YAML/],
   ])("that says %s opens nothing: it is an error that names the place", (text, words) => expect(() => load(text)).toThrow(words));
 
-  it("lies beside the settings file; without one the defaults hold", () => {
+  it("is next to the settings file; without one the defaults hold", () => {
     expect(policyFile("/etc/collector/collector.yaml")).toBe("/etc/collector/policy.yaml");
     expect(loadPolicy(path.join(folder, "none.yaml"))).toEqual({ policy: policySchema.parse({}), file: undefined });
   });

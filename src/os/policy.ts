@@ -12,14 +12,14 @@ const SPECIAL: readonly (readonly [words: string, networks: readonly string[]])[
 
 const special = SPECIAL.map(([words, networks]) => ({ words, list: listOf(networks) }));
 
-/** Judges addresses for data sources or data sinks. What is no address is refused. */
+/** Judges addresses for data sources or data sinks. Refuses anything else. */
 export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
   const { networks, ports } = policy[what];
   const open = networks && listOf(networks);
   const ranges = ports?.map((port) => String(port).split("-").map(Number));
   return (address, port) => {
     const plain = unmapped(address);
-    if (plain === undefined) return `${JSON.stringify(address)} is no IP address`;
+    if (plain === undefined) return `${JSON.stringify(address)} is not an IP address`;
     if (ranges && !ranges.some(([from = 0, to = from]) => port >= from && port <= to))
       return `port ${port} of ${address} is not among the ports that policy.yaml opens (${what}.ports)`;
     if (open) return contains(open, plain) ? undefined : `${address} is not within the networks that policy.yaml opens (${what}.networks)`;
@@ -32,7 +32,7 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
 export function listenRefusal({ listen }: Policy, at: string): string | undefined {
   const host = at.slice(0, at.lastIndexOf(":")).replace(/^\[|\]$/g, "");
   const address = unmapped(host === "localhost" ? "127.0.0.1" : host);
-  if (address === undefined) return `${host} is no IP address; write one of this machine's`;
+  if (address === undefined) return `${host} is not an IP address; write one of this machine's`;
   return contains(listOf(listen), address) ? undefined : `${host} is not among the addresses that policy.yaml opens (listen)`;
 }
 

@@ -59,7 +59,7 @@ test("a signal ends every wait, and nothing of what was written is taken back", 
   expect(taken.join("")).toHaveLength(MAX_WAITING_BYTES + 1);
 });
 
-test("a write that fails is told, and nobody waits for it", async () => {
+test("a write that fails is reported, and nobody waits for it", async () => {
   const lost: Error[] = [];
   const stream = new Writable({ write: (_chunk, _encoding, done) => done(Object.assign(new Error("write EPIPE"), { code: "EPIPE" })) });
   const output = new ProcessOutput(stream, (error) => void lost.push(error));

@@ -41,7 +41,7 @@ interface Owner {
 
 const backupsSchema = z.array(z.object({ file: z.string() }));
 
-/** The backup is read as who typed the command: it may lie where the owner of the state folder cannot read. */
+/** The backup is read as who typed the command: it may be where the owner of the state folder cannot read. */
 async function restoreFor(
   type: "restore" | "restore_look",
   named: string | null,

@@ -139,7 +139,7 @@ test("a change that a stored password does not follow: the person is asked for i
   expect(imported.err).toContain("change it with collector source set plc key=value… --password-file FILE");
 });
 
-test("opcua by name: security by its own words, a password that is typed, and what was filled in is told", async () => {
+test("opcua by name: security by its own words, a password that is typed, and what was filled in is reported", async () => {
   const { api, well, runWith } = await commandLine();
   const told = await runWith(
     { typed: "canary-typed" },
@@ -219,7 +219,7 @@ test("opcua by name: security by its own words, a password that is typed, and wh
   }
 });
 
-test("what is typed wrong is said with what would be right", async () => {
+test("a wrong word is answered with the right one", async () => {
   const { run } = await commandLine();
   for (const [words, said] of [
     [["add", "x", "modbus"], "modbus is not a type of data source; did you mean modbus_tcp?"],
@@ -336,7 +336,7 @@ test("sources and sinks are written to a file and brought back by name, here and
   expect((await there.run("source", "import", there.write("no.yaml", "a: [1"))).err).toContain("is not valid YAML");
 });
 
-test("an API that is not there, or refuses the key, is said with what to do", async () => {
+test("an API that is not there, or refuses the key, is reported with what to do", async () => {
   const folder = temporaryFolder();
   const nobody = settingsFile(folder, { collector: COLLECTOR, embedded_api: { listen: "127.0.0.1:1" } });
   const keyless = await runCommand("source", "list", "--config", nobody);

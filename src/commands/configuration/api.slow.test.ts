@@ -150,7 +150,7 @@ test("without an embedded API of its own it says whose keys they are", async () 
   expect([other.code, other.err]).toEqual([2, expect.stringContaining("https://platform.example")]);
 });
 
-test("records are exported and imported beside the running service, all of a file or none", async () => {
+test("records are exported and imported while the service runs, all of a file or none", async () => {
   const { api, folder, run } = await installation();
   await api.send("POST", "/v2/data-sources", modbusSource("kept"));
   const file = join(folder, "all.json");

@@ -88,7 +88,7 @@ test("api restore never empties a plant unasked", { timeout: 60_000 }, async () 
     const { code, out, err } = await plant.run(options, ...words);
     expect([code, out], err).toEqual([2, ""]);
     expect(err).toMatch(said);
-    // The backup beside what it would replace: age and counts of each.
+    // The backup and what it would replace: age and counts of each.
     expect(err).toMatch(/AS OF +AGE +SOURCES +SINKS +VARIABLES/);
     expect(err).toMatch(/\nbackup +\S+Z +[\d.]+ m?s +0 +0 +0\n/);
     expect(err).toMatch(/\ndatabase, to be replaced +\S+Z +[\d.]+ m?s +20 +1 +20\n/);
@@ -151,7 +151,7 @@ test("what a killed service wrote last is in what is put aside, and comes back w
   expect(await plant.sources()).toEqual([...NAMES, "last"]);
 });
 
-test("a damaged database is said beside the backup, and stays aside as it is", { timeout: 60_000 }, async () => {
+test("a damaged database is reported with the backup, and stays aside as it is", { timeout: 60_000 }, async () => {
   const plant = await firstDay();
   writeFileSync(plant.database, "damaged beyond help".repeat(1000));
   const { code, err } = await plant.run({});
@@ -212,7 +212,7 @@ test("the kept configuration is restored as it was, with the keys and secrets of
   expect(await secrets()).toEqual({});
 });
 
-test("a kept configuration that is not there or is damaged is said, and nothing is touched", { timeout: 60_000 }, async () => {
+test("a kept configuration that is not there or is damaged is reported, and nothing is touched", { timeout: 60_000 }, async () => {
   const plant = await firstDay();
   writeFileSync(plant.kept, "{");
   const before = plant.files();

@@ -26,16 +26,16 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** What a service was told, as far as these verbs ask one. */
+/** The changes that a service got, as far as these verbs ask one. */
 async function service(sources: readonly { uuid: string; name: string }[], sinks: readonly { uuid: string; name: string | null }[]) {
-  const told: unknown[] = [];
+  const handed: unknown[] = [];
   const socket = await startLocalSocket(
     {
       path: localSocketPath(dir),
       handlers: { "/status": () => ({ sources, sinks }) },
       actions: {
         "/secret": (body) => {
-          told.push(body);
+          handed.push(body);
           return {};
         },
       },
@@ -43,7 +43,7 @@ async function service(sources: readonly { uuid: string; name: string }[], sinks
     { signal: new AbortController().signal, log: silentLog },
   );
   close.push(() => socket.close());
-  return told;
+  return handed;
 }
 
 async function collector(words: string[], stdin = "", terminal = false) {
@@ -69,10 +69,10 @@ const file = (name: string) => path.join(dir, "credentials", name);
 
 describe("collector secret", () => {
   it("keeps a secret for its owner alone and hands it to the running service", async () => {
-    const told = await service([{ uuid: SOURCE, name: "press 1" }], [{ uuid: SINK, name: null }]);
+    const handed = await service([{ uuid: SOURCE, name: "press 1" }], [{ uuid: SINK, name: null }]);
     const { code, out, err } = await collector(["set", "press 1", "--stdin"], `${SECRET}\nsecond line`);
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(told).toEqual([{ key: "press 1", secret: SECRET }]);
+    expect(handed).toEqual([{ key: "press 1", secret: SECRET }]);
     expect(readFileSync(file("press%201"), "utf8")).toBe(`${SECRET}\n`);
     expect(statSync(file("press%201")).mode & 0o777).toBe(0o600);
     expect(statSync(path.join(dir, "credentials")).mode & 0o777).toBe(0o700);
@@ -81,11 +81,11 @@ describe("collector secret", () => {
   });
 
   it("keeps the password of one user of a hosted server", async () => {
-    const told = await service([], [{ uuid: SINK, name: "server" }]);
+    const handed = await service([], [{ uuid: SINK, name: "server" }]);
     const { code, out } = await collector(["set", "server/users/scada", "--stdin"], SECRET);
     expect(code).toBe(0);
     expect(out).toContain("data sink server");
-    expect(told).toEqual([{ key: "server/users/scada", secret: SECRET }]);
+    expect(handed).toEqual([{ key: "server/users/scada", secret: SECRET }]);
     expect(existsSync(file("server%2Fusers%2Fscada"))).toBe(true);
     expect((await collector(["list"])).out).toMatch(/server\/users\/scada.*data sink server/);
   });
@@ -137,13 +137,13 @@ describe("collector secret", () => {
   });
 
   it("lists and removes", async () => {
-    const told = await service([{ uuid: SOURCE, name: "press-1" }], []);
+    const handed = await service([{ uuid: SOURCE, name: "press-1" }], []);
     await collector(["set", SOURCE, "--stdin"], `${SECRET}\n`);
     const list = await collector(["list", "--json"]);
     expect(JSON.parse(list.out)).toEqual([{ entry: SOURCE, encrypted: false, belongs_to: "data source press-1" }]);
     expect((await collector(["list"])).out).toContain("press-1");
     expect((await collector(["rm", SOURCE])).code).toBe(0);
-    expect(told.at(-1)).toEqual({ key: SOURCE, secret: null });
+    expect(handed.at(-1)).toEqual({ key: SOURCE, secret: null });
     expect((await collector(["list"])).out).toContain("No secrets");
     expect(await collector(["rm", SOURCE])).toMatchObject({ code: 2, err: expect.stringContaining("collector secret list") });
   });

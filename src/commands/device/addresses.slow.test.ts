@@ -29,7 +29,7 @@ test("the settings of the source count, those of every source among them left as
   expect((await check({ max_registers: 10 })).problemOf(wide)).toMatch(/takes 20 registers, one read holds 10/);
 });
 
-test("where nobody can tell, every address passes, and it is said why", async () => {
+test("where nobody can tell, every address passes, and the reason is reported", async () => {
   const broken = await addressCheck(MODBUS, { sources: { "press-1": { max_registers: "many" } } });
   const unknown = await addressCheck({ ...MODBUS, type: "s7" }, { sources: {} });
   const inherited = await addressCheck({ ...MODBUS, type: "toString" }, { sources: {} });

@@ -24,7 +24,7 @@ const PLANT: readonly Discovered[] = [
 ];
 
 describe("the tree", () => {
-  it("stands in order, however it was found", () => {
+  it("is in order, however it was found", () => {
     expect(inTreeOrder(PLANT).map(({ address }) => address)).toEqual([
       "s=A",
       "s=A/speed",

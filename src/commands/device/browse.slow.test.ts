@@ -31,7 +31,7 @@ interface Here {
   runWith(options: RunOptions, ...words: string[]): Promise<Ran>;
 }
 
-/** Settings with a state folder, a policy beside them. */
+/** Settings with a state folder, a policy next to them. */
 function here(settings: Readonly<Record<string, unknown>> = {}, policy = "sources: {networks: [127.0.0.0/8]}\n"): Here {
   const folder = temporaryFolder();
   const config = settingsFile(folder, settings);
@@ -107,7 +107,7 @@ describe("browse TYPE key=value…", () => {
     expect(lines(wrong.out)[0]).toMatchObject({ reason: { type: "OPC_UA_ERROR_RESPONSE" } });
   });
 
-  it("says which type has nothing to browse, and what is no key", async () => {
+  it("reports which type has nothing to browse, and which word is not a key", async () => {
     const plant = await startModbusPlant({ units: new Map([[1, { holding: new Map([[0, 7]]) }]]) });
     open.push(plant.close);
     const { run } = here();
@@ -220,7 +220,7 @@ describe("browse SOURCE", () => {
 });
 
 describe("certificates on the command line", () => {
-  it("lie in the state folder, where collector pki works on them", async () => {
+  it("are in the state folder, where collector pki works on them", async () => {
     const simulator = await simulate();
     const { run, folder } = here();
     const words = [

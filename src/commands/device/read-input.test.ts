@@ -71,7 +71,7 @@ describe("opcua", () => {
   const typed = (...words: string[]) => parseReadInput(opcua, words, undefined);
   const URL = "endpoint_url=opc.tcp://10.0.0.7/ua";
 
-  test("host and port come from the URL, None and Anonymous where nothing is said", () => {
+  test("host and port come from the URL, None and Anonymous where nothing is given", () => {
     const { details, passwordOf, points } = typed(URL, "ns=2;s=a", "i=85", "nsu=http://a/b;s=x=y:float32", "/Objects/2:A");
     expect(details).toEqual({
       type: "opcua",
@@ -121,7 +121,7 @@ describe("opcua", () => {
     expect(() => typed(URL, "password=x", "i=85")).toThrow(/does not belong on a command line/);
   });
 
-  test("what is no node id is told from what is no key", () => {
+  test("distinguishes a bad node id from a bad key", () => {
     expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is no address: expected a node id[\s\S]*and ns is not a key of opcua/);
     expect(() => typed(URL, "endpoint_ulr=x", "i=85")).toThrow(/did you mean endpoint_url\?/);
     expect(() => typed(URL, "user_identity.password=x", "i=85")).toThrow(/does not belong on a command line/);

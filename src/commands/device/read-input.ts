@@ -51,7 +51,7 @@ const BY_FILE = "use --password-file";
 const TIMEOUT_KEYS = ["name_timeout", "connect_timeout", "answer_timeout"] as const;
 
 /**
- * Sorts `key=value… ADDRESS[:TYPE]…` (DESIGN 7). A key is one of the details, else of the driver's settings, else a time-out; what stands
+ * Sorts `key=value… ADDRESS[:TYPE]…` (DESIGN 7). A key is one of the details, else of the driver's settings, else a time-out; what is
  * before a `=` and is none of these belongs to an address, if the driver can read it. Pure. Throws UsageError, which names every mistake.
  */
 export function parseReadInput(driver: AnyDriver, words: readonly string[], defaultType: DataType | undefined): ReadInput {

@@ -65,7 +65,7 @@ describe("read and browse opcua in every mode", () => {
     "--json",
   ];
 
-  it("takes None and Anonymous where nothing is said", async () => {
+  it("takes None and Anonymous where nothing is given", async () => {
     const { run } = here();
     const ran = await run("read", "opcua", `endpoint_url=${simulator.endpointUrl}`, "/Objects/3:Plant/3:Types/3:UInt64", "--json");
     expect(valueIn(ran)).toBe(2 ** 64);
@@ -107,7 +107,7 @@ describe("read and browse opcua in every mode", () => {
     expect(valueIn(ran)).toBe(-2.25e-300);
   });
 
-  it("sends a password in the clear only where that is said", async () => {
+  it("sends a password in the clear only on request", async () => {
     const clear = await startOpcuaSimulator({ bulk: 1, modes: ["None"], policies: ["None"], tokenPolicies: ["None"] });
     try {
       const { runWith } = here();

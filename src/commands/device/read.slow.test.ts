@@ -71,7 +71,7 @@ describe("read of a device of which a part does not answer", () => {
     expect(values).toMatchObject([{ value: null, fault: "no_answer" }, { value: 11 }]);
   });
 
-  it.each([{ hangUp: "rst" as const }, { silent: true as const }])("shows what can be read beside an address with %j", async (odd) => {
+  it.each([{ hangUp: "rst" as const }, { silent: true as const }])("shows what can be read next to an address with %j", async (odd) => {
     const bad = ({ start, count }: { start: number; count: number }) => (start <= 2 && start + count > 2 ? odd : undefined);
     const { code, values } = await readAround(bad, "holding:0", "holding:2", "holding:4", "2/holding:1");
     expect(code).toBe(EXIT.variableBad);

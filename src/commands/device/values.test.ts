@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { toJson } from "../../lib/json.ts";
 import { hostPort, jsonValue, textValue } from "./values.ts";
 
-test("an IPv6 address is told from its port", () => {
+test("an IPv6 address is distinguished from its port", () => {
   expect([hostPort("10.0.0.5", 502), hostPort("fd00::5", 502), hostPort("press.local", undefined)]).toEqual([
     "10.0.0.5:502",
     "[fd00::5]:502",

@@ -35,7 +35,7 @@ test("address and key are tried, the collector is found out, and both are kept; 
   expect(loadSettings(config).settings).toMatchObject({ log: { level: "warn" }, api: { url: api.server.url } });
 });
 
-test("what the service needs lies beside the settings, readable by the service and its own user alone", async () => {
+test("what the service needs is next to the settings, readable by the service and its own user alone", async () => {
   const api = await startTestServer();
   const { folder, config, kept, run } = files(api.collectorKey);
   const ca = join(folder, "plant-ca.pem");
@@ -84,7 +84,7 @@ test("what is given again replaces what stood there, and what is not given any m
   expect(loadSettings(config).settings.api).toMatchObject({ insecure: true });
 });
 
-test("settings that cannot be used stay as they are, and no key is kept beside them", async () => {
+test("settings that cannot be used stay as they are, and no key is kept next to them", async () => {
   const api = await startTestServer();
   const { config, folder, kept, run } = files(api.collectorKey);
   mkdirSync(join(folder, "etc"));
@@ -93,7 +93,7 @@ test("settings that cannot be used stay as they are, and no key is kept beside t
   expect([existsSync(kept), readFileSync(config, "utf8")]).toEqual([false, "- no settings\n"]);
 });
 
-test("a platform without the extensions tells the collector by its data sources, or is told it", async () => {
+test("without the extensions, the collector comes from the data sources or from the command line", async () => {
   let sources = [source(1), source(2)];
   const { url } = await scripted((_, response, path) =>
     path.includes("data-sources") ? json(response, page(sources)) : json(response, { detail: "no" }, 404),
@@ -107,7 +107,7 @@ test("a platform without the extensions tells the collector by its data sources,
   expect((await files("key").run(url)).err).toMatch(/several collectors.*00000009/s);
 });
 
-test("what cannot be used is said, and nothing is written", async () => {
+test("what cannot be used is reported, and nothing is written", async () => {
   const api = await startTestServer();
   await api.send("POST", "/v2/data-sources", modbusSource());
   for (const [key, url, words, code, said] of [

@@ -47,7 +47,7 @@ export interface Revocations {
    * Authorities without a list are believed: a machine in a plant cannot fetch one.
    */
   revoked(certificate: Certificate, way: readonly Certificate[]): Promise<string | undefined>;
-  /** Files that cannot be used as they lie there now, in words. */
+  /** Files that cannot be used as they are now, in words. */
   problems(): Promise<readonly string[]>;
 }
 

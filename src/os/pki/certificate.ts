@@ -68,7 +68,7 @@ export function parseCertificate(der: Uint8Array): Certificate {
   };
 }
 
-/** Whether its subject alternative names, or where it has none its common name, stand for this host name or address. */
+/** Whether its subject alternative names, or where it has none its common name, name this host name or address. */
 export const namesHost = ({ x509 }: Certificate, host: string): boolean =>
   (net.isIP(host) ? x509.checkIP(host.replace(/%.*$/, "")) : x509.checkHost(host)) !== undefined;
 
@@ -120,7 +120,7 @@ function derLength(bytes: Uint8Array): number | undefined {
 }
 
 /**
- * The certificates of a chain that came as one or more byte strings, the far side's own first: OPC UA strings several together
+ * The certificates of a chain that came as one or more byte strings, the peer's own first: OPC UA strings several together
  * (OPC 10000-6, 6.2.6). Those above that cannot be read are left out. Throws Error where the first is none or there are too many.
  */
 export function splitChain(parts: readonly Uint8Array[]): Certificate[] {
@@ -164,7 +164,7 @@ export const toPem = (der: Uint8Array): string =>
       .match(/.{1,64}/g) ?? []
   ).join("\n")}\n-----END CERTIFICATE-----\n`;
 
-/** `2026-11-20`; a time that no calendar has is said as it is. */
+/** `2026-11-20`; a time that no calendar has is returned as it is. */
 export const dayOf = (ms: number): string => {
   const date = new Date(ms);
   return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString().slice(0, 10);

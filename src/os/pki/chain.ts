@@ -10,13 +10,13 @@ const MAX_DEPTH = 6;
 export interface Authorities {
   /** An authority among these makes what it has signed trusted. */
   readonly trusted: readonly Kept[];
-  /** These and what the far side sent only fill the steps in between (OPC 10000-4, 6.1.3). */
+  /** These and the certificates that the peer sent only fill the steps in between (OPC 10000-4, 6.1.3). */
   readonly known: readonly Certificate[];
 }
 
 /**
  * From `leaf`, not among them, up to an authority that is trusted, each signed by the next and valid now; undefined: there is no such way.
- * Signatures, names, validity and basicConstraints are checked here; what else stands in the authorities, `checkAuthorities` looks at.
+ * Signatures, names, validity and basicConstraints are checked here; `checkAuthorities` checks the rest of the authorities.
  */
 export function pathTo(leaf: Certificate, { trusted, known }: Authorities, nowMs: number): readonly Certificate[] | undefined {
   const isValid = ({ notBefore, notAfter, isAuthority }: Certificate): boolean => isAuthority && notBefore <= nowMs && nowMs <= notAfter;

@@ -29,11 +29,11 @@ export interface RejectedWords extends CertificateWords {
   readonly peer: string | null;
   readonly first_seen: string | null;
   readonly last_seen: string | null;
-  /** unknown: nobody has decided yet; person: somebody has said no. */
+  /** unknown: nobody has decided yet; person: somebody has refused it. */
   readonly by: "unknown" | "person";
 }
 
-/** All that lies in the PKI folder. */
+/** The content of the PKI folder. */
 export interface PkiOverview {
   readonly folder: string;
   /** Null: it is made when it is first needed. */

@@ -120,7 +120,7 @@ describe("the collector's own certificate", () => {
     }
   }, 60_000);
 
-  it("is made although another process was killed in the middle, and although the lock is no lock", async () => {
+  it("is made although another process was killed in the middle, and although the lock file is not a lock", async () => {
     const [child] = await startProcesses(1);
     mkdirSync(folder, { recursive: true });
     expect(await child?.ask(`hold ${folder}`)).toBe("held");

@@ -5,7 +5,7 @@ import { createFile, isAbsent, makePrivateFolder, namesIn, readIfThere, remove, 
 import { messageOf } from "../../model/failure.ts";
 import { type Certificate, MAX_CERTIFICATE_BYTES, parseCertificateFile } from "./certificate.ts";
 
-/** A certificate in one of the folders, and the file it lies in. */
+/** A certificate in one of the folders, and its file. */
 export interface Kept {
   readonly certificate: Certificate;
   readonly file: string;
@@ -31,7 +31,7 @@ const NOT_LASTING = { lasting: false } as const;
 const GRAIN_MS = 50;
 const FRESH_MS = 1000;
 
-/** A folder of certificates as people fill it: DER or PEM, under any name. Read anew whenever something in it changes. */
+/** A folder of certificates as people fill it: DER or PEM, under any name. Read again whenever something in it changes. */
 export function createFolderReader(folder: string): () => Folder {
   const parsed = new Map<string, { readonly stamp: string; readonly kept: readonly Kept[]; readonly problem?: string }>();
   let last: { readonly at: number; readonly stamp: string | undefined; readonly isSettled: boolean; readonly result: Folder } | undefined;
@@ -39,7 +39,7 @@ export function createFolderReader(folder: string): () => Folder {
     const at = performance.now();
     try {
       const stamp = stampOf(folder);
-      // A file that is written anew in place leaves the folder's stamp as it is: hence the time.
+      // A file that is overwritten in place leaves the folder's stamp as it is: hence the time.
       if (last && last.stamp === stamp && last.isSettled && at - last.at < FRESH_MS) return last.result;
       const result = scan(folder, parsed);
       const changedMs = Number((stamp ?? "0").split(" ")[0]) / 1e6;
@@ -90,7 +90,7 @@ const noteSchema = z.object({
   peer: text,
   first_seen: text,
   last_seen: text,
-  /** unknown: nobody has decided; person: somebody said no. */
+  /** unknown: nobody has decided; person: somebody refused it. */
   by: z.enum(["unknown", "person"]),
 });
 /** What is known of a refused certificate. */
@@ -208,7 +208,7 @@ export function createPeers(folder: string): Peers {
   };
 }
 
-/** Undefined where there is none or it is not what it should be: it is then written anew. Throws Error where it cannot be read. */
+/** Undefined where there is none or it is not what it should be: it is then written again. Throws Error where it cannot be read. */
 function readJson<T>(file: string, schema: z.ZodType<T>): T | undefined {
   let content: unknown;
   try {

@@ -91,7 +91,7 @@ describe("strict trust", () => {
     expect(commandLine.trust(parseCertificate(plc.der))).toBe(false);
   });
 
-  it("notices a file that is written anew in place", async () => {
+  it("notices a file that is overwritten in place", async () => {
     const trust = open();
     const [plc, other] = [await testCertificate("plc"), await testCertificate("other")];
     put("trusted", "plc.der", other.der);
