@@ -12,7 +12,7 @@ const SPECIAL: readonly (readonly [words: string, networks: readonly string[]])[
 
 const special = SPECIAL.map(([words, networks]) => ({ words, list: listOf(networks) }));
 
-/** Judges addresses for data sources or data sinks. Refuses anything else. */
+/** Judges addresses for data sources or data sinks. Refuses a text that is not an IP address. */
 export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
   const { networks, ports } = policy[what];
   const open = networks && listOf(networks);
