@@ -19,8 +19,8 @@ import { prepareAll, readAll, readPrepared } from "./support/read-all.ts";
 
 export type { Check } from "./check.ts";
 
-/** What came too late is let go of within this, whatever the driver has to say to the far side first. */
-const LET_GO_MS = 20_000;
+/** What came too late is released within this, whatever the driver has to tell the device first. */
+const RELEASE_MS = 20_000;
 const ROUNDS_OF_FLIPPED_BITS = 60;
 const FUZZED_ANSWERS = 10_000;
 /** A datagram that is no answer is dropped, and its request waits: more lanes, so that this takes no longer than over streams. */
@@ -203,7 +203,7 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
-    name: "notices between readouts that the far side has gone",
+    name: "notices between readouts that the device has gone",
     only: { transport: "tcp", why: "nothing tells a datagram socket that the device has gone until it sends" },
     async run(rig) {
       const { driver, connect, pointsOf, simulator } = rig;
@@ -295,7 +295,7 @@ export const CHECKS: readonly Check[] = [
       };
       await misbehaving(rig, "fuzz", () => Promise.all(Array.from({ length: FUZZ_LANES[rig.transport] }, lane)));
       // A driver may end in the background what came too late for a deadline; that is bounded too.
-      await expect.poll(() => proxy.connections(), { timeout: LET_GO_MS }).toBe(0);
+      await expect.poll(() => proxy.connections(), { timeout: RELEASE_MS }).toBe(0);
       // What the proxy itself has recorded is not the driver's.
       const recorded = proxy.sent().reduce((bytes, one) => bytes + one.length + 512, 0);
       expect((await usedBytes()) - before - recorded).toBeLessThan(4 * MAX_GROWTH_BYTES);
@@ -321,7 +321,7 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
-    name: "lets go of every socket: after close, after abort, after many reconnects",
+    name: "releases every socket: after close, after abort, after many reconnects",
     async run({ connect, proxy, simulator }) {
       for (let i = 0; i < 20; i++) {
         const session = await connect();

@@ -64,7 +64,7 @@ type Planted = readonly [mistake: string, check: RegExp, plant: Plant, type?: st
 
 /** Mistakes that drivers have made, and the check that has to find each. */
 const PLANTED: readonly Planted[] = [
-  ["does not close its socket", /lets go of every socket/, withSession(() => ({ close: async () => {} }))],
+  ["does not close its socket", /releases every socket/, withSession(() => ({ close: async () => {} }))],
   ["says that it is alive for ever", /notices between readouts/, withSession(() => ({ alive: () => true }))],
   [
     "gives the readings of a request in another order",

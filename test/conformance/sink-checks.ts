@@ -6,7 +6,7 @@ import { SINKS } from "../../src/sinks/index.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
 import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 
-/** Kinds that go out to a far side, which acknowledges what it takes: sink.test.ts. */
+/** Kinds that send to a receiver, which acknowledges what it takes: sink.test.ts. */
 export const OUTGOING = ["mqtt", "platform"] as const;
 /** Kinds that others connect to: nothing acknowledges, holds or drops what they take: hosted-sink.test.ts. */
 export const HOSTED = ["opcua"] as const;
@@ -53,7 +53,7 @@ export function checkEveryKind(type: string, { settings, wrong, wrongSettings }:
     expect(SINKS[type]).toMatchObject({ delivery: kind?.delivery, takesExploration: kind?.takesExploration });
   });
 
-  test("lets go of opening when the signal aborts, and opens afterwards", async () => {
+  test("stops opening when the signal aborts, and opens afterwards", async () => {
     await failure(open({ signal: AbortSignal.abort() }));
     expect((await open()).inFlight).toBeGreaterThan(0);
   });

@@ -9,8 +9,8 @@ import { startBroker } from "../support/broker.ts";
 import { startPlatform } from "../support/platform.ts";
 import { checkEveryKind, failure, HOSTED, OUTGOING, openSink, type Refusals } from "./sink-checks.ts";
 
-/** The real far side of a kind of sink, as this suite needs it. */
-interface FarSide {
+/** The real receiver of a kind of sink, as this suite needs it. */
+interface Receiver {
   readonly details: unknown;
   /** Of the batches that it is sent, where it looks at more than their ids. */
   readonly layout?: Layout;
@@ -32,12 +32,12 @@ interface FarSide {
 interface Harness extends Refusals {
   /**
    * Its connection lasts and carries the batches one after the other: it is lost without a write, and the order is kept. Else each write is a
-   * request of its own: they may overtake each other, and the far side sorts by time.
+   * request of its own: they may overtake each other, and the receiver sorts by time.
    */
   readonly lasts: boolean;
-  /** Its far side takes gaps: FarSide.gaps is there. */
+  /** Its receiver takes gaps: Receiver.gaps is there. */
   readonly takesGaps: boolean;
-  readonly start: () => Promise<FarSide>;
+  readonly start: () => Promise<Receiver>;
 }
 
 const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
@@ -119,7 +119,7 @@ test("there is no kind of sink that neither this suite nor the one of hosted sin
 });
 
 describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sink %s", (type, harness) => {
-  let far: FarSide;
+  let far: Receiver;
   let opened: Sink[];
 
   const batch = (number: number): SinkBatch => ({
@@ -185,7 +185,7 @@ describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sin
     else expect([...far.ids()].sort()).toEqual(wanted.sort());
   });
 
-  test("throws what is under way and settles lost when the way out is lost", async () => {
+  test("throws what is under way and settles lost when the connection is lost", async () => {
     const sink = await open();
     far.hold(true);
     const writing = failure(sink.write(batch(1), ctx()));
@@ -207,7 +207,7 @@ describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sin
   });
 
   if (!harness.takesGaps)
-    test("tells of no gap, which its far side does not take", async () => {
+    test("tells of no gap, which its receiver does not take", async () => {
       expect(far.gaps).toBeUndefined();
       expect((await open()).publishGap).toBeUndefined();
     });
@@ -216,7 +216,7 @@ describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sin
       const sink = await open();
       const { gaps } = far;
       const tell = sink.publishGap?.bind(sink);
-      if (!tell || !gaps) throw new Error("it tells of no gaps, or its far side takes none");
+      if (!tell || !gaps) throw new Error("it tells of no gaps, or its receiver takes none");
       const gap = (values: number | null): SinkGap => ({ id: "e-too_old-1", reason: "too_old", from: 1, to: 2, values });
       expect(await tell(gap(5), ctx())).toBe(true);
       await expect.poll(gaps).toMatchObject([{ id: "e-too_old-1", count: 5 }]);

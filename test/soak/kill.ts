@@ -11,7 +11,7 @@ export interface KillResult {
   readonly kills: number;
   /** Readouts reported as committed. */
   readonly committed: number;
-  /** Readouts that reached the far side, each counted once. */
+  /** Readouts that reached the sink, each counted once. */
   readonly delivered: number;
   /** Reported as committed and never delivered. */
   readonly lost: number;
@@ -27,7 +27,7 @@ export interface KillResult {
   readonly inexact: number;
   /** What the ledger says at the end, in values. */
   readonly accepted: number;
-  /** What the far side has, in values: the same, or the ledger is wrong. */
+  /** What the sink has, in values: the same, or the ledger is wrong. */
   readonly received: number;
   readonly alarms: readonly string[];
 }

@@ -6,7 +6,7 @@ import { plainLayout } from "../../src/buffer/testing/readouts.ts";
 import { randomOf } from "../lab/powerloss/crashes.ts";
 
 export const SINK = "sink";
-/** Small, so that the WAL begins anew often. */
+/** Small, so that the WAL starts over often. */
 export const MAX_BYTES = 2 ** 22;
 export const layout = plainLayout(4);
 const key = layoutKey(layout);

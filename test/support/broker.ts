@@ -12,7 +12,7 @@ export interface Received {
 /** A real MQTT 3.1.1 broker (aedes) on 127.0.0.1, and what was published to it. */
 export interface TestBroker {
   readonly port: number;
-  /** In order of arrival; a new broker on the same port begins anew. */
+  /** In order of arrival; a new broker on the same port starts from none. */
   readonly received: readonly Received[];
   /** What a late subscriber would get. */
   readonly retained: ReadonlyMap<string, string>;

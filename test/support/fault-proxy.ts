@@ -146,7 +146,7 @@ export function mutate(bytes: Uint8Array, random: () => number): Buffer {
   return out;
 }
 
-/** A turn of the event loop between two bytes, so that the far side reads each by itself. */
+/** A turn of the event loop between two bytes, so that the receiver reads each by itself. */
 async function writeEach(socket: net.Socket, bytes: Buffer): Promise<void> {
   for (const byte of bytes) {
     if (socket.destroyed) return;

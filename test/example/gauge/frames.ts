@@ -18,11 +18,15 @@ export const requestFrame = (id: number, names: readonly string[]): Buffer => Bu
 /** True for a request that only reads; else what the frame is, in words. */
 export const fence = (frame: Uint8Array): true | string => REQUEST.test(Buffer.from(frame).toString("latin1")) || "a line that is no GET";
 
-/** Bytes of the line that begins at `start`; undefined: its end has not come; a text: there is none where it must be. */
+/** Bytes of the line that begins at `start`; undefined: its end has not come; a text: this is no line. */
 export function frameLength(bytes: Buffer, start: number): number | undefined | string {
-  const end = bytes.indexOf(NEWLINE, start);
-  if ((end < 0 ? bytes.length : end + 1) - start > MAX_FRAME_BYTES) return `a line of more than ${MAX_FRAME_BYTES} bytes`;
-  return end < 0 ? undefined : end + 1 - start;
+  for (let at = start; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0;
+    if (byte === NEWLINE) return at + 1 - start;
+    if (byte < 0x20 || byte > 0x7e) return `the byte ${byte} in a line`;
+    if (at - start >= MAX_FRAME_BYTES) return `a line of more than ${MAX_FRAME_BYTES} bytes`;
+  }
+  return undefined;
 }
 
 /** The words of an answer; undefined: the line is none. */

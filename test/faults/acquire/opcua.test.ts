@@ -13,7 +13,7 @@ import { apiOf } from "../../support/api.ts";
 import { startCollector } from "../../support/collector-process.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 
-/** The real driver with its sessions in the worker: the same values, the same failures, and nothing left behind. */
+/** The real driver with its sessions in the worker: the same values, the same failures, and no session left open. */
 
 const WITHIN = { timeout: 30_000, interval: 50 };
 const open: (() => Promise<unknown>)[] = [];
@@ -101,7 +101,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     await expect(readerOf(driver, simulator, 1)).rejects.toMatchObject({ reason: { type: "CONNECTION_REFUSED" } });
   });
 
-  it("sees a server go, and lets go of a read that is aborted", async () => {
+  it("sees a server go, and ends a read that is aborted", async () => {
     const simulator = await simulatorOf({ bulk: 10 });
     const proxy = await startFaultProxy(simulator.port);
     open.unshift(proxy.close);

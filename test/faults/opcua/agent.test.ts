@@ -97,7 +97,7 @@ async function run(port: number, local: Record<string, unknown> = {}, paths: rea
   return { report, good, states, readouts };
 }
 
-it("opens a session that the server has ended anew within the readout: nobody sees an error", async () => {
+it("reopens within the readout a session that the server has ended: nobody sees an error", async () => {
   const simulator = await start();
   const { good, states, report, readouts } = await watch(simulator.port);
   for (let round = 0; round < 5; round++) {
@@ -115,7 +115,7 @@ it("opens a session that the server has ended anew within the readout: nobody se
   expect(report()?.warnings).toEqual([expect.stringContaining("security_mode is None")]);
 });
 
-it("reads again by itself when the server has started anew, and says meanwhile why it does not", { timeout: 60_000 }, async () => {
+it("reads again by itself when the server has restarted, and says meanwhile why it does not", { timeout: 60_000 }, async () => {
   const simulator = await start();
   const { good, report } = await watch(simulator.port);
   await simulator.close();

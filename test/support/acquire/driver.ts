@@ -12,7 +12,7 @@ import { FaultError, PartialRefusal } from "../../../src/model/fault.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
 
-/** What the far side of the tests' driver does, chosen by `details.does`; what happens there is counted in `seen`. */
+/** What the device of the tests' driver does, chosen by `details.does`; what happens there is counted in `seen`. */
 export const SEEN = { connects: 0, closes: 1, aborts: 2, sameRequests: 3, found: 4, ends: 5 } as const;
 const details = z.object({
   does: z.string().default(""),
