@@ -1,15 +1,8 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
-import type { AnyDriver, AnySession } from "../../drivers/driver.ts";
+import { describe, expect, it } from "vitest";
+import type { AnyDriver } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
-import { clock, plant, rig, running, source, variable } from "../../test/support/agent.ts";
+import { plant, running, source, variable } from "../../test/support/agent.ts";
 import { ReasonError } from "../model/reason.ts";
-import type { Reading } from "../model/value.ts";
-
-// The agents' own clock goes on under fake timers and takes their time over: the next test waits until it is right again.
-afterEach(async () => {
-  vi.useRealTimers();
-  await expect.poll(() => Math.abs(clock.epochMs() - Date.now())).toBeLessThan(1000);
-});
 
 describe("the agent, with drivers of other kinds,", () => {
   it("gives the turn back where a driver's own mistake ends a readout, and costs the others on the device nothing", async () => {
@@ -93,39 +86,6 @@ describe("the agent, with drivers of other kinds,", () => {
     comeLate();
     await expect.poll(() => closes).toBe(1);
   }, 30_000);
-
-  it("says what is wrong with a driver that does not end, and reads the others on the device meanwhile", async () => {
-    vi.useFakeTimers();
-    let connects = 0;
-    const session = (read: () => Promise<readonly Reading[]>): AnySession => ({
-      limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
-      read,
-      alive: () => true,
-      close: async () => {},
-    });
-    const deaf: AnyDriver = {
-      ...modbus,
-      async connect() {
-        connects++;
-        return session(() => new Promise(() => {}));
-      },
-    };
-    const well: AnyDriver = { ...modbus, connect: async () => session(async () => [{ quality: "good", value: 1 }]) };
-    const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true };
-    const drivers = { modbus_tcp: { driver: async () => ({ default: well }) }, deaf: { driver: async () => ({ default: deaf }) } };
-    const { agent, of, report } = rig({ drivers, clock: fake });
-    const bad = source(1, 502);
-    const variables = [variable(2, 1, "holding:0")];
-    await agent.apply([{ ...bad, record: { ...bad.record, type: "deaf" } }, source(2, 502, { variables })]);
-    await vi.advanceTimersByTimeAsync(15_500);
-    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("did not end the readout") });
-    await vi.advanceTimersByTimeAsync(90_000);
-    expect(connects).toBeGreaterThan(1);
-    expect(of("machine-2").length).toBeGreaterThan(20);
-    const stopping = agent.stop();
-    await vi.advanceTimersByTimeAsync(20_000);
-    await stopping;
-  });
 
   it("makes a source that cannot be started its own trouble, also for the configurations that follow", async () => {
     const device = await plant();

@@ -1,0 +1,48 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { AnyDriver, AnySession } from "../../drivers/driver.ts";
+import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { rig, source, variable } from "../../test/support/agent.ts";
+import type { Reading } from "../model/value.ts";
+import type { SourceInput } from "./source-spec.ts";
+
+// A file of its own: the clock that other tests of the agent share goes on under fake timers, and takes their time over.
+afterEach(() => void vi.useRealTimers());
+
+/** Each step of fake time takes a turn of the real event loop: few readouts keep the test short on a busy machine. */
+const INTERVAL_MS = 1000;
+
+it("the agent says what is wrong with a driver that does not end, and reads the others on the device meanwhile", {
+  timeout: 60_000,
+}, async () => {
+  vi.useFakeTimers();
+  let connects = 0;
+  const session = (read: () => Promise<readonly Reading[]>): AnySession => ({
+    limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+    read,
+    alive: () => true,
+    close: async () => {},
+  });
+  const deaf: AnyDriver = {
+    ...modbus,
+    async connect() {
+      connects++;
+      return session(() => new Promise(() => {}));
+    },
+  };
+  const well: AnyDriver = { ...modbus, connect: async () => session(async () => [{ quality: "good", value: 1 }]) };
+  const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true };
+  const drivers = { modbus_tcp: { driver: async () => ({ default: well }) }, deaf: { driver: async () => ({ default: deaf }) } };
+  const { agent, of, report } = rig({ drivers, clock: fake });
+  const every = (input: SourceInput): SourceInput => ({ ...input, record: { ...input.record, readout_interval: INTERVAL_MS } });
+  const bad = every(source(1, 502));
+  const variables = [variable(2, 1, "holding:0")];
+  await agent.apply([{ ...bad, record: { ...bad.record, type: "deaf" } }, every(source(2, 502, { variables }))]);
+  await vi.advanceTimersByTimeAsync(15_500);
+  expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("did not end the readout") });
+  await vi.advanceTimersByTimeAsync(90_000);
+  expect(connects).toBeGreaterThan(1);
+  expect(of("machine-2").length).toBeGreaterThan(20);
+  const stopping = agent.stop();
+  await vi.advanceTimersByTimeAsync(20_000);
+  await stopping;
+});
