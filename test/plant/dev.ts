@@ -15,6 +15,12 @@ const ROOT = path.resolve(import.meta.dirname, "../..");
 /** An editor writes several files at once. */
 const QUIET_MS = 300;
 
+/** The file that changed last. */
+let changed: string | undefined;
+let timer: NodeJS.Timeout | undefined;
+/** One after the other; a change meanwhile makes one more. */
+let restarting: Promise<void> = Promise.resolve();
+
 const taken = await takenPorts();
 if (taken.length > 0) {
   console.error(`port ${taken.join(", ")} is taken; end what has it (npm run demo?) and try again`);
@@ -30,10 +36,6 @@ const key = await collector.adminKey();
 await configure(apiOf(collector.apiUrl, key), machines, { broker: broker.port, opcua: PORTS.opcua }, (await collector.status()).collector);
 console.log(`dev: ${machines.length} machines, a broker at 127.0.0.1:${broker.port}; src and drivers are watched, Ctrl-C ends`);
 
-let changed: string | undefined;
-let timer: NodeJS.Timeout | undefined;
-/** One after the other; a change meanwhile makes one more. */
-let restarting: Promise<void> = Promise.resolve();
 const watchers = ["src", "drivers"].map((folder) =>
   watch(path.join(ROOT, folder), { recursive: true }, (_, name) => {
     if (name === null || !/\.ts$/.test(name) || /\.test\.ts$/.test(name)) return;
