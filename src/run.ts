@@ -32,7 +32,7 @@ export interface RunOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly version: string;
-  /** Of this process: where a service manager leaves what it wants to be told. */
+  /** Of this process: where a service manager names the socket of its notifications. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   /** Entry of a worker, by its name. */

@@ -55,7 +55,7 @@ export function embeddedSocket({ api, embedded_api: { listen, tls } }: ApiSettin
 }
 
 /**
- * What a requester needs of it; the key is read anew for each request, so that a changed one needs no restart. Throws Error, which names the
+ * What a requester needs of it; the key is read for each request, so that a changed one needs no restart. Throws Error, which names the
  * setting, where the certificate authorities cannot be read.
  */
 export function requesterAccess(access: ApiAccess): Omit<RequesterOptions, "timeouts"> {

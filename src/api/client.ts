@@ -97,7 +97,7 @@ interface PulledParts extends Pick<Desired, "sources" | "sinks" | "variables" | 
   readonly isOutdated: boolean;
 }
 
-/** A client of one collector. The constructor throws TypeError where `url` is no address. */
+/** A client of one collector. The constructor throws TypeError where `url` is not an address. */
 export class ApiClient {
   readonly #collector: string;
   readonly #timeouts: ClientTimeouts;

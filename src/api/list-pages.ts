@@ -49,7 +49,7 @@ export class ListPages<T extends { readonly uuid: string }> {
     return this.#judged;
   }
 
-  /** Or which part of the page is not as expected. Throws SyntaxError where the text is no JSON. */
+  /** Or which part of the page is not as expected. Throws SyntaxError where the text is not JSON. */
   async read(text: string, breathe: Breathe): Promise<KnownPage<T> | { readonly wrong: string }> {
     const digest = await digestOfText(text, breathe);
     const same = this.#byText.get(digest);

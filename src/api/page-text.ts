@@ -9,16 +9,16 @@ const SCAN_CHARACTERS = 32 * 1024;
 
 /**
  * The value of a page's JSON text (API-V2, 2.7: an object whose `data` is a list). A long text is parsed record by record, so that the
- * readouts go on meanwhile; a record of more than 256 Ki characters counts as null. Throws SyntaxError where it is no JSON.
+ * readouts go on meanwhile; a record of more than 256 Ki characters counts as null. Throws SyntaxError where it is not JSON.
  */
 export async function parsePageText(text: string, breathe: Breathe): Promise<unknown> {
   if (text.length <= AT_ONCE_CHARACTERS) return JSON.parse(text);
   const found = await findRecords(text, breathe);
-  // Without its records a page is short; what is not is no page of the API, whatever else it is.
+  // Without its records a page is short; a long one is not a page of the API, whatever else it is.
   if (!found) return {};
   const envelope: unknown = JSON.parse(text.slice(0, found.from) + text.slice(found.to));
   if (typeof envelope !== "object" || envelope === null || !("data" in envelope)) return {};
-  // Of a key that stands twice the last value counts, which is not the one that was cut out.
+  // Of a key that occurs twice the last value counts, which is not the one that was cut out.
   if (!Array.isArray(envelope.data) || envelope.data.length > 0) return {};
   const data: unknown[] = [];
   for (const [from, to] of found.records) {
@@ -29,7 +29,7 @@ export async function parsePageText(text: string, breathe: Breathe): Promise<unk
 }
 
 interface FoundRecords {
-  /** What lies between the brackets of `data`. */
+  /** The text between the brackets of `data`. */
   readonly from: number;
   readonly to: number;
   readonly records: readonly (readonly [from: number, to: number])[];

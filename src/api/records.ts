@@ -10,7 +10,7 @@ export interface AcceptedRecords<T> {
   readonly warnings: readonly string[];
   /** Records without a usable uuid: which ones they are cannot be known, so their list removes nothing. */
   readonly unidentified: number;
-  /** Records arrived, and none of them has a usable uuid: this is no list of records. */
+  /** Records arrived, and none of them has a usable uuid: this is not a list of records. */
   readonly isUnusable: boolean;
 }
 

@@ -49,7 +49,7 @@ export type ApiAnswer =
 export interface RequesterOptions {
   /** `{base_url}` of API-V2; a trailing `/api` is tolerated. */
   readonly url: string;
-  /** Read anew for each round, so that a changed key needs no restart. May throw. */
+  /** Read for each request, so that a changed key needs no restart. May throw. */
   readonly readKey: () => Promise<string> | string;
   /** Form of the Authorization header; undefined: the key alone, and the other form once after a 401. */
   readonly authorization?: "bare" | "bearer" | undefined;
@@ -71,7 +71,7 @@ export interface ApiRequest {
   /** Bound of the answer's body, in bytes. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
-  /** Makes the answer's value of its text; throws SyntaxError where that is no JSON. Absent: JSON.parse, in one go. */
+  /** Makes the answer's value of its text; throws SyntaxError where that is not JSON. Absent: JSON.parse, in one go. */
   readonly parse?: (text: string) => Promise<unknown>;
 }
 
@@ -153,11 +153,11 @@ export function createRequester(options: RequesterOptions): Requester {
 
 async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): Promise<string | { readonly problem: string }> {
   let key: string;
-  let letGo = (): void => {};
+  let release = (): void => {};
   const aborted = new Promise<string>((resolve) => {
-    letGo = () => resolve("");
-    signal.addEventListener("abort", letGo, { once: true });
-    if (signal.aborted) letGo();
+    release = () => resolve("");
+    signal.addEventListener("abort", release, { once: true });
+    if (signal.aborted) release();
   });
   try {
     key = (await Promise.race([aborted, read()])).trim();
@@ -165,7 +165,7 @@ async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): 
     // Words of the file system; a key is in none of them.
     return { problem: `the API key cannot be read: ${messageOf(error)}` };
   } finally {
-    signal.removeEventListener("abort", letGo);
+    signal.removeEventListener("abort", release);
   }
   if (key === "") return { problem: "the API key is empty: api.key_file must hold the key on one line" };
   // RFC 9110, 5.5: what a header may hold. Anything else would end in an exception that quotes it.

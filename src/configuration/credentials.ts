@@ -20,7 +20,7 @@ const MAX_NAME_BYTES = 200;
 /** What LoadCredential= of the unit calls its folders: plain files, and those that were decrypted at the start. */
 const PREFIXES = ["secret_", "sealed_"];
 
-/** Where the secrets of people are kept: beside the settings file. */
+/** Where the secrets of people are kept: in the folder of the settings file. */
 export const credentialsFolder = (settingsFile: string | undefined): string =>
   join(dirname(settingsFile ?? DEFAULT_SETTINGS_FILE), "credentials");
 
@@ -53,7 +53,7 @@ export interface LoadedCredentials {
 }
 
 /**
- * The secrets that are here at the start: what the service manager handed over (`CREDENTIALS_DIRECTORY`, systemd.exec(5)), else those beside
+ * The secrets that are here at the start: what the service manager handed over (`CREDENTIALS_DIRECTORY`, systemd.exec(5)), else those next to
  * the settings file that this user may read. Never throws.
  */
 export function loadCredentials(handedOver: string | undefined, folder: string): LoadedCredentials {
@@ -177,7 +177,7 @@ export function missingPassword(
   }: { readonly details: unknown; readonly settings: unknown; readonly secrets: Readonly<Record<string, string>> },
 ): string | undefined {
   if (secrets["password"] !== undefined) return undefined;
-  // opcua has the user one level down, beside what kind of identity it is; a certificate's has none.
+  // opcua has the user one level down, with the kind of identity; a certificate's has none.
   const user = [settings, details, fieldOf(details, "user_identity")].map(usernameIn).find((name) => name !== undefined);
   return user === undefined
     ? undefined

@@ -23,7 +23,7 @@ export type LoadedConfiguration =
   | {
       readonly type: "loaded";
       readonly configuration: Desired;
-      /** What of it is damaged, and what stands in its place. */
+      /** What of it is damaged, and what replaces it. */
       readonly warnings: readonly string[];
     }
   | { readonly type: "missing"; readonly message: string }

@@ -15,7 +15,7 @@ export interface LoadedPolicy {
   readonly file: string | undefined;
 }
 
-/** `policy.yaml` beside the settings file, or at the usual place. */
+/** `policy.yaml` in the folder of the settings file, or at the usual place. */
 export const policyFile = (settingsFile: string | undefined): string => join(dirname(settingsFile ?? DEFAULT_SETTINGS_FILE), "policy.yaml");
 
 /** Reads the policy, or takes the defaults where there is no file. Throws SettingsError: a policy that cannot be read opens nothing. */

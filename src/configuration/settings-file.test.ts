@@ -42,7 +42,7 @@ describe("bad settings name line, key and what would be right", () => {
     ["no uuid", "collector: press\n", 1, "collector", /UUID/],
     ["a source that is no mapping", "sources:\n  press-1: 3\n", 2, "sources.press-1", /expected record, received number/],
     ["a tab", "buffer:\n\tmax_age: 1d\n", 2, "", /tab.*spaces only/],
-    ["a key twice", "state_dir: a\nstate_dir: b\n", 2, "", /stands twice/],
+    ["a key twice", "state_dir: a\nstate_dir: b\n", 2, "", /occurs twice/],
     ["a list", "- a\n- b\n", 1, "", /expected object, received array/],
     ["a bare word", "hello\n", 1, "", /expected object, received string/],
     ["broken YAML", 'state_dir: "abc\n', 2, "", /not valid YAML: Missing closing "quote/],

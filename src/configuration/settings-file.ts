@@ -62,7 +62,7 @@ export function loadSettings(path: string | undefined, usualFile = DEFAULT_SETTI
   return { settings: absolute(parsed.settings, dirname(file)), file };
 }
 
-/** Where the local variable files are: `variables_dir`, else `variables` beside the settings file. */
+/** Where the local variable files are: `variables_dir`, else `variables` in the folder of the settings file. */
 export function variablesDir({ settings, file }: LoadedSettings): string {
   return settings.variables_dir ?? join(dirname(file ?? DEFAULT_SETTINGS_FILE), "variables");
 }
@@ -99,7 +99,7 @@ export function parseSettings(bytes: Uint8Array): { readonly settings: Settings 
   return { problems: result.error.issues.flatMap((issue) => problemsOf(issue, lineOf)).slice(0, MAX_PROBLEMS) };
 }
 
-/** Where the innermost key of `path` that stands in the document begins, or its list item; the content where none does. */
+/** Where the innermost key of `path` that the document has begins, or its list item; the content where it has none. */
 function startOf(document: Document, path: readonly PropertyKey[]): number | undefined {
   let node: unknown = document.contents;
   let start = isNode(node) ? node.range?.[0] : undefined;
@@ -159,7 +159,7 @@ const describedAt = (path: readonly string[]): string | undefined => (path.lengt
 
 function yamlSentence(code: string, message: string): string {
   if (code === "TAB_AS_INDENT") return "a tab indents this line; YAML takes spaces only";
-  if (code === "DUPLICATE_KEY") return "this key stands twice in the same place; keep one of them";
+  if (code === "DUPLICATE_KEY") return "this key occurs twice in the same place; keep one of them";
   return `not valid YAML: ${message.split("\n")[0]?.replace(/ at line \d+, column \d+:?$/, "") ?? ""}`;
 }
 

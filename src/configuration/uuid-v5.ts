@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Name-based UUID, version 5 (RFC 9562, 5.5). Throws RangeError where `namespace` is no UUID. */
+/** Name-based UUID, version 5 (RFC 9562, 5.5). Throws RangeError where `namespace` is not a UUID. */
 export function uuidV5(namespace: string, name: string): string {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(namespace))
     throw new RangeError(`the namespace ${JSON.stringify(namespace)} is not a UUID`);

@@ -77,7 +77,7 @@ describe("CSV", () => {
       expect.stringMatching(/^7: factor: "1\.000,5" is not a number; write 0\.1 or 0,1/),
       '8: status: "on" is none of INACTIVE, EXPLORATION, ACTIVE',
       expect.stringMatching(/^9: has 6 fields and the first line 5; .*quotes/),
-      expect.stringMatching(/^10: name: "a" stands already in line 2/),
+      expect.stringMatching(/^10: name: "a" is already in line 2/),
       expect.stringMatching(/^11: text follows a closing "/),
     ]);
   });
@@ -94,7 +94,7 @@ describe("CSV", () => {
         { line: 1, message: "the column address is missing; known columns: name, address, type, unit, factor, offset, comment, status" },
       ],
     });
-    expect(csv("name;address;NAME\na;b;c").problems).toEqual([{ line: 1, message: "the column name stands twice; keep one of them" }]);
+    expect(csv("name;address;NAME\na;b;c").problems).toEqual([{ line: 1, message: "the column name occurs twice; keep one of them" }]);
     expect(csv("\n\n").problems).toEqual([{ message: expect.stringMatching(/is empty; its first line must name the columns/) }]);
   });
 

@@ -127,7 +127,7 @@ export function parseVariableYaml(bytes: Uint8Array, check?: CheckVariable): Par
   return collected.result();
 }
 
-/** Gathers variables of which each name stands once, and a bounded number of problems. */
+/** Gathers variables of which each name occurs once, and a bounded number of problems. */
 function collect(check: CheckVariable = () => undefined) {
   const byName = new Map<string, number>();
   const variables: VariableInput[] = [];
@@ -148,7 +148,7 @@ function collect(check: CheckVariable = () => undefined) {
       if (before !== undefined) {
         problem({
           line,
-          message: `name: ${quote(parsed.name)} stands already in line ${before}; a name is unique per data source, and this line is left out`,
+          message: `name: ${quote(parsed.name)} is already in line ${before}; a name is unique per data source, and this line is left out`,
         });
         return;
       }
@@ -181,7 +181,7 @@ function columnsOf({
   for (const name of names) {
     const column = COLUMNS.find((known) => known === name.toLowerCase());
     if (!column) problems.push({ line, message: unknownField("column", name) });
-    else if (columns.includes(column)) problems.push({ line, message: `the column ${column} stands twice; keep one of them` });
+    else if (columns.includes(column)) problems.push({ line, message: `the column ${column} occurs twice; keep one of them` });
     else columns.push(column);
   }
   for (const needed of ["name", "address"] as const)

@@ -41,7 +41,7 @@ export function startHttpListener(options: HttpListenerOptions, ctx: Context): H
   const port = Number(listen.slice(colon + 1));
   const stop = new AbortController();
   let server: Server | undefined;
-  let told: string | undefined;
+  let reported: string | undefined;
 
   const run = async (): Promise<void> => {
     while (!stop.signal.aborted) {
@@ -57,9 +57,9 @@ export function startHttpListener(options: HttpListenerOptions, ctx: Context): H
         return;
       } catch (error) {
         const message = messageOf(error);
-        if (message !== told)
+        if (message !== reported)
           onTrouble(`http.listen: ${listen} cannot be listened on (${message}); it is tried again, or choose another port`);
-        told = message;
+        reported = message;
         await delay(retryMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
       }
     }

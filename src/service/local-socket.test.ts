@@ -135,7 +135,7 @@ describe("the socket", () => {
 
   test("a path that cannot be one is named with what to do", async () => {
     writeFileSync(path, "precious");
-    await expect(start()).rejects.toThrow(/is no socket/);
+    await expect(start()).rejects.toThrow(/is not a socket/);
     path = join(folder, "absent", "collector.sock");
     await expect(start()).rejects.toThrow(/cannot be opened \(.*\); its folder must exist/);
     path = join(folder, "x".repeat(120));

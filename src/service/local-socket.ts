@@ -12,7 +12,7 @@ export interface LocalSocketOptions {
   readonly path: string;
   /** By path: what GET answers, as JSON. */
   readonly handlers: Readonly<Record<string, () => object>>;
-  /** By path: what POST does with a JSON body, and answers. A LocalRequestError that it throws is told to who asked. */
+  /** By path: what POST does with a JSON body, and answers. A LocalRequestError that it throws is the answer. */
   readonly actions?: Readonly<Record<string, (body: unknown) => object>>;
 }
 
@@ -123,7 +123,7 @@ function takeBody(request: IncomingMessage, take: (body: unknown) => void): void
   let length = 0;
   request.on("data", (chunk: Buffer) => {
     length += chunk.length;
-    // The rest is read and let go of; the request's own deadline bounds it.
+    // The rest is read and dropped; the request's own deadline bounds it.
     if (length <= MAX_BODY_BYTES) chunks.push(chunk);
     else chunks.length = 0;
   });
@@ -139,7 +139,7 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-/** Removes what a dead service left. Throws where somebody lives there, or where it is no socket. */
+/** Removes what a dead service left. Throws where somebody lives there, or where it is not a socket. */
 async function makeWay(path: string): Promise<void> {
   let stats: Stats;
   try {
@@ -148,7 +148,7 @@ async function makeWay(path: string): Promise<void> {
     if (codeOf(error) === "ENOENT") return;
     throw new Error(`the local socket ${path} cannot be looked at: ${messageOf(error)}`, { cause: error });
   }
-  if (!stats.isSocket()) throw new Error(`${path} is no socket, and the collector needs this path for its own; move it away`);
+  if (!stats.isSocket()) throw new Error(`${path} is not a socket, and the collector needs this path for its own; move it away`);
   const code = await probe(path);
   if (code === "EACCES" || code === "EPERM")
     throw new Error(`${path} belongs to another user's collector; give this one a state_dir of its own`);

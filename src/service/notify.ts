@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { Log } from "../model/context.ts";
 
-/** The service manager, told how this service is (sd_notify(3)). Nothing here throws or waits. */
+/** The service manager, which this service notifies of its state (sd_notify(3)). Nothing here throws or waits. */
 export interface Notifier {
   /** Variable assignments of sd_notify(3), such as `READY=1`; control characters in them become spaces. */
   send(...assignments: readonly string[]): void;
@@ -20,7 +20,7 @@ const MAX_PATH_BYTES = 108;
 type SendDatagram = (payload: Buffer) => number;
 
 /**
- * A notifier that tells the service manager, or undefined where none asked to be told (no NOTIFY_SOCKET). Datagrams come from this very
+ * A notifier of the service manager, or undefined where none asked for notifications (no NOTIFY_SOCKET). Datagrams come from this very
  * process, so that the unit can trust it alone (NotifyAccess=main): systemd-notify would be another process, and starting one stops the main
  * thread of a process of this size for some 10 ms each time.
  */
@@ -31,7 +31,7 @@ export function createNotifier(env: Readonly<Record<string, string | undefined>>
   try {
     sendDatagram = openDatagramSocket(target);
   } catch (error) {
-    log.error({ err: error, socket: target }, "the service manager cannot be told that the collector is ready");
+    log.error({ err: error, socket: target }, "the service manager cannot be notified that the collector is ready");
     return undefined;
   }
   let failing = false;
@@ -78,7 +78,7 @@ export interface NotifyingOptions {
   readonly notifier: Notifier;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
-  /** One line for people: what stands behind `Status:` in `systemctl status`. */
+  /** One line for people: the text after `Status:` in `systemctl status`. */
   readonly summary: () => string;
   /** Whether the service does its work; the watchdog is fed only while it does. */
   readonly progressing: () => boolean;
@@ -96,19 +96,19 @@ const FEEDS = 4;
 export function startNotifying({ notifier, env, pid, summary, progressing, signal }: NotifyingOptions): void {
   const periodMs = watchdogPeriodMs(env, pid);
   const everyMs = Math.min(STATUS_EVERY_MS, (periodMs ?? Number.POSITIVE_INFINITY) / FEEDS);
-  let told = summary();
-  notifier.send("READY=1", `STATUS=${told}`, ...(periodMs === undefined ? [] : ["WATCHDOG=1"]));
+  let sent = summary();
+  notifier.send("READY=1", `STATUS=${sent}`, ...(periodMs === undefined ? [] : ["WATCHDOG=1"]));
   const timer = setInterval(() => {
     const now = summary();
-    const assignments = [...(now === told ? [] : [`STATUS=${now}`]), ...(periodMs !== undefined && progressing() ? ["WATCHDOG=1"] : [])];
-    told = now;
+    const assignments = [...(now === sent ? [] : [`STATUS=${now}`]), ...(periodMs !== undefined && progressing() ? ["WATCHDOG=1"] : [])];
+    sent = now;
     if (assignments.length > 0) notifier.send(...assignments);
   }, everyMs);
   timer.unref();
   const stopping = (): void => {
     clearInterval(timer);
     // From here on the service manager's deadline for stopping counts, not the watchdog.
-    notifier.send("STOPPING=1", "STATUS=stopping: what was read is being committed");
+    notifier.send("STOPPING=1", "STATUS=stopping: writing what was read to disk");
   };
   if (signal.aborted) stopping();
   else signal.addEventListener("abort", stopping, { once: true });

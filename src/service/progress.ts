@@ -14,7 +14,7 @@ const MARGIN_MS = 30_000;
 
 /** What shows that the acquisition does its work: judged by what it has done, not by a timer that runs. */
 export interface Progress {
-  /** A round of bringing what runs to what is wanted has ended. */
+  /** A round of applying the configuration has ended. */
   reconciled(): void;
   /**
    * False where the rounds have stopped, or where sources are overdue and not one of those that should have been read was:

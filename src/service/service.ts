@@ -49,7 +49,7 @@ export interface ServiceOptions {
   readonly alarms: Alarms;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Of this process: where a service manager leaves what it wants to be told. */
+  /** Of this process: where a service manager names the socket of its notifications. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
 }

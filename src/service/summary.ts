@@ -1,6 +1,6 @@
 import type { SinkReport, SourceReport } from "../model/report.ts";
 
-/** The service in one line, as it stands behind `Status:` in `systemctl status`: `reading 3 of 4 data sources; 1 sink`. Pure. */
+/** The service in one line, the text after `Status:` in `systemctl status`: `reading 3 of 4 data sources; 1 sink`. Pure. */
 export function summaryOf(
   sources: readonly { readonly status: { readonly state: Pick<SourceReport["status"]["state"], "type"> } }[],
   sinks: readonly Pick<SinkReport, "state">[],

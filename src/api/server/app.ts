@@ -27,7 +27,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 export const HTTP_OPTIONS = { headersTimeout: 10_000, maxHeaderSize: 16_384 } as const;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path", headers: "header" };
-/** What a key that opens nothing is told when too many of its address wait already, in seconds. */
+/** Retry-After of a wrong key when too many of its address wait already, in seconds. */
 const RETRY_AFTER_S = 5;
 /** As RETRY_AFTER_S, where other bodies take all room. */
 const RETRY_BODY_AFTER_S = 1;
@@ -248,7 +248,7 @@ function exactWhereGood(schema: z.ZodType | undefined, text: string, value: unkn
 }
 
 interface RouteConfig {
-  /** What the path takes, where this route stands for what it does not. */
+  /** The methods of the path, on the route that refuses all others. */
   readonly allow?: string;
   /** Of a body whose integers are kept in all their digits. */
   readonly exactBody?: z.ZodType | undefined;
@@ -321,7 +321,7 @@ function remembered(check: (data: unknown) => { value: unknown } | { error: Erro
   };
 }
 
-/** A key that stands once is an array of one where the parameter is an array (DESIGN, 6: arrays by repeated keys). */
+/** A key that occurs once is an array of one where the parameter is an array (DESIGN, 6: arrays by repeated keys). */
 function repeatedAsArrays(schema: z.ZodType, data: unknown): unknown {
   if (!(schema instanceof z.ZodObject) || typeof data !== "object" || data === null) return data;
   return Object.fromEntries(

@@ -29,7 +29,7 @@ export interface BackupTimes {
 export const BACKUP_TIMES: BackupTimes = { lookMs: 30_000, quietMs: 120_000, longestMs: 900_000 };
 const NAME = /^configuration-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z\.db$/;
 
-/** Where the backups of a database are: beside it, in `backups`. */
+/** Where the backups of a database are: in `backups` in its folder. */
 export const backupsDir = (databaseFile: string): string => join(dirname(databaseFile), "backups");
 
 export interface Backup {
@@ -159,11 +159,11 @@ export function startBackups(db: Database, databaseFile: string, log: Log, times
         running = undefined;
       });
   };
-  let told: string | undefined;
+  let logged: string | undefined;
   const fail = (error: unknown): void => {
     const message = messageOf(error);
-    if (message !== told) log.warn({ folder: backupsDir(databaseFile) }, `no backup of the configuration: ${message}`);
-    told = message;
+    if (message !== logged) log.warn({ folder: backupsDir(databaseFile) }, `no backup of the configuration: ${message}`);
+    logged = message;
   };
   const timer = setInterval(look, lookMs);
   look();
@@ -176,15 +176,15 @@ export function startBackups(db: Database, databaseFile: string, log: Log, times
 }
 
 /**
- * Throws where the database is missing or empty while backups of it exist: to begin anew then would tell the collector that everything
+ * Throws where the database is missing or empty while backups of it exist: starting with an empty one would show the collector that everything
  * was deleted.
  */
-export function refuseToBeginAnew(databaseFile: string, size: number): void {
+export function refuseEmptyDatabase(databaseFile: string, size: number): void {
   const [newest] = listBackups(databaseFile);
   if (size > 0 || !newest) return;
   throw new Error(
     `the configuration database ${databaseFile} is missing or empty, and there is a backup of ${newest.at}: ` +
-      `bring it back with \`collector api restore\`, or move ${backupsDir(databaseFile)} away to begin anew`,
+      `bring it back with \`collector api restore\`, or move ${backupsDir(databaseFile)} away to start with an empty one`,
   );
 }
 

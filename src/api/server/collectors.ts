@@ -35,7 +35,7 @@ export function openCollectors(db: Database): Collectors {
     touch: (uuid) => void update.run(uuid),
     revision: (uuid) => {
       const row = select.get(uuid);
-      // One that was deleted and created again has another id: no revision of it stands for one of before.
+      // One that was deleted and created again has another id: no revision of it is one of before.
       return row && `${epoch}-${row.id}-${row.revision}`;
     },
   };

@@ -131,9 +131,9 @@ export const MIGRATIONS: readonly string[] = [
     fields TEXT NOT NULL
   ) STRICT;
   `,
-  // Rises with every change of what is answered, a status too; the version beside it with changes of the configuration alone.
+  // Rises with every change of what is answered, a status too; the version with changes of the configuration alone.
   "ALTER TABLE data_sources ADD COLUMN answer INTEGER NOT NULL DEFAULT 1;",
-  // Changes are told by triggers of the connection that makes them.
+  // Changes are noticed by triggers of the connection that makes them.
   "ALTER TABLE data_sources DROP COLUMN answer;",
 ];
 
@@ -174,7 +174,7 @@ export function openSqlite(file: string, schema: Schema): Database {
     db.pragma("secure_delete = ON");
     const found = db.pragma("quick_check(1)", { simple: true });
     if (found !== "ok") throw new Error(`it is damaged (${String(found)})`);
-    // A step may make a table anew that others refer to; what refers to what is checked after it, and kept from then on.
+    // A step may replace a table that others refer to; references are checked after it, and kept from then on.
     db.pragma("foreign_keys = OFF");
     migrate(db, schema.migrations);
     db.pragma("foreign_keys = ON");

@@ -8,7 +8,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Fields whose stored form may be one that only a read knows (API-V2, 2.2 against 2.4) or lacks its write-only part, each with a form
- * that creation accepts; undefined: creation has no such field. It stands in while the fields beside it are validated.
+ * that creation accepts; undefined: creation has no such field. It is used while the other fields are validated.
  */
 const STAND_INS: { readonly [T in DetailsType]?: Fields } = {
   opcua: { user_identity: { type: "Anonymous" } },

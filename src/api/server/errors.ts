@@ -10,7 +10,7 @@ export interface ValidationEntry {
   readonly ctx?: Readonly<Record<string, unknown>>;
 }
 
-/** Where a request's part stands in `loc`. */
+/** How `loc` names a part of a request. */
 export type Part = "body" | "query" | "path" | "header";
 
 /** An answer other than success; thrown by handlers, sent by the server as `{detail}`. The detail never holds a secret. */
@@ -74,7 +74,7 @@ function entriesOf(part: Part, issue: z.core.$ZodIssue, sent: unknown, atMost: n
   ];
 }
 
-/** Names whose values are write-only (API-V2, 2.4, 2.5), at any depth: what stands below them is secret too. */
+/** Names whose values are write-only (API-V2, 2.4, 2.5), at any depth: what is below them is secret too. */
 const SECRET_NAMES = /^(password|secret|secrets)$/i;
 
 export function isSecretPath(path: readonly (string | number)[]): boolean {

@@ -37,7 +37,7 @@ export function exportRecords(db: Database): { readonly version: 1 } & Readonly<
     } while (cursor !== undefined);
     return records;
   };
-  // One state of it all, whoever writes beside.
+  // One state of it all, whoever writes meanwhile.
   return db.transaction(() => ({ version: 1 as const, ...byKind((kind) => all(readers[kind])) }))();
 }
 

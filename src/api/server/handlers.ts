@@ -86,7 +86,7 @@ class HandlerBasics {
   /** Collectors whose records a key reaches: those of its site (API-V2, 1; DESIGN, 6). */
   readonly reachOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : this.#collectors.atSameSite(caller.collector));
 
-  /** As reachOf, for what is told apart by site; the empty text means none. */
+  /** As reachOf, for what belongs to a site; the empty text means none. */
   readonly sitesOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : [this.#collectors.siteOf(caller.collector) ?? ""]);
 
   requireCollector(uuid: string, caller: Caller): void {
@@ -108,7 +108,7 @@ class HandlerBasics {
   ) {
     const etags = this.#etags;
     const found = (uuid: string, caller: Caller): void => {
-      // What lies outside is absent, also for who may not change it.
+      // A record out of reach is absent, also for who may not change it.
       records.get(uuid, reach(caller));
       mayChange(caller);
     };
@@ -130,7 +130,7 @@ class HandlerBasics {
   }
 }
 
-/** What each operation does. Throws HttpProblem for every answer that is no success. */
+/** What each operation does. Throws HttpProblem for every answer but a success. */
 export function createHandlers(resources: Resources): Handlers {
   const common = new HandlerBasics(resources);
   return {

@@ -48,11 +48,11 @@ export interface ParsedImport {
   readonly records: ImportedRecords;
   /** What makes the file unusable, each by its record and field. */
   readonly problems: readonly string[];
-  /** What is taken otherwise than it stands there. */
+  /** What is taken in another form than the file has. */
   readonly warnings: readonly string[];
 }
 
-/** What the API answers besides, and import leaves to those who report it. */
+/** What else the API answers; it comes from those who report it. */
 const REPORTED: ReadonlySet<string> = new Set(["readout_status", "last_readout_at", "capabilities"]);
 const MAX_WARNINGS = 100;
 
@@ -60,7 +60,7 @@ const page = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cu
 
 /**
  * Reads what `collector api export` writes: an object with a list for each kind. Instead of a list there may be a page as the API answers it, or
- * a list of pages; a page or list alone is told by its records. Every record is looked at. Pure.
+ * a list of pages; a page or list alone is recognised by its records. Every record is looked at. Pure.
  */
 export function parseImport(content: unknown): ParsedImport {
   const problems: string[] = [];
@@ -83,7 +83,7 @@ export function parseImport(content: unknown): ParsedImport {
     for (const [name, value] of Object.entries(content)) {
       const kind = KINDS.find((one) => one === name);
       if (kind) given.set(kind, listOf(value, name));
-      else if (name !== "version") problems.push(`${name}: is no kind of record; there are: ${KINDS.join(", ")}`);
+      else if (name !== "version") problems.push(`${name}: is not a kind of record; there are: ${KINDS.join(", ")}`);
     }
     if (given.size === 0 && problems.length === 0) problems.push(`there are no records in it; expected ${KINDS.join(", ")}`);
   } else {
@@ -91,7 +91,7 @@ export function parseImport(content: unknown): ParsedImport {
     const kind = kindOf(records[0]);
     if (kind) given.set(kind, records);
     else if (!isObject(content) || records.length > 0)
-      problems.push(`it holds no records that can be told; name them: {"data_sources": […]}`);
+      problems.push(`it holds no records of a kind that can be recognised; name them: {"data_sources": […]}`);
   }
 
   const records: Record<Kind, unknown[]> = { sites: [], collectors: [], machines: [], data_sources: [], data_sinks: [], variables: [] };
@@ -108,7 +108,7 @@ export function parseImport(content: unknown): ParsedImport {
       }
       const { uuid } = parsed.data;
       const first = seen.get(uuid);
-      if (first !== undefined) problems.push(`${at}: uuid: ${uuid} stands at ${first} too`);
+      if (first !== undefined) problems.push(`${at}: uuid: ${uuid} is at ${first} too`);
       seen.set(uuid, at);
       const { data } = parsed;
       if ("details" in data && "type" in data && data.details !== null && data.details.type !== data.type)

@@ -126,7 +126,7 @@ test("what is wrong is named by record and field, and nothing of the file is wri
       { data_sources: [good, { ...record("bad", READ_ONLY[2]), type: "s7" }] },
       /^data_sources\[1\] \(bad\): type: s7 differs from details\.type/,
     ],
-    [{ data_sources: [good, { ...good, name: "twin" }] }, /^data_sources\[1\] \(twin\): uuid: .* stands at data_sources\[0\] \(good\) too/],
+    [{ data_sources: [good, { ...good, name: "twin" }] }, /^data_sources\[1\] \(twin\): uuid: .* is at data_sources\[0\] \(good\) too/],
     [
       { data_sources: [good, { ...record("bad", READ_ONLY[2]), collector: nobody }] },
       /^data_sources\[1\] \(bad\): collector: there is no collector .*--adopt/,
@@ -138,10 +138,10 @@ test("what is wrong is named by record and field, and nothing of the file is wri
     [{ data_sources: [good], data_sinks: [sink] }, /^data_sinks\[0\] \(taken\): name: taken is the name of /],
     [{ data_sources: [good], variables: [variable] }, /^variables\[0\] \(v\): data_source: there is no data source/],
     [{ data_sources: [good], machines: [{ uuid: nobody, site: nobody }] }, /^machines\[0\]: site: there is no site/],
-    [{ data_sources: [good], data_source: [] }, /^data_source: is no kind of record/],
+    [{ data_sources: [good], data_source: [] }, /^data_source: is not a kind of record/],
     [{ data_sources: 7 }, /^data_sources: must be a list/],
     [{}, /there are no records/],
-    ["text", /no records that can be told/],
+    ["text", /no records of a kind that can be recognised/],
   ] as const) {
     const { problems } = importInto(api.folder, content);
     expect(problems.length, String(said)).toBeGreaterThan(0);

@@ -22,7 +22,7 @@ type Values = Readonly<Record<string, string | number | null>>;
 
 /** How a kind is stored in its table. */
 interface Table {
-  /** Columns that come from the record, besides the uuid. */
+  /** Columns that come from the record, with the uuid. */
   readonly columns: readonly string[];
   /** Columns that stay what they are. */
   readonly fixed: readonly string[];

@@ -2,7 +2,7 @@ const [QUOTE, BACKSLASH, COLON, BRACKET, BRACE] = [0x22, 0x5c, 0x3a, 0x5b, 0x7b]
 
 /**
  * Whether a JSON text has more than `most` objects, lists and fields. Each takes 20 times its characters once it is parsed, so that this is
- * asked before. A text that is no JSON has any answer. Pure.
+ * asked before. For a text that is not JSON the answer has no meaning. Pure.
  */
 export function hasMoreParts(text: string, most: number): boolean {
   if (text.length <= most) return false;

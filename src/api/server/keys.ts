@@ -88,7 +88,7 @@ function callerOf(rows: readonly KeyRow[], header: string | undefined): Caller |
 
 /**
  * Sees to the two keys that a new installation needs, `admin.key` and `collector.key` in `folder` (0600). The admin's is written once:
- * whoever moved the file away keeps the key. The collector's is made anew whenever its file does not open this collector.
+ * whoever moved the file away keeps the key. The collector's is replaced whenever its file does not open this collector.
  */
 export function ensureKeyFiles(db: Database, folder: string, collector: string): KeyFiles {
   const files: KeyFiles = { admin: join(folder, "admin.key"), collector: join(folder, "collector.key") };

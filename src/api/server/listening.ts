@@ -47,7 +47,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): { readonly cert: strin
   return { cert: read("cert_file", certFile), key: read("key_file", keyFile) };
 }
 
-/** Takes a renewed certificate over without a restart. A bad one is said once, and the one in use stays. Milliseconds. */
+/** Takes a renewed certificate over without a restart. A bad one is logged once, and the one in use stays. Milliseconds. */
 export function followCertificate(
   server: Server,
   files: TlsFiles,
@@ -56,20 +56,20 @@ export function followCertificate(
   everyMs: number = CERTIFICATE_EVERY_MS,
 ): () => void {
   let current = JSON.stringify(used);
-  let said: string | undefined;
+  let logged: string | undefined;
   const timer = setInterval(() => {
     try {
       const next = readTls(files);
       if (JSON.stringify(next) === current || !(server instanceof TlsServer)) return;
       server.setSecureContext({ ...next, minVersion: "TLSv1.2" });
       current = JSON.stringify(next);
-      said = undefined;
+      logged = undefined;
       log.info({ file: files.certFile }, "the configuration API uses its new certificate");
     } catch (error) {
       const problem = messageOf(error);
-      if (problem !== said)
+      if (problem !== logged)
         log.warn({ file: files.certFile }, `the new certificate of the configuration API cannot be used, the one before stays: ${problem}`);
-      said = problem;
+      logged = problem;
     }
   }, everyMs);
   timer.unref();
@@ -83,7 +83,7 @@ const PLAIN_ANSWER = `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-T
 
 /**
  * Tells who comes without TLS so in plain HTTP, where TLS alone would end the connection without a word. Nothing of what was asked is read.
- * Returns what ends every connection: those that have said nothing, or not all of a handshake, are no server's yet.
+ * Returns what ends every connection: those that have sent nothing, or only a part of a handshake, do not belong to a server yet.
  */
 export function answerWithoutTls(server: Server, withinMs: number = HTTP_OPTIONS.headersTimeout): () => void {
   const accept = server.listeners("connection");
@@ -112,7 +112,7 @@ export function answerWithoutTls(server: Server, withinMs: number = HTTP_OPTIONS
   };
 }
 
-/** Serves the same on a unix socket: the collector beside the API reaches it whatever certificate the network sees. */
+/** Serves the same on a unix socket: the collector on this machine reaches it whatever certificate the network sees. */
 export async function listenLocally(app: FastifyInstance, file: string): Promise<Server> {
   if (Buffer.byteLength(file) > MAX_SOCKET_BYTES)
     throw new Error(`${file} is too long for a socket (${MAX_SOCKET_BYTES} bytes at most); choose a shorter state_dir`);

@@ -8,7 +8,7 @@ import { invalid } from "./errors.ts";
 /** Records on one page (DESIGN, 6). */
 export const PAGE_SIZE = 50;
 
-/** Values of the table's reach column that a key reaches; undefined: all. What lies outside is absent: an empty page, 404 (DESIGN, 6). */
+/** Values of the table's reach column that a key reaches; undefined: all. A record out of reach is absent: an empty page, 404 (DESIGN, 6). */
 export type Reach = readonly string[] | undefined;
 
 export interface PageRequest {
@@ -77,7 +77,7 @@ function conditionsOf(
 ): { readonly where: string; readonly parameters: readonly unknown[] } {
   const conditions: [column: string | undefined, values: readonly string[]][] = [];
   for (const [name, values] of Object.entries(filters)) if (values !== undefined) conditions.push([table.filters[name], values]);
-  // With nothing else to go by, several collectors are told apart while the rows are read in their order, and never sorted.
+  // With nothing else to go by, several collectors are compared while the rows are read in their order, and never sorted.
   if (reach) conditions.push([conditions.length === 0 && reach.length > 1 ? `+${table.reach}` : table.reach, reach]);
   // One value is compared as it is: the index then gives the rows in their order.
   const where = conditions.map(([column, { length }]) => ` AND ${column} ${length === 1 ? "= ?" : "IN (SELECT value FROM json_each(?))"}`);

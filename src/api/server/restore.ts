@@ -34,7 +34,7 @@ interface Content {
   readonly sources: readonly Source[];
 }
 
-/** What a restore would bring, beside what it would replace. Changes nothing. Throws an Error that names the backup which cannot be used. */
+/** What a restore would bring and what it would replace. Changes nothing. Throws an Error that names the backup which cannot be used. */
 export async function lookAtRestore(places: RestorePlaces, file: string, type: RestoreFrom["type"]): Promise<RestoreLook> {
   const { databaseFile, lastGoodFile } = places;
   const lastGood = existsSync(lastGoodFile) ? await contentOfLastGood(lastGoodFile) : undefined;
@@ -67,9 +67,9 @@ const unreadable = (file: string, problem: string): Content => ({
 });
 
 /** Looks into a copy: opening a database writes to it, and one that is damaged stays as it is. */
-function contentOfDatabase(file: string, beside: string, what: "backup" | "database"): Content {
-  mkdirSync(beside, { recursive: true, mode: 0o700 });
-  const copy = join(beside, ".restore-look.db");
+function contentOfDatabase(file: string, folder: string, what: "backup" | "database"): Content {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const copy = join(folder, ".restore-look.db");
   try {
     removeDatabase(copy);
     copyDatabaseFiles(file, copy);
@@ -136,8 +136,8 @@ export async function restoreLastGood(places: RestorePlaces): Promise<Restored> 
 
 /** The database itself, else the newest backup; undefined: none of them can be read. */
 function baseOf(databaseFile: string): string | undefined {
-  const beside = dirname(databaseFile);
-  const isUsable = (file: string): boolean => contentOfDatabase(file, beside, "backup").summary.problem === null;
+  const folder = dirname(databaseFile);
+  const isUsable = (file: string): boolean => contentOfDatabase(file, folder, "backup").summary.problem === null;
   if (existsSync(databaseFile) && statSync(databaseFile).size > 0 && isUsable(databaseFile)) return databaseFile;
   return listBackups(databaseFile)
     .map(({ file }) => file)
@@ -203,7 +203,7 @@ function replaceDatabase({ databaseFile, lastGoodFile }: RestorePlaces, prepared
     syncPath(dirname(lastGoodAside));
   }
   const aside = existsSync(databaseFile) ? `${databaseFile}${suffix}` : null;
-  // The old log first: beside the restored database it would be taken for its own.
+  // The old log first: SQLite would take it for the log of the restored database.
   if (aside !== null) linkSync(databaseFile, aside);
   if (existsSync(`${databaseFile}-wal`)) renameSync(`${databaseFile}-wal`, `${databaseFile}${suffix}-wal`);
   rmSync(`${databaseFile}-shm`, { force: true });

@@ -8,7 +8,7 @@ import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
 import { createApp } from "./app.ts";
 import { openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
-import { type BackupTimes, refuseToBeginAnew, startBackups } from "./backups.ts";
+import { type BackupTimes, refuseEmptyDatabase, startBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
@@ -51,7 +51,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const collector = uuidSchema.safeParse(options.collector);
   if (!collector.success) throw new Error(`collector: "${options.collector}" is not a UUID`);
   mkdirSync(dirname(databaseFile), { recursive: true, mode: 0o700 });
-  refuseToBeginAnew(databaseFile, existsSync(databaseFile) ? statSync(databaseFile).size : 0);
+  refuseEmptyDatabase(databaseFile, existsSync(databaseFile) ? statSync(databaseFile).size : 0);
   const db = openDatabase(databaseFile);
   const values = openValues({ ...options.values, file: join(dirname(databaseFile), "values.db"), log });
   try {

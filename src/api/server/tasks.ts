@@ -55,7 +55,7 @@ function restoredFrom({ databaseFile, lastGoodFile }: RestorePlaces, from: Resto
     return lastGoodFile;
   }
   const file = from.file ?? listBackups(databaseFile)[0]?.file;
-  if (file === undefined) throw new InputError(`there is no backup beside ${databaseFile}; name a file`);
+  if (file === undefined) throw new InputError(`there is no backup of ${databaseFile}; name a file`);
   if (!existsSync(file)) throw new InputError(`there is no backup ${file}`);
   return file;
 }

@@ -1,5 +1,5 @@
-/** How long a death is told. */
-const TOLD_MS = 3_600_000;
+/** How long a death stays in the status. */
+const NOTE_MS = 3_600_000;
 
 /** Deaths of the embedded API's worker, for status: it is started again each time, and only who configures notices. */
 export class ApiDeaths {
@@ -16,7 +16,7 @@ export class ApiDeaths {
 
   /** For an hour after the last one. */
   notes(nowMs: number): readonly string[] {
-    if (this.#count === 0 || nowMs - this.#lastMs > TOLD_MS) return [];
+    if (this.#count === 0 || nowMs - this.#lastMs > NOTE_MS) return [];
     const times = this.#count === 1 ? "" : `; it failed ${this.#count} times since the service started`;
     return [
       `the embedded configuration API failed at ${new Date(this.#lastMs).toISOString()} and was restarted${times}; ` +
