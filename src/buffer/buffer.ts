@@ -1,6 +1,6 @@
 import type { Layout } from "../model/layout.ts";
 
-/** One readout as the acquisition thread encoded it (codec.ts); what is kept until the store has answered. */
+/** One readout as the agent thread encoded it (codec.ts); what is kept until the store has answered. */
 export interface NewBatch {
   /** Running number within one run of the process, from 1, without holes. */
   readonly seq: number;
@@ -56,7 +56,7 @@ export interface SinkLedger {
   readonly delivered: number;
   readonly pending: number;
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
-  /** Rejected values that the far side got all the same; outside the equation. */
+  /** Rejected values that were delivered all the same; outside the equation. */
   readonly deliveredUnstored: number;
   /** Epoch ms: the sink was removed, and what is pending waits for it until then. Absent: it is in use, or nothing waits. */
   readonly keptUntil?: number;
@@ -72,7 +72,7 @@ export interface Ledger {
   readonly lost: { readonly since: number; readonly why: string } | null;
 }
 
-/** Drops that the far side is told of, and `lost`: an unknown number went with a damaged, emptied or replaced file. */
+/** Drops that are published to the broker or server, and `lost`: an unknown number went with a damaged, emptied or replaced file. */
 export const GAP_REASONS = ["buffer_full", "too_old", "damaged", "lost"] as const;
 export type GapReason = (typeof GAP_REASONS)[number];
 
@@ -91,7 +91,7 @@ export interface Gap {
   readonly values: number | null;
 }
 
-/** The far side holds a gap message with so many values. What came to the gap since then stays to be told. */
+/** The broker or server has a gap message with so many values. What came to the gap since then is still to be published. */
 export interface GapAcknowledgement {
   readonly sink: string;
   readonly reason: GapReason;
@@ -103,9 +103,9 @@ export interface GapAcknowledgement {
 export interface Acknowledgement {
   readonly sink: string;
   readonly ids: readonly number[];
-  /** Values the far side holds. */
+  /** Values that the broker or server has. */
   readonly delivered: number;
-  /** Values it will never take. delivered + Σ dropped = the values of `ids` for this sink. */
+  /** Values that it will never take. delivered + Σ dropped = the values of `ids` for this sink. */
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
 }
 
@@ -149,7 +149,7 @@ export interface BufferReader {
   /** Batches with from <= id < to in order, until maxBytes of payload are reached (at least one if there is one). */
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   layout(id: number): Layout | undefined;
-  /** What is to be told to a sink's far side, at most one per reason. */
+  /** What a sink has to publish of its gaps, at most one per reason. */
   gaps(sink: string): readonly Gap[];
   close(): void;
 }

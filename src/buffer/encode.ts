@@ -36,7 +36,7 @@ const details = new Map<string, number>();
 /**
  * Writes one readout in the compact form that the buffer keeps; `decodeReadout` with the same layout gives it back.
  * A value that its variable's type cannot hold becomes bad: not_a_number for NaN and infinities, type_mismatch otherwise.
- * Throws RangeError if the readings do not lie along the layout.
+ * Throws RangeError if the readings do not follow the layout.
  */
 export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout {
   const { readings } = readout;
@@ -227,7 +227,7 @@ function putBad(readings: Readout["readings"], unfitOf: ReadonlyMap<number, Unfi
   }
 }
 
-/** Returns the flags with what they must say of the times. Times that are no number are left out. */
+/** Returns the flags with those that the times need. Times that are not a number are left out. */
 function putSourceTimes(readout: Readout, unfitOf: ReadonlyMap<number, Unfit> | undefined, flags: number): number {
   const { readings } = readout;
   const timeAt = (i: number): number | undefined => {

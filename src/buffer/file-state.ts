@@ -11,7 +11,7 @@ import type { SinkState } from "./sink-state.ts";
 /** All that a transaction changes, replaced as a whole once it is on disk. */
 export interface FileState {
   readonly nextId: number;
-  /** What the file's next_id says; above nextId while nothing is stored, so that most ids cost no write. */
+  /** The file's next_id; above nextId while nothing is stored, so that most ids cost no write. */
   readonly reservedId: number;
   readonly run: string;
   readonly lastSeq: number;
@@ -20,11 +20,11 @@ export interface FileState {
   readonly garbage: readonly IdRange[];
   readonly layouts: ReadonlyMap<string, number>;
   readonly rejected: Ledger["rejected"];
-  /** Of these, what `run` has told as overflow. */
+  /** Of these, what `run` has reported as overflow. */
   readonly overflowOfRun: number;
 }
 
-/** What a file says of itself, and does not change at run. */
+/** What identifies a file, and does not change at run. */
 export interface FileIdentity {
   readonly epoch: string;
   readonly lost: Ledger["lost"];
@@ -106,7 +106,7 @@ interface SinkRow {
   readonly removed_at: number | null;
 }
 
-/** What the file says. Throws DamagedFileError if it says what cannot be. */
+/** The state that the file holds. Throws DamagedFileError if it is not one that a buffer writes. */
 export function load(db: Database.Database): FileState & FileIdentity {
   try {
     const meta = db.prepare<[], MetaRow>("SELECT * FROM meta").get();

@@ -17,7 +17,7 @@ export interface GapTable {
   add(loss: Loss): void;
   acknowledge(gap: GapAcknowledgement): void;
   forget(sink: string): void;
-  /** Sinks that have something to tell. */
+  /** Sinks that have gaps to publish. */
   sinks(): readonly string[];
 }
 

@@ -17,7 +17,7 @@ export function lockBuffer(file: string): () => void {
     return hold(path, file);
   } catch (error) {
     if (!(error instanceof Database.SqliteError) || error.code !== "SQLITE_NOTADB") throw error;
-    // What is no lock file is held by nobody.
+    // What is not a lock file is held by nobody.
     rmSync(path);
     return hold(path, file);
   }

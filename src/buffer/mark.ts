@@ -45,7 +45,7 @@ function isMark(value: unknown): value is Mark {
   );
 }
 
-/** Replaces the mark as a whole; it is on disk when this returns. Throws what the file system says. */
+/** Replaces the mark as a whole; it is on disk when this returns. Throws what the file system throws. */
 export function writeMark(file: string, mark: Mark): void {
   const target = markFile(file);
   const next = `${target}.next`;

@@ -48,7 +48,7 @@ function explained(error: unknown, file: string): unknown {
 
 function openOrReplace(file: string, options: BufferOptions, release: () => void): BufferFile {
   if (options.damage !== undefined) return replace(file, options, options.damage, release);
-  // SQLite leaves out what it cannot read of a WAL and says nothing of it: it is looked at before.
+  // SQLite leaves out what it cannot read of a WAL and reports nothing: it is looked at before.
   const torn = tornWal(`${file}-wal`);
   try {
     return openFile(file, options, torn, release);
@@ -83,7 +83,7 @@ function openFile(file: string, options: BufferOptions, why: string | undefined,
   }
 }
 
-/** What the mark outside tells of a file that is in order in itself; undefined: it is the one that the mark is of. */
+/** What is lost of a file that is in order in itself, by the mark outside; undefined: it is the one that the mark is of. */
 function lossSince({ epoch, nextId }: FileState & FileIdentity, mark: Mark | undefined, file: string): string | undefined {
   if (!mark || mark.sinks.length === 0) return undefined;
   if (mark.epoch !== epoch)

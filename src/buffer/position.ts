@@ -26,7 +26,7 @@ export function subtract(position: Position, ranges: readonly IdRange[]): Positi
 }
 
 /**
- * Joins the closest older ranges until MAX_OLDER_RANGES are left: what lies between them is pending again, so it may be delivered twice and is
+ * Joins the closest older ranges until MAX_OLDER_RANGES are left: what is between them is pending again, so it may be delivered twice and is
  * never lost. `regained` is that, rising.
  */
 export function joinClosest(position: Position): { readonly position: Position; readonly regained: readonly IdRange[] } {

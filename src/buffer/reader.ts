@@ -4,7 +4,7 @@ import type { BufferReader, Position, StoredBatch } from "./buffer.ts";
 import { gapReader } from "./gaps.ts";
 import { type BatchRow, checksumOf } from "./schema.ts";
 
-/** What a reader of the file knows besides: the life of the file, and where its ids stand. */
+/** What a reader of the file knows in addition: the life of the file, and its next id. */
 export interface BufferFileReader extends BufferReader {
   /** Id of the file's life: ids of two epochs have nothing in common. */
   epoch(): string;
@@ -15,7 +15,7 @@ export interface BufferFileReader extends BufferReader {
 const NOTHING = new Uint8Array();
 
 /**
- * Opens the buffer's file for short reads beside its one writer. Throws if it is not there or not a buffer's file.
+ * Opens the buffer's file for short reads, while its one writer writes. Throws if it is not there or not a buffer's file.
  * A row whose checksum is wrong comes with an empty payload, which `decodeReadout` refuses: it is to be counted as damaged.
  */
 export function openReader(file: string): BufferFileReader {

@@ -1,7 +1,7 @@
 import type { Reading, Value } from "../model/value.ts";
 
 /**
- * The readings of one readout, filled anew for the next: an object for each value of each readout would be most of what a thread allocates,
+ * The readings of one readout, filled again for the next: an object for each value of each readout would be most of what a thread allocates,
  * and where all of them are dead at a collection, V8 forgets their shape and with it the code that was optimised for it.
  */
 export interface ReadingScratch {

@@ -6,7 +6,7 @@ export interface RecentLayouts<K, T> {
   entries(): readonly (readonly [K, T])[];
 }
 
-/** `kept`: of each source. The acquisition and the store have to agree on it. */
+/** `kept`: of each source. The host and the store have to agree on it. */
 export function createRecentLayouts<K, T>(kept = 2): RecentLayouts<K, T> {
   const known = new Map<K, { readonly source: string; readonly value: T }>();
   return {

@@ -18,8 +18,8 @@ export function isDamage(error: unknown, file: string): boolean {
 }
 
 /**
- * Renames the file, with what SQLite keeps beside it, to `<name>.damaged-<time>`, and removes older ones: three are kept,
- * and never more than maxBytes of them. Returns the new path; undefined: there was no file. Throws what the file system says.
+ * Renames the file, with SQLite's own files next to it, to `<name>.damaged-<time>`, and removes older ones: three are kept,
+ * and never more than maxBytes of them. Returns the new path; undefined: there was no file. Throws what the file system throws.
  */
 export function setAside(file: string, nowMs: number, maxBytes: number): string | undefined {
   const suffix = `.damaged-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
@@ -27,8 +27,8 @@ export function setAside(file: string, nowMs: number, maxBytes: number): string 
   for (let n = 2; statSync(target, { throwIfNoEntry: false }); n++) target = `${file}${suffix}-${n}`;
   const isThere = statSync(file, { throwIfNoEntry: false }) !== undefined;
   if (isThere) renameSync(file, target);
-  for (const beside of ["-wal", "-shm"])
-    if (statSync(`${file}${beside}`, { throwIfNoEntry: false })) renameSync(`${file}${beside}`, `${target}${beside}`);
+  for (const suffix of ["-wal", "-shm"])
+    if (statSync(`${file}${suffix}`, { throwIfNoEntry: false })) renameSync(`${file}${suffix}`, `${target}${suffix}`);
   removeOldest(file, maxBytes);
   return isThere ? target : undefined;
 }
@@ -43,7 +43,7 @@ function removeOldest(file: string, maxBytes: number): void {
   let bytes = 0;
   let kept = 0;
   for (const name of aside.reverse()) {
-    const parts = ["", "-wal", "-shm"].map((beside) => join(folder, `${name}${beside}`));
+    const parts = ["", "-wal", "-shm"].map((suffix) => join(folder, `${name}${suffix}`));
     bytes += parts.reduce((sum, part) => sum + (statSync(part, { throwIfNoEntry: false })?.size ?? 0), 0);
     if (++kept > KEPT || bytes > maxBytes) for (const part of parts) rmSync(part, { recursive: true, force: true });
   }

@@ -58,8 +58,8 @@ export function pendingAmong(state: SinkState, ranges: readonly IdRange[], nextI
 }
 
 /**
- * The sink after an acknowledgement. The rows tell how many values it is worth, so that the ledger stays exact
- * whatever was acknowledged twice, dropped meanwhile or never stored; the acknowledgement tells how they divide.
+ * The sink after an acknowledgement. The rows count how many values it is worth, so that the ledger stays exact
+ * whatever was acknowledged twice, dropped meanwhile or never stored; the acknowledgement gives how they divide.
  */
 export function acknowledged(
   state: SinkState,
@@ -177,13 +177,13 @@ export function mapSinks(sinks: ReadonlyMap<string, SinkState>, change: (sink: S
   return new Map([...sinks].map(([id, sink]) => [id, change(sink)]));
 }
 
-export function sinksDiffer(sinks: ReadonlyMap<string, SinkState>, wanted: readonly BufferSink[]): boolean {
+export function sinksDiffer(sinks: ReadonlyMap<string, SinkState>, desired: readonly BufferSink[]): boolean {
   const active = [...sinks.values()].filter((sink) => sink.active);
-  return active.length !== wanted.length || wanted.some((want) => !isSame(sinks.get(want.id), want));
+  return active.length !== desired.length || desired.some((want) => !isSame(sinks.get(want.id), want));
 }
 
-const isSame = (sink: SinkState | undefined, wanted: BufferSink): boolean =>
-  sink?.active === true && sink.takesExploration === wanted.takesExploration;
+const isSame = (sink: SinkState | undefined, desired: BufferSink): boolean =>
+  sink?.active === true && sink.takesExploration === desired.takesExploration;
 
 /** The sinks of one file, and what none of them waits for. */
 export interface SinksState {
@@ -193,10 +193,10 @@ export interface SinksState {
 }
 
 /**
- * The sinks become `wanted`: a new one starts at the live edge, what a missing one has pending is set aside (dropped where `keepMs` is 0),
+ * The sinks become `desired`: a new one starts at the live edge, what a missing one has pending is set aside (dropped where `keepMs` is 0),
  * and one that returns takes that up again. `at`: epoch ms.
  */
-export function withSinks(before: SinksState, wanted: readonly BufferSink[], keepMs: number, at: number): SinksState {
+export function withSinks(before: SinksState, desired: readonly BufferSink[], keepMs: number, at: number): SinksState {
   const { nextId } = before;
   const sinks = new Map(before.sinks);
   const garbage: IdRange[] = [...before.garbage];
@@ -205,13 +205,13 @@ export function withSinks(before: SinksState, wanted: readonly BufferSink[], kee
     sinks.set(sink.id, givenUp(sink, nextId));
   };
   for (const sink of before.sinks.values()) {
-    const want = wanted.find(({ id }) => id === sink.id);
+    const next = desired.find(({ id }) => id === sink.id);
     // What counts as a value of it has changed, and with that what its pending would be worth.
-    if (want && want.takesExploration !== sink.takesExploration) giveUp(sink);
-    else if (!want && sink.active && keepMs > 0) sinks.set(sink.id, setAside(sink, nextId, at));
-    else if (!want && sink.active) giveUp(sink);
+    if (next && next.takesExploration !== sink.takesExploration) giveUp(sink);
+    else if (!next && sink.active && keepMs > 0) sinks.set(sink.id, setAside(sink, nextId, at));
+    else if (!next && sink.active) giveUp(sink);
   }
-  for (const { id, takesExploration } of wanted) {
+  for (const { id, takesExploration } of desired) {
     const sink = sinks.get(id);
     if (sink?.active) continue;
     const counts = sink ?? { accepted: 0, delivered: 0, dropped: {}, deliveredUnstored: 0 };

@@ -28,8 +28,8 @@ export function guardWorker(port: MessagePort, { goesOn }: GuardOptions): void {
   process.on("uncaughtException", uncaught);
   process.on("unhandledRejection", uncaught);
 
-  const say = (fields: object, words: string): void =>
+  const postPrinted = (fields: object, words: string): void =>
     post({ type: "worker_printed", words: "lines" in fields ? `${String(fields.lines)} ${words}` : words });
-  const printed = budgetLog({ ...silentLog, debug: say }, { linesPerMinute: LINES_PER_MINUTE, of: "libraries" });
+  const printed = budgetLog({ ...silentLog, debug: postPrinted }, { linesPerMinute: LINES_PER_MINUTE, of: "libraries" });
   capturePrinted((words) => printed.debug({}, words));
 }

@@ -5,10 +5,10 @@ const METHODS = ["log", "info", "warn", "error", "debug", "trace", "dir", "table
 
 /**
  * Takes what this thread prints with `console`, which of ours is nothing: libraries print what devices and clients sent, as often as they
- * send it. `say` gets each call as one line of at most MAX_PRINTED characters. Errors show their message, other objects only what they are.
+ * send it. `report` gets each call as one line of at most MAX_PRINTED characters. Errors show their message, other objects only what they are.
  */
-export function capturePrinted(say: (words: string) => void): void {
-  const take = (...words: readonly unknown[]): void => say(printedWords(words));
+export function capturePrinted(report: (words: string) => void): void {
+  const take = (...words: readonly unknown[]): void => report(printedWords(words));
   for (const method of METHODS) console[method] = take;
 }
 

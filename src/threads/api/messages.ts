@@ -51,7 +51,7 @@ export type ApiTask =
   /** Only while no service runs. */
   | { readonly type: "restore"; readonly from: RestoreFrom }
   | { readonly type: "export" }
-  /** `adopt`: the collector that all records are given to; null: as they say. */
+  /** `adopt`: the collector that all records are given to; null: those that the records name. */
   | { readonly type: "import"; readonly content: unknown; readonly adopt: string | null; readonly dryRun: boolean };
 
 /** A backup, the newest where `file` is null; or the configuration that the collector keeps. */

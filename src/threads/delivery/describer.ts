@@ -7,8 +7,8 @@ import type { DescribedSource, ToDelivery } from "./messages.ts";
 const VARIABLES_AT_ONCE = 500;
 
 /**
- * Tells a delivery worker of the sources: what changed of their layouts first, in pieces, then all of them in one message. Asked again while
- * it does so, it begins again when it is through.
+ * Describes the sources to a delivery worker: what changed of their layouts first, in pieces, then all of them in one message. Asked again
+ * meanwhile, it starts over when it is through.
  */
 export class Describer {
   readonly #post: (message: ToDelivery) => void;
@@ -45,7 +45,7 @@ export class Describer {
           await this.#postLayout(layout, breathe);
           known.set(uuid, layout);
         }
-      // Begun again for a new worker: it has its own rounds.
+      // A new worker has rounds of its own.
       if (known === this.#known) this.#postSources();
     }
     this.#isWorking = false;

@@ -18,15 +18,15 @@ export interface DeliveryOptions {
   readonly pki: PkiPlace;
   readonly log: Logger;
   readonly workerUrl: (name: string) => URL;
-  /** The worker's end of a new way to the store; undefined: the store is not ready, and `link` follows when it is. */
+  /** The worker's end of a new channel to the store; undefined: the store is not ready, and `link` follows when it is. */
   link(of: DeliveryOf): MessagePort | undefined;
   sources(): readonly SourceReport[];
 }
 
 /** A delivery worker with its sinks. */
 export interface Delivery {
-  /** Brings the sinks that run to those that are wanted; unchanged ones notice nothing. */
-  setSinks(wanted: readonly SinkSpec[]): void;
+  /** Starts, restarts and stops sinks until the desired ones run; unchanged ones notice nothing. */
+  setSinks(desired: readonly SinkSpec[]): void;
   /** Hands on the sources as they are now. */
   describe(): void;
   /** Connects the worker with the store. */
@@ -67,8 +67,8 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
     log: options.log,
     stopMessage: { type: "shutdown" } satisfies ToDelivery,
     onOnline(online) {
-      const say = (message: ToDelivery) => online.postMessage(message);
-      for (const sink of specs.values()) say({ type: "start", sink });
+      const postTo = (message: ToDelivery) => online.postMessage(message);
+      for (const sink of specs.values()) postTo({ type: "start", sink });
       // The supervisor knows the new worker only after this call.
       setImmediate(() => {
         describer.reset();
@@ -82,8 +82,8 @@ export function startDelivery(of: DeliveryOf, options: DeliveryOptions): Deliver
   });
 
   return {
-    setSinks(wanted) {
-      const next = new Map(wanted.map((spec) => [spec.uuid, spec]));
+    setSinks(desired) {
+      const next = new Map(desired.map((spec) => [spec.uuid, spec]));
       const plan = reconcile(next, new Map([...specs].map(([uuid, spec]) => [uuid, canonicalJson(spec)])), canonicalJson);
       specs = next;
       for (const uuid of plan.stop) post({ type: "stop", uuid, removed: !next.has(uuid) });

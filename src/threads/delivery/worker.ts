@@ -8,7 +8,7 @@ import type { DeliveryWorkerData } from "./messages.ts";
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 const { policy, memoryDir, pki, serves } = workerData as DeliveryWorkerData;
 // One client of a server must not cost the others their sessions. Where each value is accounted for, what is not acknowledged comes again
-// to the next worker, and a pump that stopped half-way would keep it for ever.
+// to the next worker, and a pump that stopped half-way would never deliver it.
 guardWorker(parentPort, { goesOn: serves });
 runDelivery(parentPort, {
   permit: permitOf(policy, "sinks"),

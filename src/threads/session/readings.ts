@@ -3,7 +3,7 @@ import type { DataType, Reading, Value } from "../../model/value.ts";
 
 /**
  * Readings on their way to another thread, as columns: 10,000 objects take the receiver 5 ms to take over, columns a tenth of a
- * millisecond. `buffer` holds them one after the other (see `columnsOf`); `others` what is no number, in the order of the readings.
+ * millisecond. `buffer` holds them one after the other (see `columnsOf`); `others` what is not a number, in the order of the readings.
  */
 export interface PackedReadings {
   readonly count: number;

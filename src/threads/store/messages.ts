@@ -28,7 +28,7 @@ export type ToStore =
 
 /** Worker → host. `ready` comes again when the file was replaced at run: all that is unanswered is posted again, and the delivery linked again. */
 export type FromStore =
-  /** epoch "": there is no file for the time being; values wait in memory, or go to the sinks unstored. */
+  /** epoch "": no file can be opened for the time being; values wait in memory, or go to the sinks unstored. */
   | { readonly type: "ready"; readonly life: number; readonly epoch: string; readonly lastSeq: number }
   | { readonly type: "committed"; readonly upTo: number }
   /** Everything up to here that was not committed is rejected. */
