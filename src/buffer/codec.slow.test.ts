@@ -79,7 +79,7 @@ describe("codec", () => {
     expect(round(layout, readout)).toEqual(readout);
   });
 
-  it("makes a value bad that its type cannot hold, and leaves those beside it alone", () => {
+  it("makes a value bad that its type cannot hold, and leaves the others alone", () => {
     const layout = layoutOf(
       { scalar: "uint16" },
       { scalar: "float32" },

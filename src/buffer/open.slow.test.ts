@@ -167,7 +167,7 @@ describe("what a killed process left", () => {
     expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
   });
 
-  it("and a mark that cannot be read is written anew", () => {
+  it("and a mark that cannot be read is written again", () => {
     using folder = temporaryFolder();
     const file = killed(folder.path);
     writeFileSync(markFile(file), "{");

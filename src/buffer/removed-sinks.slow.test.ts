@@ -161,7 +161,7 @@ describe("a sink that is removed", () => {
     expect(ledgerOf(buffer, "a")?.pending).toBeGreaterThan(0);
   });
 
-  it("begins anew where it returns as one that takes other values", () => {
+  it("starts over where it returns as one that takes other values", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
     using buffer = open(file, clocks().options);
