@@ -1,10 +1,11 @@
 import type { OPCUAServer } from "node-opcua-server";
-import type { Context } from "../../model/context.ts";
+import type { Context, Log } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import type { OwnCertificate, Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
+import type { SourceReport } from "../../model/report.ts";
 import { type OpcuaSinkDetails, userSecretName } from "../../model/sink-details.ts";
-import type { OpenInput, Sink } from "../sink.ts";
+import type { OpenInput, Sink, SinkBatch, WriteResult } from "../sink.ts";
 import { type Connections, watchConnections } from "./connections.ts";
 import { fenceLibrary } from "./library.ts";
 import { LIMITS } from "./limits.ts";
@@ -30,34 +31,54 @@ export async function openServer(
   notes: readonly string[],
   renewalEveryMs = RENEWAL_MS,
 ): Promise<Sink> {
-  const { details, settings } = input;
-  const { pki } = ctx;
+  const { name, details, settings } = input;
+  const { pki, log } = ctx;
   if (!pki)
     throw new ReasonError("UNKNOWN", "the OPC UA server needs a certificate, and this program has no folder to keep one in", {
       condition: "configuration_invalid",
     });
-  const stopIfAsked = (): void => {
-    if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
-  };
-  stopIfAsked();
+  throwIfStopped(ctx);
   const own = await ownCertificate(pki);
   await probeListening(host, details.port);
   const users = await usersOf(input);
-  stopIfAsked();
+  throwIfStopped(ctx);
 
-  fenceLibrary(ctx.log);
-  const trust = createClientTrust({ pki, onRefused: (words) => ctx.log.warn({}, words) });
+  fenceLibrary(log);
+  const trust = createClientTrust({ pki, onRefused: (words) => log.warn({}, words) });
   const intervals = new Map<string, number>();
-  const server = new ReadOnlyServer(
-    optionsOf({ name: input.name, details, settings, own, host, users, trust }),
-    ctx.log,
-    ({ namespace, value }) => (namespace === 1 ? intervals.get(String(value)) : undefined),
+  const server = new ReadOnlyServer(optionsOf({ name, details, settings, own, host, users, trust }), log, ({ namespace, value }) =>
+    namespace === 1 ? intervals.get(String(value)) : undefined,
   );
+  const connections = await start(server, input, ctx, host);
+  const { addressSpace } = server.engine;
+  if (!addressSpace) throw new ReasonError("UNKNOWN", "node-opcua has no address space", { condition: "internal_error" });
+  const maker = createNodeMaker(addressSpace, (uuid) => intervals.get(uuid));
+  const serving = new Serving(maker, intervals, { log });
+  log.info(
+    { url: server.getEndpointUrl(), host, thumbprint: own.thumbprint, applicationUri: own.applicationUri },
+    "the OPC UA server listens; clients have to trust the certificate with this thumbprint",
+  );
+  return new HostedServer({
+    server,
+    connections,
+    serving,
+    trust,
+    pki,
+    own,
+    log,
+    notes: [...notes, ...warningsOf(details)],
+    renewalEveryMs,
+  });
+}
+
+/** Starts the server, with its connections bounded. Throws ReasonError; the server is shut down then. */
+async function start(
+  server: ReadOnlyServer,
+  { details, settings }: OpenInput<OpcuaSinkDetails, OpcuaSinkSettings>,
+  ctx: Context,
+  host: string,
+): Promise<Connections> {
   let connections: Connections | undefined;
-  const close = async (): Promise<void> => {
-    await within(CLOSE_TIMEOUT_MS, shutdown(server));
-    connections?.end();
-  };
   try {
     await server.initialize();
     connections = watchConnections(server, {
@@ -68,105 +89,133 @@ export async function openServer(
     });
     closeMethods(server);
     narrowTokens(server, details);
-    stopIfAsked();
+    throwIfStopped(ctx);
     await server.start();
+    return connections;
   } catch (error) {
-    await close();
+    await shutdown(server, ctx.log);
+    connections?.end();
     throw failureOf(error, host, details.port);
   }
-  const { addressSpace } = server.engine;
-  if (!addressSpace) throw new ReasonError("UNKNOWN", "node-opcua has no address space", { condition: "internal_error" });
-  const serving = new Serving(
-    createNodeMaker(addressSpace, (uuid) => intervals.get(uuid)),
-    intervals,
-    { log: ctx.log },
-  );
-  ctx.log.info(
-    { url: server.getEndpointUrl(), host, thumbprint: own.thumbprint, applicationUri: own.applicationUri },
-    "the OPC UA server listens; clients have to trust the certificate with this thumbprint",
-  );
+}
 
-  let isClosed = false;
-  let lose: (error: Error) => void = () => {};
-  const lost = new Promise<Error>((done) => {
-    lose = done;
-  });
-  let closing: Promise<void> | undefined;
-  let isSweeping = false;
-  let { notice } = own;
-  let renewalMs = performance.now() + renewalEveryMs;
+interface Parts {
+  readonly server: ReadOnlyServer;
+  readonly connections: Connections;
+  readonly serving: Serving;
+  readonly trust: ReturnType<typeof createClientTrust>;
+  readonly pki: Pki;
+  /** The certificate that the server shows. */
+  readonly own: OwnCertificate;
+  readonly log: Log;
+  /** Warnings that last as long as the server. */
+  readonly notes: readonly string[];
+  readonly renewalEveryMs: number;
+}
 
-  const sweep = async (): Promise<void> => {
-    if (isSweeping) return;
-    isSweeping = true;
+/** The sink while the server listens. Looks every second after connections, old values and the certificate. */
+class HostedServer implements Sink {
+  /** One batch after the other: values of a source must not overtake each other. */
+  readonly inFlight = 1;
+  readonly lost: Promise<Error>;
+  readonly #parts: Parts;
+  readonly #sweeper: NodeJS.Timeout;
+  #lose: (error: Error) => void = () => {};
+  #isSweeping = false;
+  /** What an operator should know of the certificate. */
+  #notice: string | undefined;
+  #renewalMs: number;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#notice = parts.own.notice;
+    this.#renewalMs = performance.now() + parts.renewalEveryMs;
+    this.lost = new Promise<Error>((done) => {
+      this.#lose = done;
+    });
+    this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
+  }
+
+  get warnings(): readonly string[] {
+    const { notes, serving, connections, trust } = this.#parts;
+    const notice = this.#notice === undefined ? [] : [this.#notice];
+    return [...notes, ...serving.warnings(), ...notice, ...connections.warnings(), ...trust.refused()];
+  }
+
+  async write(batch: SinkBatch): Promise<WriteResult> {
+    if (this.#closing) throw closed();
+    await this.#parts.serving.write(batch);
+    return { refused: 0 };
+  }
+
+  async describe(sources: readonly SourceReport[]): Promise<void> {
+    if (this.#closing) throw closed();
+    await this.#parts.serving.describe(sources);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { server, connections, serving, log } = this.#parts;
+    serving.end();
+    clearInterval(this.#sweeper);
+    this.#lose(closed());
+    await shutdown(server, log);
+    connections.end();
+  }
+
+  async #sweep(): Promise<void> {
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
+    const { connections, serving, log } = this.#parts;
     try {
-      connections?.bound();
+      connections.bound();
       await serving.sweep();
-      if (connections?.isListening() === false) lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
-      if (performance.now() < renewalMs) return;
-      renewalMs = performance.now() + renewalEveryMs;
-      const { thumbprint, notice: now } = await ownCertificate(pki);
-      notice = now;
-      if (thumbprint !== own.thumbprint)
-        lose(new ReasonError("CONNECTION_CLOSED", "the collector's certificate was renewed; the OPC UA server is started again with it"));
+      if (!connections.isListening()) this.#lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
+      if (performance.now() >= this.#renewalMs) await this.#checkCertificate();
     } catch (error) {
-      ctx.log.debug({ err: messageOf(error) }, "a look at the OPC UA server failed; it is repeated");
+      log.debug({ err: messageOf(error) }, "a look at the OPC UA server failed; it is repeated");
     } finally {
-      isSweeping = false;
+      this.#isSweeping = false;
     }
-  };
-  const sweeper = setInterval(() => void sweep(), SWEEP_MS);
-  const fixed = [...notes, ...warningsOf(details)];
-  const gone = (): ReasonError => new ReasonError("CONNECTION_CLOSED", "the OPC UA server is closed");
-
-  return {
-    // One batch after the other: values of a source must not overtake each other.
-    inFlight: 1,
-    get warnings() {
-      return [
-        ...fixed,
-        ...serving.warnings(),
-        ...(notice === undefined ? [] : [notice]),
-        ...(connections?.warnings() ?? []),
-        ...trust.refused(),
-      ];
-    },
-    lost,
-    async write(batch) {
-      if (isClosed) throw gone();
-      await serving.write(batch);
-      return { refused: 0 };
-    },
-    async describe(sources) {
-      if (isClosed) throw gone();
-      await serving.describe(sources);
-    },
-    close() {
-      isClosed = true;
-      serving.end();
-      clearInterval(sweeper);
-      lose(gone());
-      closing ??= close();
-      return closing;
-    },
-  };
-
-  function shutdown(open: OPCUAServer): Promise<void> {
-    return open.shutdown(0).catch((error: unknown) => ctx.log.debug({ err: messageOf(error) }, "the OPC UA server did not close in order"));
   }
 
-  function usersOf({ details: { users: named }, secrets }: typeof input): Promise<Users> {
-    const missing = named.filter(({ username }) => secrets[userSecretName(username)] === undefined).map(({ username }) => username);
-    if (missing.length > 0)
-      throw new ReasonError(
-        "UNKNOWN",
-        `no password is known here for the users ${missing.map((name) => JSON.stringify(name)).join(", ")}`,
-        {
-          condition: "secret_missing",
-        },
-      );
-    return hashUsers(named.map(({ username }) => ({ username, password: secrets[userSecretName(username)] ?? "" })));
+  /** Throws ReasonError if the certificate cannot be read. */
+  async #checkCertificate(): Promise<void> {
+    const { pki, own, renewalEveryMs } = this.#parts;
+    this.#renewalMs = performance.now() + renewalEveryMs;
+    const { thumbprint, notice } = await ownCertificate(pki);
+    this.#notice = notice;
+    if (thumbprint === own.thumbprint) return;
+    this.#lose(new ReasonError("CONNECTION_CLOSED", "the collector's certificate was renewed; the OPC UA server is started again with it"));
   }
+}
+
+const closed = (): ReasonError => new ReasonError("CONNECTION_CLOSED", "the OPC UA server is closed");
+
+function throwIfStopped({ signal }: Context): void {
+  if (signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
+}
+
+/** Within a deadline; never throws. */
+function shutdown(server: OPCUAServer, log: Log): Promise<void> {
+  const work = server
+    .shutdown(0)
+    .catch((error: unknown) => log.debug({ err: messageOf(error) }, "the OPC UA server did not close in order"));
+  return within(CLOSE_TIMEOUT_MS, work);
+}
+
+function usersOf({ details: { users }, secrets }: OpenInput<OpcuaSinkDetails, OpcuaSinkSettings>): Promise<Users> {
+  const missing = users.filter(({ username }) => secrets[userSecretName(username)] === undefined).map(({ username }) => username);
+  if (missing.length > 0)
+    throw new ReasonError("UNKNOWN", `no password is known here for the users ${missing.map((name) => JSON.stringify(name)).join(", ")}`, {
+      condition: "secret_missing",
+    });
+  return hashUsers(users.map(({ username }) => ({ username, password: secrets[userSecretName(username)] ?? "" })));
 }
 
 async function ownCertificate(pki: Pki): Promise<OwnCertificate> {
