@@ -10,7 +10,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
-import { type Breathe, createBreather } from "../model/timer.ts";
+import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { DeviceMemories } from "./device-memory.ts";
@@ -113,8 +113,8 @@ export class Agent {
   }
 
   async #takeIn(desired: readonly SourceInput[]): Promise<Round> {
-    const breathe = createBreather();
-    const inputs = await this.#fingerprinted(desired, breathe);
+    const yieldToEventLoop = createYielder();
+    const inputs = await this.#fingerprinted(desired, yieldToEventLoop);
     if (this.#isStopped) return { made: Promise.resolve() };
     const before = new Map([...this.#known].map(([id, { fingerprint }]) => [id, fingerprint]));
     const plan = reconcile(inputs, before, ({ fingerprint }) => fingerprint);
@@ -126,19 +126,19 @@ export class Agent {
     const changes: Promise<void>[] = [];
     for (const id of new Set([...plan.stop, ...plan.start])) {
       changes.push(this.#change(id, inputs.get(id), startSpreadMs));
-      await breathe();
+      await yieldToEventLoop();
     }
     if (haveChanged || changes.length > 0) this.#deps.changed();
     return { made: Promise.all(changes).then(() => {}) };
   }
 
-  async #fingerprinted(desired: readonly SourceInput[], breathe: Breathe): Promise<Map<string, DesiredInput>> {
+  async #fingerprinted(desired: readonly SourceInput[], yieldToEventLoop: YieldToEventLoop): Promise<Map<string, DesiredInput>> {
     const inputs = new Map<string, DesiredInput>();
     for (const input of desired) {
       const known = this.#known.get(input.record.uuid);
       const isSame = known !== undefined && isSameInput(known.input, input);
-      inputs.set(input.record.uuid, { input, fingerprint: isSame ? known.fingerprint : await fingerprint(input, breathe) });
-      await breathe();
+      inputs.set(input.record.uuid, { input, fingerprint: isSame ? known.fingerprint : await fingerprint(input, yieldToEventLoop) });
+      await yieldToEventLoop();
     }
     return inputs;
   }
@@ -232,11 +232,11 @@ const isSameInput = (before: SourceInput, now: SourceInput): boolean =>
 const VARIABLES_AT_ONCE = 50;
 
 /** A digest, because what it covers holds secrets. Goes by slices. */
-async function fingerprint(input: SourceInput, breathe: Breathe): Promise<string> {
+async function fingerprint(input: SourceInput, yieldToEventLoop: YieldToEventLoop): Promise<string> {
   const hash = createHash("sha256").update(canonicalJson(fingerprintOf({ ...input, variables: [] })));
   for (let from = 0; from < input.variables.length; from += VARIABLES_AT_ONCE) {
     hash.update(canonicalJson(input.variables.slice(from, from + VARIABLES_AT_ONCE)));
-    await breathe();
+    await yieldToEventLoop();
   }
   return hash.digest("base64");
 }

@@ -7,7 +7,7 @@ import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
 import type { DataSource } from "../model/resources.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
-import { type Breathe, createBreather } from "../model/timer.ts";
+import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import type { Problem } from "./status.ts";
@@ -64,7 +64,7 @@ export const configuredVariables = (variables: readonly Variable[]): number => v
 export async function specOf(
   input: SourceInput,
   driver: AnyDriver,
-  breathe: Breathe = createBreather(),
+  yieldToEventLoop: YieldToEventLoop = createYielder(),
 ): Promise<{ readonly spec: SourceSpec } | { readonly problem: Problem }> {
   const { record } = input;
   if (record.details === null)
@@ -111,7 +111,7 @@ export async function specOf(
       comment: variable.comment,
       exploration: variable.status === "EXPLORATION",
     });
-    await breathe();
+    await yieldToEventLoop();
   }
   const { name_timeout, connect_timeout, answer_timeout, prepare_timeout, max_connections } = settings.data;
   return {

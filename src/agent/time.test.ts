@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createBreather, nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { createYielder, nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 const times = {
   now: fc.integer({ min: 0, max: 2 ** 41 }),
@@ -48,17 +48,17 @@ describe("stableFraction", () => {
   });
 });
 
-describe("createBreather", () => {
+describe("createYielder", () => {
   it("lets others have their turn once a slice is over, and not before", async () => {
     let nowMs = 0;
-    const breathe = createBreather(() => nowMs);
+    const yieldToEventLoop = createYielder(() => nowMs);
     const turns: string[] = [];
     setImmediate(() => turns.push("others"));
     nowMs = 1.9;
-    await breathe();
+    await yieldToEventLoop();
     turns.push("loop");
     nowMs = 2;
-    await breathe();
+    await yieldToEventLoop();
     turns.push("loop");
     expect(turns).toEqual(["loop", "others", "loop"]);
   });

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-export { createBreather } from "../model/timer.ts";
+export { createYielder } from "../model/timer.ts";
 
 /** The next whole multiple of the interval plus phase that lies after `nowMs`. All in ms of one monotonic clock. */
 export function nextTick(nowMs: number, intervalMs: number, phaseMs: number): number {

@@ -1,5 +1,5 @@
 import { type DataSink, type DataSource, dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
-import { createBreather } from "../model/timer.ts";
+import { createYielder } from "../model/timer.ts";
 import { type Variable, variableSchema } from "../model/variable.ts";
 import { type JudgedPage, ListPages } from "./list-pages.ts";
 import { readList } from "./read-list.ts";
@@ -106,7 +106,7 @@ class ConfigurationList<T extends { readonly uuid: string }> {
   async #readPages(send: Send): Promise<readonly JudgedPage<T>[] | ApiFailure> {
     const { base, path } = this.#identity;
     for (let round = 1; ; round++) {
-      const yieldToEventLoop = createBreather();
+      const yieldToEventLoop = createYielder();
       const result = await readList<KnownPage<T>, CursorRefused | ApiFailure>(
         (cursor) => this.#readPage(send, cursor, yieldToEventLoop),
         yieldToEventLoop,
@@ -124,7 +124,7 @@ class ConfigurationList<T extends { readonly uuid: string }> {
   async #readPage(
     send: Send,
     cursor: string | null,
-    yieldToEventLoop: ReturnType<typeof createBreather>,
+    yieldToEventLoop: ReturnType<typeof createYielder>,
   ): Promise<KnownPage<T> | CursorRefused | ApiFailure> {
     const { base, path, collector } = this.#identity;
     const query = new URLSearchParams({ collector, ...(cursor !== null && { cursor }) }).toString();

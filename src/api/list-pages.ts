@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { Breathe } from "../model/timer.ts";
+import type { YieldToEventLoop } from "../model/timer.ts";
 import { parsePageText } from "./page-text.ts";
 import { type Judged, judgeRecord } from "./records.ts";
 
@@ -50,16 +50,16 @@ export class ListPages<T extends { readonly uuid: string }> {
   }
 
   /** Or which part of the page is not as expected. Throws SyntaxError where the text is not JSON. */
-  async read(text: string, breathe: Breathe): Promise<KnownPage<T> | { readonly wrong: string }> {
-    const digest = await digestOfText(text, breathe);
+  async read(text: string, yieldToEventLoop: YieldToEventLoop): Promise<KnownPage<T> | { readonly wrong: string }> {
+    const digest = await digestOfText(text, yieldToEventLoop);
     const same = this.#byText.get(digest);
     if (same) return same;
-    const page = pageSchema.safeParse(await parsePageText(text, breathe));
+    const page = pageSchema.safeParse(await parsePageText(text, yieldToEventLoop));
     if (!page.success) return { wrong: page.error.issues[0]?.path.join(".") || "the body" };
     const { data, metadata } = page.data;
-    const content = await this.#contentOf(data, breathe);
+    const content = await this.#contentOf(data, yieldToEventLoop);
     const known = content === undefined ? undefined : this.#byContent.get(content);
-    const records = known ? known.records : await this.#judge(data, breathe);
+    const records = known ? known.records : await this.#judge(data, yieldToEventLoop);
     return { text: digest, content, records, nextCursor: metadata.next_cursor };
   }
 
@@ -69,25 +69,25 @@ export class ListPages<T extends { readonly uuid: string }> {
     this.#byContent = new Map(pages.flatMap((page) => (page.content === undefined ? [] : [[page.content, page] as const])));
   }
 
-  async #judge(data: readonly unknown[], breathe: Breathe): Promise<readonly Judged<T>[]> {
+  async #judge(data: readonly unknown[], yieldToEventLoop: YieldToEventLoop): Promise<readonly Judged<T>[]> {
     const { schema, owner } = this.#options;
     const records: Judged<T>[] = [];
     for (const item of data) {
       records.push(judgeRecord(item, schema, owner));
       this.#judged++;
-      await breathe();
+      await yieldToEventLoop();
     }
     return records;
   }
 
-  async #contentOf(data: readonly unknown[], breathe: Breathe): Promise<string | undefined> {
+  async #contentOf(data: readonly unknown[], yieldToEventLoop: YieldToEventLoop): Promise<string | undefined> {
     const { usedFields } = this.#options;
     if (!usedFields) return undefined;
     const hash = createHash("sha1");
     for (const item of data) {
       const used = isObject(item) ? usedFields.map((field) => (Object.hasOwn(item, field) ? [item[field]] : [])) : item;
       hash.update(`${JSON.stringify(used) ?? ""}\n`);
-      await breathe();
+      await yieldToEventLoop();
     }
     return hash.digest("base64");
   }
@@ -98,12 +98,12 @@ const isObject = (item: unknown): item is Readonly<Record<string, unknown>> =>
 
 const PIECE_CHARACTERS = 128 * 1024;
 
-async function digestOfText(text: string, breathe: Breathe): Promise<string> {
+async function digestOfText(text: string, yieldToEventLoop: YieldToEventLoop): Promise<string> {
   const hash = createHash("sha1");
   for (let from = 0; from < text.length; from += PIECE_CHARACTERS) {
     // As UTF-16, in which a piece may end in the middle of a character.
     hash.update(text.slice(from, from + PIECE_CHARACTERS), "utf16le");
-    await breathe();
+    await yieldToEventLoop();
   }
   return hash.digest("base64");
 }

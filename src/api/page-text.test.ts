@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createBreather } from "../model/timer.ts";
+import { createYielder } from "../model/timer.ts";
 import { parsePageText } from "./page-text.ts";
 
 /** Longer than what is parsed in one go. */
 const FILLER = "x ".repeat(40_000);
-const parse = (text: string) => parsePageText(text, createBreather());
+const parse = (text: string) => parsePageText(text, createYielder());
 
 test("a long page is the value that JSON.parse gives, whatever its records hold and however it is spaced", async () => {
   await fc.assert(

@@ -1,4 +1,4 @@
-import type { Breathe } from "../model/timer.ts";
+import type { YieldToEventLoop } from "../model/timer.ts";
 
 /** JSON of up to so many characters is parsed in one go: about a millisecond. */
 const AT_ONCE_CHARACTERS = 64 * 1024;
@@ -11,9 +11,9 @@ const SCAN_CHARACTERS = 32 * 1024;
  * The value of a page's JSON text (API-V2, 2.7: an object whose `data` is a list). A long text is parsed record by record, so that the
  * readouts go on meanwhile; a record of more than 256 Ki characters counts as null. Throws SyntaxError where it is not JSON.
  */
-export async function parsePageText(text: string, breathe: Breathe): Promise<unknown> {
+export async function parsePageText(text: string, yieldToEventLoop: YieldToEventLoop): Promise<unknown> {
   if (text.length <= AT_ONCE_CHARACTERS) return JSON.parse(text);
-  const found = await findRecords(text, breathe);
+  const found = await findRecords(text, yieldToEventLoop);
   // Without its records a page is short; a long one is not a page of the API, whatever else it is.
   if (!found) return {};
   const envelope: unknown = JSON.parse(text.slice(0, found.from) + text.slice(found.to));
@@ -23,7 +23,7 @@ export async function parsePageText(text: string, breathe: Breathe): Promise<unk
   const data: unknown[] = [];
   for (const [from, to] of found.records) {
     data.push(to - from > MAX_RECORD_CHARACTERS ? null : JSON.parse(text.slice(from, to)));
-    await breathe();
+    await yieldToEventLoop();
   }
   return { ...envelope, data };
 }
@@ -40,7 +40,7 @@ const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b
 const DATA_KEY = /[{,\s]"data"\s*:\s*$/;
 
 /** Where the records of a page are, by brackets and quotes alone; undefined: it is an object without a list `data`, or too long without it. */
-async function findRecords(text: string, breathe: Breathe): Promise<FoundRecords | undefined> {
+async function findRecords(text: string, yieldToEventLoop: YieldToEventLoop): Promise<FoundRecords | undefined> {
   if (!/^\s{0,100}\{/.test(text)) throw new SyntaxError("a page is an object");
   const records: (readonly [number, number])[] = [];
   let depth = 0;
@@ -51,7 +51,7 @@ async function findRecords(text: string, breathe: Breathe): Promise<FoundRecords
   let lookAt = SCAN_CHARACTERS;
   for (let at = 0; at < text.length; at++) {
     if (at >= lookAt) {
-      await breathe();
+      await yieldToEventLoop();
       lookAt = at + SCAN_CHARACTERS;
     }
     const code = text.charCodeAt(at);

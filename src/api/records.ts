@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type Breathe, createBreather } from "../model/timer.ts";
+import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Secrets } from "./desired.ts";
 
@@ -61,13 +61,13 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     readonly previous: readonly T[];
     readonly collector: string;
   },
-  breathe: Breathe = createBreather(),
+  yieldToEventLoop: YieldToEventLoop = createYielder(),
 ): Promise<AcceptedRecords<T>> {
   const { what, received, previous, collector } = input;
   const lastGood = new Map<string, T>();
   for (const record of previous) {
     lastGood.set(record.uuid, record);
-    await breathe();
+    await yieldToEventLoop();
   }
   /** By uuid in the order of the list; undefined: no record of it is used. */
   const records = new Map<string, T | undefined>();
@@ -79,7 +79,7 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
   let unidentified = 0;
   let foreign = 0;
   for (const judged of received) {
-    await breathe();
+    await yieldToEventLoop();
     count++;
     const { uuid, owner } = judged;
     if (uuid === undefined) unidentified++;
@@ -101,7 +101,7 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
   const used: T[] = [];
   for (const record of records.values()) {
     if (record) used.push(record);
-    await breathe();
+    await yieldToEventLoop();
   }
   const unlisted = unidentified > 0 ? previous.filter(({ uuid }) => !listed.has(uuid)) : [];
   return {

@@ -1,7 +1,7 @@
 import type { SourceInput } from "../agent/source-spec.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
-import { createBreather } from "../model/timer.ts";
+import { createYielder } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { localOptionsIn } from "./local-options.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
@@ -25,7 +25,7 @@ export async function desiredSources(
   settings: Pick<Settings, "sources" | "readout_interval_unit">,
   secretFiles: SecretFiles,
 ): Promise<readonly SourceInput[]> {
-  const yieldToEventLoop = createBreather();
+  const yieldToEventLoop = createYielder();
   const fromApi = new Map<string, Variable[]>();
   for (const variable of variables ?? []) {
     const there = fromApi.get(variable.data_source);

@@ -2,7 +2,7 @@ import type { SourceInput } from "../agent/source-spec.ts";
 import type { Desired } from "../api/desired.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
-import { createBreather } from "../model/timer.ts";
+import { createYielder } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { type Credentials, missingPassword, withLocalSecrets } from "./credentials.ts";
 import { desiredSinks } from "./desired-sinks.ts";
@@ -39,7 +39,7 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
     const missingSecret = sink.missingSecret ?? missingPassword(sink, sink);
     return missingSecret === undefined ? sink : { ...sink, missingSecret };
   });
-  const yieldToEventLoop = createBreather();
+  const yieldToEventLoop = createYielder();
   const sources: SourceInput[] = [];
   for (const source of await desiredSources({ ...desired, secrets }, files, settings, secretFiles)) {
     const { record, local } = source;

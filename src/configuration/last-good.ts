@@ -7,7 +7,7 @@ import type { Desired, StoredDesired } from "../api/desired.ts";
 import { acceptRecords, judgeEach } from "../api/records.ts";
 import { messageOf } from "../model/failure.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
-import { createBreather } from "../model/timer.ts";
+import { createYielder } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { variableSchema } from "../model/variable.ts";
 
@@ -139,14 +139,14 @@ interface Accepted {
 
 /** `previous`: where the records come from that cannot be read here. */
 async function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Promise<Accepted> {
-  const breathe = createBreather();
+  const yieldToEventLoop = createYielder();
   const taken = <T extends { readonly uuid: string }>(
     what: string,
     received: readonly unknown[],
     before: readonly T[] | null | undefined,
     schema: z.ZodType<T>,
     owner: (record: T) => string | undefined,
-  ) => acceptRecords({ what, received: judgeEach(received, schema, owner), previous: before ?? [], collector }, breathe);
+  ) => acceptRecords({ what, received: judgeEach(received, schema, owner), previous: before ?? [], collector }, yieldToEventLoop);
   const sources = await taken("data source", records.source, previous?.sources, dataSourceSchema, (source) => source.collector);
   const sinks = await taken("data sink", records.sink, previous?.sinks, dataSinkSchema, (sink) => sink.collector);
   const variables = await taken("variable", records.variable, previous?.variables, variableSchema, () => undefined);
@@ -211,7 +211,7 @@ function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired)
  * A digest of what the file would hold, but for the time: an unchanged configuration is not written again. Goes by slices.
  */
 export async function storedContentOf({ sources, sinks, variables }: StoredDesired): Promise<string> {
-  const breathe = createBreather();
+  const yieldToEventLoop = createYielder();
   const hash = createHash("sha1");
   for (const [kind, records] of [
     ["source", sources],
@@ -221,7 +221,7 @@ export async function storedContentOf({ sources, sinks, variables }: StoredDesir
     hash.update(`${kind} ${records.length} ${variables === null}\n`);
     for (let from = 0; from < records.length; from += RECORDS_AT_ONCE) {
       hash.update(`${JSON.stringify(records.slice(from, from + RECORDS_AT_ONCE))}\n`);
-      await breathe();
+      await yieldToEventLoop();
     }
   }
   return hash.digest("base64");
@@ -239,9 +239,9 @@ async function contentsOfLines(text: string): Promise<Contents | string> {
   if (!header?.success) return `its first line does not say that it is a configuration of form ${FORMAT}`;
   const { collector, fetchedAt, count } = header.data;
   const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
-  const breathe = createBreather();
+  const yieldToEventLoop = createYielder();
   for (const line of lines) {
-    await breathe();
+    await yieldToEventLoop();
     const [start, kind, uuid] = LINE.exec(line) ?? [];
     if (start === undefined) continue;
     const into = records[kind as Kind];

@@ -5,7 +5,7 @@ import type { Context } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
-import { createBreather, sleep } from "../model/timer.ts";
+import { createYielder, sleep } from "../model/timer.ts";
 import { loadLastGood, saveLastGood, storedContentOf } from "./last-good.ts";
 
 /** The state of the configuration API, for status and log. Times are ISO 8601 UTC. */
@@ -261,7 +261,7 @@ class StatusReporter {
 
   /** All statuses as they are now, by data source. */
   async #prepare(): Promise<ReadonlyMap<string, PreparedReport>> {
-    const yieldToEventLoop = createBreather();
+    const yieldToEventLoop = createYielder();
     const present = new Map<string, PreparedReport>();
     for (const report of this.#options.takeReports()) {
       const { last_readout_at: _, ...state } = report.readout_status;

@@ -1,7 +1,7 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
 import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
-import type { Breathe } from "../model/timer.ts";
+import type { YieldToEventLoop } from "../model/timer.ts";
 import { VARIABLE_STATUSES, type VariableInput, variableInputSchema } from "../model/variable.ts";
 import { type CsvRow, csvRows, DELIMITERS, decodeText, delimiterOf } from "./csv.ts";
 
@@ -45,12 +45,12 @@ export function parseVariableCsv(bytes: Uint8Array, check?: CheckVariable): Pars
 }
 
 /** As parseVariableCsv, by slices. */
-export async function parseVariableCsvInSlices(bytes: Uint8Array, breathe: Breathe): Promise<ParsedVariables> {
+export async function parseVariableCsvInSlices(bytes: Uint8Array, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> {
   const steps = csvSteps(bytes);
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
-    await breathe();
+    await yieldToEventLoop();
   }
 }
 

@@ -2,7 +2,7 @@ import { type Dirent, readdirSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { messageOf } from "../model/failure.ts";
-import { type Breathe, createBreather } from "../model/timer.ts";
+import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { FileOwners } from "./file-owners.ts";
 import { uuidV5 } from "./uuid-v5.ts";
@@ -10,7 +10,7 @@ import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } fro
 
 interface Format {
   readonly maxBytes: number;
-  parse(bytes: Uint8Array, breathe: Breathe): ParsedVariables | Promise<ParsedVariables>;
+  parse(bytes: Uint8Array, yieldToEventLoop: YieldToEventLoop): ParsedVariables | Promise<ParsedVariables>;
 }
 
 /** YAML takes some ten times the time of CSV, in one go. */
@@ -118,11 +118,11 @@ export class VariableFolder {
     const { files, isUnreadable } = this.#listing;
     // A folder that cannot be read says nothing of its files.
     if (isUnreadable) return;
-    const breathe = createBreather();
+    const yieldToEventLoop = createYielder();
     const found = new Map<string, ReturnType<typeof stampOf>>();
     for (const name of files) {
       found.set(name, stampOf(join(this.#folder, name)));
-      await breathe();
+      await yieldToEventLoop();
     }
     for (const name of new Set([...this.#watched.keys(), ...found.keys()])) {
       const known = this.#watched.get(name);
@@ -252,8 +252,8 @@ export class VariableFolder {
   /** Undefined: it has changed while it was read. */
   async #read(source: string, name: string, stamp: string, held: Held | undefined): Promise<Held | undefined> {
     const path = join(this.#folder, name);
-    const breathe = createBreather();
-    const { variables, problems } = await parse(path, breathe);
+    const yieldToEventLoop = createYielder();
+    const { variables, problems } = await parse(path, yieldToEventLoop);
     if (stampOf(path)?.text !== stamp) return undefined;
     const isUsable = variables.length > 0 || problems.length === 0;
     if (!isUsable && held) {
@@ -263,7 +263,7 @@ export class VariableFolder {
     const named: Variable[] = [];
     for (const input of variables) {
       named.push({ uuid: uuidV5(source, input.name), data_source: source, ...input });
-      await breathe();
+      await yieldToEventLoop();
     }
     return { file: name, stamp, variables: named, problems };
   }
@@ -339,11 +339,11 @@ function list(folder: string): {
 }
 
 /** What the file holds, or in a problem why it cannot be read. */
-async function parse(path: string, breathe: Breathe): Promise<ParsedVariables> {
+async function parse(path: string, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> {
   const format = FORMATS[extname(path).toLowerCase()];
   if (!format) return { variables: [], problems: [] };
   try {
-    return await format.parse(readBoundedFile(path, format.maxBytes), breathe);
+    return await format.parse(readBoundedFile(path, format.maxBytes), yieldToEventLoop);
   } catch (error) {
     return { variables: [], problems: [{ message: messageOf(error).replace(`${path} `, "") }] };
   }

@@ -104,7 +104,7 @@ export class Deadline {
 const RUN_MS = 2;
 
 /** Called in each turn of a long loop; settles at once, or after the event loop had its turn. */
-export type Breathe = () => Promise<void>;
+export type YieldToEventLoop = () => Promise<void>;
 
 /** Loops of this thread that wait for their next slice, the longest first. */
 const paused: (() => void)[] = [];
@@ -116,7 +116,7 @@ function resumeNext(): void {
 }
 
 /** For long loops: lets timers and sockets have their turn as soon as the loop has run for a slice (2 ms). */
-export function createBreather(now: () => number = () => performance.now()): Breathe {
+export function createYielder(now: () => number = () => performance.now()): YieldToEventLoop {
   let began = now();
   return async () => {
     if (now() - began < RUN_MS) return;

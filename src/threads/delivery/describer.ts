@@ -1,6 +1,6 @@
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
-import { type Breathe, createBreather } from "../../model/timer.ts";
+import { createYielder, type YieldToEventLoop } from "../../model/timer.ts";
 import type { DescribedSource, ToDelivery } from "./messages.ts";
 
 /** Copying one for another thread takes about 1.5 µs, in one slice of the thread that reads. */
@@ -36,13 +36,13 @@ export class Describer {
 
   async #work(): Promise<void> {
     this.#isWorking = true;
-    const breathe = createBreather();
+    const yieldToEventLoop = createYielder();
     while (this.#isAsked) {
       this.#isAsked = false;
       const known = this.#known;
       for (const { uuid, layout } of this.#sources())
         if (layout && known.get(uuid) !== layout) {
-          await this.#postLayout(layout, breathe);
+          await this.#postLayout(layout, yieldToEventLoop);
           known.set(uuid, layout);
         }
       // A new worker has rounds of its own.
@@ -51,10 +51,10 @@ export class Describer {
     this.#isWorking = false;
   }
 
-  async #postLayout({ source, variables }: Layout, breathe: Breathe): Promise<void> {
+  async #postLayout({ source, variables }: Layout, yieldToEventLoop: YieldToEventLoop): Promise<void> {
     for (let from = 0; from === 0 || from < variables.length; from += VARIABLES_AT_ONCE) {
       this.#post({ type: "layout", source, from, variables: variables.slice(from, from + VARIABLES_AT_ONCE) });
-      await breathe();
+      await yieldToEventLoop();
     }
   }
 
