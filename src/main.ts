@@ -64,7 +64,7 @@ for (const [signal, code] of [
     stop.abort(new Error(`stopped by ${signal}`));
   });
 
-/** The only way out of the process: with everything printed first. */
+/** Ends the process: with everything printed first. */
 async function end(code: ExitCode): Promise<void> {
   isEnding = true;
   const patience = () => (crashLog ? AbortSignal.timeout(LAST_LINES_MS) : undefined);
@@ -77,7 +77,7 @@ async function end(code: ExitCode): Promise<void> {
   process.exit(isWhole ? code : EXIT.ownFailure);
 }
 
-/** What nobody caught leaves the state of the process unknown: say it and end; systemd starts it anew. */
+/** What nobody caught leaves the state of the process unknown: say it and end; systemd starts it again. */
 function crash(error: unknown): void {
   const log = crashLog ?? createLogger({ level: "debug", format: "text", stream: stderr, journald: false });
   log.error({ err: error instanceof Error ? error : new Error(String(error)) }, "internal error; the collector ends");

@@ -23,7 +23,7 @@ interface Tampering {
 /** Parts of what is sent in several come so many ms apart. */
 const PART_MS = 300;
 
-/** A server without security whose every chunk passes `change` on its way out, and what it gets `hear`. */
+/** A server without security whose every chunk passes `change` as it leaves, and what it gets `hear`. */
 async function tampered(
   change: (type: string, body: Buffer, chunk: Buffer) => Buffer | readonly Buffer[] | undefined,
   options: OpcuaSimulatorOptions = {},

@@ -102,7 +102,7 @@ describe("looking up addresses", () => {
     expect((await prepare(session, paths)).flat()).toHaveLength(10);
   });
 
-  it("lets go of a server that is silent, soon after the signal", async () => {
+  it("ends with a server that is silent, soon after the signal", async () => {
     const simulator = await start();
     const session = await open(simulator);
     simulator.misbehave({ service: TRANSLATE, answer: "silent" });

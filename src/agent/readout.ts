@@ -127,7 +127,7 @@ export class Readouts {
     }
   }
 
-  /** Lets go of the connection; resolves when it is closed. */
+  /** Closes the connection; resolves when it is closed. */
   async leave(): Promise<void> {
     await this.#closing;
     await this.#membership.leave();

@@ -46,7 +46,7 @@ test("another API is asked as the settings say, with one key for the collector a
   expect(personalAccess(given, STATE, "/home/me/key")).toEqual({ ...access, keyFile: "/home/me/key" });
 });
 
-test("keys are read anew for each request, authorities at once and named where they cannot be", async () => {
+test("keys are read again for each request, authorities at once and named where they cannot be", async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "collector-access-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const [keyFile, caFile] = [path.join(folder, "key"), path.join(folder, "ca.pem")];

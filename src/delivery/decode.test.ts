@@ -50,7 +50,7 @@ describe("decodeJob", () => {
     );
   });
 
-  it("fills the same readings anew, also for the next batch, and leaves a copy alone", () => {
+  it("fills the same readings again, also for the next batch, and leaves a copy alone", () => {
     const layout = plainLayout(4);
     const readouts = [plainReadout(4, 1), plainReadout(4, 100)];
     const { batch } = decoded(layout, rowsOf(layout, readouts));

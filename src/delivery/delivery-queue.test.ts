@@ -300,7 +300,7 @@ describe("unstored rows", () => {
     expect(position()).toEqual(before);
   });
 
-  test("are let go where they find no room or the sink is closed, and never asked of the file", () => {
+  test("are dropped where they find no room or the sink is closed, and never asked of the file", () => {
     const { queue, attach, unstored } = setUp({ maxLiveBytes: 25 });
     attach();
     queue.takeUnstored([unstoredRow(1)], 0);
@@ -380,7 +380,7 @@ describe("held rows", () => {
     expect(Array.from({ length: nextId() - 1 }, (_, i) => i + 1).every(isDone)).toBe(true);
   });
 
-  test("come again where the file is attached anew", () => {
+  test("come again where the file is attached again", () => {
     const { queue, commit, attach } = flowOf();
     queue.take(commit(3), 0);
     for (const job of jobsOf(queue)) queue.hold(job);

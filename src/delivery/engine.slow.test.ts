@@ -385,7 +385,7 @@ describe("several sinks", () => {
     expect(told("e")).toEqual(["ERROR", "configuration_invalid", expect.stringContaining("details.host: ")]);
   });
 
-  test("a changed one starts anew, a removed one is gone and has cleared what it left behind", async () => {
+  test("a changed one starts again, a removed one is gone and has cleared its retained topics", async () => {
     const first = await broker();
     const second = await broker();
     const source: SourceReport = {

@@ -64,7 +64,7 @@ describe("publishing of gaps", () => {
     expect(published).toEqual([]);
   });
 
-  test("another opening of the sink is told anew what is not acknowledged", async () => {
+  test("another opening of the sink gets again what is not acknowledged", async () => {
     const { heard, tell, publisher } = setUp();
     await tell(gap(1, 10));
     let isLost = true;

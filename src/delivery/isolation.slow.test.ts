@@ -103,7 +103,7 @@ test("what is refused of a batch is tried apart, and what was not is not written
   expect(rig.sink()?.delivered).toBe(taken.size);
 }, 60_000);
 
-test("what is kept while the file is opened anew comes again from there, and the ledger is exact", async () => {
+test("what is kept while the file is opened again comes again from there, and the ledger is exact", async () => {
   let refuses = true;
   const taken = new Map<string, number>();
   const rig = await rigOf(async (batch) => {

@@ -20,7 +20,7 @@ const next = (suspects: Suspects, nowMs: number): Suspect => {
   return suspect;
 };
 
-describe("what is under way when the way out is lost", () => {
+describe("what is under way when the connection is lost", () => {
   test("once is not suspected; twice is; what has arrived between is not", () => {
     const suspects = new Suspects();
     suspects.lostTogether([job(1, 2), job(3, 4)], []);
@@ -96,7 +96,7 @@ describe("a single value that is refused", () => {
   });
 });
 
-test("a message is taken apart so often at most, and a far side that refuses everything is given a rest", () => {
+test("a message is taken apart so often at most, and a broker that refuses everything is given a rest", () => {
   const suspects = new Suspects();
   refused(suspects);
   let tries = 0;

@@ -62,7 +62,7 @@ describe("HTTP listener", () => {
     expect(listener.port()).toBeUndefined();
   });
 
-  it("lets go of who asks nothing when it is closed", async () => {
+  it("closes idle connections when it is closed", async () => {
     const { listener, url } = start();
     const { port } = new URL(await url());
     const idle = net.connect(Number(port), "127.0.0.1");

@@ -35,7 +35,7 @@ test("the first start writes both keys, readable by the owner alone; the next on
   db.close();
 });
 
-test("the collector's key is made anew where its file is lost, damaged or another collector's; the admin's is not", () => {
+test("the collector's key is made again where its file is lost, damaged or another collector's; the admin's is not", () => {
   const folder = temporaryFolder();
   const db = open(folder);
   const keys = join(folder, "keys");

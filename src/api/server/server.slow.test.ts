@@ -151,7 +151,7 @@ test("data sinks: stamped, unique by name within the collector, patched, deleted
   expect((await api.send("GET", path)).status).toBe(404);
 });
 
-test("variables count into configured_variables, a report sets it, and a change counts anew", async () => {
+test("variables count into configured_variables, a report sets it, and a change counts again", async () => {
   const api = await startTestServer();
   const source = await createSource(api);
   const status = async () => as(dataSourceResponseSchema, await api.send("GET", `/v2/data-sources/${source.uuid}`)).readout_status;

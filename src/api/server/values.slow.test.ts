@@ -161,7 +161,7 @@ test("batches that are remembered do not push the values out: those whose values
   db.close();
 });
 
-test("a damaged file of values is set aside and begun anew, and nothing else waits for it", async () => {
+test("a damaged file of values is set aside and begun again, and nothing else waits for it", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "values.db"), "no database, but long enough to be looked at".repeat(200));
   const { store, log } = open(folder);

@@ -269,7 +269,7 @@ describe("changes while a client watches", () => {
     await expect.poll(() => seen.at(-1)).toMatch(/^BadNodeId/);
   });
 
-  test("a type that is settled by the first value, and one that is configured anew", async () => {
+  test("a type that is settled by the first value, and one that is configured again", async () => {
     const open = layoutOf("press", variableOf("x", { scalar: "auto" }));
     await describeNow(open);
     expect((await read("v-x", AttributeIds.DataType)).value.value.value).toBe(24);

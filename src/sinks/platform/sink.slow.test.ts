@@ -121,7 +121,7 @@ describe("values that the API refuses", () => {
   });
 });
 
-describe("the way out is lost, and nothing is refused", () => {
+describe("the connection is lost, and nothing is refused", () => {
   const hour = 3_600_000;
   test.each<[string, Answer, string, RegExp, object]>([
     ["401", (r) => json(r, { detail: "no" }, 401), "UNKNOWN", /the API key is refused \(401\)/, {}],

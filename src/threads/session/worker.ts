@@ -20,6 +20,6 @@ serveSessions(parentPort, {
       return opened;
     },
   }),
-  // What a library left behind must not keep the thread.
+  // What a library still has open must not keep the thread.
   onStopped: () => process.exit(0),
 });
