@@ -46,7 +46,9 @@ const wanted = (values.arch ?? Object.keys(ARCHITECTURES)).map((name): Architect
   return name;
 });
 const version =
-  values.version === undefined ? versionOf(ROOT, readJson<{ version: string }>("package.json").version) : checkedVersion(values.version);
+  values.version === undefined
+    ? versionOf(ROOT, readJson<{ version: string }>("package.json").version, values.fast)
+    : checkedVersion(values.version);
 mkdirSync(values.out, { recursive: true });
 for (const architecture of wanted) await packageFor(architecture);
 
