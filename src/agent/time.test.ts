@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createYielder, nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 const times = {
   now: fc.integer({ min: 0, max: 2 ** 41 }),
@@ -45,21 +45,5 @@ describe("stableFraction", () => {
     );
     const tenths = new Set(Array.from({ length: 200 }, (_, i) => Math.floor(stableFraction(`source-${i}`) * 10)));
     expect(tenths.size).toBe(10);
-  });
-});
-
-describe("createYielder", () => {
-  it("lets others have their turn once a slice is over, and not before", async () => {
-    let nowMs = 0;
-    const yieldToEventLoop = createYielder(() => nowMs);
-    const turns: string[] = [];
-    setImmediate(() => turns.push("others"));
-    nowMs = 1.9;
-    await yieldToEventLoop();
-    turns.push("loop");
-    nowMs = 2;
-    await yieldToEventLoop();
-    turns.push("loop");
-    expect(turns).toEqual(["loop", "others", "loop"]);
   });
 });

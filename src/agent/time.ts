@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
 
-export { createYielder } from "../model/timer.ts";
-
 /** The next whole multiple of the interval plus phase that lies after `nowMs`. All in ms of one monotonic clock. */
 export function nextTick(nowMs: number, intervalMs: number, phaseMs: number): number {
   const n = Math.floor((nowMs - phaseMs) / intervalMs) + 1;

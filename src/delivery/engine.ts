@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { MessagePort } from "node:worker_threads";
 import type { StoredBatch } from "../buffer/buffer.ts";
 import type { BufferFileReader } from "../buffer/reader.ts";
+import { logOver } from "../lib/thread/log.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
@@ -83,7 +84,7 @@ export class DeliveryEngine {
     this.#options = options;
     this.#registry = options.sinks ?? SINKS;
     this.#limits = { ...LIMITS, ...options };
-    this.#log = logTo(post);
+    this.#log = logOver(post);
     this.#pki = options.openPki?.(this.#log);
     this.#store = new StoreLink((message) => this.#onStore(message));
     this.#buffer = new BufferView({
@@ -291,16 +292,4 @@ function refusedReport({ uuid, name, type }: SinkSpec, thrown: unknown): SinkRep
   const since = new Date().toISOString();
   const error = { reason, condition: condition ?? null, detail: message };
   return { uuid, name, type, endpoint: null, state: "ERROR", since, error, next_retry_at: null, warnings: [] };
-}
-
-function logTo(post: (message: FromDelivery) => void): Log {
-  const at = (level: keyof Log) => (fields: object, message: string) => post({ type: "log", level, fields: cloneable(fields), message });
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
-}
-
-/** Errors cross to another thread as text: a library may attach to them what cannot be cloned. */
-function cloneable(fields: object): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? { type: value.name, message: value.message } : value]),
-  );
 }

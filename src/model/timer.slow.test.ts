@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { Deadline, sleep, timerMs } from "./timer.ts";
+import { createYielder, Deadline, sleep, timerMs } from "./timer.ts";
 
 describe("sleep", () => {
   it("ends at once when stopped, also above what setTimeout can hold", async () => {
@@ -108,5 +108,59 @@ describe("Deadline", () => {
     const ms = await dueAfter(10);
     stop = true;
     expect(ms).toBeLessThan(3 * 21 * 100);
+  });
+});
+
+describe("createYielder", () => {
+  it("lets others have their turn once a slice is over, and not before", async () => {
+    let nowMs = 0;
+    const yieldToEventLoop = createYielder(() => nowMs);
+    const turns: string[] = [];
+    setImmediate(() => turns.push("others"));
+    nowMs = 1.9;
+    await yieldToEventLoop();
+    turns.push("loop");
+    nowMs = 2;
+    await yieldToEventLoop();
+    turns.push("loop");
+    expect(turns).toEqual(["loop", "others", "loop"]);
+  });
+
+  it("gives loops that run at once a turn of the event loop each", async () => {
+    const turns: string[] = [];
+    const loop = async (name: string): Promise<void> => {
+      // Each look at the clock is a slice later.
+      let nowMs = 0;
+      const yieldToEventLoop = createYielder(() => (nowMs += 10));
+      for (let i = 0; i < 3; i++) {
+        await yieldToEventLoop();
+        turns.push(name);
+      }
+    };
+    let isDone = false;
+    const everyTurn = () => {
+      turns.push("others");
+      if (!isDone) setImmediate(everyTurn);
+    };
+    setImmediate(everyTurn);
+    await Promise.all([loop("a"), loop("b"), loop("c")]);
+    isDone = true;
+    const between = turns
+      .join(" ")
+      .split("others")
+      .map(
+        (names) =>
+          names
+            .trim()
+            .split(" ")
+            .filter((name) => name !== "").length,
+      );
+    expect(Math.max(...between)).toBe(1);
+    expect(
+      turns
+        .filter((name) => name !== "others")
+        .sort()
+        .join(""),
+    ).toBe("aaabbbccc");
   });
 });

@@ -51,25 +51,34 @@ function configuration(fastPort: number, round: number) {
   return { sources: pagesOf(sources), variables, pages: pagesOf(variables) };
 }
 
+/** An API with our extensions: these sources, and the variables and the revision of the moment. */
+async function apiOf(
+  sources: readonly Buffer[],
+  now: () => { readonly variables: readonly Buffer[]; readonly revision: string },
+): Promise<string> {
+  const { url } = await scripted((_, response, path) => {
+    const at = Number(new URL(path, "http://x").searchParams.get("cursor") ?? 0);
+    const body = path.startsWith("/api/v2/data-sources")
+      ? sources[at]
+      : path.startsWith("/api/ext/v1/variables")
+        ? now().variables[at]
+        : path.startsWith("/api/ext/v1/revision")
+          ? JSON.stringify({ revision: now().revision })
+          : path === "/api/ext/v1"
+            ? JSON.stringify({ extension: "collector", version: 1 })
+            : JSON.stringify(path.startsWith("/api/ext/v1/secrets") ? { secrets: {} } : { data: [], metadata: { next_cursor: null } });
+    response.writeHead(200, { "content-type": "application/json" }).end(body);
+  });
+  return url;
+}
+
 test("a configuration of 100,000 variables is taken in while a source of 50 ms is read on, and an unchanged one costs no validation", async () => {
   const device = await plant();
   const first = configuration(device.port, 1);
   const fast = first.variables.slice(0, 2);
   let variables: readonly Buffer[] = pagesOf(fast);
   let revision = "0";
-  const { url } = await scripted((_, response, path) => {
-    const at = Number(new URL(path, "http://x").searchParams.get("cursor") ?? 0);
-    const body = path.startsWith("/api/v2/data-sources")
-      ? first.sources[at]
-      : path.startsWith("/api/ext/v1/variables")
-        ? variables[at]
-        : path.startsWith("/api/ext/v1/revision")
-          ? JSON.stringify({ revision })
-          : path === "/api/ext/v1"
-            ? JSON.stringify({ extension: "collector", version: 1 })
-            : JSON.stringify(path.startsWith("/api/ext/v1/secrets") ? { secrets: {} } : { data: [], metadata: { next_cursor: null } });
-    response.writeHead(200, { "content-type": "application/json" }).end(body);
-  });
+  const url = await apiOf(first.sources, () => ({ variables, revision }));
   const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", log: recordingLog(), maxBytes: 256 * 2 ** 20 });
   onTestFinished(() => client.close());
   const { agent, of } = running();
@@ -140,19 +149,7 @@ test("as it is shipped, the collector takes 100,000 variables in without a long 
   const large = configuration(device.port, 1);
   let variables: readonly Buffer[] = pagesOf(large.variables.slice(0, 2));
   let revision = "0";
-  const { url } = await scripted((_, response, path) => {
-    const at = Number(new URL(path, "http://x").searchParams.get("cursor") ?? 0);
-    const body = path.startsWith("/api/v2/data-sources")
-      ? large.sources[at]
-      : path.startsWith("/api/ext/v1/variables")
-        ? variables[at]
-        : path.startsWith("/api/ext/v1/revision")
-          ? JSON.stringify({ revision })
-          : path === "/api/ext/v1"
-            ? JSON.stringify({ extension: "collector", version: 1 })
-            : JSON.stringify(path.startsWith("/api/ext/v1/secrets") ? { secrets: {} } : { data: [], metadata: { next_cursor: null } });
-    response.writeHead(200, { "content-type": "application/json" }).end(body);
-  });
+  const url = await apiOf(large.sources, () => ({ variables, revision }));
   const dir = temporaryFolder();
   mkdirSync(dir, { recursive: true });
   writeFileSync(`${dir}/collector.key`, "key\n");

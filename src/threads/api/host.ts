@@ -61,6 +61,6 @@ export class EmbeddedApi {
     } else if (message.type === "failed" && message.message !== this.#raised) {
       this.#raised = message.message;
       onAlarm(`the embedded configuration API cannot start: ${message.message}`);
-    } else if (message.type === "log") log[message.level](message.fields, message.message);
+    }
   }
 }

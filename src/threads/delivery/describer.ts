@@ -14,7 +14,7 @@ export class Describer {
   readonly #post: (message: ToDelivery) => void;
   readonly #sources: () => readonly SourceReport[];
   /** What the worker knows, by source; a source's layout is one object as long as it is the same. */
-  #known = new Map<string, Layout | null>();
+  #known = new Map<string, Layout>();
   #isWorking = false;
   #isAsked = false;
 
