@@ -12,7 +12,13 @@ test("everything else is as JSON.stringify writes it", () => {
     '{"when":"1970-01-01T00:00:00.000Z","list":[null,null]}',
   );
   expect(toJson(undefined)).toBe("null");
-  fc.assert(fc.property(fc.jsonValue(), (value) => void expect(toJson(value)).toBe(JSON.stringify(value))));
+  // A round trip takes the sign of a zero away, which JSON.stringify drops and toJson keeps.
+  const values = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as unknown);
+  fc.assert(fc.property(values, (value) => void expect(toJson(value)).toBe(JSON.stringify(value))));
+});
+
+test("a negative zero keeps its sign, at any depth", () => {
+  expect(toJson({ "": [-0, { a: -0 }, 0] })).toBe('{"":[-0,{"a":-0},0]}');
 });
 
 test("a float32 has its shortest digits and stays itself", () => {
