@@ -31,6 +31,7 @@ const store = new Worker(new URL("../../src/threads/store/worker.ts", import.met
 const post = (message: ToStore): void => store.postMessage(message);
 const client = new StoreClient({
   run,
+  postDelayMs: 1,
   onCommitted: (upTo) => tell(`c ${base + upTo}`),
   onLedger({ sinks }) {
     const [ledger] = sinks;

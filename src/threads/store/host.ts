@@ -10,6 +10,8 @@ export interface StoreClientOptions {
   readonly run: string;
   /** Bound of what waits for the store's answer; default 64 MiB. */
   readonly maxUnansweredBytes?: number;
+  /** How long a readout may wait for others, so that they cross to the store in one message; default 40 ms. */
+  readonly postDelayMs?: number;
   /** Every batch up to this number is on disk (or was not to be stored). */
   readonly onCommitted?: (upTo: number) => void;
   readonly onLedger: (ledger: Ledger, bytes: number) => void;
@@ -25,13 +27,16 @@ interface Unanswered {
 const MAX_UNANSWERED_BYTES = 64 * 2 ** 20;
 /** What a batch costs in memory on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
-/** Payload bytes in one message when much is posted again. */
+/** Each message wakes the store's thread, which costs more than what it carries. The store's own delay makes room for this one. */
+const POST_DELAY_MS = 40;
+/** Payload bytes in one message; so many are posted at once. */
 const MESSAGE_BYTES = 2 ** 20;
 
 /** The host's end of the store: encodes each readout once, and keeps it until the store has answered, over restarts of the worker. */
 export class StoreClient {
   readonly #options: StoreClientOptions;
   readonly #maxUnansweredBytes: number;
+  readonly #postDelayMs: number;
   /** By number, oldest first. */
   readonly #unanswered = new Map<number, Unanswered>();
   #unansweredBytes = 0;
@@ -43,7 +48,8 @@ export class StoreClient {
   /** Keys of layouts that this worker knows. */
   #sentLayouts = createRecentLayouts<string, true>();
   #sinks: readonly BufferSink[] | undefined;
-  #flushing: NodeJS.Immediate | undefined;
+  #flushing: NodeJS.Timeout | undefined;
+  #unpostedBytes = 0;
   #rejectedReadouts = 0;
   #rejectedValues = 0;
   #reportedRejectedValues = 0;
@@ -54,6 +60,7 @@ export class StoreClient {
   constructor(options: StoreClientOptions) {
     this.#options = options;
     this.#maxUnansweredBytes = options.maxUnansweredBytes ?? MAX_UNANSWERED_BYTES;
+    this.#postDelayMs = options.postDelayMs ?? POST_DELAY_MS;
   }
 
   /** A worker has started: what is unanswered is posted to it as soon as it is ready. */
@@ -103,8 +110,9 @@ export class StoreClient {
     this.#nextSeq++;
     this.#unanswered.set(batch.seq, { batch, layout });
     this.#unansweredBytes += bytesOf(batch);
-    // The readouts of one turn of the event loop go in one message.
-    this.#flushing ??= setImmediate(() => this.#flush());
+    this.#unpostedBytes += payload.byteLength;
+    if (this.#unpostedBytes >= MESSAGE_BYTES) this.#flush();
+    else this.#flushing ??= setTimeout(() => this.#flush(), this.#postDelayMs);
     return true;
   }
 
@@ -152,8 +160,9 @@ export class StoreClient {
 
   /** Posts what this worker was not posted yet, each layout before the first batch that names it. */
   #flush(): void {
-    clearImmediate(this.#flushing);
+    clearTimeout(this.#flushing);
     this.#flushing = undefined;
+    this.#unpostedBytes = 0;
     if (!this.#post || !this.#isReady) return;
     let batches: NewBatch[] = [];
     let bytes = 0;
