@@ -1,5 +1,5 @@
+import { Deadline } from "../../src/model/deadline.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { Deadline } from "../../src/model/timer.ts";
 
 /** How long to wait for something on the outside. */
 export interface Bound {

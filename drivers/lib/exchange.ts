@@ -1,6 +1,6 @@
+import { type Deadline, Deadlines } from "../../src/model/deadline.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import type { Connection } from "./connection.ts";
@@ -72,6 +72,7 @@ class FramedExchange implements Exchange {
   readonly #tap: Tap | undefined;
   readonly #framing: Framing;
   readonly #pending = new Set<Pending>();
+  readonly #deadlines = new Deadlines();
   /** The signal is the readout's: listening once for all its requests costs less than once for each. */
   readonly #watched = new Set<AbortSignal>();
   readonly #onAbort = (event: Event) => this.#aborted(event.target);
@@ -114,7 +115,7 @@ class FramedExchange implements Exchange {
     this.#watch(ctx.signal);
     return new Promise((resolve, reject) => {
       const { answerMs } = ctx.timeouts;
-      const deadline = new Deadline(answerMs, () =>
+      const deadline = this.#deadlines.add(answerMs, () =>
         this.#connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
       );
       const request: Pending = {
@@ -184,6 +185,7 @@ class FramedExchange implements Exchange {
     this.#unwatch();
     this.#held = NOTHING;
     for (const request of [...this.#pending]) request.end(failure);
+    this.#deadlines.stop();
   }
 
   #received(chunk: Buffer): void {

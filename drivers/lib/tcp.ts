@@ -1,8 +1,8 @@
 import net from "node:net";
 import type { Address } from "../../src/model/address.ts";
+import { Deadline } from "../../src/model/deadline.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError, type ReasonType } from "../../src/model/reason.ts";
-import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import { type Connection, StreamConnection } from "./connection.ts";

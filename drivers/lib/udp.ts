@@ -1,7 +1,7 @@
 import dgram from "node:dgram";
+import { Deadline } from "../../src/model/deadline.ts";
 import { messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { Deadline } from "../../src/model/timer.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "./abort.ts";
 import type { Fence } from "./exchange.ts";

@@ -35,19 +35,15 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   plan,
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
-    const read = linkModbus(connection, ctx.tap);
-    let answeredMs = Number.NEGATIVE_INFINITY;
+    const link = linkModbus(connection, ctx.tap);
+    const readAfterPause = async (request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> => {
+      const waitMs = link.answeredMs() + request.pauseMs - performance.now();
+      if (waitMs > 0) await sleep(waitMs, readCtx.signal);
+      return link.read(request, readCtx);
+    };
     return {
       limits: knownLimits(settings),
-      async read(request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> {
-        const waitMs = request.pauseMs === 0 ? 0 : answeredMs + request.pauseMs - performance.now();
-        if (waitMs > 0) await sleep(waitMs, readCtx.signal);
-        try {
-          return await read(request, readCtx);
-        } finally {
-          answeredMs = performance.now();
-        }
-      },
+      read: (request, readCtx) => (request.pauseMs === 0 ? link.read(request, readCtx) : readAfterPause(request, readCtx)),
       alive: () => connection.alive(),
       close: () => connection.close(),
     };

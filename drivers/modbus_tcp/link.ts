@@ -12,8 +12,13 @@ import { readingsOf } from "./readings.ts";
 /** The most that the Messaging Guide names; far below the 65,536 transaction ids. */
 const MAX_IN_FLIGHT = 16;
 
-/** The readings of one request, along its points. */
-export type Read = (read: ModbusRead, ctx: DriverContext) => Promise<readonly Reading[]>;
+/** What is read over one connection. */
+export interface ModbusLink {
+  /** The readings of one request, along its points. */
+  read(read: ModbusRead, ctx: DriverContext): Promise<readonly Reading[]>;
+  /** When the last answer came, monotonic ms; before the first one, minus infinity. */
+  answeredMs(): number;
+}
 
 interface Sent {
   readonly read: ModbusRead;
@@ -26,10 +31,15 @@ interface Sent {
 const transactionsOf = createDeviceMemory(() => createIdCounter(16));
 
 /** Reads over an open connection; transaction ids go on where those of the last connection ended. Throws as `Session.read` does. */
-export function linkModbus(connection: Connection, tap: Tap | undefined, transactions: IdCounter = transactionsOf(connection.where)): Read {
+export function linkModbus(
+  connection: Connection,
+  tap: Tap | undefined,
+  transactions: IdCounter = transactionsOf(connection.where),
+): ModbusLink {
   // By transaction id. What ends without an answer ends the connection too, and all of this with it.
   const sent = new Map<number, Sent>();
   let unmatched = 0;
+  let answeredMs = Number.NEGATIVE_INFINITY;
 
   const exchange = createExchange(connection, tap, {
     fence,
@@ -47,6 +57,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined, transac
       const wrong = wrongAnswer(request, frame);
       if (wrong !== undefined) return wrong;
       sent.delete(id);
+      answeredMs = performance.now();
       const exception = exceptionOf(frame);
       const miscounted = miscount(request, frame);
       if (exception !== undefined) refuse(exceptionFault(exception, describeRead(read), connection.where, read.unit));
@@ -57,15 +68,18 @@ export function linkModbus(connection: Connection, tap: Tap | undefined, transac
     },
   });
 
-  return (read, ctx) =>
-    exchange.request(
-      ctx,
-      () => `${describeRead(read)}${unmatched > 0 ? ` (answers with a transaction id of no request: ${unmatched})` : ""}`,
-      (answer, refuse) => {
-        const transaction = transactions.next();
-        const request = requestFrame(transaction, read);
-        sent.set(transaction, { read, request, answer, refuse });
-        exchange.send(request);
-      },
-    );
+  return {
+    read: (read, ctx) =>
+      exchange.request(
+        ctx,
+        () => `${describeRead(read)}${unmatched > 0 ? ` (answers with a transaction id of no request: ${unmatched})` : ""}`,
+        (answer, refuse) => {
+          const transaction = transactions.next();
+          const request = requestFrame(transaction, read);
+          sent.set(transaction, { read, request, answer, refuse });
+          exchange.send(request);
+        },
+      ),
+    answeredMs: () => answeredMs,
+  };
 }

@@ -269,7 +269,8 @@ export class ReadPass implements PassView {
   async #askAgain(session: AnySession, ctx: DriverContext): Promise<void> {
     while (this.#again.length > 0 && !this.#hasEnded(ctx)) {
       const planned = this.#again.shift();
-      if (planned && !this.isRead(planned.request)) await this.#askPlanned(session, planned, ctx);
+      if (!planned || this.isRead(planned.request)) continue;
+      this.#settle(planned, await this.#askPlanned(session, planned, ctx), ctx);
     }
   }
 
@@ -278,7 +279,7 @@ export class ReadPass implements PassView {
       while (!this.#hasEnded(ctx)) {
         const planned = this.#nextMain();
         if (!planned) return;
-        await this.#askPlanned(session, planned, ctx);
+        this.#settle(planned, await this.#askPlanned(session, planned, ctx), ctx);
       }
     };
     const width = this.#sequential ? 1 : Math.min(limits.inFlight, this.#main.length - this.#at);
@@ -295,10 +296,12 @@ export class ReadPass implements PassView {
     return undefined;
   }
 
-  async #askPlanned(session: AnySession, planned: Planned, ctx: DriverContext): Promise<void> {
+  #askPlanned(session: AnySession, { request }: Planned, ctx: DriverContext): Promise<Outcome> {
+    return this.#ask(session, request, ctx, this.#timeoutMs(request, ctx.timeouts.answerMs));
+  }
+
+  #settle(planned: Planned, outcome: Outcome, ctx: DriverContext): void {
     const { request } = planned;
-    const timeoutMs = this.#timeoutMs(request, ctx.timeouts.answerMs);
-    const outcome = await this.#ask(session, request, ctx, timeoutMs);
     if (outcome.type === "answered") this.#searching.partAnswered(request.part);
     else if (outcome.type === "failed") {
       // That the readout's time is up says nothing of this request.

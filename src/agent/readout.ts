@@ -2,10 +2,10 @@ import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts"
 import { deviceKey } from "../model/address.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
+import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
-import { Deadline } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import type { ConnectionPool, Membership, Turn } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";

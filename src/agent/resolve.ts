@@ -1,8 +1,8 @@
 import { lookup } from "node:dns/promises";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
+import { Deadline } from "../model/deadline.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
-import { Deadline } from "../model/timer.ts";
 
 export type { Address } from "../model/address.ts";
 

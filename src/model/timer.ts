@@ -37,69 +37,6 @@ function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<boolean
   });
 }
 
-/** A deadline looks this often, and at each quarter of its length, whether the thread ran or was stopped together with its process. */
-const SLICE_MS = 1000;
-/** A timer that fires so much later than due: the thread stood still, and what came meanwhile has not been looked at. */
-const LATE_MS = 50;
-/** What is left at least after the thread stood still: time for the sockets' bytes to be taken. */
-const LOOK_MS = 100;
-/** So often a deadline is put off because the thread stood still: a thread that is always late has deadlines all the same. */
-const MOST_PUT_OFF = 20;
-
-/**
- * Calls `onDue` once, when `ms` (any length) have passed in which this thread ran. Time in which the process was stopped or the machine
- * frozen does not count, to within a second and a quarter of `ms`: what came meanwhile is taken first, and what is awaited has the rest of its time. Where the
- * thread never runs on time, it is due late, but it is.
- */
-export class Deadline {
-  readonly #ms: number;
-  readonly #onDue: () => void;
-  #leftMs: number;
-  #armedAt = 0;
-  #sliceMs = 0;
-  #putOff = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(ms: number, onDue: () => void) {
-    this.#ms = ms;
-    this.#leftMs = ms;
-    this.#onDue = onDue;
-    this.#arm();
-  }
-
-  /** Counts all of `ms` again from here on. Nothing once it is due or cancelled. */
-  extend(): void {
-    if (this.#timer !== undefined) this.#leftMs = this.#ms + performance.now() - this.#armedAt;
-  }
-
-  /** Idempotent. */
-  cancel(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #arm(): void {
-    this.#armedAt = performance.now();
-    // Node cuts fractions off, which would end the wait before its time.
-    this.#sliceMs = Math.ceil(Math.max(0, Math.min(this.#leftMs, this.#ms / 4, SLICE_MS)));
-    this.#timer = setTimeout(Deadline.#look, this.#sliceMs, this);
-  }
-
-  static #look(deadline: Deadline): void {
-    const passedMs = performance.now() - deadline.#armedAt;
-    if (passedMs - deadline.#sliceMs >= LATE_MS && deadline.#putOff < MOST_PUT_OFF) {
-      deadline.#putOff++;
-      deadline.#leftMs = Math.max(deadline.#leftMs - deadline.#sliceMs, Math.min(deadline.#ms, LOOK_MS));
-    } else deadline.#leftMs -= passedMs;
-    if (deadline.#leftMs > 0) {
-      deadline.#arm();
-      return;
-    }
-    deadline.#timer = undefined;
-    deadline.#onDue();
-  }
-}
-
 /** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
 const RUN_MS = 2;
 
