@@ -193,10 +193,10 @@ export class ConnectionPool {
     this.#now = now;
   }
 
-  /** Makes a source, read each `intervalMs`, one of those that use a device. */
-  join(device: string, key: string, intervalMs: number): Membership {
+  /** Makes a source, read each `intervalMs`, one of those that use a device. `onOtherBack`: see DeviceTime.join. */
+  join(device: string, key: string, intervalMs: number, onOtherBack?: () => void): Membership {
     const pool = this.#poolOf(device);
-    const { leave, hasHealthyOthers, ...share } = pool.time.join(intervalMs);
+    const { leave, hasHealthyOthers, ...share } = pool.time.join(intervalMs, onOtherBack);
     pool.keys.set(share, key);
     return {
       share,

@@ -63,4 +63,31 @@ describe("DeviceTime", () => {
     for (let i = 0; i < 500; i++) share.answered(10);
     expect(share.timeoutMs(3000)).toBe(500);
   });
+
+  it("brings the next try of what had no answer forward when something else is back, at most once in ten seconds", () => {
+    const { time, pass } = device();
+    const tried = { one: 0, other: 0, well: 0 };
+    const [one, other] = [time.join(1000, () => tried.one++), time.join(1000, () => tried.other++)];
+    const well = time.join(1000, () => tried.well++);
+    const readAll = (...shares: readonly { answered(ms: number): void }[]) => {
+      for (const share of shares) share.answered(5);
+    };
+    readAll(well, one, other);
+    expect(tried).toEqual({ one: 0, other: 0, well: 0 });
+    for (const share of [one, other]) share.failed();
+    other.probed(600, false);
+    expect(one.mayProbe(true)).toBe(false);
+    readAll(well);
+    expect(tried).toEqual({ one: 0, other: 0, well: 0 });
+    readAll(one);
+    expect(tried).toEqual({ one: 0, other: 1, well: 0 });
+    expect(other.mayProbe(true)).toBe(true);
+    // It comes and goes.
+    for (let second = 1; second < 20; second++) {
+      pass(1000);
+      one.failed();
+      readAll(well, one);
+    }
+    expect(tried).toEqual({ one: 0, other: 2, well: 0 });
+  });
 });

@@ -19,11 +19,18 @@ export interface DeviceShare {
   /** What a request without an answer takes of the device's time, as far as is known. */
   expectedCostMs(fullMs: number): number;
   isPaceKnown(): boolean;
+  /** A readout of this source had no answer at all. */
+  failed(): void;
+  /** A unit of this source answers again: see DeviceTime.join. */
+  isBack(): void;
 }
 
 interface User {
   readonly intervalMs: number;
+  readonly onOtherBack: () => void;
   answeredMs: number;
+  /** Its last readout had no answer. */
+  hasFailed: boolean;
 }
 
 /** A source that was answered within so many of its intervals, or within this time, is one that others may not hurt. */
@@ -33,6 +40,8 @@ const HEALTHY_MS = 30_000;
 const USUAL = 1.5;
 /** Between two probes at most, so that what is back is read within a minute. */
 const LONGEST_PAUSE_MS = 50_000;
+/** What is back brings the others' next try forward this often at most: a unit that comes and goes costs no more than one probe of each. */
+const SHORTEST_BACK_MS = 10_000;
 /** So many times longer is waited after a request was given up. */
 const PATIENCE = 3;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
@@ -57,6 +66,7 @@ export class DeviceTime {
   /** The device may still be busy with a request that was given up: it answers the next one later. */
   #isAfterProbe = false;
   #isNextPatient = false;
+  #lastBackMs = Number.NEGATIVE_INFINITY;
 
   /** `now`: monotonic ms. */
   constructor(now: () => number) {
@@ -68,9 +78,12 @@ export class DeviceTime {
     return this.#freeAtMs;
   }
 
-  /** A source that is read each `intervalMs`; `leave` takes it out again. */
-  join(intervalMs: number): DeviceShare & { hasHealthyOthers(): boolean; leave(): void } {
-    const user: User = { intervalMs, answeredMs: Number.NEGATIVE_INFINITY };
+  /**
+   * A source that is read each `intervalMs`; `leave` takes it out again. `onOtherBack`: something else of the device, which had no answer,
+   * has one again. What was without power or behind a cable comes back together, so that this is the time to try.
+   */
+  join(intervalMs: number, onOtherBack: () => void = () => {}): DeviceShare & { hasHealthyOthers(): boolean; leave(): void } {
+    const user: User = { intervalMs, onOtherBack, answeredMs: Number.NEGATIVE_INFINITY, hasFailed: false };
     this.#users.add(user);
     return {
       mayProbe: (isOwnTime) => this.#healthyIntervalMs(isOwnTime ? user : undefined) === undefined || this.#now() >= this.#freeAtMs,
@@ -78,10 +91,16 @@ export class DeviceTime {
       answered: (ms) => {
         user.answeredMs = this.#now();
         this.#answered(ms);
+        if (user.hasFailed) this.#isBack(user);
+        user.hasFailed = false;
       },
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
+      failed: () => {
+        user.hasFailed = true;
+      },
+      isBack: () => this.#isBack(user),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
       leave: () => void this.#users.delete(user),
     };
@@ -121,6 +140,14 @@ export class DeviceTime {
     const share = 2 * costMs <= intervalMs ? LARGE_SHARE : SMALL_SHARE;
     // Not one after the other: what many cost before anything was known of them would put the next probe off for long.
     this.#freeAtMs = Math.max(this.#freeAtMs, this.#now() + Math.min(LONGEST_PAUSE_MS, costMs * (share - 1)));
+  }
+
+  #isBack(user: User): void {
+    const nowMs = this.#now();
+    if (nowMs - this.#lastBackMs < SHORTEST_BACK_MS) return;
+    this.#lastBackMs = nowMs;
+    this.#freeAtMs = Math.min(this.#freeAtMs, nowMs);
+    for (const other of this.#users) if (other !== user && other.hasFailed) other.onOtherBack();
   }
 
   #answered(ms: number): void {

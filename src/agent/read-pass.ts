@@ -186,6 +186,7 @@ export class ReadPass implements PassView {
     const learned = this.#learned;
     const isUnanswered = this.#answered === 0 && (failure ?? this.#firstFailure) !== undefined;
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
+    if (isUnanswered || failure) this.#share.failed();
     const left = this.#main.slice(this.#at).filter(({ request }) => !this.isRead(request));
     // What a device that refuses everything was not asked for did not lack time.
     const unreached = isUnanswered || failure || learned.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);

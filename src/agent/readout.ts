@@ -46,6 +46,8 @@ export interface ReadoutDeps {
   readonly permit?: Permit;
   /** Counts a connect. */
   connecting(): void;
+  /** Something else of the device is back: see DeviceTime.join. */
+  otherIsBack(): void;
 }
 
 /** How one source is read: its turn on the device, its connection, and its deadline. */
@@ -77,7 +79,7 @@ export class Readouts {
     this.#device = `${endpoint.transport}:${host}:${endpoint.port}`;
     const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
     this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
-    this.#membership = deps.pool.join(this.#device, this.#key, spec.intervalMs);
+    this.#membership = deps.pool.join(this.#device, this.#key, spec.intervalMs, () => deps.otherIsBack());
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
     this.#resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
   }

@@ -123,10 +123,15 @@ export class SilentParts {
 
   /** The part answers. Gives the request that failed first, which then is to blame itself, if there is one. */
   isBack(part: string): { readonly planned: Planned; readonly reading: BadReading } | undefined {
-    const { learned, pass } = this.#context;
+    const { learned, pass, share, now } = this.#context;
     const deferred = this.#deferred.get(part);
     this.#deferred.delete(part);
-    learned.silent.delete(part);
+    if (learned.silent.delete(part)) {
+      // Others may be back with it, and looking at what answers costs nothing.
+      share.isBack();
+      this.#probes--;
+      for (const [other, silent] of learned.silent) learned.silent.set(other, { ...silent, dueMs: Math.min(silent.dueMs, now()) });
+    }
     const [first, ...others] = deferred?.planned ?? [];
     pass.queue(deferred ? others : this.#plannedOf(part));
     return first && deferred && { planned: first, reading: deferred.reading };

@@ -105,6 +105,8 @@ class SourceTask {
   #faults: SourceReport["faults"] = NO_FAULTS;
   #nextRetryAt: number | undefined;
   #trouble: Trouble | undefined;
+  /** Ends the pause before the next try; undefined: there is none, or the device has asked for it. */
+  #pause: AbortController | undefined;
   #waitedMs = 0;
 
   constructor(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps) {
@@ -120,7 +122,11 @@ class SourceTask {
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
     this.#state = { type: "UNKNOWN", since: clock.epochMs() };
     this.#learned = new LearnedGroups(spec.points);
-    this.#readouts = new Readouts(spec, this.#learned, { ...deps, connecting: () => this.#counters.connects++ });
+    this.#readouts = new Readouts(spec, this.#learned, {
+      ...deps,
+      connecting: () => this.#counters.connects++,
+      otherIsBack: () => this.#pause?.abort(),
+    });
     this.#freshness = new Freshness(log, () => {
       this.#readouts.renew();
       this.#learned.forget();
@@ -186,7 +192,7 @@ class SourceTask {
     if (this.#layout.variables.length === 0) return;
     const { clock, startSpreadMs, late } = this.#deps;
     let due = clock.monotonicMs() + this.#fraction * startSpreadMs;
-    while (await sleep(due - clock.monotonicMs(), this.#stop.signal)) {
+    while (await this.#wait(due - clock.monotonicMs())) {
       this.#nextRetryAt = undefined;
       const isProbe = this.#trouble !== undefined;
       if (!isProbe) late?.(clock.monotonicMs() - due);
@@ -194,6 +200,15 @@ class SourceTask {
       if (this.#stop.signal.aborted) return;
       due = this.#after(outcome, due);
     }
+  }
+
+  /** False: it is being stopped. */
+  async #wait(ms: number): Promise<boolean> {
+    const { signal } = this.#stop;
+    if (!this.#pause) return sleep(ms, signal);
+    await sleep(ms, AbortSignal.any([signal, this.#pause.signal]));
+    this.#pause = undefined;
+    return !signal.aborted;
   }
 
   /** Takes what a readout brought; gives when the next one is due, monotonic ms. */
@@ -208,6 +223,7 @@ class SourceTask {
     const { restMs } = outcome;
     const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
     if (this.#trouble || restMs > 0) this.#nextRetryAt = clock.epochMs() + next - now;
+    this.#pause = this.#trouble && restMs === 0 ? new AbortController() : undefined;
     const before = this.#state;
     this.#state = nextState(before, problem, outcome.time);
     this.#stateLog.note(this.#state);
