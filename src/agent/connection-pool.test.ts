@@ -136,6 +136,18 @@ describe("connection pool", () => {
     expect(performance.now() - began).toBeGreaterThanOrEqual(50);
   });
 
+  it("wakes a probe whose time comes while the pool looks", async () => {
+    // Each look at the clock is later than the one before.
+    let now = 100_000;
+    const pool = new ConnectionPool(() => now++);
+    const healthy = pool.join("d", "a", 60_000);
+    healthy.share.answered(5);
+    for (let costMs = 0; costMs < 10; costMs++) {
+      healthy.share.probed(costMs, false);
+      (await turn(pool, "a", 1, forever, true)).release(undefined);
+    }
+  });
+
   it("lets a probe go at once where nobody else is answered", async () => {
     const pool = new ConnectionPool();
     const one = pool.join("d", "a", INTERVAL_MS);

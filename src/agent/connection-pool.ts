@@ -100,13 +100,15 @@ class DevicePool {
   }
 
   #serve(): void {
-    for (let waiter = this.#first(); waiter; waiter = this.#first()) {
+    // One look at the clock: a probe whose time came between two would be neither served nor woken.
+    const nowMs = this.#now();
+    for (let waiter = this.#first(nowMs); waiter; waiter = this.#first(nowMs)) {
       const slot = this.#take(waiter);
       if (!slot) break;
       slot.isProbe = waiter.isProbe;
       waiter.grant(slot);
     }
-    this.#wakeLater();
+    this.#wakeLater(nowMs);
     if (this.keys.size === 0 && this.#slots.size === 0 && this.#closing === 0 && this.#waiting.length === 0) this.#onUnused();
   }
 
@@ -114,11 +116,11 @@ class DevicePool {
    * In order of asking while nobody is known to be answered. Otherwise a probe goes first when its time has come, because there may
    * always be somebody else who waits; until then the others go.
    */
-  #first(): Waiter | undefined {
+  #first(nowMs: number): Waiter | undefined {
     const probe = this.#waiting.find(({ isProbe }) => isProbe);
     if (!probe?.hasHealthyOthers()) return this.#waiting[0];
     const isUnderWay = [...this.#slots].some(({ isBusy, isProbe }) => isBusy && isProbe);
-    const isAllowed = this.#now() >= this.time.freeAtMs && !isUnderWay;
+    const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay;
     return isAllowed ? probe : this.#waiting.find(({ isProbe }) => !isProbe);
   }
 
@@ -170,9 +172,9 @@ class DevicePool {
   }
 
   /** Nobody may give a turn back before the next probe is due. */
-  #wakeLater(): void {
+  #wakeLater(nowMs: number): void {
     clearTimeout(this.#timer);
-    const waitMs = this.time.freeAtMs - this.#now();
+    const waitMs = this.time.freeAtMs - nowMs;
     const isWaitedFor = this.#waiting.length > 0 && waitMs > 0;
     this.#timer = isWaitedFor ? setTimeout(() => this.#serve(), timerMs(Math.ceil(waitMs))) : undefined;
   }
