@@ -1,0 +1,148 @@
+import type { DataType, Reading, Scalar, Value } from "../../src/model/value.ts";
+import { notANumber, numberReader } from "../lib/bytes.ts";
+import type { S7Address } from "./address.ts";
+import { bcd3, dateAndTimeText, dateText, dtlText, ldtText } from "./clock.ts";
+import { dataTypeOf, KINDS, type Kind, strideOf } from "./types.ts";
+
+/** A good reading whose object is reused: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
+export interface Slot {
+  readonly quality: "good";
+  value: Value;
+}
+
+/** Takes a variable's reading from the bytes that hold it; `at` is its first byte. A good one is put into the slot. */
+export type Decoder = (data: Buffer, at: number, slot: Slot) => Reading;
+
+/** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
+export type Decoders = Map<string, Decoder>;
+
+/** Undefined: the bytes are no value of the kind. */
+type Element = (data: Buffer, at: number) => Scalar | undefined;
+
+/** The decoder for a variable; made where `known` has none yet. */
+export function decoderOf(address: S7Address, type: DataType, known: Decoders): Decoder {
+  const { kind, bit, chars } = address;
+  const key = `${kind} ${bit} ${chars} ${type.count}`;
+  const decoder = known.get(key) ?? makeDecoder(address, type.count);
+  known.set(key, decoder);
+  return decoder;
+}
+
+function makeDecoder({ kind, bit, chars }: S7Address, count: number | undefined): Decoder {
+  if (kind === "BOOL") return count === undefined ? oneBit(bit) : severalBits(bit, count);
+  const element = elementOf(kind, chars);
+  if (count === undefined) return one(kind, element);
+  const stride = strideOf(kind, chars);
+  return (data, at, slot) => {
+    const values: Scalar[] = [];
+    for (let i = 0; i < count; i++) {
+      const value = element(data, at + i * stride);
+      if (value === undefined || notANumber(value) !== undefined) return refused(data, at + i * stride, kind, value, `element ${i}: `);
+      values.push(value);
+    }
+    slot.value = values;
+    return slot;
+  };
+}
+
+const one =
+  (kind: Kind, element: Element): Decoder =>
+  (data, at, slot) => {
+    const value = element(data, at);
+    if (value === undefined || (typeof value === "number" && !Number.isFinite(value))) return refused(data, at, kind, value, "");
+    slot.value = value;
+    return slot;
+  };
+
+function oneBit(bit: number): Decoder {
+  const mask = 1 << bit;
+  return (data, at, slot) => {
+    slot.value = ((data[at] ?? 0) & mask) !== 0;
+    return slot;
+  };
+}
+
+/** Elements go on into the next byte. */
+function severalBits(first: number, count: number): Decoder {
+  return (data, at, slot) => {
+    const values: boolean[] = [];
+    for (let bit = first; bit < first + count; bit++) values.push(((data[at + (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0);
+    slot.value = values;
+    return slot;
+  };
+}
+
+function refused(data: Buffer, at: number, kind: Kind, value: Scalar | undefined, which: string): Reading {
+  const raw = data.toString("hex", at, at + KINDS[kind].bytes);
+  const detail = value === undefined ? `${which}0x${raw} is no value of the type ${kind}` : `${which}${notANumber(value)}`;
+  return { quality: "bad", fault: "not_a_number", detail };
+}
+
+/** How to read one element. */
+function elementOf(kind: Kind, chars: number | undefined): Element {
+  switch (kind) {
+    case "BOOL":
+      throw new TypeError("a BOOL is no element of bytes");
+    case "CHAR":
+      return chars === undefined ? (data, at) => data.toString("latin1", at, at + 1) : textOf(chars);
+    case "WCHAR":
+      return (data, at) => String.fromCharCode(data.readUInt16BE(at));
+    case "STRING":
+      return stringOf(chars ?? 0);
+    case "WSTRING":
+      return wideStringOf(chars ?? 0);
+    case "DATE":
+      return dateText;
+    case "DT":
+      return dateAndTimeText;
+    case "LDT":
+      return ldtText;
+    case "DTL":
+      return dtlText;
+    case "S5TIME":
+      return s5Time;
+    case "COUNTER":
+      return (data, at) => numberOrNone(bcd3(data.readUInt16BE(at)));
+    default:
+      return numberOf(kind);
+  }
+}
+
+/** Kinds that are numbers as they are. */
+function numberOf(kind: Kind): Element {
+  const { scalar } = dataTypeOf({ kind, chars: undefined, count: undefined });
+  if (scalar === "auto" || scalar === "bool" || scalar === "string") throw new TypeError(`${kind} is no number`);
+  return numberReader(scalar, "ABCD");
+}
+
+const numberOrNone = (number: number): number | undefined => (Number.isNaN(number) ? undefined : number);
+
+/** Milliseconds: three BCD digits, and in bits 12 and 13 the time base, 10 ms to 10 s. STEP 7 Programming, B.1.2. */
+function s5Time(data: Buffer, at: number): number | undefined {
+  const word = data.readUInt16BE(at);
+  return numberOrNone(bcd3(word) * 10 ** (((word >> 12) & 3) + 1));
+}
+
+/** Characters that are packed without a length, up to the first NUL and without trailing blanks. */
+const textOf =
+  (chars: number): Element =>
+  (data, at) => {
+    const end = data.subarray(at, at + chars).indexOf(0);
+    return data.toString("latin1", at, at + (end < 0 ? chars : end)).trimEnd();
+  };
+
+/** As many characters as it says it has, and at most those it has room for: one that nobody has written yet holds anything. */
+const stringOf =
+  (chars: number): Element =>
+  (data, at) =>
+    data.toString("latin1", at + 2, at + 2 + Math.min(chars, data[at] ?? 0, data[at + 1] ?? 0));
+
+const wideStringOf =
+  (chars: number): Element =>
+  (data, at) => {
+    const length = Math.min(chars, data.readUInt16BE(at), data.readUInt16BE(at + 2));
+    return Buffer.from(data.subarray(at + 4, at + 4 + length * 2))
+      .swap16()
+      .toString("utf16le")
+      .toWellFormed();
+  };

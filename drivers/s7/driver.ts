@@ -1,0 +1,33 @@
+import { DETAILS, type S7Details } from "../../src/model/details.ts";
+import { defineDriver } from "../driver.ts";
+import { parseAddress, type S7Address } from "./address.ts";
+import { describeRead, plan, type S7Limits, type S7Read } from "./plan.ts";
+import { endpointOf, S7Session } from "./session.ts";
+import { type S7Settings, settingsSchema } from "./settings.ts";
+import { parseType } from "./types.ts";
+
+export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>({
+  type: "s7",
+  title: "Siemens S7",
+  details: DETAILS.s7.read,
+  settings: settingsSchema,
+  // Controllers have few connections, and engineers need some of them.
+  maxConnections: 1,
+  endpoint: endpointOf,
+  keepsConnection: () => true,
+  connectionKey({ rack, slot }, { connection_type, local_tsap, remote_tsap, pdu_size }) {
+    const to = connection_type === "raw" ? [local_tsap, remote_tsap] : [rack, slot];
+    return ["s7", connection_type, ...to, pdu_size].join(" ");
+  },
+  limits: (granted, { max_items, max_gap, in_flight }) => ({
+    ...granted,
+    maxItems: Math.min(granted.maxItems, max_items),
+    maxGap: max_gap,
+    inFlight: Math.min(granted.inFlight, in_flight),
+  }),
+  parseType,
+  parseAddress: (text, type) => parseAddress(text, type),
+  describe: describeRead,
+  plan,
+  connect: (input, ctx) => S7Session.connect(input, ctx),
+});

@@ -1,0 +1,306 @@
+import type { S7Details } from "../../src/model/details.ts";
+import { FaultError } from "../../src/model/fault.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { Reading } from "../../src/model/value.ts";
+import type { ConnectInput, DeviceMemory, DriverContext, Endpoint, Session } from "../driver.ts";
+import type { Connection } from "../lib/connection.ts";
+import { connectIso } from "../lib/iso-connect.ts";
+import { openTcp } from "../lib/tcp.ts";
+import type { S7Address } from "./address.ts";
+import {
+  type Answer,
+  answerBytes,
+  emptyResults,
+  type Granted,
+  type ItemResults,
+  itemsRoom,
+  MAX_ITEMS,
+  maxItemBytes,
+  parseSetup,
+  readRequest,
+  setupRequest,
+  walkItems,
+} from "./frames.ts";
+import { MAX_JOBS, S7Link } from "./link.ts";
+import { Parts } from "./parts.ts";
+import { describeRead, type S7Limits, type S7Read } from "./plan.ts";
+import { readingsOf } from "./readings.ts";
+import { jobRefusal, WRONG_PDU_SIZE } from "./refusals.ts";
+import type { S7Settings } from "./settings.ts";
+import { adviceOn, targetOf } from "./target.ts";
+
+const MAX_POINTS = 65_536;
+/** What a controller that finds a message too large is asked for instead. */
+const SMALL_PDU_BYTES = 240;
+
+/** A request as it goes out, and what takes its answer. */
+interface Job {
+  readonly packets: Buffer;
+  /** Bytes of each item. */
+  readonly sizes: readonly number[];
+  readonly results: ItemResults;
+}
+
+/** The device answered fewer items than it was asked for. */
+class FewerItems extends Error {
+  readonly answered: number;
+  constructor(answered: number) {
+    super(`${answered} items were answered`);
+    this.answered = answered;
+  }
+}
+
+/** A job was refused for its size. */
+class TooLarge extends Error {
+  readonly refusal: FaultError;
+  constructor(refusal: FaultError) {
+    super(refusal.message);
+    this.refusal = refusal;
+  }
+}
+
+export const endpointOf = ({ host, port }: S7Details): Endpoint => ({ host, port, transport: "tcp" });
+
+/** What the device is known to take, less than it grants. */
+class Learned {
+  readonly #memory: DeviceMemory | undefined;
+  maxItems: number;
+  pduBytes: number;
+
+  constructor(memory: DeviceMemory | undefined) {
+    this.#memory = memory;
+    this.maxItems = Math.min(MAX_ITEMS, Number(memory?.get("max_items") ?? MAX_ITEMS));
+    this.pduBytes = Number(memory?.get("pdu_bytes") ?? Number.POSITIVE_INFINITY);
+  }
+
+  learnItems(maxItems: number): void {
+    this.maxItems = maxItems;
+    this.#memory?.set("max_items", maxItems);
+  }
+
+  learnPdu(pduBytes: number): void {
+    this.pduBytes = pduBytes;
+    this.#memory?.set("pdu_bytes", pduBytes);
+  }
+}
+
+export class S7Session implements Session<S7Address, S7Read, S7Limits> {
+  readonly #connection: Connection;
+  readonly #link: S7Link;
+  readonly #granted: Granted;
+  readonly #settings: S7Settings;
+  readonly #learned: Learned;
+  #limits: S7Limits;
+  #jobs = new WeakMap<S7Read, Job>();
+
+  private constructor(connection: Connection, link: S7Link, granted: Granted, settings: S7Settings, learned: Learned) {
+    this.#connection = connection;
+    this.#link = link;
+    this.#granted = granted;
+    this.#settings = settings;
+    this.#learned = learned;
+    this.#limits = this.#limitsNow();
+  }
+
+  /** Throws ReasonError; a controller that refuses the connection by closing it or by silence is named with the slots worth trying. */
+  static async connect({ details, settings }: ConnectInput<S7Details, S7Settings>, ctx: DriverContext): Promise<S7Session> {
+    const target = targetOf(details, settings);
+    if (typeof target === "string") throw new ReasonError("UNKNOWN", target, { condition: "configuration_invalid" });
+    const connection = await openTcp(endpointOf(details), ctx);
+    const learned = new Learned(ctx.device);
+    try {
+      const { tpduBytes, early } = await connectIso(connection, target, ctx);
+      if (early.length > 0)
+        throw new ReasonError("UNKNOWN", `${connection.where} sent ${early.length} bytes before it was asked`, {
+          condition: "protocol_violation",
+        });
+      const link = new S7Link(connection, tpduBytes, ctx);
+      const wish = { pduBytes: Math.min(settings.pdu_size, learned.pduBytes), jobs: MAX_JOBS };
+      return new S7Session(connection, link, await setUp(link, wish, ctx), settings, learned);
+    } catch (error) {
+      void connection.close();
+      throw ctx.signal.aborted ? error : withAdvice(error, adviceOn(details, settings));
+    }
+  }
+
+  get limits(): S7Limits {
+    return this.#limits;
+  }
+
+  async read(request: S7Read, ctx: DriverContext): Promise<readonly Reading[]> {
+    const job = this.#jobFor(request);
+    if (!job) return this.#readInParts(request, ctx);
+    try {
+      return await this.#link.ask<readonly Reading[]>(
+        ctx,
+        () => describeRead(request),
+        job.packets,
+        (answer, done, refuse) => {
+          if (answer.error !== 0) {
+            refuse(this.#refusalOf(answer, describeRead(request)));
+            return undefined;
+          }
+          const answered = walkItems(answer, job.sizes, job.results);
+          if (typeof answered === "string") return answered;
+          if (answered < job.sizes.length) refuse(new FewerItems(answered));
+          else attempt(() => done(readingsOf(request, answer.message, job.results)), refuse);
+          return undefined;
+        },
+      );
+    } catch (error) {
+      return this.#askForLess(request, ctx, error);
+    }
+  }
+
+  warnings(): readonly string[] {
+    const { maxItems, pduBytes } = this.#learned;
+    const words: string[] = [];
+    if (maxItems < MAX_ITEMS) words.push(`the controller answers ${maxItems} ranges of one job, fewer than ${MAX_ITEMS}`);
+    if (pduBytes < this.#settings.pdu_size)
+      words.push(`the controller refuses messages of the size that it grants; it is sent ${pduBytes} bytes at most`);
+    return words;
+  }
+
+  alive(): boolean {
+    return this.#connection.alive();
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  #limitsNow(): S7Limits {
+    const pduBytes = Math.min(this.#granted.pduBytes, this.#learned.pduBytes);
+    return {
+      maxPoints: MAX_POINTS,
+      maxBytes: maxItemBytes(pduBytes),
+      inFlight: this.#granted.jobs,
+      pduBytes,
+      maxItems: this.#learned.maxItems,
+      maxGap: this.#settings.max_gap,
+    };
+  }
+
+  /** The request as one job, formed once; undefined: it takes several. */
+  #jobFor(request: S7Read): Job | undefined {
+    const known = this.#jobs.get(request);
+    if (known) return known;
+    const { pduBytes, maxItems } = this.#limits;
+    const { items } = request;
+    const room = itemsRoom(pduBytes);
+    const bytes = items.reduce((sum, item) => sum + answerBytes(item.bytes), 0);
+    // The last item has no byte behind it.
+    const unfilled = (items.at(-1)?.bytes ?? 0) & 1;
+    if (items.length > Math.min(maxItems, room.requestItems) || bytes - unfilled > room.answerBytes) return undefined;
+    const job = {
+      packets: this.#link.packetsOf(readRequest(0, items)),
+      sizes: items.map((item) => item.bytes),
+      results: emptyResults(items.length),
+    };
+    this.#jobs.set(request, job);
+    return job;
+  }
+
+  /** A refusal that says that less should be asked for at once is followed; any other is the request's. */
+  async #askForLess(request: S7Read, ctx: DriverContext, error: unknown): Promise<readonly Reading[]> {
+    if (error instanceof FewerItems) {
+      if (error.answered === 0) throw new FaultError("device_error", `none of the items was answered: ${describeRead(request)}`);
+      this.#learned.learnItems(Math.min(error.answered, this.#learned.maxItems));
+      this.#learn();
+      return this.#readInParts(request, ctx);
+    }
+    if (!(error instanceof TooLarge)) throw error;
+    const { pduBytes } = this.#limits;
+    if (pduBytes <= SMALL_PDU_BYTES) throw error.refusal;
+    const readings = await this.#readInParts(request, ctx, SMALL_PDU_BYTES);
+    this.#learned.learnPdu(SMALL_PDU_BYTES);
+    this.#learn();
+    return readings;
+  }
+
+  #learn(): void {
+    this.#limits = this.#limitsNow();
+    this.#jobs = new WeakMap();
+  }
+
+  /** In as many jobs as it takes, one after the other: what is longer than one job can bring, and what was planned for a larger one. */
+  async #readInParts(request: S7Read, ctx: DriverContext, pduBytes = this.#limits.pduBytes): Promise<readonly Reading[]> {
+    const parts = new Parts(request.items);
+    for (
+      let ranges = parts.next(pduBytes, this.#limits.maxItems);
+      ranges.length > 0;
+      ranges = parts.next(pduBytes, this.#limits.maxItems)
+    ) {
+      const results = emptyResults(ranges.length);
+      const sizes = ranges.map(({ bytes }) => bytes);
+      const answered = await this.#link
+        .ask<number>(
+          ctx,
+          () => describeRead({ items: ranges }),
+          this.#link.packetsOf(readRequest(0, ranges)),
+          (answer, done, refuse) => {
+            if (answer.error !== 0) {
+              refuse(this.#refusalOf(answer, describeRead({ items: ranges })));
+              return undefined;
+            }
+            const count = walkItems(answer, sizes, results);
+            if (typeof count === "string") return count;
+            parts.take(ranges.slice(0, count), answer.message, results);
+            done(count);
+            return undefined;
+          },
+        )
+        .catch((error: unknown) => {
+          throw error instanceof TooLarge ? error.refusal : error;
+        });
+      if (answered === 0) throw new FaultError("device_error", `none of the items was answered: ${describeRead({ items: ranges })}`);
+      if (answered < ranges.length) {
+        this.#learned.learnItems(answered);
+        this.#learn();
+      }
+    }
+    return readingsOf(request, parts.data, parts.results);
+  }
+
+  #refusalOf({ error }: Answer, what: string): Error {
+    const refusal = jobRefusal(error, what);
+    return error === WRONG_PDU_SIZE ? new TooLarge(refusal) : refusal;
+  }
+}
+
+function attempt(work: () => void, refuse: (error: Error) => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof FaultError)) throw error;
+    refuse(error);
+  }
+}
+
+async function setUp(link: S7Link, wish: Granted, ctx: DriverContext): Promise<Granted> {
+  return link.ask<Granted>(
+    ctx,
+    () => "the set-up of the communication",
+    link.packetsOf(setupRequest(0, wish)),
+    (answer, done, refuse) => {
+      if (answer.error !== 0) {
+        refuse(
+          new ReasonError("UNKNOWN", `the controller refused the set-up of the communication: ${jobRefusal(answer.error, "it").message}`),
+        );
+        return undefined;
+      }
+      const granted = parseSetup(answer, wish);
+      if (typeof granted === "string") return granted;
+      done(granted);
+      return undefined;
+    },
+  );
+}
+
+const REFUSALS = new Set(["CONNECTION_CLOSED", "CONNECTION_RESET", "TIMEOUT"]);
+
+/** A controller refuses a wrong slot, or one connection too many, by closing the connection or by silence. */
+function withAdvice(error: unknown, advice: string): unknown {
+  if (!(error instanceof ReasonError) || !REFUSALS.has(error.reason.type)) return error;
+  return new ReasonError(error.reason, `${error.message}; ${advice}`, { cause: error, sessionLost: error.sessionLost });
+}
