@@ -174,7 +174,8 @@ export function filledMemory(): { readonly memory: S7Memory; readonly variables:
   // Texts as a program leaves them that never set them: no longest length, and an actual length above the longest.
   memory.areas.get("DB2")?.set([0, 0], 122);
   variables.push({ address: "DB2.DBB122", type: "STRING[4]", value: "" });
-  memory.areas.get("DB2")?.set([4, 200, ...Buffer.from("ABCD")], 128);
+  memory.put("DB2", 128, "STRING[4]", "ABCD");
+  memory.areas.get("DB2")?.set([200], 129);
   variables.push({ address: "DB2.DBB128", type: "STRING[4]", value: "ABCD" });
   for (const [number, ms] of [12_300, 40, 9_990_000].entries()) memory.timers.set(number + 5, s5TimeWord(ms));
   for (const [number, count] of [321, 0, 999].entries()) memory.counters.set(number + 3, counterWord(count));
