@@ -4,4 +4,5 @@ import type { DriverEntry } from "./driver.ts";
 export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
   modbus_tcp: { driver: () => import("./modbus_tcp/driver.ts") },
   opcua: { inWorker: true, certificates: true, driver: () => import("./opcua/driver.ts") },
+  s7: { driver: () => import("./s7/driver.ts") },
 };

@@ -22,7 +22,7 @@ import {
   walkItems,
 } from "./frames.ts";
 import { MAX_JOBS, S7Link } from "./link.ts";
-import { Parts } from "./parts.ts";
+import { type Part, Parts } from "./parts.ts";
 import { describeRead, type S7Limits, type S7Read } from "./plan.ts";
 import { readingsOf } from "./readings.ts";
 import { jobRefusal, WRONG_PDU_SIZE } from "./refusals.ts";
@@ -137,7 +137,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
         job.packets,
         (answer, done, refuse) => {
           if (answer.error !== 0) {
-            refuse(this.#refusalOf(answer, describeRead(request)));
+            refuse(refusalOf(answer, describeRead(request)));
             return undefined;
           }
           const answered = walkItems(answer, job.sizes, job.results);
@@ -204,18 +204,33 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   /** A refusal that says that less should be asked for at once is followed; any other is the request's. */
   async #askForLess(request: S7Read, ctx: DriverContext, error: unknown): Promise<readonly Reading[]> {
     if (error instanceof FewerItems) {
-      if (error.answered === 0) throw new FaultError("device_error", `none of the items was answered: ${describeRead(request)}`);
+      if (error.answered === 0) throw noneAnswered(request.items);
       this.#learned.learnItems(Math.min(error.answered, this.#learned.maxItems));
       this.#learn();
       return this.#readInParts(request, ctx);
     }
-    if (!(error instanceof TooLarge)) throw error;
+    if (error instanceof TooLarge) return this.#readSmaller(request, ctx, error);
+    throw error;
+  }
+
+  /**
+   * A job that is too large for the device, whatever it has granted: fewer items, then smaller messages. What works is kept.
+   * Throws FaultError: the refusal, where size is not what it is about.
+   */
+  async #readSmaller(request: S7Read, ctx: DriverContext, { refusal }: TooLarge): Promise<readonly Reading[]> {
     const { pduBytes } = this.#limits;
-    if (pduBytes <= SMALL_PDU_BYTES) throw error.refusal;
-    const readings = await this.#readInParts(request, ctx, SMALL_PDU_BYTES);
-    this.#learned.learnPdu(SMALL_PDU_BYTES);
-    this.#learn();
-    return readings;
+    for (const size of smallerSizes(request.items.length, pduBytes)) {
+      try {
+        const readings = await this.#readInParts(request, ctx, size.pduBytes, size.maxItems);
+        if (size.maxItems < request.items.length) this.#learned.learnItems(size.maxItems);
+        if (size.pduBytes < pduBytes) this.#learned.learnPdu(size.pduBytes);
+        this.#learn();
+        return readings;
+      } catch (error) {
+        if (!(error instanceof TooLarge)) throw error;
+      }
+    }
+    throw refusal;
   }
 
   #learn(): void {
@@ -224,48 +239,56 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   }
 
   /** In as many jobs as it takes, one after the other: what is longer than one job can bring, and what was planned for a larger one. */
-  async #readInParts(request: S7Read, ctx: DriverContext, pduBytes = this.#limits.pduBytes): Promise<readonly Reading[]> {
+  async #readInParts(
+    request: S7Read,
+    ctx: DriverContext,
+    pduBytes = this.#limits.pduBytes,
+    maxItems = this.#limits.maxItems,
+  ): Promise<readonly Reading[]> {
     const parts = new Parts(request.items);
-    for (
-      let ranges = parts.next(pduBytes, this.#limits.maxItems);
-      ranges.length > 0;
-      ranges = parts.next(pduBytes, this.#limits.maxItems)
-    ) {
-      const results = emptyResults(ranges.length);
-      const sizes = ranges.map(({ bytes }) => bytes);
-      const answered = await this.#link
-        .ask<number>(
-          ctx,
-          () => describeRead({ items: ranges }),
-          this.#link.packetsOf(readRequest(0, ranges)),
-          (answer, done, refuse) => {
-            if (answer.error !== 0) {
-              refuse(this.#refusalOf(answer, describeRead({ items: ranges })));
-              return undefined;
-            }
-            const count = walkItems(answer, sizes, results);
-            if (typeof count === "string") return count;
-            parts.take(ranges.slice(0, count), answer.message, results);
-            done(count);
-            return undefined;
-          },
-        )
-        .catch((error: unknown) => {
-          throw error instanceof TooLarge ? error.refusal : error;
-        });
-      if (answered === 0) throw new FaultError("device_error", `none of the items was answered: ${describeRead({ items: ranges })}`);
+    for (;;) {
+      const ranges = parts.next(pduBytes, Math.min(maxItems, this.#learned.maxItems));
+      if (ranges.length === 0) return readingsOf(request, parts.data, parts.results);
+      const answered = await this.#readRanges(ranges, parts, ctx);
+      if (answered === 0) throw noneAnswered(ranges);
       if (answered < ranges.length) {
         this.#learned.learnItems(answered);
         this.#learn();
       }
     }
-    return readingsOf(request, parts.data, parts.results);
   }
 
-  #refusalOf({ error }: Answer, what: string): Error {
-    const refusal = jobRefusal(error, what);
-    return error === WRONG_PDU_SIZE ? new TooLarge(refusal) : refusal;
+  /** How many of them were answered. */
+  #readRanges(ranges: readonly Part[], parts: Parts, ctx: DriverContext): Promise<number> {
+    const results = emptyResults(ranges.length);
+    const sizes = ranges.map(({ bytes }) => bytes);
+    const describe = () => describeRead({ items: ranges });
+    return this.#link.ask<number>(ctx, describe, this.#link.packetsOf(readRequest(0, ranges)), (answer, done, refuse) => {
+      if (answer.error !== 0) {
+        refuse(refusalOf(answer, describe()));
+        return undefined;
+      }
+      const answered = walkItems(answer, sizes, results);
+      if (typeof answered === "string") return answered;
+      parts.take(ranges.slice(0, answered), answer.message, results);
+      done(answered);
+      return undefined;
+    });
   }
+}
+
+function refusalOf({ error }: Answer, what: string): Error {
+  const refusal = jobRefusal(error, what);
+  return error === WRONG_PDU_SIZE ? new TooLarge(refusal) : refusal;
+}
+
+const noneAnswered = (items: Parameters<typeof describeRead>[0]["items"]): FaultError =>
+  new FaultError("device_error", `none of the items was answered: ${describeRead({ items })}`);
+
+/** What to try where a job of so many items is too large. */
+function* smallerSizes(items: number, pduBytes: number): Generator<{ readonly maxItems: number; readonly pduBytes: number }> {
+  for (let maxItems = items >> 1; maxItems >= 1; maxItems >>= 1) yield { maxItems, pduBytes };
+  if (pduBytes > SMALL_PDU_BYTES) yield { maxItems: items, pduBytes: SMALL_PDU_BYTES };
 }
 
 function attempt(work: () => void, refuse: (error: Error) => void): void {

@@ -52,6 +52,26 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
+  // TPKT (RFC 1006, 6) and COTP (X.224, 13.3 and 13.7): one connect request, then data. Joined, each message is an S7 job: set-up (F0) or
+  // read var (04) of bytes, timers and counters in areas that have no side effect.
+  s7(sent) {
+    const wrong: string[] = [];
+    let parts: Buffer[] = [];
+    for (let at = 0; at < sent.length; ) {
+      const length = sent.length - at < 7 ? 0 : sent.readUInt16BE(at + 2);
+      if (length < 7 || sent[at] !== 3 || at + length > sent.length) return [...wrong, `no whole TPKT packet at ${at}`];
+      const [header, type, mark] = [sent.readUInt8(at + 4), sent.readUInt8(at + 5), sent.readUInt8(at + 6)];
+      if (at === 0 ? type !== 0xe0 || header !== length - 5 : type !== 0xf0 || header !== 2 || (mark & 0x7f) !== 0)
+        wrong.push(`TPDU ${type.toString(16)} at ${at}`);
+      else if (at > 0) parts.push(sent.subarray(at + 7, at + length));
+      at += length;
+      if (at === length || (mark & 0x80) === 0) continue;
+      const message = Buffer.concat(parts);
+      parts = [];
+      wrong.push(...wrongS7Job(message).map((what) => `${what} before ${at}`));
+    }
+    return parts.length === 0 ? wrong : [...wrong, "half a message at the end"];
+  },
   // The protocol in test/example/gauge/frames.ts: GET alone.
   gauge(sent) {
     const lines = sent.toString("latin1").split("\n");
@@ -72,6 +92,25 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     return wrong;
   },
 };
+
+const S7_AREAS = new Set([0x81, 0x82, 0x83, 0x84, 0x85, 0x1c, 0x1d]);
+
+/** Header, function and items of an S7 message. */
+function wrongS7Job(message: Buffer): string[] {
+  if (message.length < 12 || message.readUInt16BE(0) !== 0x3201) return [`the S7 message ${message.toString("hex", 0, 12)}`];
+  const [parameters, data, code, items] = [message.readUInt16BE(6), message.readUInt16BE(8), message.readUInt8(10), message.readUInt8(11)];
+  if (message.length !== 10 + parameters || data !== 0)
+    return [`a job of ${message.length} bytes with ${parameters} and ${data} bytes in it`];
+  if (code === 0xf0) return parameters === 8 ? [] : [`a set-up of ${parameters} bytes`];
+  if (code !== 0x04) return [`S7 function ${code}`];
+  if (items < 1 || items > 20 || parameters !== 2 + items * 12) return [`a read of ${items} items in ${parameters} bytes`];
+  return Array.from({ length: items }, (_, i) => message.subarray(12 + i * 12, 24 + i * 12)).flatMap((item) => {
+    const [size, area] = [item.readUInt8(3), item.readUInt8(8)];
+    const isRead =
+      item.readUIntBE(0, 3) === 0x120a10 && S7_AREAS.has(area) && size === (area < 0x20 ? area : 2) && item.readUInt16BE(4) > 0;
+    return isRead ? [] : [`the item ${item.toString("hex")}`];
+  });
+}
 
 /** The services that read, find or keep up the session; the three-letter ones come in messages of that type. */
 const OPCUA_READS: Readonly<Record<number, string>> = {

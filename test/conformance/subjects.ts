@@ -1,6 +1,7 @@
 import type { AnyDriver } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { S7Memory, startS7Plc } from "../../drivers/s7/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
 import gauge from "../example/gauge/driver.ts";
@@ -83,6 +84,22 @@ async function startRackRanges(): Promise<RangeDevice> {
   };
 }
 
+/** Words of DB1 in runs with eight bytes between two of a run, and more between two runs. */
+async function startS7Ranges(): Promise<RangeDevice> {
+  const [gapBytes, runBytes] = [8, 200];
+  const byteOf = (i: number) => Math.floor(i / IN_A_RUN) * runBytes + (i % IN_A_RUN) * (2 + gapBytes) + gapBytes;
+  const memory = new S7Memory();
+  memory.create("DB1", RUNS * runBytes);
+  for (const [i, value] of VALUES.entries()) memory.put("DB1", byteOf(i), "INT", value);
+  const plc = await startS7Plc({ memory });
+  return {
+    port: plc.port,
+    variables: VALUES.map((value, i) => ({ address: `DB1.DBW${byteOf(i)}`, type: "INT", value })),
+    lack: (before) => void memory.holes.set("DB1", new Set(before.map((i) => byteOf(i) - 1))),
+    close: () => plc.close(),
+  };
+}
+
 const TRAITS: Readonly<Record<string, Traits>> = {
   modbus_tcp: {
     ranges: startModbusRanges,
@@ -93,6 +110,16 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     ranges: "it reads no ranges: each node is asked for by itself",
     items: "each node has a status of its own",
     typeWords: "it has no words of its own for types",
+  },
+  s7: {
+    ranges: startS7Ranges,
+    items: true,
+    typeWords: {
+      S5TIME: { scalar: "uint32", word: "S5TIME" },
+      "time[4]": { scalar: "int32", word: "TIME", count: 4 },
+      "WSTRING[16]": { scalar: "string", word: "WSTRING", maxBytes: 32 },
+      DTL: { scalar: "string", word: "DTL" },
+    },
   },
 };
 
