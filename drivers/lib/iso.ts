@@ -169,7 +169,7 @@ export function messageIn(packets: Uint8Array): Uint8Array | undefined {
 
 /** Where the packet at `at` ends; undefined: it is not whole. */
 function packetEnd(bytes: Uint8Array, at: number): number | undefined {
-  if (bytes.length - at < MIN_PACKET_BYTES || bytes[at] !== TPKT_VERSION) return undefined;
+  if (bytes.length - at < MIN_PACKET_BYTES || bytes[at] !== TPKT_VERSION || bytes[at + 1] !== 0) return undefined;
   const length = ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0);
   return length >= MIN_PACKET_BYTES && at + length <= bytes.length ? at + length : undefined;
 }
