@@ -1,5 +1,6 @@
 import { answerBytes, bytesOf, emptyResults, GOOD, type ItemResults, itemsRoom, maxItemBytes, type Range } from "./frames.ts";
-import type { S7Item } from "./plan.ts";
+import type { S7Item, S7Read } from "./plan.ts";
+import { strideOf } from "./types.ts";
 
 /** A piece of an item, or all of it. */
 export interface Part extends Range {
@@ -9,17 +10,23 @@ export interface Part extends Range {
   readonly from: number;
 }
 
-/** Reads items in several jobs and joins what they bring. Pieces of one value are not of one instant. */
+/**
+ * Reads the items of a request in several jobs and joins what they bring. Pieces are not of one instant, so that a value is only cut where it
+ * is longer than a message, and an array between two elements.
+ */
 export class Parts {
   /** What was read, item behind item. */
   readonly data: Buffer;
   /** As of one answer, with the places in `data`. */
   readonly results: ItemResults;
+  readonly #request: S7Read;
   readonly #items: readonly S7Item[];
   #item = 0;
   #from = 0;
 
-  constructor(items: readonly S7Item[]) {
+  constructor(request: S7Read) {
+    const { items } = request;
+    this.#request = request;
     this.#items = items;
     this.results = emptyResults(items.length);
     let bytes = 0;
@@ -41,7 +48,7 @@ export class Parts {
     for (let i = this.#item; i < this.#items.length && parts.length < Math.min(maxItems, room.requestItems); i++) {
       const item = this.#items[i];
       if (!item) break;
-      const bytes = Math.min(item.bytes - from, most);
+      const bytes = item.bytes - from <= most ? item.bytes - from : cutIn(this.#request, item, from, most) - from;
       if (answerBytes(bytes) > left) break;
       parts.push(partOf(item, i, from, bytes));
       left -= answerBytes(bytes);
@@ -70,6 +77,21 @@ export class Parts {
       this.#from = isWhole ? 0 : from + bytes;
     }
   }
+}
+
+/** Where the piece of an item that begins at `from` and has at most so many bytes ends: between two values or two elements, if it can. */
+function cutIn({ points, offsets }: S7Read, item: S7Item, from: number, most: number): number {
+  let cut = from + most;
+  // From the last point to the first: where one moves the cut, only points before it can be cut by the new one.
+  for (let at = item.firstPoint + item.points - 1; at >= item.firstPoint; at--) {
+    const address = points[at]?.address;
+    const offset = offsets[at] ?? 0;
+    if (!address || offset >= cut || offset + address.length * bytesOf({ area: item.area, length: 1 }) <= cut) continue;
+    const stride = address.kind === "BOOL" ? 1 : strideOf(address.kind, address.chars);
+    const before = offset > from ? offset : offset + Math.floor((cut - offset) / stride) * stride;
+    if (before > from) cut = before;
+  }
+  return cut;
 }
 
 function partOf({ area, block, start }: S7Item, item: number, from: number, bytes: number): Part {

@@ -245,7 +245,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     pduBytes = this.#limits.pduBytes,
     maxItems = this.#limits.maxItems,
   ): Promise<readonly Reading[]> {
-    const parts = new Parts(request.items);
+    const parts = new Parts(request);
     for (;;) {
       const ranges = parts.next(pduBytes, Math.min(maxItems, this.#learned.maxItems));
       if (ranges.length === 0) return readingsOf(request, parts.data, parts.results);
