@@ -1,5 +1,4 @@
 import type { Limits, Point, Request } from "../driver.ts";
-import { groupSpans } from "../lib/spans.ts";
 import type { Area, S7Address } from "./address.ts";
 import { type Decoder, type Decoders, decoderOf } from "./decode.ts";
 import { answerBytes, bytesOf, itemsRoom, maxItemBytes, type Range } from "./frames.ts";
@@ -38,106 +37,170 @@ const OTHER_GAPS = [64, 32, 8, 4, 0];
 /** Jobs that still have room are looked at so far back, so that planning takes a time in proportion to the points. */
 const OPEN_JOBS = 16;
 
-/** A range before it has its place in a job. */
-interface Group extends Range {
-  readonly bytes: number;
+/** The points of one area or block by their place, and their spans in arrays: every gap is tried on these. */
+interface SortedArea {
+  readonly area: Area;
+  readonly block: number;
   readonly points: readonly Point<S7Address>[];
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** 1: the point begins a range. */
+  readonly isApart: Uint8Array;
+  /** Bytes of one place: a timer or a counter has two. */
+  readonly unit: number;
 }
 
-interface Job {
-  readonly groups: Group[];
-  points: number;
-  answerBytes: number;
+/** What one job may hold. */
+interface Room {
+  readonly items: number;
+  readonly answerBytes: number;
+  readonly points: number;
+  readonly itemBytes: number;
 }
+
+/** Points `from` to before `to` of an area, in one range. */
+type TakeRange = (from: number, to: number, start: number, length: number) => void;
 
 /**
  * As few jobs as the limits allow, in the order of area, block and byte. Neighbours become one range over small gaps, and over other gaps
  * where that saves jobs. A value is never split, unless one job cannot hold it. Pure.
  */
 export function plan(points: readonly Point<S7Address>[], limits: S7Limits, apart?: ReadonlySet<Point>): S7Read[] {
-  const areas = [...Map.groupBy(points, ({ address }) => AREA_ORDER[address.area] * BLOCKS + address.block)]
-    .sort(([a], [b]) => a - b)
-    // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
-    .map(([, area]) => area.sort((a, b) => a.address.start - b.address.start || a.address.length - b.address.length || a.index - b.index));
+  const areas = sortedAreas(points, apart);
   const { maxGap } = limits;
-  const cheap = Math.min(CHEAP_GAP, maxGap);
-  let best = jobsOf(areas, limits, cheap, apart);
-  for (const gap of [maxGap, ...OTHER_GAPS]) {
-    if (best.length <= 1) break;
-    if (gap > maxGap || gap === cheap) continue;
-    const jobs = jobsOf(areas, limits, gap, apart);
-    if (jobs.length < best.length) best = jobs;
+  const room = roomFor(limits);
+  let gap = Math.min(CHEAP_GAP, maxGap);
+  let fewest = countJobs(areas, room, gap, Number.POSITIVE_INFINITY);
+  for (const other of [maxGap, ...OTHER_GAPS]) {
+    if (fewest <= 1) break;
+    if (other > maxGap || other === gap) continue;
+    const count = countJobs(areas, room, other, fewest);
+    if (count < fewest) [gap, fewest] = [other, count];
   }
-  const decoders: Decoders = new Map();
-  return best.map((job) => readOf(job, decoders));
+  return readsOf(areas, room, gap);
 }
 
-const pduOf = ({ pduBytes, maxBytes }: S7Limits): number => Math.min(pduBytes, maxBytes + pduBytes - maxItemBytes(pduBytes));
-
-function jobsOf(
-  areas: readonly (readonly Point<S7Address>[])[],
-  limits: S7Limits,
-  gap: number,
-  apart: ReadonlySet<Point> | undefined,
-): readonly Job[] {
-  const pduBytes = pduOf(limits);
-  const room = itemsRoom(pduBytes);
-  const most = { items: Math.min(limits.maxItems, room.requestItems), answerBytes: room.answerBytes, points: limits.maxPoints };
-  const jobs: Job[] = [];
-  for (const area of areas)
-    for (const group of groupsOf(area, maxItemBytes(pduBytes), limits.maxPoints, gap, apart)) {
-      const size = answerBytes(group.bytes);
-      const fits = (job: Job): boolean =>
-        job.groups.length < most.items && job.answerBytes + size <= most.answerBytes && job.points + group.points.length <= most.points;
-      const job = jobs.slice(-OPEN_JOBS).find(fits);
-      if (job) {
-        job.groups.push(group);
-        job.points += group.points.length;
-        job.answerBytes += size;
-      } else jobs.push({ groups: [group], points: group.points.length, answerBytes: size });
-    }
-  return jobs;
+function sortedAreas(points: readonly Point<S7Address>[], apart: ReadonlySet<Point> | undefined): readonly SortedArea[] {
+  return [...Map.groupBy(points, ({ address }) => AREA_ORDER[address.area] * BLOCKS + address.block)]
+    .sort(([a], [b]) => a - b)
+    .map(([, own]) => sortedArea(own, apart));
 }
 
-function groupsOf(
-  area: readonly Point<S7Address>[],
-  maxBytes: number,
-  maxPoints: number,
-  gap: number,
-  apart: ReadonlySet<Point> | undefined,
-): Group[] {
-  const first = area[0]?.address;
-  if (!first) return [];
-  // Bytes of one place: a timer or a counter has two.
-  const unit = bytesOf({ area: first.area, length: 1 });
-  const limits = { length: Math.floor(maxBytes / unit), gap: Math.floor(gap / unit), count: maxPoints };
-  return groupSpans(area, ({ address }) => address, limits, apart).map(({ start, length, items }) => ({
-    area: first.area,
-    block: first.block,
-    start,
-    length,
-    bytes: length * unit,
-    points: items,
-  }));
-}
+// Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
+const byPlace = (a: Point<S7Address>, b: Point<S7Address>): number =>
+  a.address.start - b.address.start || a.address.length - b.address.length || a.index - b.index;
 
-function readOf({ groups }: Job, decoders: Decoders): S7Read {
-  const points = groups.flatMap((group) => group.points);
-  let firstPoint = 0;
-  const items = groups.map(({ points: own, ...range }): S7Item => {
-    const item = { ...range, firstPoint, points: own.length };
-    firstPoint += own.length;
-    return item;
-  });
-  const offsets = groups.flatMap((group) =>
-    group.points.map(({ address }) => bytesOf({ area: group.area, length: address.start - group.start })),
-  );
+function sortedArea(own: Point<S7Address>[], apart: ReadonlySet<Point> | undefined): SortedArea {
+  const { area, block } = own[0]?.address ?? { area: "DB", block: 0 };
+  own.sort(byPlace);
   return {
+    area,
+    block,
+    points: own,
+    starts: Int32Array.from(own, ({ address }) => address.start),
+    ends: Int32Array.from(own, ({ address }) => address.start + address.length),
+    isApart: Uint8Array.from(own, (point) => (apart?.has(point) ? 1 : 0)),
+    unit: bytesOf({ area, length: 1 }),
+  };
+}
+
+function roomFor({ pduBytes, maxBytes, maxItems, maxPoints }: S7Limits): Room {
+  const smaller = Math.min(pduBytes, maxBytes + pduBytes - maxItemBytes(pduBytes));
+  const { requestItems, answerBytes } = itemsRoom(smaller);
+  return { items: Math.min(maxItems, requestItems), answerBytes, itemBytes: maxItemBytes(smaller), points: maxPoints };
+}
+
+/** Each range over gaps of at most so many bytes, none longer than an item can bring, unless it is one value. */
+function forEachRange({ starts, ends, isApart, unit }: SortedArea, room: Room, gapBytes: number, take: TakeRange): void {
+  const most = Math.floor(room.itemBytes / unit);
+  const gap = Math.floor(gapBytes / unit);
+  let from = 0;
+  let [start, end] = [starts[0] ?? 0, ends[0] ?? 0];
+  for (let i = 1; i < starts.length; i++) {
+    const next = starts[i] ?? 0;
+    const joined = Math.max(end, ends[i] ?? 0);
+    if (isApart[i] === 0 && next <= end + gap && joined - start <= most && i - from < room.points) end = joined;
+    else {
+      take(from, i, start, end - start);
+      [from, start, end] = [i, next, ends[i] ?? 0];
+    }
+  }
+  if (starts.length > 0) take(from, starts.length, start, end - start);
+}
+
+/** Places ranges into jobs: each into the first of the last ones that has room. */
+class Packing {
+  readonly #room: Room;
+  readonly #items: number[] = [];
+  readonly #bytes: number[] = [];
+  readonly #points: number[] = [];
+
+  constructor(room: Room) {
+    this.#room = room;
+  }
+
+  get jobs(): number {
+    return this.#items.length;
+  }
+
+  /** The job that a range with so many bytes and points is in. */
+  place(bytes: number, points: number): number {
+    const size = answerBytes(bytes);
+    let job = Math.max(0, this.jobs - OPEN_JOBS);
+    while (job < this.jobs && !this.#fits(job, size, points)) job++;
+    this.#items[job] = (this.#items[job] ?? 0) + 1;
+    this.#bytes[job] = (this.#bytes[job] ?? 0) + size;
+    this.#points[job] = (this.#points[job] ?? 0) + points;
+    return job;
+  }
+
+  #fits(job: number, size: number, points: number): boolean {
+    const { items, answerBytes: bytes, points: most } = this.#room;
+    return (this.#items[job] ?? 0) < items && (this.#bytes[job] ?? 0) + size <= bytes && (this.#points[job] ?? 0) + points <= most;
+  }
+}
+
+/** How many jobs it takes; `enough` or more where it takes no fewer than that. */
+function countJobs(areas: readonly SortedArea[], room: Room, gap: number, enough: number): number {
+  const packing = new Packing(room);
+  for (const area of areas) {
+    if (packing.jobs >= enough) break;
+    forEachRange(area, room, gap, (from, to, _start, length) => void packing.place(length * area.unit, to - from));
+  }
+  return packing.jobs;
+}
+
+/** A read while its items are placed. */
+interface Draft {
+  readonly points: Point<S7Address>[];
+  readonly items: S7Item[];
+  readonly offsets: number[];
+}
+
+function readsOf(areas: readonly SortedArea[], room: Room, gap: number): S7Read[] {
+  const packing = new Packing(room);
+  const drafts: Draft[] = [];
+  for (const area of areas)
+    forEachRange(area, room, gap, (from, to, start, length) => {
+      const bytes = length * area.unit;
+      const job = packing.place(bytes, to - from);
+      drafts[job] ??= { points: [], items: [], offsets: [] };
+      const { points, items, offsets } = drafts[job];
+      items.push({ area: area.area, block: area.block, start, length, bytes, firstPoint: points.length, points: to - from });
+      for (let i = from; i < to; i++) {
+        const point = area.points[i];
+        if (!point) continue;
+        points.push(point);
+        offsets.push((point.address.start - start) * area.unit);
+      }
+    });
+  const decoders: Decoders = new Map();
+  return drafts.map(({ points, items, offsets }) => ({
     points,
     items,
     decoders: points.map(({ address, type }) => decoderOf(address, type, decoders)),
     offsets: Int32Array.from(offsets),
-  };
+  }));
 }
 
 /** `DB1.DBB0..21`, `MB20`, `T5..8`. */
