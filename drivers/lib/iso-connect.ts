@@ -21,7 +21,7 @@ export async function connectIso(connection: Connection, target: IsoTarget, ctx:
   const { where } = connection;
   let settle: ((connected: IsoConnected) => void) | undefined;
   const exchange = createExchange(connection, ctx.tap, {
-    fence: (frame) => isConnectRequest(frame) || "a frame that is no ISO connect request",
+    fence: (frame) => isConnectRequest(frame) || "a frame that is not an ISO connect request",
     frameLength: packetLength,
     maxFrameBytes: MAX_PACKET_BYTES,
     maxInFlight: 1,

@@ -122,7 +122,7 @@ describe("packets", () => {
     expect(take("0300 0008 02f080 00")).toEqual(hex("320300"));
   });
 
-  it("bounds a message that never ends, and refuses what is no data", () => {
+  it("bounds a message that never ends, and refuses what is not data", () => {
     const joiner = new MessageJoiner(5);
     const part = hex("0300 0009 02f000 3203");
     expect([joiner.take(part), joiner.take(part)]).toEqual([undefined, undefined]);
@@ -162,7 +162,7 @@ describe("what fences see", () => {
     expect(messageIn(CONNECT)).toBeUndefined();
   });
 
-  it("is no connect request where anything else is with it", () => {
+  it("is not a connect request where anything else is with it", () => {
     expect(isConnectRequest(Buffer.concat([CONNECT, hex("00")]))).toBe(false);
     expect(isConnectRequest(CONNECT.subarray(0, 21))).toBe(false);
     expect(isConnectRequest(Buffer.concat([CONNECT, dataPackets(hex("3201"), 128)]))).toBe(false);

@@ -26,7 +26,7 @@ const FORM =
   "expected for example DB1.DBX0.1, DB10.DBD4, DB10.DBW2[8], DB1,REAL4, DI5.DIW0, M0.0, MW20, I0.0, QB4, T5 or C3 (German E, A and Z too)";
 
 // A step 7 notation, with or without the % of TIA Portal, and with the blank that STEP 7 puts before a number.
-const IN_BLOCK = /^%?D([BI]) ?(\d{1,5}) ?\. ?D\1([XBWD]) ?(\d{1,7})(?:\.(\d))?(?:\[(\d{1,5})\])?$/i;
+const IN_BLOCK = /^%?D([BI]) ?(\d{1,5}) ?\. ?(?:D\1)?([XBWD]) ?(\d{1,7})(?:\.(\d))?(?:\[(\d{1,5})\])?$/i;
 const IN_AREA = /^%?([MIEQAV])([XBWD]?) ?(\d{1,7})(?:\.(\d))?(?:\[(\d{1,5})\])?$/i;
 const TYPED = /^%?(?:D([BI]) ?(\d{1,5})|([MIEQA])), ?([A-Z][A-Z_]*?|S5TIME)(\d{1,7})(?:\.(\d{1,5}))?(?:\[(\d{1,5})\])?$/i;
 const NUMBERED = /^%?([TCZ]) ?(\d{1,5})(?:\[(\d{1,5})\])?$/i;
@@ -145,7 +145,7 @@ function located(
 
 function areaOf(letter: string): Area {
   const area = AREA_OF_LETTER[letter.toUpperCase()];
-  if (!area) throw new FaultError("address_invalid", `${quote(letter)} is no area`);
+  if (!area) throw new FaultError("address_invalid", `${quote(letter)} is not an area`);
   return area;
 }
 

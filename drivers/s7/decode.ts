@@ -74,7 +74,7 @@ function severalBits(first: number, count: number): Decoder {
 
 function refused(data: Buffer, at: number, kind: Kind, value: Scalar | undefined, which: string): Reading {
   const raw = data.toString("hex", at, at + KINDS[kind].bytes);
-  const detail = value === undefined ? `${which}0x${raw} is no value of the type ${kind}` : `${which}${notANumber(value)}`;
+  const detail = value === undefined ? `${which}0x${raw} is not a value of type ${kind}` : `${which}${notANumber(value)}`;
   return { quality: "bad", fault: "not_a_number", detail };
 }
 
@@ -82,7 +82,7 @@ function refused(data: Buffer, at: number, kind: Kind, value: Scalar | undefined
 function elementOf(kind: Kind, chars: number | undefined): Element {
   switch (kind) {
     case "BOOL":
-      throw new TypeError("a BOOL is no element of bytes");
+      throw new TypeError("a BOOL is not an element of bytes");
     case "CHAR":
       return chars === undefined ? (data, at) => data.toString("latin1", at, at + 1) : textOf(chars);
     case "WCHAR":
@@ -111,7 +111,7 @@ function elementOf(kind: Kind, chars: number | undefined): Element {
 /** Kinds that are numbers as they are. */
 function numberOf(kind: Kind): Element {
   const { scalar } = dataTypeOf({ kind, chars: undefined, count: undefined });
-  if (scalar === "auto" || scalar === "bool" || scalar === "string") throw new TypeError(`${kind} is no number`);
+  if (scalar === "auto" || scalar === "bool" || scalar === "string") throw new TypeError(`${kind} is not a number`);
   return numberReader(scalar, "ABCD");
 }
 

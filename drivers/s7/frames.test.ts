@@ -117,7 +117,7 @@ describe("answers", () => {
     expect(answerOf("3202 0000 0007 0000 0000 8104")).toMatchObject({ reference: 7, error: 0x8104 });
   });
 
-  it("passes over what answers nothing, and refuses what is no S7", () => {
+  it("passes over what answers nothing, and refuses what is not S7", () => {
     expect(parseAnswer(hex("3207 0000 0000 000c 0000"))).toBeUndefined();
     expect(parseAnswer(hex("3201 0000 0000 0008 0000 f000"))).toBeUndefined();
     expect(parseAnswer(hex("7203"))).toMatch(/protocol id 0x72/);

@@ -12,8 +12,8 @@ const bytesOf = (tsap: string): Buffer => Buffer.from(tsap.replace(/[.:]/, ""), 
 /** The TSAPs for a connection; a string: rack or slot is out of range. Pure. */
 export function targetOf({ rack, slot }: S7Details, settings: S7Settings): IsoTarget | string {
   if (settings.connection_type === "raw") return { callingTsap: bytesOf(settings.local_tsap), calledTsap: bytesOf(settings.remote_tsap) };
-  if (rack < 0 || rack > MAX_RACK) return `rack ${rack} is none: 0 to ${MAX_RACK}`;
-  if (slot < 0 || slot > MAX_SLOT) return `slot ${slot} is none: 0 to ${MAX_SLOT}`;
+  if (rack < 0 || rack > MAX_RACK) return `rack ${rack} is out of range: 0 to ${MAX_RACK}`;
+  if (slot < 0 || slot > MAX_SLOT) return `slot ${slot} is out of range: 0 to ${MAX_SLOT}`;
   return { callingTsap: Buffer.of(1, 0), calledTsap: Buffer.of(CONNECTION_TYPES[settings.connection_type], rack * 32 + slot) };
 }
 

@@ -30,7 +30,7 @@ export type Kind =
 
 interface KindTraits {
   readonly scalar: ScalarType;
-  /** Of one element; strings have their length besides. BOOL: bits. */
+  /** Of one element; strings: what precedes their characters. BOOL: bits. */
   readonly bytes: number;
 }
 

@@ -141,8 +141,8 @@ export class S7Plant {
 
 function first<T, R>(all: Iterable<(one: T) => R | undefined>, one: T): R | undefined {
   for (const ask of all) {
-    const said = ask(one);
-    if (said !== undefined) return said;
+    const answer = ask(one);
+    if (answer !== undefined) return answer;
   }
   return undefined;
 }

@@ -208,7 +208,7 @@ const connection: readonly Row[] = [
     what: "a slot that no rack has",
     reason: "UNKNOWN",
     condition: "configuration_invalid",
-    detail: /slot 32 is none: 0 to 31/,
+    detail: /slot 32 is out of range: 0 to 31/,
     run: from(() => {}, { slot: 32 }),
   },
 ];
@@ -268,9 +268,9 @@ const variable: readonly Row[] = [
   item("a module has a fault", ITEM_CODES.hardwareError, "device_error", /item code 0x01/),
   item("the controller does not know the type", ITEM_CODES.typeUnsupported, "type_mismatch", /item code 0x06/),
   item("the controller finds type and length contradicting", ITEM_CODES.sizeInconsistent, "type_mismatch", /item code 0x07/),
-  held("a REAL that is no number", "7fc00000", "DB1.DBD0:REAL", /NaN/),
-  held("a DT that is no date", "0000000000000000", "DB1.DBB0:DT", /is no value of the type DT/),
-  held("an S5TIME with a digit above 9", "000a", "DB1.DBW0:S5TIME", /0x000a is no value of the type S5TIME/),
+  held("a REAL that is not a number", "7fc00000", "DB1.DBD0:REAL", /NaN/),
+  held("a DT that is not a date", "0000000000000000", "DB1.DBB0:DT", /is not a value of type DT/),
+  held("an S5TIME with a digit above 9", "000a", "DB1.DBW0:S5TIME", /0x000a is not a value of type S5TIME/),
 ];
 
 export const ROWS: readonly Row[] = [...network, ...connection, ...everything, ...variable];
