@@ -1,13 +1,13 @@
 import type { AnyDriver } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
-import { S7Memory, startS7Plc } from "../../drivers/s7/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
 import gauge from "../example/gauge/driver.ts";
 import { startSimulator as startGauge } from "../example/gauge/simulator.ts";
 import rack from "../support/rack/driver.ts";
 import { encode, type Rack, startRack } from "../support/rack/simulator.ts";
+import { startS7Ranges } from "./support/s7-ranges.ts";
 
 /** A device that reads ranges, and can lack what lies between two variables. */
 export interface RangeDevice {
@@ -84,22 +84,6 @@ async function startRackRanges(): Promise<RangeDevice> {
   };
 }
 
-/** Words of DB1 in runs with eight bytes between two of a run, and more between two runs. */
-async function startS7Ranges(): Promise<RangeDevice> {
-  const [gapBytes, runBytes] = [8, 200];
-  const byteOf = (i: number) => Math.floor(i / IN_A_RUN) * runBytes + (i % IN_A_RUN) * (2 + gapBytes) + gapBytes;
-  const memory = new S7Memory();
-  memory.create("DB1", RUNS * runBytes);
-  for (const [i, value] of VALUES.entries()) memory.put("DB1", byteOf(i), "INT", value);
-  const plc = await startS7Plc({ memory });
-  return {
-    port: plc.port,
-    variables: VALUES.map((value, i) => ({ address: `DB1.DBW${byteOf(i)}`, type: "INT", value })),
-    lack: (before) => void memory.holes.set("DB1", new Set(before.map((i) => byteOf(i) - 1))),
-    close: () => plc.close(),
-  };
-}
-
 const TRAITS: Readonly<Record<string, Traits>> = {
   modbus_tcp: {
     ranges: startModbusRanges,
@@ -112,7 +96,7 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     typeWords: "it has no words of its own for types",
   },
   s7: {
-    ranges: startS7Ranges,
+    ranges: () => startS7Ranges(VALUES),
     items: true,
     typeWords: {
       S5TIME: { scalar: "uint32", word: "S5TIME" },
