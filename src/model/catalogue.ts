@@ -229,9 +229,9 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
     nextStep: `Compare address and length with the memory of the device, then try ${READ_ONE}.`,
   },
   not_a_number: {
-    sentence: "The value is not a number: the device holds NaN or infinity.",
-    cause: "A sensor is broken or missing, or type or byte order are wrong.",
-    nextStep: `Check the sensor, the type and the byte order; ${READ_ONE} shows what is read.`,
+    sentence: "The device holds bytes that are not a number or a date, infinity or NaN.",
+    cause: "A sensor is broken or missing, no program has written the value yet, or type, address or byte order are wrong.",
+    nextStep: `Check the sensor, then type, address and byte order; ${READ_ONE} shows what is read.`,
   },
   device_error: {
     sentence: "The device refuses this variable with an error of its own.",
