@@ -12,6 +12,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "CPU per read of 125 registers beside bare modbus-serial and libmodbus; reads per second with a window",
     run: async () => (await import("./modbus.ts")).benchModbus(),
   },
+  s7: {
+    about: "CPU per scan of 100 scattered REALs and scans per second, beside nodes7 and the same requests in C, on snap7's server",
+    run: async () => (await import("./s7.ts")).benchS7(),
+  },
   opcua: {
     about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
     run: async () => (await import("./opcua.ts")).benchOpcua(),
