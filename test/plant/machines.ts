@@ -1,4 +1,5 @@
 import { type PlantUnit, put, putChanging, registersOf, startModbusPlant, type Table } from "../../drivers/modbus_tcp/simulator.ts";
+import { startMixer } from "./mixer.ts";
 import { startRobot } from "./robot.ts";
 import { type Power, switchable } from "./switchable.ts";
 
@@ -67,8 +68,10 @@ async function machine(
   };
 }
 
-/** Four machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
-export function startMachines([first, second, third, fourth]: readonly [number, number, number, number]): Promise<readonly DemoMachine[]> {
+/** Five machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
+export function startMachines([first, second, third, fourth, fifth]: readonly [number, number, number, number, number]): Promise<
+  readonly DemoMachine[]
+> {
   return Promise.all([
     machine(first, "press-1", press(), false, 1, [
       ["temperature", "holding:0", "float32", "°C"],
@@ -90,5 +93,6 @@ export function startMachines([first, second, third, fourth]: readonly [number, 
       ["not there", "holding:4000", "uint16", null],
     ]),
     startRobot(fourth),
+    startMixer(fifth),
   ]);
 }
