@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { startSimulator as startS7Simulator } from "../../../drivers/s7/simulator.ts";
 import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
 import type { ServiceStatusJson } from "../../support/collector-process.ts";
@@ -221,6 +222,31 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       console.log(`memory with OPC UA: ${(rssKiB / 1024).toFixed(0)} MiB`);
       await api.remove(`/v2/data-sources/${source.uuid}`);
       await until("its session is closed", () => simulator.sessions() === 0, 20_000);
+      await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
+    } finally {
+      await simulator.close();
+    }
+  });
+
+  it("reads an S7 controller beside it", async () => {
+    const simulator = await startS7Simulator();
+    try {
+      const read = await machine.must(`collector read s7 host=127.0.0.1 port=${simulator.port} slot=1 DB1.DBD4:real DB10.DBX0.1 MW20`);
+      for (const value of ["21.5", "true", "4711"]) expect(read).toContain(value);
+      const details = simulator.details("127.0.0.1", simulator.port);
+      const source = await api.post("/v2/data-sources", { name: "mixer-1", collector: uuid, machine: randomUUID(), details });
+      await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
+      const variables = simulator.variables.filter(({ address }) => /^(DB1\.|M)/.test(address));
+      for (const [i, { address, type }] of variables.entries())
+        await api.post("/ext/v1/variables", { data_source: source.uuid, name: `v${i}`, address, type });
+      await until("both machines are read", async () => (await show("StatusText")).startsWith("reading 2 of 2"), 30_000);
+      const mixer = async () => (await status()).sources.find(({ name }) => name === "mixer-1");
+      await until("two readouts", async () => ((await mixer())?.counters.values_read ?? 0) >= 2 * variables.length, 20_000);
+      expect((await mixer())?.counters.values_faulted).toBe(0);
+      await until("its values at the broker", () => broker.received.some(({ topic }) => topic === "plant/mixer-1"), 20_000);
+      expect(simulator.plc.violations).toEqual([]);
+      await api.remove(`/v2/data-sources/${source.uuid}`);
+      await until("its connection is closed", () => simulator.connections() === 0, 20_000);
       await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
     } finally {
       await simulator.close();
