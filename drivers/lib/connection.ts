@@ -20,6 +20,11 @@ export interface Connection {
    * 8 MiB unsent is the driver's mistake, and the connection is lost.
    */
   write(bytes: Uint8Array): boolean;
+  /**
+   * What is written from now until the end of this turn leaves together: a call of the system costs more than forming a request. The bytes
+   * must not change before.
+   */
+  gather(): void;
   /** When the device has taken what was written, or the connection is lost. Never rejects. */
   drained(): Promise<void>;
   /**
@@ -49,6 +54,7 @@ export class StreamConnection implements Connection {
   /** What has arrived and waits for a receiver; undefined: nothing. */
   #early: Buffer[] | undefined;
   #isPaused = false;
+  #isGathering = false;
   #draining: { readonly promise: Promise<void>; settle(): void } | undefined;
 
   constructor(stream: Duplex, where: string) {
@@ -79,6 +85,18 @@ export class StreamConnection implements Connection {
       );
     return false;
   }
+
+  gather(): void {
+    if (this.#isGathering || this.#failure) return;
+    this.#isGathering = true;
+    this.#stream.cork();
+    process.nextTick(this.#sendGathered);
+  }
+
+  readonly #sendGathered = (): void => {
+    this.#isGathering = false;
+    this.#stream.uncork();
+  };
 
   drained(): Promise<void> {
     if (this.#failure || !this.#stream.writableNeedDrain) return Promise.resolve();

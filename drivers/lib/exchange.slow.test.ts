@@ -19,6 +19,7 @@ function fakeConnection() {
     failure: () => failure,
     alive: () => failure === undefined,
     write: (bytes) => written.push(Buffer.from(bytes)) > 0,
+    gather: () => {},
     drained: async () => {},
     pause: () => {},
     resume: () => {},

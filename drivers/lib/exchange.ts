@@ -28,8 +28,8 @@ export interface Framing {
 /** Frames over one connection: every byte out passes the fence, and every request ends. */
 export interface Exchange {
   /**
-   * Writes one frame. Throws ReasonError: the connection is lost, or the fence refused the frame; then nothing of it was
-   * written and the connection is destroyed.
+   * Writes one frame; those of one turn leave together, and do not change before. Throws ReasonError: the connection is lost, or the fence
+   * refused the frame; then nothing of it was written and the connection is destroyed.
    */
   send(frame: Uint8Array): void;
   /**
@@ -71,7 +71,8 @@ class FramedExchange implements Exchange {
   readonly #connection: Connection;
   readonly #tap: Tap | undefined;
   readonly #framing: Framing;
-  readonly #pending = new Set<Pending>();
+  /** The oldest first. An array, because it is short and a set that fills and empties makes garbage that outlives it. */
+  readonly #pending: Pending[] = [];
   readonly #deadlines = new Deadlines();
   /** The signal is the readout's: listening once for all its requests costs less than once for each. */
   readonly #watched = new Set<AbortSignal>();
@@ -102,6 +103,7 @@ class FramedExchange implements Exchange {
       throw refused;
     }
     this.#tap?.("out", Uint8Array.prototype.slice.call(frame));
+    this.#connection.gather();
     this.#connection.write(frame);
   }
 
@@ -122,17 +124,17 @@ class FramedExchange implements Exchange {
         describe,
         deadline,
         end: (error) => {
-          if (!this.#pending.delete(request)) return;
+          if (!this.#remove(request)) return;
           deadline.cancel();
           reject(error);
         },
       };
       const answer = (value: T): void => {
-        if (!this.#pending.delete(request)) return;
+        if (!this.#remove(request)) return;
         deadline.cancel();
         resolve(value);
       };
-      this.#pending.add(request);
+      this.#pending.push(request);
       try {
         start(answer, request.end);
       } catch (error) {
@@ -159,13 +161,22 @@ class FramedExchange implements Exchange {
     if (failure) return failure;
     if (ctx.signal.aborted) return stoppedWhile(`about to ask for ${describe()}`, ctx.signal);
     const { maxInFlight } = this.#framing;
-    if (this.#pending.size < maxInFlight) return undefined;
+    if (this.#pending.length < maxInFlight) return undefined;
     return new ReasonError("UNKNOWN", `more than ${maxInFlight} requests in flight on one connection`, { condition: "internal_error" });
+  }
+
+  /** False: it has ended already. */
+  #remove(request: Pending): boolean {
+    const at = this.#pending.indexOf(request);
+    if (at < 0) return false;
+    this.#pending.copyWithin(at, at + 1);
+    this.#pending.length--;
+    return true;
   }
 
   #watch(signal: AbortSignal): void {
     if (this.#watched.has(signal)) return;
-    if (this.#pending.size === 0) this.#unwatch();
+    if (this.#pending.length === 0) this.#unwatch();
     this.#watched.add(signal);
     signal.addEventListener("abort", this.#onAbort);
   }

@@ -269,6 +269,23 @@ describe("Connection", () => {
     expect(Buffer.concat(got).equals(sent)).toBe(true);
   });
 
+  it("sends what is gathered in a turn in one piece, at the end of the turn or before it closes", async () => {
+    const { port, sockets } = await serve();
+    const connection = await connect(port);
+    await expect.poll(() => sockets.length).toBe(1);
+    const chunks: string[] = [];
+    sockets[0]?.on("data", (chunk) => chunks.push(chunk.toString()));
+    for (const text of ["one", "two", "three"]) {
+      connection.gather();
+      connection.write(Buffer.from(text));
+    }
+    await expect.poll(() => chunks).toEqual(["onetwothree"]);
+    connection.gather();
+    connection.write(Buffer.from("four"));
+    await connection.close();
+    await expect.poll(() => chunks.join(" ")).toBe("onetwothree four");
+  });
+
   it("closes with FIN and waits for the peer's; again is the same", async () => {
     const { port, sockets } = await serve();
     const connection = await connect(port);

@@ -9,6 +9,12 @@ import { type Answer, fence, MAX_MESSAGE_BYTES, parseAnswer, REFERENCE_AT } from
 /** What is done with the answer to a job. A string: what about it breaks the protocol. */
 export type Take<T> = (answer: Answer, done: (value: T) => void, refuse: (error: Error) => void) => string | undefined;
 
+/** A job that waits for its answer. */
+interface Sent {
+  readonly reference: number;
+  readonly take: (answer: Answer) => string | undefined;
+}
+
 /** Jobs under way on one connection at most, whatever is granted. */
 export const MAX_JOBS = 8;
 
@@ -23,8 +29,9 @@ export class S7Link {
   readonly #tpduBytes: number;
   readonly #references: IdCounter;
   readonly #joiner = new MessageJoiner(MAX_MESSAGE_BYTES);
-  // By reference. What ends without an answer ends the connection too, and all of this with it.
-  readonly #sent = new Map<number, (answer: Answer) => string | undefined>();
+  // What ends without an answer ends the connection too, and all of this with it. An array, because it is short and a map that fills and
+  // empties makes garbage that outlives it.
+  readonly #sent: Sent[] = [];
   #unmatched = 0;
 
   constructor(connection: Connection, tpduBytes: number, { tap, log }: Pick<DriverContext, "tap" | "log">) {
@@ -54,7 +61,7 @@ export class S7Link {
       (done, refuse) => {
         const reference = this.#references.next();
         packets.writeUInt16BE(reference, PAYLOAD_AT + REFERENCE_AT);
-        this.#sent.set(reference, (answer) => take(answer, done, refuse));
+        this.#sent.push({ reference, take: (answer) => take(answer, done, refuse) });
         this.#exchange.send(packets);
       },
     );
@@ -78,14 +85,16 @@ export class S7Link {
   #takeMessage(message: Buffer): string | undefined {
     const answer = parseAnswer(message);
     if (typeof answer === "string") return answer;
-    const take = answer && this.#sent.get(answer.reference);
-    if (!take) {
+    const at = answer ? this.#sent.findIndex(({ reference }) => reference === answer.reference) : -1;
+    const sent = this.#sent[at];
+    if (!answer || !sent) {
       this.#unmatched++;
       this.#log.debug({ reference: answer?.reference, count: this.#unmatched }, "a message that answers no job is ignored");
       return undefined;
     }
-    this.#sent.delete(answer.reference);
-    return take(answer);
+    this.#sent.copyWithin(at, at + 1);
+    this.#sent.length--;
+    return sent.take(answer);
   }
 
   #unmatchedWords(): string {

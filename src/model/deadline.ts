@@ -12,7 +12,8 @@ const MOST_PUT_OFF = 20;
  * slice when the last of them has ended, because arming one for each costs more than it to fire in vain now and then.
  */
 export class Deadlines {
-  readonly #open = new Set<Deadline>();
+  /** An array, because it is short and a set that fills and empties makes garbage that outlives it. */
+  readonly #open: Deadline[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** When the timer fires, monotonic ms. */
   #firesAtMs = 0;
@@ -30,19 +31,23 @@ export class Deadlines {
 
   /** For Deadline. */
   begin(deadline: Deadline, nowMs: number): void {
-    this.#open.add(deadline);
+    this.#open.push(deadline);
     const lookAtMs = nowMs + sliceOf(deadline, nowMs);
     if (this.#timer === undefined || lookAtMs < this.#firesAtMs) this.#arm(lookAtMs, nowMs);
   }
 
   /** For Deadline. False: it had ended. */
   end(deadline: Deadline): boolean {
-    return this.#open.delete(deadline);
+    const at = this.#open.indexOf(deadline);
+    if (at < 0) return false;
+    this.#open.copyWithin(at, at + 1);
+    this.#open.length--;
+    return true;
   }
 
   /** For Deadline. */
   has(deadline: Deadline): boolean {
-    return this.#open.has(deadline);
+    return this.#open.includes(deadline);
   }
 
   #arm(lookAtMs: number, nowMs: number): void {
