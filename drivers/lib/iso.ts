@@ -154,15 +154,18 @@ function putData(packets: Buffer, at: number, part: Uint8Array, isLast: boolean)
  * as it goes out.
  */
 export function messageIn(packets: Uint8Array): Uint8Array | undefined {
-  const parts: Uint8Array[] = [];
+  // Most messages are one packet.
+  let parts: Uint8Array[] | undefined;
   for (let at = 0; at < packets.length; ) {
     const end = packetEnd(packets, at);
     if (end === undefined || packets[at + TPKT_BYTES] !== DATA_HEADER_BYTES - 1 || packets[at + TYPE_AT] !== DATA) return undefined;
     const mark = packets[at + TYPE_AT + 1] ?? 0;
-    parts.push(packets.subarray(at + PAYLOAD_AT, end));
+    const part = packets.subarray(at + PAYLOAD_AT, end);
     at = end;
-    if (mark === END_OF_MESSAGE && at === packets.length) return parts.length === 1 ? parts[0] : Buffer.concat(parts);
+    if (mark === END_OF_MESSAGE && at === packets.length) return parts ? Buffer.concat([...parts, part]) : part;
     if (mark !== 0) return undefined;
+    parts ??= [];
+    parts.push(part);
   }
   return undefined;
 }

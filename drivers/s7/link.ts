@@ -85,7 +85,7 @@ export class S7Link {
   #takeMessage(message: Buffer): string | undefined {
     const answer = parseAnswer(message);
     if (typeof answer === "string") return answer;
-    const at = answer ? this.#sent.findIndex(({ reference }) => reference === answer.reference) : -1;
+    const at = answer ? this.#placeOf(answer.reference) : -1;
     const sent = this.#sent[at];
     if (!answer || !sent) {
       this.#unmatched++;
@@ -95,6 +95,12 @@ export class S7Link {
     this.#sent.copyWithin(at, at + 1);
     this.#sent.length--;
     return sent.take(answer);
+  }
+
+  /** −1: it is not under way. */
+  #placeOf(reference: number): number {
+    for (let i = 0; i < this.#sent.length; i++) if (this.#sent[i]?.reference === reference) return i;
+    return -1;
   }
 
   #unmatchedWords(): string {

@@ -21,7 +21,7 @@ import {
   setupRequest,
   walkItems,
 } from "./frames.ts";
-import { MAX_JOBS, S7Link } from "./link.ts";
+import { MAX_JOBS, S7Link, type Take } from "./link.ts";
 import { type Part, Parts } from "./parts.ts";
 import { describeRead, type S7Limits, type S7Read } from "./plan.ts";
 import { readingsOf } from "./readings.ts";
@@ -127,29 +127,24 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     return this.#limits;
   }
 
-  async read(request: S7Read, ctx: DriverContext): Promise<readonly Reading[]> {
+  // Not async: a readout of hundreds of jobs has one promise fewer for each.
+  read(request: S7Read, ctx: DriverContext): Promise<readonly Reading[]> {
     const job = this.#jobFor(request);
     if (!job) return this.#readInParts(request, ctx);
-    try {
-      return await this.#link.ask<readonly Reading[]>(
-        ctx,
-        () => describeRead(request),
-        job.packets,
-        (answer, done, refuse) => {
-          if (answer.error !== 0) {
-            refuse(refusalOf(answer, describeRead(request)));
-            return undefined;
-          }
-          const answered = walkItems(answer, job.sizes, job.results);
-          if (typeof answered === "string") return answered;
-          if (answered < job.sizes.length) refuse(new FewerItems(answered));
-          else attempt(() => done(readingsOf(request, answer.message, job.results)), refuse);
-          return undefined;
-        },
-      );
-    } catch (error) {
-      return this.#askForLess(request, ctx, error);
-    }
+    const take: Take<readonly Reading[]> = (answer, done, refuse) => {
+      if (answer.error !== 0) {
+        refuse(refusalOf(answer, describeRead(request)));
+        return undefined;
+      }
+      const answered = walkItems(answer, job.sizes, job.results);
+      if (typeof answered === "string") return answered;
+      if (answered < job.sizes.length) refuse(new FewerItems(answered));
+      else attempt(() => done(readingsOf(request, answer.message, job.results)), refuse);
+      return undefined;
+    };
+    return this.#link
+      .ask(ctx, () => describeRead(request), job.packets, take)
+      .catch((error: unknown) => this.#askForLess(request, ctx, error));
   }
 
   warnings(): readonly string[] {
