@@ -28,7 +28,7 @@ export interface Framing {
 /** Frames over one connection: every byte out passes the fence, and every request ends. */
 export interface Exchange {
   /**
-   * Writes one frame; those of one turn leave together, and do not change before. Throws ReasonError: the connection is lost, or the fence
+   * Writes one frame; beside others under way those of one turn leave together, and do not change before. Throws ReasonError: the connection is lost, or the fence
    * refused the frame; then nothing of it was written and the connection is destroyed.
    */
   send(frame: Uint8Array): void;
@@ -103,7 +103,8 @@ class FramedExchange implements Exchange {
       throw refused;
     }
     this.#tap?.("out", Uint8Array.prototype.slice.call(frame));
-    this.#connection.gather();
+    // One request alone gains nothing, and gathering has its price.
+    if (this.#pending.length > 1) this.#connection.gather();
     this.#connection.write(frame);
   }
 

@@ -19,7 +19,7 @@ export interface StoreOptions {
   readonly maxAgeMs: number;
   /** How long what waits for a removed sink is kept for it; absent: not at all. */
   readonly keepRemovedMs?: number | undefined;
-  /** A commit follows the first thing to be committed by this; default 110. */
+  /** A commit follows the first thing to be committed by this; default 140. */
   readonly commitDelayMs?: number;
   /** This many payload bytes are committed without waiting; default 1 MiB. */
   readonly commitBytes?: number;
@@ -54,8 +54,8 @@ export interface StoreListener {
   gaps(sinks: readonly string[]): void;
 }
 
-/** With what the host holds a readout back (40 ms) no more than 150 ms until it is on disk. */
-const COMMIT_DELAY_MS = 110;
+/** With the time for which the host holds a readout back (50 ms), 190 ms at most until it is on disk. */
+const COMMIT_DELAY_MS = 140;
 const COMMIT_BYTES = 2 ** 20;
 const LEDGER_INTERVAL_MS = 1000;
 const UNSTORED_AFTER_MS = 5000;

@@ -10,7 +10,7 @@ export interface StoreClientOptions {
   readonly run: string;
   /** Bound of what waits for the store's answer; default 64 MiB. */
   readonly maxUnansweredBytes?: number;
-  /** How long a readout may wait for others, so that they cross to the store in one message; default 40 ms. */
+  /** How long a readout may wait for others, so that they cross to the store in one message; default 50 ms. */
   readonly postDelayMs?: number;
   /** Every batch up to this number is on disk (or was not to be stored). */
   readonly onCommitted?: (upTo: number) => void;
@@ -28,7 +28,7 @@ const MAX_UNANSWERED_BYTES = 64 * 2 ** 20;
 /** What a batch costs in memory on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
 /** Each message wakes the store's thread, which costs more than what it carries. The store's own delay makes room for this one. */
-const POST_DELAY_MS = 40;
+const POST_DELAY_MS = 50;
 /** Payload bytes in one message; so many are posted at once. */
 const MESSAGE_BYTES = 2 ** 20;
 
