@@ -22,19 +22,6 @@ export interface DiscoveryLimits {
   readonly maxNodesPerRead?: number;
 }
 
-/** Browse and Read of any number of nodes, in what the server takes at once. One bad node costs nothing but itself. */
-export interface Asking {
-  /** Hands on what hierarchical references lead to, page by page. */
-  below<P extends { readonly nodeId: NodeId | string }>(
-    parents: readonly P[],
-    take: (parent: P, reference: ReferenceDescription) => void,
-  ): Promise<void>;
-  /** What a data type is a subtype of; undefined where the server does not say. */
-  supertype(dataType: NodeId): Promise<NodeId | undefined>;
-  /** Values of attributes, in their order; undefined where one is not good. */
-  values(wanted: readonly { readonly nodeId: NodeId | string; readonly attributeId: number }[]): Promise<readonly unknown[]>;
-}
-
 const HIERARCHICAL_REFERENCES = "i=33";
 const HAS_SUBTYPE = "i=45";
 const FORWARD = 0;
@@ -52,136 +39,132 @@ const MAX_PAGES = 20_000;
 /** Of them, those in a row that bring nothing. */
 const MAX_EMPTY_PAGES = 100;
 
-export function createAsking(session: DiscoverySession, limits: DiscoveryLimits, signal: AbortSignal): Asking {
-  let browseAtOnce = Math.min(limits.maxNodesPerBrowse || MAX_BROWSE, MAX_BROWSE);
-  let readAtOnce = Math.min(limits.maxNodesPerRead || MAX_READ, MAX_READ);
+/** What is done with one reference that a browse of a parent gives. */
+type Take<P> = (parent: P, reference: ReferenceDescription) => void;
 
-  const checkSignal = (): void => {
-    if (signal.aborted) throw stoppedWhile("looking for variables", signal);
-  };
+/** Continuation points that are still open, and what came of the pages so far. */
+interface Pages<P> {
+  readonly take: Take<P>;
+  open: { readonly parent: P; readonly point: Buffer }[];
+  /** Those for which the server had no continuation point free. */
+  readonly refused: P[];
+  /** Pages in a row that brought nothing. */
+  empty: number;
+}
 
-  /** Asks for all of them, in pieces that get smaller where the server finds one too large. */
-  async function inPieces<T>(
-    all: readonly T[],
-    size: () => number,
-    shrink: (size: number) => void,
-    one: (piece: readonly T[], at: number) => Promise<void>,
-  ): Promise<void> {
-    for (let at = 0; at < all.length; ) {
-      checkSignal();
-      const piece = all.slice(at, at + size());
-      try {
-        await one(piece, at);
-      } catch (error) {
-        // Refused as it is: the same for fewer nodes may be answered.
-        if (!(error instanceof FaultError) || error.scope !== "points" || signal.aborted) throw error;
-        if (piece.length > 1) {
-          shrink(Math.ceil(piece.length / 2));
-          continue;
-        }
-        // A single node that is too much for the server stays unknown.
-      }
-      at += piece.length;
+/** Browse and Read of any number of nodes, in what the server takes at once. One bad node costs nothing but itself. */
+export class Asking {
+  readonly #session: DiscoverySession;
+  readonly #signal: AbortSignal;
+  #browseAtOnce: number;
+  #readAtOnce: number;
+
+  constructor(session: DiscoverySession, { maxNodesPerBrowse, maxNodesPerRead }: DiscoveryLimits, signal: AbortSignal) {
+    this.#session = session;
+    this.#signal = signal;
+    this.#browseAtOnce = Math.min(maxNodesPerBrowse || MAX_BROWSE, MAX_BROWSE);
+    this.#readAtOnce = Math.min(maxNodesPerRead || MAX_READ, MAX_READ);
+  }
+
+  /** Hands on what hierarchical references lead to, page by page. */
+  async below<P extends { readonly nodeId: NodeId | string }>(parents: readonly P[], take: Take<P>): Promise<void> {
+    const isolated: P[] = [];
+    for (let at = 0; at < parents.length; ) {
+      const piece = parents.slice(at, at + this.#browseAtOnce);
+      const isDone = await this.#isTaken(piece, async () => {
+        const results = await this.#session.browse(piece.map(({ nodeId }) => description(nodeId)));
+        isolated.push(...(await this.#pages(piece, results, take)));
+      });
+      if (isDone) at += piece.length;
+      else this.#browseAtOnce = Math.ceil(piece.length / 2);
     }
+    // By then the continuation points of the others are free again.
+    for (const parent of isolated) {
+      this.#checkSignal();
+      await this.#pages([parent], await this.#session.browse([description(parent.nodeId)]), take);
+    }
+  }
+
+  /** What a data type is a subtype of; undefined where the server does not say. */
+  async supertype(dataType: NodeId): Promise<NodeId | undefined> {
+    this.#checkSignal();
+    const wanted = { nodeId: dataType, referenceTypeId: HAS_SUBTYPE, includeSubtypes: false, browseDirection: INVERSE };
+    const [result] = await this.#session.browse([{ ...wanted, nodeClassMask: 0, resultMask: 0 }]);
+    return result && result.statusCode.value < BAD ? result.references?.[0]?.nodeId : undefined;
+  }
+
+  /** Values of attributes, in their order; undefined where one is not good. */
+  async values(wanted: readonly { readonly nodeId: NodeId | string; readonly attributeId: number }[]): Promise<readonly unknown[]> {
+    const values = new Array<unknown>(wanted.length);
+    for (let at = 0; at < wanted.length; ) {
+      const piece = wanted.slice(at, at + this.#readAtOnce);
+      const isDone = await this.#isTaken(piece, async () => {
+        const answers = await this.#session.read([...piece]);
+        for (const i of piece.keys()) {
+          const answer = answers[i];
+          values[at + i] = answer && answer.statusCode.value < BAD ? answer.value?.value : undefined;
+        }
+      });
+      if (isDone) at += piece.length;
+      else this.#readAtOnce = Math.ceil(piece.length / 2);
+    }
+    return values;
+  }
+
+  #checkSignal(): void {
+    if (this.#signal.aborted) throw stoppedWhile("looking for variables", this.#signal);
+  }
+
+  /** False: the server refuses this piece as it is, and may answer the same for fewer nodes. */
+  async #isTaken(piece: readonly unknown[], ask: () => Promise<void>): Promise<boolean> {
+    this.#checkSignal();
+    try {
+      await ask();
+    } catch (error) {
+      if (!(error instanceof FaultError) || error.scope !== "points" || this.#signal.aborted) throw error;
+      // A single node that is too much for the server stays unknown.
+      return piece.length === 1;
+    }
+    return true;
   }
 
   /** Every page of what was asked for; gives those for which the server had no continuation point free. */
-  async function pages<P>(
-    parents: readonly P[],
-    results: readonly BrowseResult[],
-    take: (parent: P, reference: ReferenceDescription) => void,
-  ): Promise<readonly P[]> {
-    const refused: P[] = [];
-    let empty = 0;
-    let open: { readonly parent: P; readonly point: Buffer }[] = [];
-    const sort = (parent: P, result: BrowseResult | undefined): void => {
-      if (result?.statusCode.value === BAD_NO_CONTINUATION_POINTS) refused.push(parent);
-      if (!result || result.statusCode.value >= BAD) return;
-      const references = result.references ?? [];
-      if (references.length > 0) empty = 0;
-      for (const reference of references) take(parent, reference);
-      const point = result.continuationPoint;
-      if (point && point.length > 0) open.push({ parent, point });
-    };
-    for (const [i, parent] of parents.entries()) sort(parent, results[i]);
+  async #pages<P>(parents: readonly P[], results: readonly BrowseResult[], take: Take<P>): Promise<readonly P[]> {
+    const pages: Pages<P> = { take, open: [], refused: [], empty: 0 };
+    for (const [i, parent] of parents.entries()) sort(pages, parent, results[i]);
     try {
-      for (let page = 0; open.length > 0 && page < MAX_PAGES && empty < MAX_EMPTY_PAGES; page++) {
-        checkSignal();
-        const now = open;
-        const next = await session.browseNext(
-          now.map(({ point }) => point),
-          false,
-        );
-        open = [];
-        empty++;
-        for (const [i, { parent }] of now.entries()) sort(parent, next[i]);
+      for (let page = 0; pages.open.length > 0 && page < MAX_PAGES && pages.empty < MAX_EMPTY_PAGES; page++) {
+        this.#checkSignal();
+        const now = pages.open;
+        const next = await this.#session.browseNext(pointsOf(now), false);
+        pages.open = [];
+        pages.empty++;
+        for (const [i, { parent }] of now.entries()) sort(pages, parent, next[i]);
       }
     } finally {
-      if (open.length > 0)
-        await session
-          .browseNext(
-            open.map(({ point }) => point),
-            true,
-          )
-          .catch(() => {});
+      if (pages.open.length > 0) await this.#session.browseNext(pointsOf(pages.open), true).catch(() => {});
     }
-    return refused;
+    return pages.refused;
   }
-
-  const description = (nodeId: NodeId | string): BrowseDescriptionOptions => ({
-    nodeId,
-    referenceTypeId: HIERARCHICAL_REFERENCES,
-    includeSubtypes: true,
-    browseDirection: FORWARD,
-    nodeClassMask: OBJECTS_AND_VARIABLES,
-    resultMask: ALL_FIELDS,
-  });
-
-  return {
-    async below(parents, take) {
-      const alone: (typeof parents)[number][] = [];
-      await inPieces(
-        parents,
-        () => browseAtOnce,
-        (size) => {
-          browseAtOnce = size;
-        },
-        async (piece) => {
-          const results = await session.browse(piece.map(({ nodeId }) => description(nodeId)));
-          alone.push(...(await pages(piece, results, take)));
-        },
-      );
-      // By then the continuation points of the others are free again.
-      for (const parent of alone) {
-        checkSignal();
-        await pages([parent], await session.browse([description(parent.nodeId)]), take);
-      }
-    },
-
-    async supertype(dataType) {
-      checkSignal();
-      const wanted = { nodeId: dataType, referenceTypeId: HAS_SUBTYPE, includeSubtypes: false, browseDirection: INVERSE };
-      const [result] = await session.browse([{ ...wanted, nodeClassMask: 0, resultMask: 0 }]);
-      return result && result.statusCode.value < BAD ? result.references?.[0]?.nodeId : undefined;
-    },
-
-    async values(wanted) {
-      const values = new Array<unknown>(wanted.length);
-      await inPieces(
-        wanted,
-        () => readAtOnce,
-        (size) => {
-          readAtOnce = size;
-        },
-        async (piece, at) => {
-          const answers = await session.read([...piece]);
-          for (const i of piece.keys()) {
-            const answer = answers[i];
-            values[at + i] = answer && answer.statusCode.value < BAD ? answer.value?.value : undefined;
-          }
-        },
-      );
-      return values;
-    },
-  };
 }
+
+function sort<P>(pages: Pages<P>, parent: P, result: BrowseResult | undefined): void {
+  if (result?.statusCode.value === BAD_NO_CONTINUATION_POINTS) pages.refused.push(parent);
+  if (!result || result.statusCode.value >= BAD) return;
+  const references = result.references ?? [];
+  if (references.length > 0) pages.empty = 0;
+  for (const reference of references) pages.take(parent, reference);
+  const point = result.continuationPoint;
+  if (point && point.length > 0) pages.open.push({ parent, point });
+}
+
+const pointsOf = (open: readonly { readonly point: Buffer }[]): Buffer[] => open.map(({ point }) => point);
+
+const description = (nodeId: NodeId | string): BrowseDescriptionOptions => ({
+  nodeId,
+  referenceTypeId: HIERARCHICAL_REFERENCES,
+  includeSubtypes: true,
+  browseDirection: FORWARD,
+  nodeClassMask: OBJECTS_AND_VARIABLES,
+  resultMask: ALL_FIELDS,
+});

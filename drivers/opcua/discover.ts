@@ -1,7 +1,7 @@
 import type { NodeId, ReferenceDescription } from "node-opcua-client";
 import type { Discovered, DriverContext } from "../driver.ts";
 import { encodeUri } from "./address.ts";
-import { createAsking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
+import { Asking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
 import { createTypes, shaped } from "./discover-types.ts";
 
 export type { DiscoverySession } from "./discover-ask.ts";
@@ -55,95 +55,108 @@ const MAX_COMMENT = 2000;
  * (`type` undefined) and variables with type, unit and description. Addresses name their namespace by its URI (`nsu=…`), which outlives a
  * renumbering; where the server has none for it, by its index. Throws what the session throws, and ReasonError when the signal aborts.
  */
-export async function* discover(
-  session: DiscoverySession,
-  options: DiscoveryOptions,
-  { signal, log, progress }: Pick<DriverContext, "signal" | "log" | "progress">,
-): AsyncGenerator<Discovered> {
-  const ask = createAsking(session, options, signal);
-  const scalarOf = createTypes(ask);
-  const seen = new Set<string>([OBJECTS]);
-  const queue: Pending[] = [];
-  const units = new Map<Pending, NodeId>();
-  let keys = 0;
-  let isFull = false;
+export function discover(session: DiscoverySession, options: DiscoveryOptions, ctx: DiscoveryContext): AsyncGenerator<Discovered> {
+  return new Discovery(session, options, ctx).run();
+}
 
-  const top: Pending = { nodeId: OBJECTS, name: "", path: [], below: undefined, isVariable: false, isLeaf: false };
-  const take = (parent: Pending, reference: ReferenceDescription): void => {
+type DiscoveryContext = Pick<DriverContext, "signal" | "log" | "progress">;
+
+class Discovery {
+  readonly #namespaces: readonly string[];
+  readonly #ctx: DiscoveryContext;
+  readonly #ask: Asking;
+  readonly #scalarOf: ReturnType<typeof createTypes>;
+  readonly #seen = new Set<string>([OBJECTS]);
+  readonly #queue: Pending[] = [];
+  /** The node of a variable's unit, for those that are looked into. */
+  readonly #units = new Map<Pending, NodeId>();
+  readonly #top: Pending = { nodeId: OBJECTS, name: "", path: [], below: undefined, isVariable: false, isLeaf: false };
+  #keys = 0;
+  #isFull = false;
+
+  constructor(session: DiscoverySession, options: DiscoveryOptions, ctx: DiscoveryContext) {
+    this.#namespaces = options.namespaces;
+    this.#ctx = ctx;
+    this.#ask = new Asking(session, options, ctx.signal);
+    this.#scalarOf = createTypes(this.#ask);
+  }
+
+  async *run(): AsyncGenerator<Discovered> {
+    const { log, progress } = this.#ctx;
+    await this.#ask.below([this.#top], this.#take);
+    let head = 0;
+    let done = 0;
+    while (head < this.#queue.length) {
+      const batch = this.#queue.slice(head, head + AT_ONCE);
+      head += batch.length;
+      if (head > 10_000) {
+        this.#queue.splice(0, head);
+        head = 0;
+      }
+      const open = batch.filter(({ isLeaf }) => !isLeaf);
+      await this.#ask.below(open, this.#take);
+      done += batch.length;
+      // How many there are is known at the end only.
+      progress?.(done, undefined);
+      yield* await this.#describe(batch);
+      this.#units.clear();
+    }
+    if (this.#isFull)
+      log.warn(
+        { nodes: MAX_NODES, depth: MAX_DEPTH },
+        "the server has more nodes, or deeper ones, than are looked into; the rest was not found",
+      );
+  }
+
+  readonly #take = (parent: Pending, reference: ReferenceDescription): void => {
     const { nodeId, nodeClass, browseName, referenceTypeId } = reference;
     const isVariable = nodeClass === VARIABLE_CLASS;
     if ((!isVariable && nodeClass !== OBJECT_CLASS) || nodeId.serverIndex > 0) return;
     const isProperty = referenceTypeId.namespace === 0 && referenceTypeId.value === HAS_PROPERTY;
     if (isProperty && parent.isVariable) {
-      if (browseName.name === "EngineeringUnits" && browseName.namespaceIndex === 0) units.set(parent, nodeId);
+      if (browseName.name === "EngineeringUnits" && browseName.namespaceIndex === 0) this.#units.set(parent, nodeId);
       return;
     }
     if (nodeId.namespace === 0 && OF_THE_SERVER.has(nodeId.value)) return;
     const key = nodeId.toString();
-    if (seen.has(key)) return;
-    parent.below ??= parent === top ? [] : [...parent.path, parent.name];
-    if (seen.size >= MAX_NODES || keys >= MAX_KEYS || key.length > MAX_KEY || parent.below.length >= MAX_DEPTH) {
-      isFull = true;
+    if (this.#seen.has(key)) return;
+    parent.below ??= parent === this.#top ? [] : [...parent.path, parent.name];
+    if (this.#seen.size >= MAX_NODES || this.#keys >= MAX_KEYS || key.length > MAX_KEY || parent.below.length >= MAX_DEPTH) {
+      this.#isFull = true;
       return;
     }
-    seen.add(key);
-    keys += key.length;
+    this.#seen.add(key);
+    this.#keys += key.length;
     const name = clip(reference.displayName.text || browseName.name || key, MAX_NAME);
-    queue.push({ nodeId, name, path: parent.below, below: undefined, isVariable, isLeaf: isProperty });
+    this.#queue.push({ nodeId, name, path: parent.below, below: undefined, isVariable, isLeaf: isProperty });
   };
 
-  await ask.below([top], take);
-  let head = 0;
-  let done = 0;
-  while (head < queue.length) {
-    const batch = queue.slice(head, head + AT_ONCE);
-    head += batch.length;
-    if (head > 10_000) {
-      queue.splice(0, head);
-      head = 0;
-    }
-    await ask.below(
-      batch.filter(({ isLeaf }) => !isLeaf),
-      take,
-    );
-    done += batch.length;
-    // How many there are is known at the end only.
-    progress?.(done, undefined);
-    yield* await describe(batch);
-    units.clear();
-  }
-  if (isFull)
-    log.warn(
-      { nodes: MAX_NODES, depth: MAX_DEPTH },
-      "the server has more nodes, or deeper ones, than are looked into; the rest was not found",
-    );
-
-  async function describe(batch: readonly Pending[]): Promise<Discovered[]> {
+  async #describe(batch: readonly Pending[]): Promise<Discovered[]> {
     const variables = batch.filter(({ isVariable }) => isVariable);
     const wanted = variables.flatMap((variable) => {
-      const unit = units.get(variable);
+      const unit = this.#units.get(variable);
       return [
         ...OF_EACH.map((attributeId) => ({ nodeId: variable.nodeId, attributeId })),
         ...(unit ? [{ nodeId: unit, attributeId: ATTRIBUTE.value }] : []),
       ];
     });
-    const values = await ask.values(wanted);
+    const values = await this.#ask.values(wanted);
     const details = new Map<Pending, Pick<Discovered, "type" | "unit" | "comment">>();
     let at = 0;
     for (const variable of variables) {
       const [dataType, rank, dimensions, access, description] = values.slice(at, at + OF_EACH.length);
       at += OF_EACH.length;
-      const unit = units.has(variable) ? textOf((values[at++] as { readonly displayName?: unknown } | undefined)?.displayName) : "";
+      const unit = this.#units.has(variable) ? textOf((values[at++] as { readonly displayName?: unknown } | undefined)?.displayName) : "";
       const comment = clip(textOf(description), MAX_COMMENT);
       const readable = typeof access !== "number" || (access & CURRENT_READ) !== 0;
       details.set(variable, {
-        type: readable ? shaped(await scalarOf(dataType), rank, dimensions) : undefined,
+        type: readable ? shaped(await this.#scalarOf(dataType), rank, dimensions) : undefined,
         ...(unit !== "" && { unit: clip(unit, MAX_UNIT) }),
         ...(comment !== "" && { comment }),
       });
     }
     return batch.map((pending) => ({
-      address: addressOf(pending.nodeId, options.namespaces),
+      address: addressOf(pending.nodeId, this.#namespaces),
       name: pending.name,
       path: pending.path,
       type: undefined,

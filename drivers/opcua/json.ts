@@ -14,13 +14,6 @@ export interface JsonDeps {
   readObjects(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly DataValue[]>;
 }
 
-/** Structures as JSON, by the definition that the server has of them (OPC 10000-3, 8.50); Base64 where it has none. */
-export interface Json {
-  readonly toJson: ToJson;
-  /** Asks for the definitions that these values need and that are not known yet. */
-  learn(values: readonly (RawValue | undefined)[], ctx: CallContext): Promise<void>;
-}
-
 /** Structures that one session learns; what lies beyond stays bytes. */
 const MAX_DEFINITIONS = 1000;
 const HAS_ENCODING = 38;
@@ -31,17 +24,38 @@ const MAX_ANCESTORS = 16;
 /** StructureType (OPC 10000-3, 8.49); with subtyped values nothing is known of the layout of a field. */
 const KINDS = ["structure", "optional", "union"] as const;
 
-export function createJson({ call, readObjects }: JsonDeps): Json {
+/** Structures as JSON, by the definition that the server has of them (OPC 10000-3, 8.50); Base64 where it has none. */
+export class Json {
+  readonly #deps: JsonDeps;
   /** By the text of the encoding's node id; undefined: the server does not say what it is. */
-  const byEncoding = new Map<string, Definition | undefined>();
-  const byType = new Map<string, FieldType | undefined>();
+  readonly #byEncoding = new Map<string, Definition | undefined>();
+  readonly #byType = new Map<string, FieldType | undefined>();
   /** Met inside other structures: the next readout knows them. */
-  const unlearned = new Set<string>();
+  readonly #unlearned = new Set<string>();
 
-  const expand = ({ encoding, body }: ExtensionBody): unknown => {
+  constructor(deps: JsonDeps) {
+    this.#deps = deps;
+  }
+
+  readonly toJson: ToJson = (value) => jsonText(value, this.#expand);
+
+  /** Asks for the definitions that these values need and that are not known yet. */
+  async learn(values: readonly (RawValue | undefined)[], ctx: CallContext): Promise<void> {
+    for (const encoding of this.#unlearned) {
+      this.#unlearned.delete(encoding);
+      await this.#learnOne(encoding, ctx);
+    }
+    for (const value of values) {
+      if (value?.type !== EXTENSION_OBJECT) continue;
+      for (const one of value.isArray && Array.isArray(value.value) ? value.value : [value.value])
+        if (one instanceof ExtensionBody && !this.#byEncoding.has(one.encoding)) await this.#learnOne(one.encoding, ctx);
+    }
+  }
+
+  readonly #expand = ({ encoding, body }: ExtensionBody): unknown => {
     if (typeof body === "string") return body;
-    const definition = byEncoding.get(encoding);
-    if (!byEncoding.has(encoding) && unlearned.size < MAX_DEFINITIONS) unlearned.add(encoding);
+    const definition = this.#byEncoding.get(encoding);
+    if (!this.#byEncoding.has(encoding) && this.#unlearned.size < MAX_DEFINITIONS) this.#unlearned.add(encoding);
     try {
       if (definition) return decodeStructure(definition, body);
     } catch (error) {
@@ -50,102 +64,76 @@ export function createJson({ call, readObjects }: JsonDeps): Json {
     return { encoding, body: body.toString("base64") };
   };
 
-  const inverse = async (node: NodeId, reference: number, ctx: CallContext): Promise<NodeId | undefined> => {
-    const request = makeRequest("Browse", {
-      requestedMaxReferencesPerNode: 1,
-      nodesToBrowse: [
-        {
-          nodeId: node,
-          referenceTypeId: numeric(reference),
-          browseDirection: INVERSE,
-          includeSubtypes: true,
-          nodeClassMask: 0,
-          resultMask: 0,
-        },
-      ],
-    });
-    const { results } = await call("Browse", request, ctx);
-    const target = results?.[0]?.references?.[0]?.nodeId;
-    return target && new NodeId(target.identifierType, target.value, target.namespace);
-  };
-
-  /** A DataTypeDefinition as node-opcua knows it. */
-  const definitionOf = async (type: NodeId, ctx: CallContext): Promise<unknown> => {
-    const [answer] = await readObjects([new ReadValueId({ nodeId: type, attributeId: DATA_TYPE_DEFINITION })], ctx);
-    return answer && qualityOf(answer.statusCode.value) !== "bad" ? answer.value?.value : undefined;
-  };
+  async #learnOne(encoding: string, ctx: CallContext): Promise<void> {
+    if (this.#byEncoding.has(encoding) || this.#byEncoding.size >= MAX_DEFINITIONS) return;
+    this.#byEncoding.set(encoding, undefined);
+    try {
+      const type = await this.#inverse(resolveNodeId(encoding), HAS_ENCODING, ctx);
+      const found = type && (await this.#fieldType(type, ctx));
+      if (found && "structure" in found) this.#byEncoding.set(encoding, found.structure);
+    } catch (error) {
+      if (!(error instanceof FaultError)) throw error;
+    }
+  }
 
   /** What a data type is on the wire; undefined where the server does not say. */
-  const fieldType = async (type: NodeId, ctx: CallContext): Promise<FieldType | undefined> => {
+  async #fieldType(type: NodeId, ctx: CallContext): Promise<FieldType | undefined> {
     const key = type.toString();
-    if (byType.has(key)) return byType.get(key);
-    if (byType.size >= MAX_DEFINITIONS) return undefined;
+    if (this.#byType.has(key)) return this.#byType.get(key);
+    if (this.#byType.size >= MAX_DEFINITIONS) return undefined;
     const builtIn = builtInOf(type);
     if (builtIn !== undefined) return { builtIn };
-    const given = await definitionOf(type, ctx);
-    if (isStructureDefinition(given)) {
-      const kind = KINDS[given.structureType];
-      if (!kind || (given.fields?.length ?? 0) > MAX_FIELDS) return undefined;
-      const definition: Definition = { kind, fields: [] };
-      // Before its fields: a structure may hold itself.
-      byType.set(key, { structure: definition });
-      for (const field of given.fields ?? []) {
-        const inner = await fieldType(field.dataType, ctx);
-        if (!inner) {
-          byType.set(key, undefined);
-          return undefined;
-        }
-        definition.fields.push({
-          name: field.name ?? "",
-          type: inner,
-          valueRank: field.valueRank,
-          isOptional: field.isOptional,
-        } satisfies Field);
-      }
-      return { structure: definition };
-    }
-    const known = isEnumDefinition(given) ? { builtIn: INT32 } : await byAncestors(type, ctx);
-    byType.set(key, known);
+    const given = await this.#definitionOf(type, ctx);
+    if (isStructureDefinition(given)) return this.#structure(key, given, ctx);
+    const known = isEnumDefinition(given) ? { builtIn: INT32 } : await this.#byAncestors(type, ctx);
+    this.#byType.set(key, known);
     return known;
-  };
+  }
+
+  async #structure(key: string, given: StructureDefinitionLike, ctx: CallContext): Promise<FieldType | undefined> {
+    const kind = KINDS[given.structureType];
+    if (!kind || (given.fields?.length ?? 0) > MAX_FIELDS) return undefined;
+    const definition: Definition = { kind, fields: [] };
+    // Before its fields: a structure may hold itself.
+    this.#byType.set(key, { structure: definition });
+    for (const { name, dataType, valueRank, isOptional } of given.fields ?? []) {
+      const type = await this.#fieldType(dataType, ctx);
+      if (!type) {
+        this.#byType.set(key, undefined);
+        return undefined;
+      }
+      definition.fields.push({ name: name ?? "", type, valueRank, isOptional } satisfies Field);
+    }
+    return { structure: definition };
+  }
 
   /** A simple type (Duration, UtcTime, a vendor's own) is encoded as the built-in one that it comes from. */
-  const byAncestors = async (type: NodeId, ctx: CallContext): Promise<FieldType | undefined> => {
+  async #byAncestors(type: NodeId, ctx: CallContext): Promise<FieldType | undefined> {
     let node: NodeId | undefined = type;
     for (let i = 0; node && i < MAX_ANCESTORS; i++) {
-      node = await inverse(node, HAS_SUBTYPE, ctx);
+      node = await this.#inverse(node, HAS_SUBTYPE, ctx);
       const builtIn = node && builtInOf(node);
       if (builtIn !== undefined) return builtIn === EXTENSION_OBJECT ? undefined : { builtIn };
     }
     return undefined;
-  };
+  }
 
-  const learnOne = async (encoding: string, ctx: CallContext): Promise<void> => {
-    byEncoding.set(encoding, undefined);
-    try {
-      const type = await inverse(resolveNodeId(encoding), HAS_ENCODING, ctx);
-      const found = type && (await fieldType(type, ctx));
-      if (found && "structure" in found) byEncoding.set(encoding, found.structure);
-    } catch (error) {
-      if (!(error instanceof FaultError)) throw error;
-    }
-  };
+  /** A DataTypeDefinition as node-opcua knows it. */
+  async #definitionOf(type: NodeId, ctx: CallContext): Promise<unknown> {
+    const [answer] = await this.#deps.readObjects([new ReadValueId({ nodeId: type, attributeId: DATA_TYPE_DEFINITION })], ctx);
+    return answer && qualityOf(answer.statusCode.value) !== "bad" ? answer.value?.value : undefined;
+  }
 
-  return {
-    async learn(values, ctx) {
-      for (const encoding of unlearned) {
-        unlearned.delete(encoding);
-        if (!byEncoding.has(encoding) && byEncoding.size < MAX_DEFINITIONS) await learnOne(encoding, ctx);
-      }
-      for (const value of values) {
-        if (value?.type !== EXTENSION_OBJECT) continue;
-        for (const one of value.isArray && Array.isArray(value.value) ? value.value : [value.value])
-          if (one instanceof ExtensionBody && !byEncoding.has(one.encoding) && byEncoding.size < MAX_DEFINITIONS)
-            await learnOne(one.encoding, ctx);
-      }
-    },
-    toJson: (value) => jsonText(value, expand),
-  };
+  async #inverse(nodeId: NodeId, reference: number, ctx: CallContext): Promise<NodeId | undefined> {
+    const wanted = { nodeId, referenceTypeId: numeric(reference), browseDirection: INVERSE, includeSubtypes: true };
+    const request = makeRequest("Browse", {
+      requestedMaxReferencesPerNode: 1,
+      nodesToBrowse: [{ ...wanted, nodeClassMask: 0, resultMask: 0 }],
+    });
+    const { results } = await this.#deps.call("Browse", request, ctx);
+    const target = results?.[0]?.references?.[0]?.nodeId;
+    return target && new NodeId(target.identifierType, target.value, target.namespace);
+  }
 }
 
 const builtInOf = ({ namespace, value }: NodeId): number | undefined =>

@@ -2,7 +2,7 @@ import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
-import type { Discovered, DriverContext, Endpoint, Limits, Session } from "../driver.ts";
+import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
 import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
@@ -11,16 +11,16 @@ import { discover } from "./discover.ts";
 import { epochOf } from "./epoch.ts";
 import { describeCode, protocolViolation } from "./failure.ts";
 import { gonePath, LookUpGap } from "./gone-nodes.ts";
-import { createJson } from "./json.ts";
+import { Json } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
-import { type Namespaces, namespacesOf } from "./namespaces.ts";
+import { namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
 import type { OpcuaRead } from "./plan.ts";
-import { inParts, nodeIdOf, resolvePoints } from "./resolve.ts";
+import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
-import { createSubscription, type Subscription } from "./subscribe.ts";
+import { Subscription } from "./subscribe.ts";
 import { toReading } from "./values.ts";
 
 const VALUE = 13;
@@ -47,8 +47,6 @@ const MAX_LOGGED = 50;
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
 
-export type OpcuaSession = Session<OpcuaAddress, OpcuaRead, Limits>;
-
 /** An activated session that reads. Throws ReasonError or FaultError. */
 export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: DriverContext): Promise<OpcuaSession> {
   const { details, settings } = input;
@@ -65,7 +63,7 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   );
   try {
     const capabilities = await readCapabilities(opened, ctx);
-    return sessionOf(opened, capabilities, server, input, ctx);
+    return new OpcuaSession(opened, capabilities, server, input, ctx);
   } catch (error) {
     await closeSession(opened, server);
     throw error;
@@ -153,118 +151,147 @@ async function closeSession({ channel, closeRequest, timeoutMs }: OpenedSession,
   if (!ended) server.lost(timeoutMs);
 }
 
-function sessionOf(
-  opened: OpenedSession,
-  capabilities: Capabilities,
-  server: ServerMemory,
-  { settings }: OpcuaInput,
-  ctx: DriverContext,
-): OpcuaSession {
-  const { channel, call } = opened;
-  const firstNamespaces = server.facts.firstNamespaces ?? capabilities.namespaces;
-  server.learn({ firstNamespaces });
-  const namespaces: Namespaces = namespacesOf(firstNamespaces, capabilities.namespaces);
-  const warnings = [...opened.warnings];
-  const warn = (words: string | undefined): void => {
-    if (words === undefined || warnings.includes(words)) return;
-    warnings.push(words);
-    // Of the words alone: what is measured is another number each time.
-    const key = words.replaceAll(/\d+/g, "");
-    const { logged } = server.facts;
-    if (logged.includes(key) || logged.length >= MAX_LOGGED) return;
-    server.learn({ logged: [...logged, key] });
-    ctx.log.warn({}, words);
-  };
-  warn(namespaces.warning);
-  if (Math.abs(channel.clockAheadMs) > SKEW_MS)
-    warn(
-      `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
-    );
+class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
+  readonly limits: Limits;
+  readonly #opened: OpenedSession;
+  readonly #capabilities: Capabilities;
+  readonly #server: ServerMemory;
+  readonly #log: DriverContext["log"];
+  readonly #warnings: string[];
+  readonly #paths: ResolveOptions;
+  /** Of the program that runs in the server. */
+  readonly #running: string;
+  readonly #gap = new LookUpGap();
+  readonly #json: Json;
+  readonly #registered: Registered | undefined;
+  readonly #subscription: Subscription | undefined;
+  /** Made once for as long as a request is read. */
+  #nodes = new WeakMap<OpcuaRead, readonly ReadValueId[]>();
+  readonly #keepAlive: NodeJS.Timeout;
+  #usedAt = performance.now();
+  #closing: Promise<void> | undefined;
 
-  const paths = { call, namespaces, maxPaths: capabilities.maxTranslate || MAX_PATHS };
-  const running = epochOf({ firstNamespaces, ...capabilities });
-  const gap = new LookUpGap();
-  const json = createJson({ readObjects: (nodes, bound) => readObjects(opened, nodes, bound), call });
-  const maxPoints = Math.max(
-    1,
-    Math.min(settings.max_nodes, capabilities.maxRead || settings.max_nodes, server.facts.maxPoints ?? settings.max_nodes),
-  );
-  const limits: Limits = { maxPoints, maxBytes: settings.max_answer_bytes, inFlight: settings.in_flight };
-  let usedAt = performance.now();
+  constructor(opened: OpenedSession, capabilities: Capabilities, server: ServerMemory, { settings }: OpcuaInput, ctx: DriverContext) {
+    const { channel, call } = opened;
+    this.#opened = opened;
+    this.#capabilities = capabilities;
+    this.#server = server;
+    this.#log = ctx.log;
+    this.#warnings = [...opened.warnings];
+    const firstNamespaces = server.facts.firstNamespaces ?? capabilities.namespaces;
+    server.learn({ firstNamespaces });
+    const namespaces = namespacesOf(firstNamespaces, capabilities.namespaces);
+    if (namespaces.warning !== undefined) this.#warn(namespaces.warning);
+    if (Math.abs(channel.clockAheadMs) > SKEW_MS)
+      this.#warn(
+        `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
+      );
+    this.#paths = { call, namespaces, maxPaths: capabilities.maxTranslate || MAX_PATHS };
+    this.#running = epochOf({ firstNamespaces, ...capabilities });
+    this.#json = new Json({ call, readObjects: (nodes, bound) => readObjects(opened, nodes, bound) });
+    const { max_nodes: maxNodes, max_answer_bytes: maxBytes, in_flight: inFlight, read_mode: mode } = settings;
+    const maxPoints = Math.max(1, Math.min(maxNodes, capabilities.maxRead || maxNodes, server.facts.maxPoints ?? maxNodes));
+    this.limits = { maxPoints, maxBytes, inFlight };
+    const warn = (words: string) => this.#warn(words);
+    if (mode === "registered") this.#registered = new Registered(call, capabilities.maxRegister || 1000, warn);
+    if (mode === "subscribe")
+      this.#subscription = new Subscription({ channel, call, settings, maxItems: capabilities.maxItems || 1000, warn });
+    this.#keepAlive = this.#startKeepAlive(ctx);
+  }
 
-  const registered = settings.read_mode === "registered" ? createRegistered(opened, capabilities, warn) : undefined;
-  // Made once for as long as a request is read.
-  let nodesOf = new WeakMap<OpcuaRead, readonly ReadValueId[]>();
-  const nodesFor = async (request: OpcuaRead, bound: CallContext): Promise<readonly ReadValueId[]> => {
-    const known = nodesOf.get(request);
-    if (known) return known;
-    const ids = request.points.map(({ address }) => nodeIdOf(resolved(address)));
-    const used = registered ? await registered.idsOf(ids, bound) : ids;
-    const made = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
-    nodesOf.set(request, made);
-    return made;
-  };
+  get epoch(): string {
+    return `${this.#running} ${this.#server.facts.programs}`;
+  }
 
-  const subscription: Subscription | undefined =
-    settings.read_mode === "subscribe"
-      ? createSubscription({ channel, call, settings, maxItems: capabilities.maxItems || 1000, warn })
-      : undefined;
-
-  const read = async (request: OpcuaRead, readCtx: DriverContext): Promise<readonly Reading[]> => {
-    usedAt = performance.now();
-    const nodes = await nodesFor(request, readCtx);
-    const values = subscription ? await subscription.read(nodes, readCtx) : await readNodes(opened, nodes, readCtx);
-    const isForgotten = registered?.isForgotten(values) === true;
-    if (isForgotten) nodesOf = new WeakMap();
-    const gone = isForgotten ? undefined : gonePath(request, values);
-    if (gone !== undefined && gap.pass()) {
-      server.learn({ programs: server.facts.programs + 1 });
-      throw new FaultError("not_found", `the server does not know the node that ${gone} led to: paths are looked up again`, {
-        scope: "program",
-      });
-    }
-    await json.learn(values, readCtx);
+  async read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    this.#usedAt = performance.now();
+    const nodes = await this.#nodesFor(request, ctx);
+    const values = this.#subscription ? await this.#subscription.read(nodes, ctx) : await readNodes(this.#opened, nodes, ctx);
+    this.#checkPaths(request, values);
+    await this.#json.learn(values, ctx);
+    const { toJson } = this.#json;
     return request.points.map((point, i): Reading => {
       const value = values[i];
       return value
-        ? toReading(value, point.type, json.toJson, describe)
+        ? toReading(value, point.type, toJson, describe)
         : { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
     });
-  };
+  }
 
-  // An idle session is kept alive, and a dead one found, long before the server gives it up.
-  const keepAliveMs = Math.min(MOST_KEEP_ALIVE_MS, Math.max(LEAST_KEEP_ALIVE_MS, opened.timeoutMs / 3));
-  const stateNode = [new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, NODES.state, 0), attributeId: VALUE })];
-  const keepAlive = setInterval(() => {
-    if (!channel.alive()) clearInterval(keepAlive);
-    else if (performance.now() - usedAt >= keepAliveMs / 2) {
-      const bound = { signal: AbortSignal.timeout(ctx.timeouts.answerMs), timeouts: ctx.timeouts };
-      readNodes(opened, stateNode, bound).catch((error: unknown) => ctx.log.debug({ err: error }, "the session could not be kept alive"));
+  prepare(points: readonly Point<OpcuaAddress>[], ctx: DriverContext): ReturnType<typeof resolvePoints> {
+    this.#usedAt = performance.now();
+    return resolvePoints(points, this.#paths, ctx);
+  }
+
+  discover(ctx: DriverContext): AsyncIterable<Discovered> {
+    return discoverWith(this.#opened, this.#capabilities, ctx);
+  }
+
+  alive(): boolean {
+    return this.#opened.channel.alive();
+  }
+
+  warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  close(): Promise<void> {
+    clearInterval(this.#keepAlive);
+    this.#subscription?.stop();
+    this.#closing ??= closeSession(this.#opened, this.#server);
+    return this.#closing;
+  }
+
+  #warn(words: string): void {
+    if (this.#warnings.includes(words)) return;
+    this.#warnings.push(words);
+    // Of the words alone: what is measured is another number each time.
+    const key = words.replaceAll(/\d+/g, "");
+    const { logged } = this.#server.facts;
+    if (logged.includes(key) || logged.length >= MAX_LOGGED) return;
+    this.#server.learn({ logged: [...logged, key] });
+    this.#log.warn({}, words);
+  }
+
+  async #nodesFor(request: OpcuaRead, ctx: CallContext): Promise<readonly ReadValueId[]> {
+    const known = this.#nodes.get(request);
+    if (known) return known;
+    const ids = request.points.map(({ address }) => nodeIdOf(resolved(address)));
+    const used = this.#registered ? await this.#registered.idsOf(ids, ctx) : ids;
+    const made = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
+    this.#nodes.set(request, made);
+    return made;
+  }
+
+  /** Throws FaultError where the paths of a request have to be looked up again. */
+  #checkPaths(request: OpcuaRead, values: readonly (RawValue | undefined)[]): void {
+    if (this.#registered?.isForgotten(values)) {
+      this.#nodes = new WeakMap();
+      return;
     }
-  }, keepAliveMs);
-  keepAlive.unref();
+    const gone = gonePath(request, values);
+    if (gone === undefined || !this.#gap.pass()) return;
+    this.#server.learn({ programs: this.#server.facts.programs + 1 });
+    throw new FaultError("not_found", `the server does not know the node that ${gone} led to: paths are looked up again`, {
+      scope: "program",
+    });
+  }
 
-  let closing: Promise<void> | undefined;
-  return {
-    limits,
-    read,
-    prepare(points, prepareCtx) {
-      usedAt = performance.now();
-      return resolvePoints(points, paths, prepareCtx);
-    },
-    get epoch() {
-      return `${running} ${server.facts.programs}`;
-    },
-    discover: (discoverCtx): AsyncIterable<Discovered> => discoverWith(opened, capabilities, discoverCtx),
-    alive: () => channel.alive(),
-    warnings: () => warnings,
-    close() {
-      clearInterval(keepAlive);
-      subscription?.stop();
-      closing ??= closeSession(opened, server);
-      return closing;
-    },
-  };
+  /** An idle session is kept alive, and a dead one found, long before the server gives it up. */
+  #startKeepAlive({ timeouts, log }: DriverContext): NodeJS.Timeout {
+    const everyMs = Math.min(MOST_KEEP_ALIVE_MS, Math.max(LEAST_KEEP_ALIVE_MS, this.#opened.timeoutMs / 3));
+    const stateNode = [new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, NODES.state, 0), attributeId: VALUE })];
+    const timer = setInterval(() => {
+      if (!this.alive()) clearInterval(timer);
+      else if (performance.now() - this.#usedAt >= everyMs / 2) {
+        const bound = { signal: AbortSignal.timeout(timeouts.answerMs), timeouts };
+        readNodes(this.#opened, stateNode, bound).catch((error: unknown) =>
+          log.debug({ err: error }, "the session could not be kept alive"),
+        );
+      }
+    }, everyMs);
+    return timer.unref();
+  }
 }
 
 function resolved(address: OpcuaAddress): ResolvedAddress {
@@ -274,38 +301,42 @@ function resolved(address: OpcuaAddress): ResolvedAddress {
 
 const describe = (status: number): string => describeCode(statusOf(status, null));
 
-interface Registered {
-  /** The server's own numbers for these nodes, in their order. */
-  idsOf(nodes: readonly NodeId[], ctx: CallContext): Promise<readonly NodeId[]>;
-  /** Whether it has forgotten them: they are registered again then. */
-  isForgotten(values: readonly (RawValue | undefined)[]): boolean;
-}
-
 /** RegisterNodes (OPC 10000-4, 5.8.5). It belongs to the session and ends with it. */
-function createRegistered({ call }: OpenedSession, { maxRegister }: Capabilities, warn: (words: string) => void): Registered {
-  const known = new Map<string, NodeId>();
-  let isRefused = false;
-  return {
-    async idsOf(nodes, ctx) {
-      const wanted = isRefused ? [] : nodes.filter((node) => !known.has(node.toString()));
-      try {
-        await inParts(wanted, maxRegister || 1000, async (part) => {
-          const { registeredNodeIds } = await call("RegisterNodes", makeRequest("RegisterNodes", { nodesToRegister: [...part] }), ctx);
-          for (const [i, node] of part.entries()) known.set(node.toString(), registeredNodeIds?.[i] ?? node);
-        });
-      } catch (error) {
-        if (!(error instanceof FaultError)) throw error;
-        isRefused = true;
-        warn(`the server registers no nodes (${error.message}): they are read without`);
-      }
-      return nodes.map((node) => known.get(node.toString()) ?? node);
-    },
-    isForgotten(values) {
-      if (known.size === 0 || !values.some((value) => value && codeOf(value.status) === STATUS.BadNodeIdInvalid)) return false;
-      known.clear();
-      return true;
-    },
-  };
+class Registered {
+  readonly #call: Channel["call"];
+  readonly #maxNodes: number;
+  readonly #warn: (words: string) => void;
+  readonly #known = new Map<string, NodeId>();
+  #isRefused = false;
+
+  constructor(call: Channel["call"], maxNodes: number, warn: (words: string) => void) {
+    this.#call = call;
+    this.#maxNodes = maxNodes;
+    this.#warn = warn;
+  }
+
+  /** The server's own numbers for these nodes, in their order. */
+  async idsOf(nodes: readonly NodeId[], ctx: CallContext): Promise<readonly NodeId[]> {
+    const wanted = this.#isRefused ? [] : nodes.filter((node) => !this.#known.has(node.toString()));
+    try {
+      await inParts(wanted, this.#maxNodes, async (part) => {
+        const { registeredNodeIds } = await this.#call("RegisterNodes", makeRequest("RegisterNodes", { nodesToRegister: [...part] }), ctx);
+        for (const [i, node] of part.entries()) this.#known.set(node.toString(), registeredNodeIds?.[i] ?? node);
+      });
+    } catch (error) {
+      if (!(error instanceof FaultError)) throw error;
+      this.#isRefused = true;
+      this.#warn(`the server registers no nodes (${error.message}): they are read without`);
+    }
+    return nodes.map((node) => this.#known.get(node.toString()) ?? node);
+  }
+
+  /** Whether the server has forgotten them: they are registered again then. */
+  isForgotten(values: readonly (RawValue | undefined)[]): boolean {
+    if (this.#known.size === 0 || !values.some((value) => value && codeOf(value.status) === STATUS.BadNodeIdInvalid)) return false;
+    this.#known.clear();
+    return true;
+  }
 }
 
 function discoverWith(opened: OpenedSession, capabilities: Capabilities, ctx: DriverContext): AsyncIterable<Discovered> {

@@ -22,14 +22,8 @@ export interface SubscriptionOptions {
   warn(words: string): void;
 }
 
-/** The last values that the server has sent (OPC 10000-4, 5.13 and 5.14). */
-export interface Subscription {
-  /** Nodes that are asked for the first time are watched from now on, and waited for; undefined: no value has come yet. */
-  read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[]>;
-  stop(): void;
-}
-
 interface Item {
+  readonly node: ReadValueId;
   readonly handle: number;
   last: RawValue | undefined;
   /** Monotonic ms; refused ones are asked for again after a while. */
@@ -47,16 +41,76 @@ const MAX_NOTIFICATIONS = 10_000;
 const SOURCE = 0;
 const REPORTING = 2;
 
-export function createSubscription({ channel, call, settings, maxItems, warn }: SubscriptionOptions): Subscription {
-  const items = new Map<string, Item>();
-  const byHandle = new Map<number, Item>();
-  const stopped = new AbortController();
-  let handles = 0;
-  let created: Promise<ResponseOf<"CreateSubscription">> | undefined;
+/** The last values that the server has sent (OPC 10000-4, 5.13 and 5.14). */
+export class Subscription {
+  readonly #options: SubscriptionOptions;
+  readonly #items = new Map<string, Item>();
+  readonly #byHandle = new Map<number, Item>();
+  readonly #stopped = new AbortController();
+  #handles = 0;
+  #created: Promise<ResponseOf<"CreateSubscription">> | undefined;
   /** Settles when something has come. */
-  let news = Promise.withResolvers<void>();
+  #news = Promise.withResolvers<void>();
 
-  const create = async (ctx: CallContext): Promise<ResponseOf<"CreateSubscription">> => {
+  constructor(options: SubscriptionOptions) {
+    this.#options = options;
+  }
+
+  /** Nodes that are asked for the first time are watched from now on, and waited for; undefined: no value has come yet. */
+  async read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[]> {
+    const { channel } = this.#options;
+    const failure = channel.failure();
+    if (failure) throw failure;
+    const wanted: Item[] = [];
+    const asked = nodes.map((node) => this.#itemOf(node, wanted));
+    if (wanted.length > 0) {
+      await this.#watch(wanted, ctx);
+      // The first value of each comes with the next message.
+      const until = performance.now() + ctx.timeouts.answerMs;
+      while (wanted.some(({ last }) => last === undefined) && performance.now() < until && channel.alive() && !ctx.signal.aborted)
+        await Promise.race([this.#news.promise, sleep(Math.max(1, Math.min(500, until - performance.now())), ctx.signal)]);
+    }
+    const lost = channel.failure();
+    if (lost) throw lost;
+    return asked.map((item) => item.last);
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+    this.#news.resolve();
+  }
+
+  #itemOf(node: ReadValueId, wanted: Item[]): Item {
+    const key = node.nodeId.toString();
+    const known = this.#items.get(key);
+    if (known && (known.refusedAtMs === undefined || performance.now() - known.refusedAtMs < AGAIN_MS)) return known;
+    const item: Item = known ?? { node, handle: ++this.#handles, last: undefined, refusedAtMs: undefined };
+    item.refusedAtMs = undefined;
+    this.#items.set(key, item);
+    this.#byHandle.set(item.handle, item);
+    wanted.push(item);
+    return item;
+  }
+
+  async #watch(wanted: readonly Item[], ctx: CallContext): Promise<void> {
+    try {
+      this.#created ??= this.#create(ctx);
+      const { subscriptionId } = await this.#created.catch((error: unknown) => {
+        this.#created = undefined;
+        throw error;
+      });
+      await inParts(wanted, this.#options.maxItems, (part) => this.#monitor(subscriptionId, part, ctx));
+    } catch (error) {
+      for (const { node, handle } of wanted) {
+        this.#items.delete(node.nodeId.toString());
+        this.#byHandle.delete(handle);
+      }
+      throw error;
+    }
+  }
+
+  async #create(ctx: CallContext): Promise<ResponseOf<"CreateSubscription">> {
+    const { call, settings, warn } = this.#options;
     const keepAlives = Math.max(1, Math.ceil(KEEP_ALIVE_MS / settings.publishing_interval));
     const response = await call(
       "CreateSubscription",
@@ -76,36 +130,59 @@ export function createSubscription({ channel, call, settings, maxItems, warn }: 
       );
     const silentMs =
       (1 + OUTSTANDING) * response.revisedPublishingInterval * Math.max(1, response.revisedMaxKeepAliveCount) + ctx.timeouts.answerMs;
-    for (let i = 0; i < OUTSTANDING; i++) void publish(silentMs);
+    for (let i = 0; i < OUTSTANDING; i++) void this.#publish(silentMs);
     return response;
-  };
+  }
+
+  async #monitor(subscriptionId: number, items: readonly Item[], ctx: CallContext): Promise<void> {
+    const { call, settings } = this.#options;
+    const request = makeRequest("CreateMonitoredItems", {
+      subscriptionId,
+      timestampsToReturn: SOURCE,
+      itemsToCreate: items.map(({ node, handle }) => ({
+        itemToMonitor: node,
+        monitoringMode: REPORTING,
+        requestedParameters: { clientHandle: handle, samplingInterval: settings.sampling_interval, queueSize: 1, discardOldest: true },
+      })),
+    });
+    const { results } = await call("CreateMonitoredItems", request, ctx);
+    for (const [i, item] of items.entries()) {
+      const status = results?.[i]?.statusCode.value;
+      if (status !== undefined && qualityOf(status) !== "bad") continue;
+      item.refusedAtMs = performance.now();
+      item.last =
+        status === undefined ? undefined : { status, type: 0, isArray: false, dimensions: null, value: null, sourceTime: undefined };
+    }
+  }
 
   /** One of the requests that the server answers when it has something to say. Ends with the channel. */
-  const publish = async (silentMs: number): Promise<void> => {
+  async #publish(silentMs: number): Promise<void> {
+    const { signal } = this.#stopped;
     let acknowledged: { subscriptionId: number; sequenceNumber: number }[] = [];
-    while (channel.alive() && !stopped.signal.aborted) {
+    while (this.#options.channel.alive() && !signal.aborted) {
       try {
         const request = makeRequest("Publish", {
           requestHeader: { timeoutHint: Math.ceil(silentMs) + 10_000 },
           subscriptionAcknowledgements: acknowledged,
         });
-        const bound = { signal: stopped.signal, timeouts: { answerMs: silentMs } };
-        const { subscriptionId, sequenceNumber, notifications } = await call("Publish", request, bound);
+        const bound = { signal, timeouts: { answerMs: silentMs } };
+        const { subscriptionId, sequenceNumber, notifications } = await this.#options.call("Publish", request, bound);
         acknowledged = notifications.length > 0 ? [{ subscriptionId, sequenceNumber }] : [];
-        for (const notification of notifications) take(notification);
-        const settled = news;
-        news = Promise.withResolvers();
+        for (const notification of notifications) this.#take(notification);
+        const settled = this.#news;
+        this.#news = Promise.withResolvers();
         settled.resolve();
       } catch (error) {
         acknowledged = [];
         // The channel is lost for everything else, and the reads say why.
         if (!(error instanceof FaultError)) return;
-        await sleep(RETRY_MS, stopped.signal);
+        await sleep(RETRY_MS, signal);
       }
     }
-  };
+  }
 
-  const take = (notification: ExtensionBody): void => {
+  #take(notification: ExtensionBody): void {
+    const { channel } = this.#options;
     let content: ReturnType<typeof notificationOf>;
     try {
       content = notificationOf(notification);
@@ -119,83 +196,8 @@ export function createSubscription({ channel, call, settings, maxItems, warn }: 
       return;
     }
     for (const [handle, value] of content) {
-      const item = byHandle.get(handle);
+      const item = this.#byHandle.get(handle);
       if (item) item.last = value;
     }
-  };
-
-  const watch = async (wanted: readonly { readonly node: ReadValueId; readonly item: Item }[], ctx: CallContext): Promise<void> => {
-    created ??= create(ctx);
-    const { subscriptionId } = await created.catch((error: unknown) => {
-      created = undefined;
-      throw error;
-    });
-    await inParts(wanted, maxItems, async (part) => {
-      const request = makeRequest("CreateMonitoredItems", {
-        subscriptionId,
-        timestampsToReturn: SOURCE,
-        itemsToCreate: part.map(({ node, item }) => ({
-          itemToMonitor: node,
-          monitoringMode: REPORTING,
-          requestedParameters: {
-            clientHandle: item.handle,
-            samplingInterval: settings.sampling_interval,
-            queueSize: 1,
-            discardOldest: true,
-          },
-        })),
-      });
-      const { results } = await call("CreateMonitoredItems", request, ctx);
-      for (const [i, { item }] of part.entries()) {
-        const status = results?.[i]?.statusCode.value;
-        if (status !== undefined && qualityOf(status) !== "bad") continue;
-        item.refusedAtMs = performance.now();
-        item.last =
-          status === undefined ? undefined : { status, type: 0, isArray: false, dimensions: null, value: null, sourceTime: undefined };
-      }
-    });
-  };
-
-  const itemOf = (node: ReadValueId, wanted: { readonly node: ReadValueId; readonly item: Item }[]): Item => {
-    const key = node.nodeId.toString();
-    const known = items.get(key);
-    if (known && (known.refusedAtMs === undefined || performance.now() - known.refusedAtMs < AGAIN_MS)) return known;
-    const item: Item = known ?? { handle: ++handles, last: undefined, refusedAtMs: undefined };
-    item.refusedAtMs = undefined;
-    items.set(key, item);
-    byHandle.set(item.handle, item);
-    wanted.push({ node, item });
-    return item;
-  };
-
-  return {
-    async read(nodes, ctx) {
-      const failure = channel.failure();
-      if (failure) throw failure;
-      const wanted: { readonly node: ReadValueId; readonly item: Item }[] = [];
-      const asked = nodes.map((node) => itemOf(node, wanted));
-      if (wanted.length > 0) {
-        try {
-          await watch(wanted, ctx);
-        } catch (error) {
-          for (const { node, item } of wanted) {
-            items.delete(node.nodeId.toString());
-            byHandle.delete(item.handle);
-          }
-          throw error;
-        }
-        // The first value of each comes with the next message.
-        const until = performance.now() + ctx.timeouts.answerMs;
-        while (wanted.some(({ item }) => item.last === undefined) && performance.now() < until && channel.alive() && !ctx.signal.aborted)
-          await Promise.race([news.promise, sleep(Math.max(1, Math.min(500, until - performance.now())), ctx.signal)]);
-      }
-      const lost = channel.failure();
-      if (lost) throw lost;
-      return asked.map((item) => item.last);
-    },
-    stop() {
-      stopped.abort();
-      news.resolve();
-    },
-  };
+  }
 }
