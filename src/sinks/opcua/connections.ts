@@ -14,16 +14,6 @@ const LINES_PER_MINUTE = 10;
 /** Those that are just being closed count with the library still. */
 const CLOSING = 4;
 
-/** What clients hold of this machine's memory, and what is taken back. */
-export interface Connections {
-  /** To be called every second or so. */
-  bound(): void;
-  readonly isListening: () => boolean;
-  readonly warnings: () => readonly string[];
-  /** Ends what is left. */
-  end(): void;
-}
-
 export interface ConnectionsOptions {
   readonly maxConnections: number;
   /** `security_modes` has None. */
@@ -36,6 +26,7 @@ export interface ConnectionsOptions {
 /** As much of the library's endpoint as is looked at; it keeps these for itself. */
 interface Listening {
   readonly _server?: Server;
+  maxConnections: number;
   _preregisterChannel?(channel: Channel): void;
 }
 interface Sending {
@@ -47,105 +38,144 @@ interface Notified {
 
 /** Elements and characters of a value that take as much memory as what the library puts around each value. */
 const ELEMENTS_OF_A_VALUE = 16;
+const UNREAD_S = LIMITS.unread / 1000;
 
 /**
- * There are so many connections; beyond them the oldest that has no session makes room for the next (OPC 10000-4, 5.6.2.1), and where all
+ * What clients hold of this machine's memory, and what is taken back. There are so many connections; beyond them the oldest that has no session makes room for the next (OPC 10000-4, 5.6.2.1), and where all
  * have one the next is refused. Each has a gate, which bounds what its client sends and leaves unread; one that reads nothing for long is
  * cut off. Of notifications that are never acknowledged the oldest are forgotten (they are for repeats, OPC 10000-4, 5.14.1.1). The library
- * bounds the one by nothing, the other by messages and not by what is in them, and prints each connection that it refuses. To be called
+ * bounds the one by nothing, the other by messages and not by what is in them, and prints each connection that it refuses. To be made
  * before the server listens.
  */
-export function watchConnections(server: OPCUAServer, { maxConnections, offersNone, gates, log }: ConnectionsOptions): Connections {
-  const sockets = new Map<Socket, Gate>();
-  const listeners = server.endpoints.flatMap((endpoint) => {
-    const listener = (endpoint as unknown as Listening)._server;
-    return listener ? [listener] : [];
-  });
-  const budgeted = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "the OPC UA server's clients" });
-  let cutOff = 0;
-  let refused = 0;
-  let fenced = 0;
-  let lastFenced = "";
-
-  const onRefused = (socket: Socket, { words, isForeign }: Refusal): void => {
-    const client = socket.remoteAddress;
-    if (isForeign) {
-      budgeted.debug({ client }, `a client of the OPC UA server sent what is not OPC UA and is cut off: ${words}`);
-      return;
-    }
-    fenced++;
-    lastFenced = words;
-    budgeted.warn({ client }, `the OPC UA server refused a client: ${words}`);
-  };
-
+export class Connections {
+  readonly #server: OPCUAServer;
+  readonly #options: ConnectionsOptions;
   /** Oldest first, as they came. */
-  const admit = (socket: Socket): boolean => {
-    if (sockets.size >= maxConnections) {
-      const busy = new Set(
-        server.endpoints.flatMap((endpoint) =>
-          endpoint.getChannels().flatMap((channel) => (channel.hasSession ? [`${channel.remoteAddress} ${channel.remotePort}`] : [])),
-        ),
-      );
-      const idle = [...sockets.keys()].find((other) => !busy.has(`${other.remoteAddress} ${other.remotePort}`));
-      refused++;
-      if (!idle) {
-        socket.destroy();
-        return false;
-      }
-      sockets.delete(idle);
-      idle.destroy();
+  readonly #sockets = new Map<Socket, Gate>();
+  readonly #listeners: readonly Server[];
+  readonly #log: Log;
+  #cutOff = 0;
+  #refused = 0;
+  #fenced = 0;
+  #lastFenced = "";
+
+  constructor(server: OPCUAServer, options: ConnectionsOptions) {
+    this.#server = server;
+    this.#options = options;
+    this.#log = budgetLog(options.log, { linesPerMinute: LINES_PER_MINUTE, of: "the OPC UA server's clients" });
+    const endpoints = server.endpoints as unknown as readonly Listening[];
+    this.#listeners = endpoints.flatMap(({ _server }) => _server ?? []);
+    const maxConnections = options.maxConnections * CLOSING;
+    for (const endpoint of endpoints) {
+      endpoint.maxConnections = maxConnections;
+      matchChannels(endpoint, (channel, socket) => this.#match(channel, socket));
+    }
+    for (const listener of this.#listeners) {
+      listener.maxConnections = maxConnections;
+      const taken = listener.listeners("connection");
+      listener.removeAllListeners("connection");
+      listener.on("connection", (socket) => {
+        if (this.#admit(socket)) for (const take of taken) take.call(listener, socket);
+      });
+    }
+  }
+
+  /** To be called every second or so. */
+  bound(): void {
+    this.#cutOffStuck();
+    this.#boundUnacknowledged();
+  }
+
+  isListening(): boolean {
+    return this.#listeners.every((listener) => listener.listening);
+  }
+
+  warnings(): readonly string[] {
+    return [
+      ...(this.#cutOff > 0 ? [`${this.#cutOff} times a client was cut off that read nothing of its answers for ${UNREAD_S} s`] : []),
+      ...(this.#fenced > 0
+        ? [`${this.#fenced} times a client was refused for what it sent, the last time because ${this.#lastFenced}`]
+        : []),
+      ...(this.#refused > 0
+        ? [
+            `${this.#refused} times there were too many connections of OPC UA clients: one without a session made room, or the next was refused; max_sessions raises the number`,
+          ]
+        : []),
+    ];
+  }
+
+  /** Ends what is left. */
+  end(): void {
+    for (const socket of this.#sockets.keys()) socket.destroy();
+    for (const listener of this.#listeners) if (listener.listening) listener.close();
+  }
+
+  #match(channel: Channel, socket: Socket): void {
+    const gate = this.#sockets.get(socket);
+    if (!gate) return;
+    this.#options.gates.set(channel, gate);
+    guardAnswers(channel, gate, this.#log);
+  }
+
+  #admit(socket: Socket): boolean {
+    if (this.#sockets.size >= this.#options.maxConnections && !this.#makeRoom()) {
+      socket.destroy();
+      return false;
     }
     const gate = new Gate(socket, {
-      offersNone,
-      onRefused: (refusal) => onRefused(socket, refusal),
+      offersNone: this.#options.offersNone,
+      onRefused: (refusal) => this.#onRefused(socket, refusal),
       onThrown: (error) =>
-        budgeted.debug(
+        this.#log.debug(
           { client: socket.remoteAddress, err: messageOf(error).slice(0, MAX_LOGGED) },
           "a client of the OPC UA server sent what is not OPC UA and is cut off",
         ),
     });
-    sockets.set(socket, gate);
-    socket.once("close", () => sockets.delete(socket));
-    socket.on("error", (error) => budgeted.debug({ err: error.message }, "a connection of an OPC UA client failed"));
+    this.#sockets.set(socket, gate);
+    socket.once("close", () => this.#sockets.delete(socket));
+    socket.on("error", (error) => this.#log.debug({ err: error.message }, "a connection of an OPC UA client failed"));
     return true;
-  };
-
-  for (const endpoint of server.endpoints) {
-    endpoint.maxConnections = maxConnections * CLOSING;
-    matchChannels(endpoint as unknown as Listening, (channel, socket) => {
-      const gate = sockets.get(socket);
-      if (!gate) return;
-      gates.set(channel, gate);
-      guardAnswers(channel, gate, budgeted);
-    });
-  }
-  for (const listener of listeners) {
-    listener.maxConnections = maxConnections * CLOSING;
-    const taken = listener.listeners("connection");
-    listener.removeAllListeners("connection");
-    listener.on("connection", (socket) => {
-      if (admit(socket)) for (const take of taken) take.call(listener, socket);
-    });
   }
 
-  const cutOffStuck = (): void => {
+  /** Closes the oldest connection without a session; false: each has one. */
+  #makeRoom(): boolean {
+    this.#refused++;
+    const channels = this.#server.endpoints.flatMap((endpoint) => endpoint.getChannels());
+    const busy = new Set(channels.filter(({ hasSession }) => hasSession).map(addressOf));
+    const idle = [...this.#sockets.keys()].find((socket) => !busy.has(addressOf(socket)));
+    if (!idle) return false;
+    this.#sockets.delete(idle);
+    idle.destroy();
+    return true;
+  }
+
+  #onRefused({ remoteAddress: client }: Socket, { words, isForeign }: Refusal): void {
+    if (isForeign) {
+      this.#log.debug({ client }, `a client of the OPC UA server sent what is not OPC UA and is cut off: ${words}`);
+      return;
+    }
+    this.#fenced++;
+    this.#lastFenced = words;
+    this.#log.warn({ client }, `the OPC UA server refused a client: ${words}`);
+  }
+
+  #cutOffStuck(): void {
     const nowMs = performance.now();
-    for (const [socket, gate] of sockets) {
+    for (const [socket, gate] of this.#sockets) {
       if (!gate.isStuck(nowMs)) continue;
-      cutOff++;
-      budgeted.warn(
+      this.#cutOff++;
+      this.#log.warn(
         { client: socket.remoteAddress, bytes: socket.writableLength },
-        `the OPC UA server cut off a client that read nothing of its answers for ${LIMITS.unread / 1000} s`,
+        `the OPC UA server cut off a client that read nothing of its answers for ${UNREAD_S} s`,
       );
       socket.destroy();
     }
-  };
+  }
 
-  const boundUnacknowledged = (): void => {
-    const subscriptions = [...sessionsOf(server)].flatMap((session) => session.publishEngine.subscriptions as unknown as Sending[]);
+  #boundUnacknowledged(): void {
+    const subscriptions = sessionsOf(this.#server).flatMap((session) => session.publishEngine.subscriptions as unknown as Sending[]);
     let kept = 0;
-    for (const subscription of subscriptions) {
-      const messages = subscription._sent_notification_messages;
+    for (const { _sent_notification_messages: messages } of subscriptions) {
       for (let i = messages.length - 1; i >= 0; i--) {
         kept += (messages[i]?.notificationData ?? []).reduce((sum, { monitoredItems }) => sum + weightOf(monitoredItems ?? []), 0);
         if (kept <= LIMITS.unacknowledged) continue;
@@ -153,29 +183,11 @@ export function watchConnections(server: OPCUAServer, { maxConnections, offersNo
         break;
       }
     }
-  };
-
-  return {
-    bound() {
-      cutOffStuck();
-      boundUnacknowledged();
-    },
-    isListening: () => listeners.every((listener) => listener.listening),
-    warnings: () => [
-      ...(cutOff > 0 ? [`${cutOff} times a client was cut off that read nothing of its answers for ${LIMITS.unread / 1000} s`] : []),
-      ...(fenced > 0 ? [`${fenced} times a client was refused for what it sent, the last time because ${lastFenced}`] : []),
-      ...(refused > 0
-        ? [
-            `${refused} times there were too many connections of OPC UA clients: one without a session made room, or the next was refused; max_sessions raises the number`,
-          ]
-        : []),
-    ],
-    end() {
-      for (const socket of sockets.keys()) socket.destroy();
-      for (const listener of listeners) if (listener.listening) listener.close();
-    },
-  };
+  }
 }
+
+const addressOf = ({ remoteAddress, remotePort }: { readonly remoteAddress?: unknown; readonly remotePort?: unknown }): string =>
+  `${remoteAddress} ${remotePort}`;
 
 /** Calls `onMatch` with each channel and the socket it gets, before it reads from it; the library hides that. */
 function matchChannels(endpoint: Listening, onMatch: (channel: Channel, socket: Socket) => void): void {

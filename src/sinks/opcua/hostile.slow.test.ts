@@ -24,7 +24,7 @@ import type { OPCUAServer } from "node-opcua-server";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { silentLog } from "../../model/context.ts";
 import type { Sink } from "../sink.ts";
-import { watchConnections } from "./connections.ts";
+import { Connections } from "./connections.ts";
 import { LIMITS } from "./limits.ts";
 import { rawClient, readBody, TYPE } from "./testing/raw-client.ts";
 import { ANONYMOUS, batchOf, createRig, good, layoutOf, type Rig, reportOf, user, variableOf } from "./testing/rig.ts";
@@ -284,7 +284,7 @@ describe("what a client does not take back", () => {
     const message = (count: number) => ({ notificationData: [{ monitoredItems: Array.from({ length: count }) }] });
     const many = Array.from({ length: 100 }, () => message(LIMITS.unacknowledged / 10));
     const subscription = { _sent_notification_messages: many };
-    const connections = watchConnections(serverOf(new EventEmitter(), { a: { publishEngine: { subscriptions: [subscription] } } }), {
+    const connections = new Connections(serverOf(new EventEmitter(), { a: { publishEngine: { subscriptions: [subscription] } } }), {
       maxConnections: 10,
       offersNone: false,
       gates: new WeakMap(),

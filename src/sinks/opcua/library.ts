@@ -21,7 +21,7 @@ interface Overflowing {
  * - it writes its warnings to the standard output, some with what a client sent;
  * - a queue of a monitored item that overflows with a value that is not Good throws out of the source's write, or of a timer;
  * - monitored items of any node are sampled every 50 ms if a client asks for it;
- * - the interval that clients read of a variable also decides how it is sampled (see `createNodeMaker`).
+ * - the interval that clients read of a variable also decides how it is sampled (see `NodeMaker`).
  * Called at each opening; the log is that of the last one.
  */
 export function fenceLibrary(log: Log): void {

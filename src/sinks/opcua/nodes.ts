@@ -25,38 +25,70 @@ export interface VariableNode {
 }
 
 /** Makes and changes nodes; ids are of uuids and never change (DESIGN 4). Nothing it makes can be written or called. */
-export interface NodeMaker {
-  /** Organized by the Objects folder. */
-  topFolder(id: string, name: string): UaObject;
-  folder(parent: UaObject, id: string, name: string): UaObject;
-  /** A variable of the server's own. */
-  statusVariable(parent: UaObject, id: string, name: string, type: "String" | "DateTime" | "UInt32", description: string): ServedVariable;
-  /** Throws Error where the id is taken. */
-  variable(parent: UaObject, variable: LayoutVariable): VariableNode;
-  /** What has changed of it; its id and whoever watches it stay. */
-  change(parent: UaObject, known: VariableNode, variable: LayoutVariable): void;
-  rename(parent: UaObject, node: UaObject, name: string): void;
-  /** With all below it. */
-  remove(node: UaObject | UaVariable): void;
-}
-
-/** `intervalOf`: how fast a variable changes, ms, by its uuid. */
-export function createNodeMaker(addressSpace: AddressSpace, intervalOf: (uuid: string) => number | undefined): NodeMaker {
-  const namespace = addressSpace.getOwnNamespace();
-  const objects = addressSpace.rootFolder.objects;
-  const idOf = (id: string): string => `s=${id}`;
-
+export class NodeMaker {
+  readonly #addressSpace: AddressSpace;
+  readonly #namespace: Namespace;
   /**
    * The interval that clients read. The library keeps one figure for this and for how it samples; its own stays 0, so that values can come
    * to monitored items as they are read.
    */
-  function readMinimumSamplingInterval(this: UaVariable): DataValue {
-    const value = intervalOf(String(this.nodeId.value)) ?? 0;
-    return new DataValue({ statusCode: StatusCodes.Good, value: { dataType: BuiltIn.Double, value } });
+  readonly #readMinimumSamplingInterval: (this: UaVariable) => DataValue;
+
+  /** `intervalOf`: how fast a variable changes, ms, by its uuid. */
+  constructor(addressSpace: AddressSpace, intervalOf: (uuid: string) => number | undefined) {
+    this.#addressSpace = addressSpace;
+    this.#namespace = addressSpace.getOwnNamespace();
+    this.#readMinimumSamplingInterval = function () {
+      const value = intervalOf(String(this.nodeId.value)) ?? 0;
+      return new DataValue({ statusCode: StatusCodes.Good, value: { dataType: BuiltIn.Double, value } });
+    };
   }
 
-  const addVariable = (parent: UaObject, id: string, name: string, type: NodeType, description: string | null): UaVariable => {
-    const node = namespace.addVariable({
+  /** Organized by the Objects folder. */
+  topFolder(id: string, name: string): UaObject {
+    return this.folder(this.#addressSpace.rootFolder.objects, id, name);
+  }
+
+  folder(parent: UaObject, id: string, name: string): UaObject {
+    return this.#namespace.addFolder(parent, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name || UNNAMED) });
+  }
+
+  /** A variable of the server's own. */
+  statusVariable(parent: UaObject, id: string, name: string, type: "String" | "DateTime" | "UInt32", description: string): ServedVariable {
+    const node = this.#addVariable(parent, id, name, { dataType: BuiltIn[type], valueRank: -1, arrayDimensions: null }, description);
+    return createPoint(served(node)).node;
+  }
+
+  /** Throws Error where the id is taken. */
+  variable(parent: UaObject, variable: LayoutVariable): VariableNode {
+    const node = this.#addVariable(parent, variable.uuid, variable.name, nodeTypeOf(variable.type), variable.comment);
+    const known: VariableNode = { variable, node, point: createPoint(served(node)), unit: undefined };
+    this.#setUnit(known, variable.unit);
+    return known;
+  }
+
+  /** What has changed of it; its id and whoever watches it stay. */
+  change(parent: UaObject, known: VariableNode, variable: LayoutVariable): void {
+    const { node, variable: before } = known;
+    known.variable = variable;
+    if (before.name !== variable.name) rename(parent, node, variable.name, "HasComponent");
+    if (before.comment !== variable.comment) setDescription(node, variable.comment);
+    if (before.unit !== variable.unit) this.#setUnit(known, variable.unit);
+    setType(node, nodeTypeOf(variable.type));
+  }
+
+  rename(parent: UaObject, node: UaObject, name: string): void {
+    rename(parent, node, name, "Organizes");
+  }
+
+  /** With all below it. */
+  remove(node: UaObject | UaVariable): void {
+    this.#namespace.deleteNode(node);
+  }
+
+  #addVariable(parent: UaObject, id: string, name: string, type: NodeType, description: string | null): UaVariable {
+    const node = this.#namespace.addVariable({
+      ...READ_ONLY,
       nodeId: idOf(id),
       browseName: qualified(name),
       displayName: text(name || UNNAMED),
@@ -65,66 +97,38 @@ export function createNodeMaker(addressSpace: AddressSpace, intervalOf: (uuid: s
       dataType: coerceNodeId(`i=${type.dataType}`),
       valueRank: type.valueRank,
       arrayDimensions: type.arrayDimensions && [...type.arrayDimensions],
-      accessLevel: "CurrentRead",
-      userAccessLevel: "CurrentRead",
       historizing: false,
       minimumSamplingInterval: 0,
     });
-    Object.defineProperty(node, "_readMinimumSamplingInterval", { value: readMinimumSamplingInterval });
+    Object.defineProperty(node, "_readMinimumSamplingInterval", { value: this.#readMinimumSamplingInterval });
     return node;
-  };
+  }
 
-  const setUnit = (known: VariableNode, unit: string | null): void => {
-    if (known.unit) namespace.deleteNode(known.unit);
+  #setUnit(known: VariableNode, unit: string | null): void {
+    if (known.unit) this.#namespace.deleteNode(known.unit);
     known.unit = undefined;
     if (unit === null || unit === "") return;
-    const dataType = addressSpace.findDataType(EU_INFORMATION);
+    const dataType = this.#addressSpace.findDataType(EU_INFORMATION);
     if (!dataType) return;
-    known.unit = namespace.addVariable({
+    known.unit = this.#namespace.addVariable({
+      ...READ_ONLY,
       nodeId: idOf(`${known.variable.uuid}/EngineeringUnits`),
       browseName: new QualifiedName({ name: "EngineeringUnits", namespaceIndex: 0 }),
       propertyOf: known.node,
       dataType: dataType.nodeId,
-      accessLevel: "CurrentRead",
-      userAccessLevel: "CurrentRead",
     });
-    const information = addressSpace.constructExtensionObject(dataType, {
-      namespaceUri: "",
-      unitId: NO_UNIT_ID,
-      displayName: { text: unit },
-      description: { text: unit },
-    });
+    const name = { text: unit };
+    const fields = { namespaceUri: "", unitId: NO_UNIT_ID, displayName: name, description: name };
+    const information = this.#addressSpace.constructExtensionObject(dataType, fields);
     known.unit.setValueFromSource(new Variant({ dataType: BuiltIn.ExtensionObject, value: information }));
-  };
-
-  return {
-    topFolder: (id, name) =>
-      namespace.addFolder(objects, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name || UNNAMED) }),
-    folder: (parent, id, name) =>
-      namespace.addFolder(parent, { nodeId: idOf(id), browseName: qualified(name), displayName: text(name || UNNAMED) }),
-    statusVariable(parent, id, name, type, description) {
-      const node = addVariable(parent, id, name, { dataType: BuiltIn[type], valueRank: -1, arrayDimensions: null }, description);
-      return createPoint(served(node)).node;
-    },
-    variable(parent, variable) {
-      const node = addVariable(parent, variable.uuid, variable.name, nodeTypeOf(variable.type), variable.comment);
-      const known: VariableNode = { variable, node, point: createPoint(served(node)), unit: undefined };
-      setUnit(known, variable.unit);
-      return known;
-    },
-    change(parent, known, variable) {
-      const { node, variable: before } = known;
-      known.variable = variable;
-      if (before.name !== variable.name) rename(parent, node, variable.name, "HasComponent");
-      if (before.comment !== variable.comment) setDescription(node, variable.comment);
-      if (before.unit !== variable.unit) setUnit(known, variable.unit);
-      setType(node, nodeTypeOf(variable.type));
-    },
-    rename: (parent, node, name) => rename(parent, node, name, "Organizes"),
-    remove: (node) => namespace.deleteNode(node),
-  };
+  }
 }
 
+/** A maker without its fields. */
+export type Nodes = Pick<NodeMaker, keyof NodeMaker>;
+
+const READ_ONLY = { accessLevel: "CurrentRead", userAccessLevel: "CurrentRead" } as const;
+const idOf = (id: string): string => `s=${id}`;
 /** The library takes no empty name. */
 const UNNAMED = "unnamed";
 const qualified = (name: string): QualifiedName => new QualifiedName({ name: name || UNNAMED, namespaceIndex: OWN });

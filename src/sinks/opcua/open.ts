@@ -6,11 +6,11 @@ import { ReasonError } from "../../model/reason.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { type OpcuaSinkDetails, userSecretName } from "../../model/sink-details.ts";
 import type { OpenInput, Sink, SinkBatch, WriteResult } from "../sink.ts";
-import { type Connections, watchConnections } from "./connections.ts";
+import { Connections } from "./connections.ts";
 import { fenceLibrary } from "./library.ts";
 import { LIMITS } from "./limits.ts";
 import { probeListening } from "./listen.ts";
-import { createNodeMaker } from "./nodes.ts";
+import { NodeMaker } from "./nodes.ts";
 import { closeMethods, narrowTokens, optionsOf, warningsOf } from "./options.ts";
 import { ReadOnlyServer } from "./server.ts";
 import { Serving } from "./serving.ts";
@@ -52,7 +52,7 @@ export async function openServer(
   const connections = await start(server, input, ctx, host);
   const { addressSpace } = server.engine;
   if (!addressSpace) throw new ReasonError("UNKNOWN", "node-opcua has no address space", { condition: "internal_error" });
-  const maker = createNodeMaker(addressSpace, (uuid) => intervals.get(uuid));
+  const maker = new NodeMaker(addressSpace, (uuid) => intervals.get(uuid));
   const serving = new Serving(maker, intervals, { log });
   log.info(
     { url: server.getEndpointUrl(), host, thumbprint: own.thumbprint, applicationUri: own.applicationUri },
@@ -81,7 +81,7 @@ async function start(
   let connections: Connections | undefined;
   try {
     await server.initialize();
-    connections = watchConnections(server, {
+    connections = new Connections(server, {
       maxConnections: settings.max_sessions * LIMITS.connectionsPerSession,
       offersNone: details.security_modes.includes("None"),
       gates: server.gates,

@@ -3,13 +3,13 @@ import { DataValue } from "node-opcua-client";
 import { beforeEach, describe, expect, test } from "vitest";
 import { silentLog } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
-import type { NodeMaker, UaObject } from "./nodes.ts";
+import type { Nodes, UaObject } from "./nodes.ts";
 import { createPoint, type ServedVariable } from "./points.ts";
 import { Serving } from "./serving.ts";
 import { batchOf, failing, good, layoutOf, reportOf, variableOf } from "./testing/rig.ts";
 
 /** Stands for node-opcua: names by id, as a client would browse them. */
-function fakeMaker(): { readonly maker: NodeMaker; readonly names: Map<string, string>; readonly nodes: Map<string, ServedVariable> } {
+function fakeMaker(): { readonly maker: Nodes; readonly names: Map<string, string>; readonly nodes: Map<string, ServedVariable> } {
   const names = new Map<string, string>();
   const nodes = new Map<string, ServedVariable>();
   const idOf = (node: unknown): string => (node as { id: string }).id;
@@ -23,7 +23,7 @@ function fakeMaker(): { readonly maker: NodeMaker; readonly names: Map<string, s
     nodes.set(id, node);
     return node;
   };
-  const maker: NodeMaker = {
+  const maker: Nodes = {
     topFolder: add,
     folder: (_parent, id, name) => add(id, name),
     statusVariable(_parent, id, name) {

@@ -4,7 +4,7 @@ import type { Layout, LayoutVariable } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { Readout } from "../../model/value.ts";
 import { copyReadout, type SinkBatch } from "../sink.ts";
-import type { NodeMaker, UaObject, VariableNode } from "./nodes.ts";
+import type { Nodes, UaObject, VariableNode } from "./nodes.ts";
 import { degrade, type Point, putReading } from "./points.ts";
 import { type Staleness, stalenessOf } from "./quality.ts";
 import { createSlices } from "./slices.ts";
@@ -37,7 +37,7 @@ export interface ServingOptions {
 
 /** The address space as clients see it: the sources with their variables, and the values. Works in slices, so that clients get answers. */
 export class Serving {
-  readonly #maker: NodeMaker;
+  readonly #maker: Nodes;
   /** By uuid of the variable: the read interval in ms. */
   readonly #intervals: Map<string, number>;
   readonly #log: Log;
@@ -54,7 +54,7 @@ export class Serving {
   #isEnded = false;
 
   /** Fills `intervals` with the read interval of each variable. */
-  constructor(maker: NodeMaker, intervals: Map<string, number>, { log, nowMs = () => performance.now() }: ServingOptions) {
+  constructor(maker: Nodes, intervals: Map<string, number>, { log, nowMs = () => performance.now() }: ServingOptions) {
     this.#maker = maker;
     this.#intervals = intervals;
     this.#log = log;

@@ -1,7 +1,7 @@
 import type { Log } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { VariantContent } from "./data-type.ts";
-import type { NodeMaker, UaObject } from "./nodes.ts";
+import type { Nodes, UaObject } from "./nodes.ts";
 import { putOwn, type ServedVariable } from "./points.ts";
 
 /** The `Status` folder of a data source. */
@@ -20,7 +20,7 @@ const DATE_TIME = 13;
 const UINT32 = 7;
 const MAX_DETAIL = 1000;
 
-export function createSourceStatus(maker: NodeMaker, folder: UaObject, uuid: string, log: Log): SourceStatus {
+export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string, log: Log): SourceStatus {
   const status = maker.folder(folder, `${uuid}/Status`, "Status");
   const make = (name: string, type: "String" | "DateTime", description: string): ((value: string | null) => void) =>
     showing(maker.statusVariable(status, `${uuid}/Status/${name}`, name, type, description), type === "String" ? STRING : DATE_TIME, log);
@@ -40,7 +40,7 @@ export function createSourceStatus(maker: NodeMaker, folder: UaObject, uuid: str
   };
 }
 
-export function createCollectorStatus(maker: NodeMaker, log: Log): CollectorStatus {
+export function createCollectorStatus(maker: Nodes, log: Log): CollectorStatus {
   const status = maker.folder(maker.topFolder("Collector", "Collector"), "Collector/Status", "Status");
   const make = (name: string, type: "String" | "DateTime" | "UInt32", description: string): ServedVariable =>
     maker.statusVariable(status, `Collector/Status/${name}`, name, type, description);
