@@ -9,7 +9,7 @@ import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Readout } from "./model/value.ts";
 import type { Logger } from "./os/log.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
-import { type Delivery, type DeliveryOptions, startDelivery } from "./threads/delivery/host.ts";
+import { DeliveryHost, type DeliveryOptions } from "./threads/delivery/host.ts";
 import type { SinkSpec } from "./threads/delivery/messages.ts";
 import { StoreClient } from "./threads/store/host.ts";
 import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./threads/store/messages.ts";
@@ -37,9 +37,9 @@ export class Pipeline {
   readonly #client: StoreClient;
   readonly #store: SupervisedWorker;
   readonly #deliveryOptions: DeliveryOptions;
-  readonly #every: Delivery;
+  readonly #every: DeliveryHost;
   /** Started with the first sink that needs it. */
-  #latest: Delivery | undefined;
+  #latest: DeliveryHost | undefined;
   #isStoreReady = false;
   #ledger: Ledger | undefined;
   #fileBytes = 0;
@@ -59,7 +59,7 @@ export class Pipeline {
     });
     this.#store = this.#startStore(options);
     this.#deliveryOptions = { ...options, link: (of) => this.#link(of), sources: () => this.#sources };
-    this.#every = startDelivery("every", this.#deliveryOptions);
+    this.#every = new DeliveryHost("every", this.#deliveryOptions);
   }
 
   /** As StoreClient.append. */
@@ -81,7 +81,7 @@ export class Pipeline {
       }),
     );
     this.#every.setSinks(keeping);
-    if (serving.length > 0) this.#latest ??= startDelivery("latest", this.#deliveryOptions);
+    if (serving.length > 0) this.#latest ??= new DeliveryHost("latest", this.#deliveryOptions);
     this.#latest?.setSinks(serving);
   }
 
@@ -145,7 +145,7 @@ export class Pipeline {
     return port2;
   }
 
-  #deliveries(): readonly Delivery[] {
+  #deliveries(): readonly DeliveryHost[] {
     return this.#latest ? [this.#every, this.#latest] : [this.#every];
   }
 
