@@ -6,8 +6,8 @@ import { numbered, withRejected, writesNothing } from "./commit-state.ts";
 import { FileChanges } from "./file-changes.ts";
 import { FileSpace } from "./file-space.ts";
 import type { FileIdentity, FileState } from "./file-state.ts";
-import { type GapTable, gapTable } from "./gaps.ts";
 import { LayoutUse } from "./layout-use.ts";
+import { type LossTable, lossTable } from "./losses.ts";
 import { type Mark, writeMark } from "./mark.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import { aged, agedWhileClosed, isOver, ledgerOf, type SinkState, sinksDiffer, withoutThoseOver, withSinks } from "./sink-state.ts";
@@ -50,7 +50,7 @@ export class BufferFile implements Buffer {
   readonly #monotonicMs: () => number;
   readonly #onClosed: () => void;
   readonly #tables: Tables;
-  readonly #gaps: GapTable;
+  readonly #losses: LossTable;
   readonly #space: FileSpace;
   readonly #changes: FileChanges;
   readonly #layoutUse: LayoutUse;
@@ -84,9 +84,9 @@ export class BufferFile implements Buffer {
     this.#monotonicMs = limits.monotonicMs ?? (() => performance.now());
     this.#onClosed = onClosed;
     this.#tables = new Tables(db);
-    this.#gaps = gapTable(db);
+    this.#losses = lossTable(db);
     this.#space = new FileSpace(db, file, this.#tables, limits.maxBytes);
-    this.#changes = new FileChanges(this.#tables, this.#gaps, this.#space);
+    this.#changes = new FileChanges(this.#tables, this.#losses, this.#space);
     this.#layoutUse = new LayoutUse(loaded.nextId);
     this.#transaction = db.transaction((change: () => FileState): FileState => {
       const after = change();
@@ -132,7 +132,7 @@ export class BufferFile implements Buffer {
     this.#writeMark(Math.max(this.#state.nextId + MARKED_IDS, this.#mark?.to ?? 0), false, [...sinks]);
     this.#writeAged((before) => {
       const after = withSinks(before, desired, this.#keepRemovedMs, this.#now());
-      this.#changes.forgetGaps(before.sinks, after.sinks);
+      this.#changes.forgetLosses(before.sinks, after.sinks);
       return this.#changes.trim({ ...before, ...after, reservedId: before.nextId });
     });
   }
@@ -142,9 +142,9 @@ export class BufferFile implements Buffer {
     return this.#tables.layout(id);
   }
 
-  /** Sinks that have gaps to publish. */
-  sinksWithGaps(): readonly string[] {
-    return this.#gaps.sinks();
+  /** Sinks that have losses to publish. */
+  sinksWithLosses(): readonly string[] {
+    return this.#losses.sinks();
   }
 
   ledger(): Ledger {
@@ -256,7 +256,7 @@ export class BufferFile implements Buffer {
   #writeAges(): void {
     this.#writeAged((before) => {
       const after = { ...before, ...withoutThoseOver(before, this.#keepRemovedMs) };
-      this.#changes.forgetGaps(before.sinks, after.sinks);
+      this.#changes.forgetLosses(before.sinks, after.sinks);
       return this.#changes.trim(after);
     });
   }

@@ -73,15 +73,14 @@ export interface Ledger {
 }
 
 /** Drops that are published to the broker or server, and `lost`: an unknown number went with a damaged, emptied or replaced file. */
-export const GAP_REASONS = ["buffer_full", "too_old", "damaged", "lost"] as const;
-export type GapReason = (typeof GAP_REASONS)[number];
+export type LossReason = "buffer_full" | "too_old" | "damaged" | "lost";
 
 /**
  * What a sink has not delivered and never will. One per sink and reason is open at a time and grows until it is acknowledged;
  * what is dropped afterwards opens one with the next number. Published twice under one number, the later message holds.
  */
-export interface Gap {
-  readonly reason: GapReason;
+export interface Loss {
+  readonly reason: LossReason;
   /** From 1 per sink and reason; never used again. */
   readonly number: number;
   /** Epoch ms of the first and the last readout in it. */
@@ -91,10 +90,10 @@ export interface Gap {
   readonly values: number | null;
 }
 
-/** The broker or server has a gap message with so many values. What came to the gap since then is still to be published. */
-export interface GapAcknowledgement {
+/** The broker or server has a message about the loss of so many values. What came to it since then is still to be published. */
+export interface LossAcknowledgement {
   readonly sink: string;
-  readonly reason: GapReason;
+  readonly reason: LossReason;
   readonly number: number;
   readonly values: number | null;
 }
@@ -116,7 +115,7 @@ export interface CommitWork {
   readonly layouts: readonly { readonly key: string; readonly layout: Layout }[];
   readonly batches: readonly NewBatch[];
   readonly acknowledgements: readonly Acknowledgement[];
-  readonly gaps?: readonly GapAcknowledgement[];
+  readonly losses?: readonly LossAcknowledgement[];
   /** Values to add to what was rejected. */
   readonly rejected?: Readonly<Partial<Record<RejectReason, number>>>;
   /** Values that `run` has rejected as overflow since its start; what is new in it is added. */
@@ -149,7 +148,7 @@ export interface BufferReader {
   /** Batches with from <= id < to in order, until maxBytes of payload are reached (at least one if there is one). */
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   layout(id: number): Layout | undefined;
-  /** What a sink has to publish of its gaps, at most one per reason. */
-  gaps(sink: string): readonly Gap[];
+  /** What a sink has to publish of its losses, at most one per reason. */
+  losses(sink: string): readonly Loss[];
   close(): void;
 }

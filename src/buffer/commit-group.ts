@@ -1,5 +1,5 @@
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, CommitWork, GapAcknowledgement, NewBatch } from "./buffer.ts";
+import type { Acknowledgement, CommitWork, LossAcknowledgement, NewBatch } from "./buffer.ts";
 
 /** Everything that came since the last commit and goes to disk in the next one. */
 export class CommitGroup {
@@ -7,7 +7,7 @@ export class CommitGroup {
   #batches: NewBatch[] = [];
   #batchBytes = 0;
   #acknowledgements: Acknowledgement[] = [];
-  #gaps: GapAcknowledgement[] = [];
+  #losses: LossAcknowledgement[] = [];
   /** Values of batches that were rejected. */
   #notStored = 0;
   readonly #deliveredUnstored = new Map<string, number>();
@@ -36,8 +36,8 @@ export class CommitGroup {
     this.#acknowledgements.push(...acknowledgements);
   }
 
-  addGaps(gaps: readonly GapAcknowledgement[]): void {
-    this.#gaps.push(...gaps);
+  addLosses(losses: readonly LossAcknowledgement[]): void {
+    this.#losses.push(...losses);
   }
 
   addDeliveredUnstored(sink: string, values: number): void {
@@ -50,7 +50,7 @@ export class CommitGroup {
     this.#batches = [];
     this.#batchBytes = 0;
     this.#acknowledgements = [];
-    this.#gaps = [];
+    this.#losses = [];
   }
 
   /** Takes the batches out and counts their values as not stored. */
@@ -68,7 +68,7 @@ export class CommitGroup {
       layouts: this.#layouts,
       batches: this.#batches,
       acknowledgements: this.#acknowledgements,
-      gaps: this.#gaps,
+      losses: this.#losses,
       rejected: { not_stored: this.#notStored },
       overflowOfRun,
       deliveredUnstored: [...this.#deliveredUnstored].map(([sink, values]) => ({ sink, values })),

@@ -44,7 +44,7 @@ export function writesNothing(state: FileState, work: CommitWork, isStoring: boo
     Object.values(work.rejected ?? {}).every((n) => n === 0) &&
     (work.overflowOfRun ?? 0) <= (work.run === state.run ? state.overflowOfRun : 0) &&
     (work.deliveredUnstored ?? []).length === 0 &&
-    (work.gaps ?? []).length === 0;
+    (work.losses ?? []).length === 0;
   return (
     countsNothing &&
     work.acknowledgements.length === 0 &&

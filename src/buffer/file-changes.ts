@@ -1,7 +1,7 @@
-import type { CommitWork, DropReason, GapReason, StoredBatch } from "./buffer.ts";
+import type { CommitWork, DropReason, LossReason, StoredBatch } from "./buffer.ts";
 import type { FileSpace } from "./file-space.ts";
 import type { FileState } from "./file-state.ts";
-import type { GapTable } from "./gaps.ts";
+import type { LossTable } from "./losses.ts";
 import { type IdRange, rangesOf, union, without } from "./position.ts";
 import { acknowledged, droppedIn, mapSinks, pendingAmong, pendingRanges, type SinkState, valuesFor } from "./sink-state.ts";
 import type { Tables } from "./tables.ts";
@@ -16,12 +16,12 @@ const DROP_STEPS = 64;
 /** The parts of a transaction: each changes rows, and returns the state that goes with them. */
 export class FileChanges {
   readonly #tables: Tables;
-  readonly #gaps: GapTable;
+  readonly #losses: LossTable;
   readonly #space: FileSpace;
 
-  constructor(tables: Tables, gaps: GapTable, space: FileSpace) {
+  constructor(tables: Tables, losses: LossTable, space: FileSpace) {
     this.#tables = tables;
-    this.#gaps = gaps;
+    this.#losses = losses;
     this.#space = space;
   }
 
@@ -71,7 +71,7 @@ export class FileChanges {
         (state, ranges) => this.#tables.countValues(state, ranges),
         (range) => this.#tables.firstIn(range),
       );
-      this.#addGap(sink.id, "damaged", (after.state.dropped.damaged ?? 0) - damagedBefore, taken);
+      this.#addLoss(sink.id, "damaged", (after.state.dropped.damaged ?? 0) - damagedBefore, taken);
       sinks.set(sink.id, after.state);
       garbage.push(...after.freed);
     }
@@ -79,15 +79,15 @@ export class FileChanges {
       const sink = sinks.get(id);
       if (sink) sinks.set(id, { ...sink, deliveredUnstored: sink.deliveredUnstored + values });
     }
-    for (const gap of work.gaps ?? []) this.#gaps.acknowledge(gap);
+    for (const loss of work.losses ?? []) this.#losses.acknowledge(loss);
     return { ...before, sinks, garbage: union(garbage) };
   }
 
-  /** Forgets the gaps of sinks that had something pending before and will not after. */
-  forgetGaps(before: FileState["sinks"], after: FileState["sinks"]): void {
+  /** Forgets the losses of sinks that had something pending before and will not after. */
+  forgetLosses(before: FileState["sinks"], after: FileState["sinks"]): void {
     for (const { id, active, removed } of before.values()) {
       const next = after.get(id);
-      if ((active || removed) && !next?.active && !next?.removed) this.#gaps.forget(id);
+      if ((active || removed) && !next?.active && !next?.removed) this.#losses.forget(id);
     }
   }
 
@@ -127,16 +127,16 @@ export class FileChanges {
     return { ...before, garbage };
   }
 
-  #addGap(sink: string, reason: GapReason, values: number, ranges: readonly IdRange[]): void {
+  #addLoss(sink: string, reason: LossReason, values: number, ranges: readonly IdRange[]): void {
     const span = values > 0 ? this.#tables.timeSpan(ranges) : undefined;
-    if (span) this.#gaps.add({ sink, reason, values, ...span });
+    if (span) this.#losses.add({ sink, reason, values, ...span });
   }
 
-  #drop(before: FileState, range: IdRange, reason: DropReason & GapReason): FileState {
+  #drop(before: FileState, range: IdRange, reason: DropReason & LossReason): FileState {
     const sinks = mapSinks(before.sinks, (sink) => {
       const counted = sink.removed && reason === "buffer_full" ? "sink_removed" : reason;
       const after = droppedIn(sink, range, before.nextId, counted, (state, ranges) => this.#tables.countValues(state, ranges));
-      this.#addGap(sink.id, reason, after.values, after.lost);
+      this.#addLoss(sink.id, reason, after.values, after.lost);
       return after.state;
     });
     this.#tables.deleteBatches(range);

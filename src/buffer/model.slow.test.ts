@@ -48,7 +48,7 @@ const seen = { buffer_full: 0, too_old: 0 };
 function settle(model: Model, real: Real): void {
   const reader = openReader(real.file);
   const ids = new Set(reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map(({ id }) => id));
-  const gaps = reader.gaps("a");
+  const losses = reader.losses("a");
   reader.close();
   const gone = model.rows.filter(({ id }) => !ids.has(id));
   const firstKept = Math.min(...ids);
@@ -65,9 +65,9 @@ function settle(model: Model, real: Real): void {
   const pending = model.rows.reduce((sum, { values }) => sum + values, 0);
   expect(ledger).toMatchObject({ accepted: model.accepted, delivered: model.delivered, pending });
   expect(ledgerFaults(real.buffer, real.file, () => false)).toEqual([]);
-  // Nothing was told, so the gaps hold all that was dropped.
+  // Nothing was told, so the losses hold all that was dropped.
   for (const reason of ["buffer_full", "too_old"] as const)
-    expect(gaps.find((gap) => gap.reason === reason)?.values ?? 0).toBe(dropped[reason]);
+    expect(losses.find((loss) => loss.reason === reason)?.values ?? 0).toBe(dropped[reason]);
   expect(real.buffer.bytes()).toBeLessThanOrEqual(model.maxBytes);
 }
 

@@ -68,11 +68,11 @@ const rowIds = (file: string): number[] => {
   reader.close();
   return ids;
 };
-const gapsOf = (file: string, sink: string) => {
+const lossesOf = (file: string, sink: string) => {
   const reader = openReader(file);
-  const gaps = reader.gaps(sink);
+  const losses = reader.losses(sink);
   reader.close();
-  return gaps;
+  return losses;
 };
 const change = (file: string, at: number, by: (bytes: Buffer) => void): void => {
   const bytes = readFileSync(file);
@@ -248,7 +248,7 @@ describe("what was lost with the file", () => {
       expect(alarms).toEqual([expect.stringMatching(/is not delivered$/)]);
       expect(buffer.epoch).not.toBe(before.epoch);
       expect(buffer.ledger().lost).toEqual({ since: before.oldest, why: alarms[0] });
-      expect(gapsOf(file, "a")).toEqual([{ reason: "lost", number: 1, from: before.oldest, to: expect.any(Number), values: null }]);
+      expect(lossesOf(file, "a")).toEqual([{ reason: "lost", number: 1, from: before.oldest, to: expect.any(Number), values: null }]);
       buffer.setSinks([A]);
       const [next] = append(buffer, 5000, 5000);
       expect(next?.id).toBeGreaterThanOrEqual(before.to);
@@ -259,7 +259,7 @@ describe("what was lost with the file", () => {
     using buffer = again;
     expect(alarms).toEqual([]);
     expect(buffer.ledger().lost).toMatchObject({ since: before.oldest });
-    expect(gapsOf(file, "a")).toHaveLength(1);
+    expect(lossesOf(file, "a")).toHaveLength(1);
   });
 });
 
@@ -326,7 +326,7 @@ describe("bounds", () => {
     expect(buffer.bytes()).toBeLessThanOrEqual(2 ** 20);
     expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
     const [ledger] = buffer.ledger().sinks;
-    expect(gapsOf(file, "a")).toEqual([
+    expect(lossesOf(file, "a")).toEqual([
       { reason: "buffer_full", number: 1, from: NOW + 1, to: expect.any(Number), values: ledger?.dropped.buffer_full },
     ]);
   });
@@ -354,7 +354,7 @@ describe("bounds", () => {
   });
 });
 
-describe("gaps", () => {
+describe("losses", () => {
   it("grow until they are acknowledged, and what comes after is a new one: each value is told once", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
@@ -368,21 +368,27 @@ describe("gaps", () => {
       while (buffer.maintain());
     };
     const acknowledge = (number: number, values: number) =>
-      buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [], gaps: [{ sink: "a", reason: "too_old", number, values }] });
+      buffer.commit({
+        run: "r",
+        layouts: [],
+        batches: [],
+        acknowledgements: [],
+        losses: [{ sink: "a", reason: "too_old", number, values }],
+      });
     drop(1, 3);
-    expect(gapsOf(file, "a")).toEqual([{ reason: "too_old", number: 1, from: NOW + 1, to: NOW + 3, values: 30 }]);
+    expect(lossesOf(file, "a")).toEqual([{ reason: "too_old", number: 1, from: NOW + 1, to: NOW + 3, values: 30 }]);
     drop(4, 5);
-    expect(gapsOf(file, "a")).toEqual([{ reason: "too_old", number: 1, from: NOW + 1, to: NOW + 5, values: 50 }]);
+    expect(lossesOf(file, "a")).toEqual([{ reason: "too_old", number: 1, from: NOW + 1, to: NOW + 5, values: 50 }]);
     acknowledge(1, 30);
-    expect(gapsOf(file, "a")).toMatchObject([{ number: 2, to: NOW + 5, values: 20 }]);
+    expect(lossesOf(file, "a")).toMatchObject([{ number: 2, to: NOW + 5, values: 20 }]);
     acknowledge(1, 30);
     acknowledge(2, 20);
-    expect(gapsOf(file, "a")).toEqual([]);
+    expect(lossesOf(file, "a")).toEqual([]);
     drop(6, 6);
-    expect(gapsOf(file, "a")).toEqual([{ reason: "too_old", number: 3, from: NOW + 6, to: NOW + 6, values: 10 }]);
-    expect(buffer.sinksWithGaps()).toEqual(["a"]);
+    expect(lossesOf(file, "a")).toEqual([{ reason: "too_old", number: 3, from: NOW + 6, to: NOW + 6, values: 10 }]);
+    expect(buffer.sinksWithLosses()).toEqual(["a"]);
     buffer.setSinks([]);
-    expect(buffer.sinksWithGaps()).toEqual([]);
+    expect(buffer.sinksWithLosses()).toEqual([]);
   });
 
   it("tell of what was damaged", () => {
@@ -397,6 +403,6 @@ describe("gaps", () => {
       batches: [],
       acknowledgements: [{ sink: "a", ids: [2], delivered: 0, dropped: { damaged: 10 } }],
     });
-    expect(gapsOf(file, "a")).toEqual([{ reason: "damaged", number: 1, from: NOW + 2, to: NOW + 2, values: 10 }]);
+    expect(lossesOf(file, "a")).toEqual([{ reason: "damaged", number: 1, from: NOW + 2, to: NOW + 2, values: 10 }]);
   });
 });

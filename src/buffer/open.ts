@@ -6,8 +6,8 @@ import { messageOf } from "../model/failure.ts";
 import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
 import { type FileIdentity, type FileState, load, openDatabase, prepareFile } from "./file-state.ts";
-import { gapTable } from "./gaps.ts";
 import { lockBuffer } from "./lock.ts";
+import { lossTable } from "./losses.ts";
 import { type Mark, markFile, readMark } from "./mark.ts";
 import { isDamage, setAside } from "./set-aside.ts";
 import { tornWal } from "./wal.ts";
@@ -111,10 +111,10 @@ function begin(
   const epoch = randomUUID();
   const since = mark?.oldest ?? nowMs;
   const lost: Ledger["lost"] = { since, why };
-  const gaps = gapTable(db);
+  const losses = lossTable(db);
   db.transaction(() => {
     db.prepare<[string, number, string]>("UPDATE meta SET epoch = ?, lost_since = ?, lost_why = ?").run(epoch, since, why);
-    for (const sink of mark?.sinks ?? []) gaps.add({ sink, reason: "lost", values: null, from: since, to: Math.max(since, nowMs) });
+    for (const sink of mark?.sinks ?? []) losses.add({ sink, reason: "lost", values: null, from: since, to: Math.max(since, nowMs) });
   }).immediate();
   const { epoch: _, ...state } = goOn(loaded, mark && { ...mark, closed: false });
   return { ...state, epoch, lost };

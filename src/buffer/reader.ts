@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { BufferReader, Position, StoredBatch } from "./buffer.ts";
-import { gapReader } from "./gaps.ts";
+import { lossReader } from "./losses.ts";
 import { type BatchRow, checksumOf } from "./schema.ts";
 
 /** What a reader of the file knows in addition: the life of the file, and its next id. */
@@ -28,7 +28,7 @@ export function openReader(file: string): BufferFileReader {
   const batches = db.prepare<[number, number], BatchRow>(
     "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
   );
-  const gaps = gapReader(db);
+  const losses = lossReader(db);
   const metaRow = (): { epoch: string; next_id: number } => {
     const row = meta.get();
     if (!row) throw new Error(`${file} is not a buffer: its table meta is empty`);
@@ -65,7 +65,7 @@ export function openReader(file: string): BufferFileReader {
       const row = layoutBody.get(id);
       return row && (JSON.parse(row.body) as Layout);
     },
-    gaps,
+    losses,
     close: () => void db.close(),
   };
 }

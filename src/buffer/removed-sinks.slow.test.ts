@@ -155,9 +155,9 @@ describe("a sink that is removed", () => {
     while ((ledgerOf(buffer, "a")?.dropped.sink_removed ?? 0) === 0) append(buffer, large(++seq));
     buffer.setSinks([A, B]);
     const reader = openReader(file);
-    const gaps = reader.gaps("a");
+    const losses = reader.losses("a");
     reader.close();
-    expect(gaps).toEqual([expect.objectContaining({ reason: "buffer_full", values: ledgerOf(buffer, "a")?.dropped.sink_removed })]);
+    expect(losses).toEqual([expect.objectContaining({ reason: "buffer_full", values: ledgerOf(buffer, "a")?.dropped.sink_removed })]);
     expect(ledgerOf(buffer, "a")?.pending).toBeGreaterThan(0);
   });
 

@@ -1,6 +1,6 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "./buffer.ts";
+import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
 import type { BufferFile } from "./buffer-file.ts";
 import { CommitGroup } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
@@ -50,8 +50,8 @@ export interface StoreListener {
   unstored(batches: readonly StoredBatch[]): void;
   /** Whether anybody takes unstored batches at this moment. */
   takesUnstored(): boolean;
-  /** These sinks have gaps to publish. */
-  gaps(sinks: readonly string[]): void;
+  /** These sinks have losses to publish. */
+  losses(sinks: readonly string[]): void;
 }
 
 /** With the time for which the host holds a readout back (50 ms), 190 ms at most until it is on disk. */
@@ -92,7 +92,7 @@ export class Store {
   /** Monotonic ms, like the next. */
   #retryAtMs = 0;
   #nextCheckMs = 0;
-  #gapsChanged = false;
+  #lossesChanged = false;
   #flushTimer: NodeJS.Timeout | undefined;
   #ledgerTimer: NodeJS.Timeout | undefined;
   #isStopped = false;
@@ -164,14 +164,14 @@ export class Store {
     this.#flushSoon();
   }
 
-  acknowledgeGaps(gaps: readonly GapAcknowledgement[]): void {
-    this.#group.addGaps(gaps);
+  acknowledgeLosses(losses: readonly LossAcknowledgement[]): void {
+    this.#group.addLosses(losses);
     this.#flushSoon();
   }
 
-  /** Reports gaps again, because whoever publishes them has started again. */
-  repeatGaps(): void {
-    this.#gapsChanged = true;
+  /** Reports losses again, because whoever publishes them has started again. */
+  repeatLosses(): void {
+    this.#lossesChanged = true;
   }
 
   /** Checks every page of the file, once a minute at most: a reader met a page that this store may never read. */
@@ -222,7 +222,7 @@ export class Store {
     this.#damage = undefined;
     this.#nextCheckMs = 0;
     if (this.#sinks) this.#desiredSinks ??= this.#sinks;
-    this.#gapsChanged = true;
+    this.#lossesChanged = true;
     this.#beginLife(buffer.epoch, buffer.lastSeq(run));
     return buffer;
   }
@@ -250,7 +250,7 @@ export class Store {
     this.#group = new CommitGroup();
     if (upTo !== undefined) this.#listener.committed(upTo);
     this.#listener.stored(batches, nextId);
-    this.#gapsChanged = true;
+    this.#lossesChanged = true;
     // The first report after a start has an account.
     if (hasNewSinks) this.#reportLedger();
     return true;
@@ -305,7 +305,7 @@ export class Store {
     if (this.#buffer && performance.now() >= this.#retryAtMs)
       this.#attempt((file) => {
         for (let step = 0; step < MAINTENANCE_STEPS && file.maintain(); step++);
-        this.#reportGaps(file);
+        this.#reportLosses(file);
       });
     this.#trouble.look();
     this.#reportLedger();
@@ -315,10 +315,10 @@ export class Store {
     if (this.#buffer) this.#listener.ledger(this.#buffer.ledger(), this.#buffer.bytes());
   }
 
-  #reportGaps(file: BufferFile): void {
-    if (!this.#gapsChanged) return;
-    const sinks = file.sinksWithGaps();
-    if (sinks.length > 0) this.#listener.gaps(sinks);
-    this.#gapsChanged = false;
+  #reportLosses(file: BufferFile): void {
+    if (!this.#lossesChanged) return;
+    const sinks = file.sinksWithLosses();
+    if (sinks.length > 0) this.#listener.losses(sinks);
+    this.#lossesChanged = false;
   }
 }

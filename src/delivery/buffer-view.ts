@@ -1,4 +1,4 @@
-import type { Gap, StoredBatch } from "../buffer/buffer.ts";
+import type { Loss, StoredBatch } from "../buffer/buffer.ts";
 import { type BufferFileReader, openReader } from "../buffer/reader.ts";
 import { createRecentLayouts } from "../buffer/recent-layouts.ts";
 import type { Log } from "../model/context.ts";
@@ -75,9 +75,9 @@ export class BufferView {
     }
   }
 
-  /** The gaps of a sink; none while the file is closed. Throws if the file cannot be read. */
-  gaps(sink: string): readonly Gap[] {
-    return this.#reader?.gaps(sink) ?? [];
+  /** The losses of a sink; none while the file is closed. Throws if the file cannot be read. */
+  losses(sink: string): readonly Loss[] {
+    return this.#reader?.losses(sink) ?? [];
   }
 
   /** Distinguishes lives of the file; "" before the first opening. */

@@ -201,8 +201,8 @@ export class DeliveryEngine {
       life: this.#life,
       acknowledge: (settled) => this.#store.acknowledge(uuid, settled),
       deliveredUnstored: (values) => this.#store.post({ type: "delivered_unstored", sink: uuid, values }),
-      gaps: () => buffer.gaps(uuid),
-      gapPublished: (gap) => this.#store.post({ type: "gaps_published", gaps: [{ sink: uuid, ...gap }] }),
+      losses: () => buffer.losses(uuid),
+      lossPublished: (loss) => this.#store.post({ type: "losses_published", losses: [{ sink: uuid, ...loss }] }),
       changed: () => this.#reportSoon(),
     };
   }
@@ -270,8 +270,8 @@ export class DeliveryEngine {
         this.#store.post({ type: "received" });
         for (const pump of this.#pumps()) pump.takeUnstored(message.batches);
         return;
-      case "gaps":
-        for (const uuid of message.sinks) this.#slots.get(uuid)?.pump?.publishGaps();
+      case "losses":
+        for (const uuid of message.sinks) this.#slots.get(uuid)?.pump?.publishLosses();
         return;
     }
   }

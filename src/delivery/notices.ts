@@ -1,13 +1,13 @@
 import type { Log } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
-import { GapPublisher, type GapPublisherOptions } from "./gaps.ts";
+import { LossPublisher, type LossPublisherOptions } from "./losses.ts";
 import type { Opening } from "./opening.ts";
 
-/** Publishes over a sink what is not values: the state of the sources, and the gaps in the values. */
+/** Publishes over a sink what is not values: the state of the sources, and the losses in the values. */
 export class Notices {
-  /** Undefined: this sink gets no gaps. */
-  readonly #gaps: GapPublisher | undefined;
+  /** Undefined: this sink gets no losses. */
+  readonly #losses: LossPublisher | undefined;
   readonly #log: Log;
   #opening: Opening | undefined;
   #sources: readonly SourceReport[] | undefined;
@@ -15,8 +15,8 @@ export class Notices {
   /** Publications of the current opening that have begun and not succeeded. */
   #unfinished = 0;
 
-  constructor(gaps: GapPublisherOptions | undefined, log: Log) {
-    this.#gaps = gaps && new GapPublisher(gaps);
+  constructor(losses: LossPublisherOptions | undefined, log: Log) {
+    this.#losses = losses && new LossPublisher(losses);
     this.#log = log;
   }
 
@@ -24,7 +24,7 @@ export class Notices {
     this.#opening = opening;
     this.#unfinished = 0;
     void this.#describe();
-    void this.#publishGaps();
+    void this.#publishLosses();
   }
 
   close(): void {
@@ -37,9 +37,9 @@ export class Notices {
     void this.#describe();
   }
 
-  /** Publishes the gaps that are not published yet. */
-  publishGaps(): void {
-    void this.#publishGaps();
+  /** Publishes the losses that are not published yet. */
+  publishLosses(): void {
+    void this.#publishLosses();
   }
 
   /** A publication of this opening is under way, or was when it failed. */
@@ -64,15 +64,15 @@ export class Notices {
     }
   }
 
-  async #publishGaps(): Promise<void> {
+  async #publishLosses(): Promise<void> {
     const opening = this.#opening;
-    const gaps = this.#gaps;
-    if (!opening || !gaps) return;
+    const losses = this.#losses;
+    if (!opening || !losses) return;
     try {
-      await this.#tracked(opening, () => gaps.publish(opening.sink, opening.ctx));
+      await this.#tracked(opening, () => losses.publish(opening.sink, opening.ctx));
     } catch (error) {
       if (error instanceof ReasonError) opening.lose(error);
-      else this.#log.debug({ err: error }, "the gaps cannot be read; they are published later");
+      else this.#log.debug({ err: error }, "the losses cannot be read; they are published later");
     }
   }
 

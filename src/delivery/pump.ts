@@ -1,4 +1,4 @@
-import type { Gap, GapAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
+import type { Loss, LossAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
 import type { IdRange } from "../buffer/position.ts";
 import { createBackoff, HEALTHY_MS } from "../lib/retry.ts";
 import type { Context, Log } from "../model/context.ts";
@@ -34,9 +34,9 @@ export interface PumpPort {
   readonly life: string;
   acknowledge(settled: Settled): void;
   deliveredUnstored(values: number): void;
-  /** The gaps that are not acknowledged. Throws if the file cannot be read. */
-  gaps(): readonly Gap[];
-  gapPublished(gap: Omit<GapAcknowledgement, "sink">): void;
+  /** The losses that are not acknowledged. Throws if the file cannot be read. */
+  losses(): readonly Loss[];
+  lossPublished(loss: Omit<LossAcknowledgement, "sink">): void;
   /** The report has changed. */
   changed(): void;
 }
@@ -101,8 +101,8 @@ export class SinkPump {
       dropped: (values, detail) => this.#state.dropped(values, detail),
       keeping: (detail) => this.#state.keeping(detail),
     });
-    const gaps = { gaps: () => port.gaps(), epoch: () => port.epoch(), published: port.gapPublished };
-    this.#notices = new Notices(this.keepsAll ? gaps : undefined, this.#log);
+    const losses = { losses: () => port.losses(), epoch: () => port.epoch(), published: port.lossPublished };
+    this.#notices = new Notices(this.keepsAll ? losses : undefined, this.#log);
     this.#running = this.#run().catch((error: unknown) =>
       this.#log.error({ err: error }, `the loop of the sink ended: ${messageOf(error)}`),
     );
@@ -148,9 +148,9 @@ export class SinkPump {
     this.#writer.wake();
   }
 
-  /** Publishes the gaps that are not published yet. */
-  publishGaps(): void {
-    this.#notices.publishGaps();
+  /** Publishes the losses that are not published yet. */
+  publishLosses(): void {
+    this.#notices.publishLosses();
   }
 
   /** Publishes the sources as they are now. */

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { GapReason } from "../buffer/buffer.ts";
+import type { Loss } from "../buffer/buffer.ts";
 import type { Context, Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
@@ -44,14 +44,8 @@ export const copyReadout = (readout: Readout): Readout => ({
 });
 
 /** Values that this sink will never get. `id` is stable; of two publications under one id the later one holds. */
-export interface SinkGap {
+export interface PublishedLoss extends Omit<Loss, "number"> {
   readonly id: string;
-  readonly reason: GapReason;
-  /** Epoch ms of the first and the last readout in it. */
-  readonly from: number;
-  readonly to: number;
-  /** Null: nobody knows. */
-  readonly values: number | null;
 }
 
 /** What became of a batch, in values; the server has the rest of it. */
@@ -127,7 +121,7 @@ export interface Sink {
    */
   describe?(sources: readonly SourceReport[], ctx: Context): Promise<void>;
   /** Resolves once the server has it; false: the server refuses it. Throws ReasonError when the connection is lost. */
-  publishGap?(gap: SinkGap, ctx: Context): Promise<boolean>;
+  publishLoss?(loss: PublishedLoss, ctx: Context): Promise<boolean>;
   /** The sink has been removed: clears what it has retained at the server. */
   forget?(ctx: Context): Promise<void>;
   /** Settles when the connection is lost, with the ReasonError; never before open has returned. */

@@ -3,7 +3,7 @@ import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts"
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import { SINKS } from "../../src/sinks/index.ts";
-import type { Sink, SinkBatch, SinkGap } from "../../src/sinks/sink.ts";
+import type { PublishedLoss, Sink, SinkBatch } from "../../src/sinks/sink.ts";
 import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { startBroker } from "../support/broker.ts";
 import { startPlatform } from "../support/platform.ts";
@@ -18,8 +18,8 @@ interface Receiver {
   readonly ids: () => readonly string[];
   /** The messages with values that it holds, each with all its bytes. */
   readonly messages: () => readonly { readonly bytes: number; readonly values: number }[];
-  /** Gaps that it holds, in order of arrival; absent: nothing there takes any. */
-  readonly gaps?: () => readonly { readonly id: string; readonly count: number | null }[];
+  /** Losses that it holds, in order of arrival; absent: nothing there takes any. */
+  readonly losses?: () => readonly { readonly id: string; readonly count: number | null }[];
   /** While true it takes nothing. */
   readonly hold: (on: boolean) => void;
   readonly held: () => number;
@@ -35,15 +35,15 @@ interface Harness extends Refusals {
    * request of its own: they may overtake each other, and the receiver sorts by time.
    */
   readonly lasts: boolean;
-  /** Its receiver takes gaps: Receiver.gaps is there. */
-  readonly takesGaps: boolean;
+  /** Its receiver takes losses: Receiver.losses is there. */
+  readonly takesLosses: boolean;
   readonly start: () => Promise<Receiver>;
 }
 
 const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
   mqtt: {
     lasts: true,
-    takesGaps: true,
+    takesLosses: true,
     async start() {
       const broker = await startBroker();
       const topic = "plant/values";
@@ -54,7 +54,7 @@ const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
           broker.received
             .filter((m) => m.topic === topic)
             .map(({ payload }) => ({ bytes: Buffer.byteLength(payload), values: valuesOf(JSON.parse(payload)) })),
-        gaps: () => broker.received.filter((m) => m.topic === `${topic}/gap`).map((m) => JSON.parse(m.payload)),
+        losses: () => broker.received.filter((m) => m.topic === `${topic}/gap`).map((m) => JSON.parse(m.payload)),
         hold: (on) => broker.hold(on),
         held: broker.held,
         drop: () => broker.drop(),
@@ -79,7 +79,7 @@ const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
   },
   platform: {
     lasts: false,
-    takesGaps: false,
+    takesLosses: false,
     async start() {
       const platform = await startPlatform();
       return {
@@ -206,33 +206,33 @@ describe.each(OUTGOING.map((type) => [type, HARNESSES[type]] as const))("the sin
     expect(new Set(far.ids()).size).toBe(far.messages().length);
   });
 
-  if (!harness.takesGaps)
-    test("tells of no gap, which its receiver does not take", async () => {
-      expect(far.gaps).toBeUndefined();
-      expect((await open()).publishGap).toBeUndefined();
+  if (!harness.takesLosses)
+    test("tells of no loss, which its receiver does not take", async () => {
+      expect(far.losses).toBeUndefined();
+      expect((await open()).publishLoss).toBeUndefined();
     });
   else
-    test("tells of a gap: held once it has resolved, and never before", async () => {
+    test("tells of a loss: held once it has resolved, and never before", async () => {
       const sink = await open();
-      const { gaps } = far;
-      const tell = sink.publishGap?.bind(sink);
-      if (!tell || !gaps) throw new Error("it tells of no gaps, or its receiver takes none");
-      const gap = (values: number | null): SinkGap => ({ id: "e-too_old-1", reason: "too_old", from: 1, to: 2, values });
-      expect(await tell(gap(5), ctx())).toBe(true);
-      await expect.poll(gaps).toMatchObject([{ id: "e-too_old-1", count: 5 }]);
+      const { losses } = far;
+      const tell = sink.publishLoss?.bind(sink);
+      if (!tell || !losses) throw new Error("it tells of no losses, or its receiver takes none");
+      const loss = (values: number | null): PublishedLoss => ({ id: "e-too_old-1", reason: "too_old", from: 1, to: 2, values });
+      expect(await tell(loss(5), ctx())).toBe(true);
+      await expect.poll(losses).toMatchObject([{ id: "e-too_old-1", count: 5 }]);
       far.hold(true);
       let resolved = false;
-      const telling = tell(gap(null), ctx()).then(() => {
+      const telling = tell(loss(null), ctx()).then(() => {
         resolved = true;
       });
       await expect.poll(far.held).toBe(1);
       expect(resolved).toBe(false);
       far.hold(false);
       await telling;
-      await expect.poll(() => gaps().at(-1)).toMatchObject({ id: "e-too_old-1", count: null });
+      await expect.poll(() => losses().at(-1)).toMatchObject({ id: "e-too_old-1", count: null });
       expect(far.ids()).toEqual([]);
       far.hold(true);
-      const lost = failure(tell(gap(6), ctx()));
+      const lost = failure(tell(loss(6), ctx()));
       await expect.poll(far.held).toBe(1);
       far.drop();
       await lost;

@@ -1,7 +1,7 @@
 import type { Layout } from "../../model/layout.ts";
 import { float32Text } from "../../model/number.ts";
 import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
-import type { BatchPart, SinkBatch, SinkGap } from "../sink.ts";
+import type { BatchPart, PublishedLoss, SinkBatch } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md in this folder). */
@@ -126,8 +126,8 @@ export function* writeEach(
   }
 }
 
-/** A gap, values that the broker will never get, as one payload. Pure. */
-export const writeGap = ({ id, reason, from, to, values }: SinkGap): string =>
+/** A loss, values that the broker will never get, as one payload. Pure. */
+export const writeLoss = ({ id, reason, from, to, values }: PublishedLoss): string =>
   `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"count":${values},"reason":"${reason}"}`;
 
 const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}`;

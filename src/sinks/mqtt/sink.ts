@@ -2,14 +2,14 @@ import type { Context } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
-import { defineSink, type OpenInput, type Sink, type SinkBatch, type SinkGap, type WriteResult } from "../sink.ts";
+import { defineSink, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
-import { writeGap } from "./message.ts";
+import { writeLoss } from "./message.ts";
 import { type MqttSettings, settingsSchema } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
-import { collectorStatusTopic, gapTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import { collectorStatusTopic, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
@@ -64,7 +64,7 @@ function connectOptions({ uuid, details, settings: local, secrets }: Input, plan
   };
 }
 
-/** One connection to a broker: values, and beyond them status, metadata and gaps as far as the broker takes them. */
+/** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
 class MqttSink implements Sink {
   readonly inFlight: number;
   readonly warnings: string[];
@@ -112,9 +112,9 @@ class MqttSink implements Sink {
     this.#channel.published();
   }
 
-  async publishGap(gap: SinkGap): Promise<boolean> {
+  async publishLoss(loss: PublishedLoss): Promise<boolean> {
     if (this.#channel.suspended !== undefined) return false;
-    const refusal = await this.#channel.publish(gapTopic(this.#plan), writeGap(gap), false);
+    const refusal = await this.#channel.publish(lossTopic(this.#plan), writeLoss(loss), false);
     if (refusal !== undefined) this.#warn(refusal);
     return refusal === undefined;
   }

@@ -25,7 +25,7 @@ const CLOSED_ON_REFUSAL_MS = 2000;
 const SUSPENDED_MS = 600_000;
 
 /**
- * Publishes all but values: status, metadata and gaps. A broker may end the session over such a publish, and no value would ever come
+ * Publishes all but values: status, metadata and losses. A broker may end the session over such a publish, and no value would ever come
  * through: mosquitto 2.0 with max_queued_messages 0 does so after each publish that it refuses; others close on one without a word, the only
  * way that MQTT 3.1.1 has. The channel is then suspended for a while: the sink publishes only values.
  */
@@ -58,7 +58,7 @@ export class StatusChannel {
   get suspended(): string | undefined {
     return (
       this.#suspension &&
-      `the broker ended the session after this: ${this.#suspension.detail}; over connections of the next ${SUSPENDED_MS / 60_000} min only values are published, and no status, metadata and gaps`
+      `the broker ended the session after this: ${this.#suspension.detail}; over connections of the next ${SUSPENDED_MS / 60_000} min only values are published, and no status, metadata and losses`
     );
   }
 

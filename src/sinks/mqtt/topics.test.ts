@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { collectorStatusTopic, dataTopic, escapeLevel, gapTopic, parseTopic, sourceMetaTopic, sourceStatusTopic } from "./topics.ts";
+import { collectorStatusTopic, dataTopic, escapeLevel, lossTopic, parseTopic, sourceMetaTopic, sourceStatusTopic } from "./topics.ts";
 
 const name = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 }),
@@ -58,7 +58,7 @@ test("a source called status, meta or gap never takes a topic that is not for va
   const plan = parseTopic("plant/{source}");
   expect(dataTopic(plan, "status", "")).toBe("plant/%73tatus");
   expect(dataTopic(plan, "meta", "")).toBe("plant/%6Deta");
-  expect(gapTopic(plan)).toBe("plant/gap");
+  expect(lossTopic(plan)).toBe("plant/gap");
   expect(dataTopic(plan, "gap", "")).toBe("plant/%67ap");
 });
 

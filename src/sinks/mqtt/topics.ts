@@ -51,8 +51,8 @@ export function dataTopic({ parts }: TopicPlan, source: string, variable: string
 
 /** Retained, with the last will: whether this collector is online. */
 export const collectorStatusTopic = ({ prefix }: TopicPlan): string => `${prefix}status`;
-/** Of the gaps: values that the broker will never get. */
-export const gapTopic = ({ prefix }: TopicPlan): string => `${prefix}gap`;
+/** Of losses: values that the broker will never get. */
+export const lossTopic = ({ prefix }: TopicPlan): string => `${prefix}gap`;
 /** Retained: state and reason of one source. */
 export const sourceStatusTopic = ({ prefix }: TopicPlan, source: string): string => `${prefix}status/${escapeLevel(source)}`;
 /** Retained: the variables of one source. */

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { Acknowledgement, BufferSink, GapAcknowledgement, Ledger, NewBatch, StoredBatch } from "../../buffer/buffer.ts";
+import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "../../buffer/buffer.ts";
 import type { StoreOptions } from "../../buffer/store.ts";
 import type { Layout } from "../../model/layout.ts";
 
@@ -52,8 +52,8 @@ export type StoreToDelivery =
    * and not to be acknowledged; `delivered_unstored` reports what was delivered of them.
    */
   | { readonly type: "unstored"; readonly batches: readonly StoredBatch[] }
-  /** These sinks have gaps to publish (BufferReader.gaps). */
-  | { readonly type: "gaps"; readonly sinks: readonly string[] };
+  /** These sinks have losses to publish (BufferReader.losses). */
+  | { readonly type: "losses"; readonly sinks: readonly string[] };
 
 /** Delivery → store. */
 export type DeliveryToStore =
@@ -61,6 +61,6 @@ export type DeliveryToStore =
   /** One message with batches was taken from the port: `committed` or `unstored`. */
   | { readonly type: "received" }
   | { readonly type: "delivered_unstored"; readonly sink: string; readonly values: number }
-  | { readonly type: "gaps_published"; readonly gaps: readonly GapAcknowledgement[] }
+  | { readonly type: "losses_published"; readonly losses: readonly LossAcknowledgement[] }
   /** Reading the file has failed: the store itself may never read the damaged page. */
   | { readonly type: "unreadable" };

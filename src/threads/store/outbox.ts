@@ -73,8 +73,8 @@ export class Outbox {
     return this.#postBatches("unstored", batches);
   }
 
-  gaps(sinks: readonly string[]): void {
-    this.#post({ type: "gaps", sinks });
+  losses(sinks: readonly string[]): void {
+    this.#post({ type: "losses", sinks });
   }
 
   /** Layout ids mean something else from now on. */

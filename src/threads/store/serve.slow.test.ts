@@ -87,7 +87,7 @@ function startDelivery({ answers = true } = {}) {
   const said: StoreToDelivery[] = [];
   const send = (message: DeliveryToStore): void => port1.postMessage(message);
   const skippedTo = (): number | undefined => said.findLast((message) => message.type === "skipped")?.nextId;
-  const gaps = (): readonly string[] => said.findLast((message) => message.type === "gaps")?.sinks ?? [];
+  const losses = (): readonly string[] => said.findLast((message) => message.type === "losses")?.sinks ?? [];
   port1.on("message", (message: StoreToDelivery) => {
     kinds.push(message.type);
     said.push(message);
@@ -96,7 +96,7 @@ function startDelivery({ answers = true } = {}) {
     if (answers) send({ type: "received" });
   });
   undo.push(() => port1.close());
-  return { port: port2, batches, unstored, kinds, skippedTo, gaps, send };
+  return { port: port2, batches, unstored, kinds, skippedTo, losses, send };
 }
 
 const rowsOf = (file: string): readonly StoredBatch[] => {
@@ -267,7 +267,7 @@ describe("store", () => {
     client.append(layout, plainReadout(10, 2));
     await poll(() => existsSync(file) && firstValues(rowsOf(file))).toEqual([2]);
     const reader = openReader(file);
-    expect(reader.gaps("a")).toEqual([expect.objectContaining({ reason: "lost", number: 1, values: null })]);
+    expect(reader.losses("a")).toEqual([expect.objectContaining({ reason: "lost", number: 1, values: null })]);
     reader.close();
   });
 
@@ -360,7 +360,7 @@ describe("store", () => {
     await poll(() => delivery.batches.map(({ id }) => id)).toEqual([1, 6]);
   });
 
-  it("says which sinks have gaps to tell", async () => {
+  it("says which sinks have losses to tell", async () => {
     const file = newFile();
     const { client } = newClient();
     const store = startStore(optionsOf(file, { maxAgeMs: 1 }), client);
@@ -368,12 +368,12 @@ describe("store", () => {
     store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.setSinks([A]);
     client.append(layout, plainReadout(10, 1, Date.now() - 1000));
-    await poll(delivery.gaps).toEqual(["a"]);
+    await poll(delivery.losses).toEqual(["a"]);
     const reader = openReader(file);
-    const [gap] = reader.gaps("a");
-    expect(gap).toMatchObject({ reason: "too_old", number: 1, values: 10 });
-    delivery.send({ type: "gaps_published", gaps: [{ sink: "a", reason: "too_old", number: 1, values: 10 }] });
-    await poll(() => reader.gaps("a")).toEqual([]);
+    const [loss] = reader.losses("a");
+    expect(loss).toMatchObject({ reason: "too_old", number: 1, values: 10 });
+    delivery.send({ type: "losses_published", losses: [{ sink: "a", reason: "too_old", number: 1, values: 10 }] });
+    await poll(() => reader.losses("a")).toEqual([]);
     reader.close();
   });
 });

@@ -54,7 +54,7 @@ class StoreServer implements StoreListener {
         return;
       case "delivery":
         this.#outboxes[message.of].attach(message.port, this.#store.sinks);
-        this.#store.repeatGaps();
+        this.#store.repeatLosses();
         return;
       case "stop":
         this.#stop();
@@ -71,8 +71,8 @@ class StoreServer implements StoreListener {
       case "delivered_unstored":
         this.#store.addDeliveredUnstored(message.sink, message.values);
         return;
-      case "gaps_published":
-        this.#store.acknowledgeGaps(message.gaps);
+      case "losses_published":
+        this.#store.acknowledgeLosses(message.losses);
         return;
       case "unreadable":
         this.#store.check();
@@ -129,8 +129,8 @@ class StoreServer implements StoreListener {
     return this.#attached().length > 0;
   }
 
-  gaps(sinks: readonly string[]): void {
-    this.#outboxes.every.gaps(sinks);
+  losses(sinks: readonly string[]): void {
+    this.#outboxes.every.losses(sinks);
   }
 
   #attached(): readonly Outbox[] {

@@ -2,12 +2,12 @@ import Database from "better-sqlite3";
 import { afterEach, describe, expect, test } from "vitest";
 import { startBroker } from "../../test/support/broker.ts";
 import { freePort } from "../../test/support/free-port.ts";
-import type { Gap } from "../buffer/buffer.ts";
+import type { Loss } from "../buffer/buffer.ts";
 import { openReader } from "../buffer/reader.ts";
 import { silentLog } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
-import type { Sink, SinkGap } from "../sinks/sink.ts";
-import { GapPublisher } from "./gaps.ts";
+import type { PublishedLoss, Sink } from "../sinks/sink.ts";
+import { LossPublisher } from "./losses.ts";
 import { mqttSpec, type Rig, startRig } from "./testing/rig.ts";
 
 const undo: (() => Promise<unknown>)[] = [];
@@ -26,17 +26,21 @@ const brokerOn = async (port = 0) => {
 };
 const ctx = { signal: new AbortController().signal, log: silentLog };
 
-describe("publishing of gaps", () => {
-  const gap = (number: number, values: number | null): Gap => ({ reason: "too_old", number, from: 1, to: 2, values });
+describe("publishing of losses", () => {
+  const loss = (number: number, values: number | null): Loss => ({ reason: "too_old", number, from: 1, to: 2, values });
 
   function setUp(answers: readonly boolean[] = []) {
-    const heard: SinkGap[] = [];
+    const heard: PublishedLoss[] = [];
     const published: number[] = [];
-    const now: Gap[] = [];
-    const target = { publishGap: async (one: SinkGap) => answers[heard.push(one) - 1] ?? true } as unknown as Sink;
-    const publisher = new GapPublisher({ gaps: () => now, epoch: () => "0123456789", published: ({ number }) => published.push(number) });
-    const tell = async (...gaps: readonly Gap[]) => {
-      now.splice(0, now.length, ...gaps);
+    const now: Loss[] = [];
+    const target = { publishLoss: async (one: PublishedLoss) => answers[heard.push(one) - 1] ?? true } as unknown as Sink;
+    const publisher = new LossPublisher({
+      losses: () => now,
+      epoch: () => "0123456789",
+      published: ({ number }) => published.push(number),
+    });
+    const tell = async (...losses: readonly Loss[]) => {
+      now.splice(0, now.length, ...losses);
       await publisher.publish(target, ctx);
     };
     return { heard, published, tell, publisher, now };
@@ -44,10 +48,10 @@ describe("publishing of gaps", () => {
 
   test("once while the acknowledgement is under way, and again when it has grown", async () => {
     const { heard, published, tell } = setUp();
-    await tell(gap(1, 10));
-    await tell(gap(1, 10));
-    await tell(gap(1, 15));
-    await tell(gap(2, 15));
+    await tell(loss(1, 10));
+    await tell(loss(1, 10));
+    await tell(loss(1, 15));
+    await tell(loss(2, 15));
     expect(heard.map(({ id, values }) => [id, values])).toEqual([
       ["01234567-too_old-1", 10],
       ["01234567-too_old-1", 15],
@@ -58,31 +62,31 @@ describe("publishing of gaps", () => {
 
   test("one that is refused is not acknowledged, and not sent again as it is", async () => {
     const { heard, published, tell } = setUp([false]);
-    await tell(gap(1, null));
-    await tell(gap(1, null));
+    await tell(loss(1, null));
+    await tell(loss(1, null));
     expect(heard).toHaveLength(1);
     expect(published).toEqual([]);
   });
 
   test("another opening of the sink gets again what is not acknowledged", async () => {
     const { heard, tell, publisher } = setUp();
-    await tell(gap(1, 10));
+    await tell(loss(1, 10));
     let isLost = true;
     const next = {
-      publishGap: async () => {
+      publishLoss: async () => {
         if (isLost) throw new ReasonError("CONNECTION_CLOSED", "gone");
         return heard.push({ id: "next", reason: "too_old", from: 1, to: 2, values: 10 }) > 0;
       },
     } as unknown as Sink;
     await expect(publisher.publish(next, ctx)).rejects.toThrow("gone");
     isLost = false;
-    const third = { publishGap: next.publishGap } as unknown as Sink;
+    const third = { publishLoss: next.publishLoss } as unknown as Sink;
     await publisher.publish(third, ctx);
     expect(heard.at(-1)?.id).toBe("next");
   });
 });
 
-test("what the bound drops during an outage is told once as a gap, with its count, and acknowledged", async () => {
+test("what the bound drops during an outage is told once as a loss, with its count, and acknowledged", async () => {
   const port = await freePort();
   const rig = await rigOf({ maxBytes: 2 ** 20 });
   rig.start(mqttSpec(port));
@@ -94,9 +98,9 @@ test("what the bound drops during an outage is told once as a gap, with its coun
   const dropped = rig.sink()?.dropped.buffer_full ?? 0;
   const broker = await brokerOn(port);
   await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ pending: 0, delivered: 400_000 - dropped });
-  const gaps = () => broker.received.filter((m) => m.topic === "plant/values/gap").map((m) => JSON.parse(m.payload));
-  await expect.poll(() => gaps().length).toBe(1);
-  expect(gaps()).toEqual([
+  const losses = () => broker.received.filter((m) => m.topic === "plant/values/gap").map((m) => JSON.parse(m.payload));
+  await expect.poll(() => losses().length).toBe(1);
+  expect(losses()).toEqual([
     {
       v: 1,
       id: expect.stringMatching(/^[0-9a-f]{8}-buffer_full-1$/),
@@ -108,7 +112,7 @@ test("what the bound drops during an outage is told once as a gap, with its coun
   ]);
   expect(broker.received.find((m) => m.topic === "plant/values/gap")?.retain).toBe(false);
   const reader = openReader(rig.file);
-  await expect.poll(() => reader.gaps("sink-1")).toEqual([]);
+  await expect.poll(() => reader.losses("sink-1")).toEqual([]);
   reader.close();
 });
 

@@ -1,35 +1,27 @@
 import type Database from "better-sqlite3";
-import type { Gap, GapAcknowledgement, GapReason } from "./buffer.ts";
+import type { Loss, LossAcknowledgement, LossReason } from "./buffer.ts";
 
 /** Values of one sink that were given up. */
-export interface Loss {
-  readonly sink: string;
-  readonly reason: GapReason;
-  /** Null: nobody knows. */
-  readonly values: number | null;
-  /** Epoch ms of the first and the last readout. */
-  readonly from: number;
-  readonly to: number;
-}
+type NewLoss = Omit<Loss, "number"> & { readonly sink: string };
 
-/** The gaps of one file; every call belongs into a transaction. */
-export interface GapTable {
-  add(loss: Loss): void;
-  acknowledge(gap: GapAcknowledgement): void;
+/** The losses of one file; every call belongs into a transaction. */
+export interface LossTable {
+  add(loss: NewLoss): void;
+  acknowledge(loss: LossAcknowledgement): void;
   forget(sink: string): void;
-  /** Sinks that have gaps to publish. */
+  /** Sinks that have losses to publish. */
   sinks(): readonly string[];
 }
 
-interface GapRow {
-  readonly reason: GapReason;
+interface LossRow {
+  readonly reason: LossReason;
   readonly number: number;
   readonly from_ts: number;
   readonly to_ts: number;
   readonly n: number | null;
 }
 
-export function gapTable(db: Database.Database): GapTable {
+export function lossTable(db: Database.Database): LossTable {
   // A closed row keeps its number, so that none is used again.
   const add = db.prepare<[string, string, number, number, number | null]>(
     `INSERT INTO gap VALUES (?, ?, 1, ?, ?, ?, 1) ON CONFLICT (sink, reason) DO UPDATE SET
@@ -61,9 +53,9 @@ export function gapTable(db: Database.Database): GapTable {
   };
 }
 
-/** Reads a sink's gaps through any connection. */
-export function gapReader(db: Database.Database): (sink: string) => readonly Gap[] {
-  const rows = db.prepare<[string], GapRow>(
+/** Reads a sink's losses through any connection. */
+export function lossReader(db: Database.Database): (sink: string) => readonly Loss[] {
+  const rows = db.prepare<[string], LossRow>(
     "SELECT reason, number, from_ts, to_ts, n FROM gap WHERE sink = ? AND is_open = 1 ORDER BY from_ts, reason",
   );
   return (sink) =>
