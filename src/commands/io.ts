@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
+import { escapeControls } from "../lib/log-text.ts";
 import type { Log } from "../model/context.ts";
-import { escapeControls } from "../os/log-text.ts";
 
 /** What a verb gets of the process: verbs touch nothing of it themselves. */
 export interface CommandIo {

@@ -1,4 +1,4 @@
-import { escapeControls } from "../os/log-text.ts";
+import { escapeControls } from "../lib/log-text.ts";
 
 const GAP = "  ";
 

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { escapeControls, formatLogLine } from "../lib/log-text.ts";
+import { isSecretName, toLoggable } from "../lib/loggable.ts";
 import { createLogger, isJournal, type Logger, type LogOptions } from "./log.ts";
-import { escapeControls, formatLogLine } from "./log-text.ts";
-import { isSecretName, toLoggable } from "./loggable.ts";
 
 function logged(options: Partial<LogOptions> & { isTTY?: boolean }, use: (log: Logger) => void): string[] {
   const lines: string[] = [];

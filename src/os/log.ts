@@ -1,8 +1,8 @@
 import { fstatSync } from "node:fs";
 import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
+import { formatLogLine, type LogLevel, type LogRecord } from "../lib/log-text.ts";
+import { toLoggable } from "../lib/loggable.ts";
 import type { Log } from "../model/context.ts";
-import { formatLogLine, type LogLevel, type LogRecord } from "./log-text.ts";
-import { toLoggable } from "./loggable.ts";
 
 /** Where the log goes; a process's stdout or stderr is one. */
 export interface LogStream {

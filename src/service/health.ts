@@ -1,6 +1,6 @@
+import { listenRefusal } from "../lib/policy.ts";
 import type { Log } from "../model/context.ts";
 import type { Policy } from "../model/policy.ts";
-import { listenRefusal } from "../os/policy.ts";
 import { type HttpListener, type Page, startHttpListener } from "./http-listener.ts";
 import type { Metrics } from "./metrics.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { isSecretName } from "../../lib/loggable.ts";
 import { nearest } from "../../model/nearest.ts";
-import { isSecretName } from "../../os/loggable.ts";
 import { UsageError } from "../io.ts";
 
 /** As far as key=value words are fitted to a schema. */

@@ -1,9 +1,9 @@
 import type { z } from "zod";
+import { isSecretName } from "../../lib/loggable.ts";
 import { DETAILS, DETAILS_TYPES, type DetailsType, detailsCreateSchema } from "../../model/details.ts";
 import { endpointParts } from "../../model/endpoint-url.ts";
 import { nearest } from "../../model/nearest.ts";
 import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
-import { isSecretName } from "../../os/loggable.ts";
 import { UsageError } from "../io.ts";
 import { checked, isMissing, issueWords, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
 

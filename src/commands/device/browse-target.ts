@@ -15,9 +15,9 @@ import {
 import { localOptions } from "../../configuration/local-options.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
 import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
+import { permitOf } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Permit } from "../../model/policy.ts";
-import { permitOf } from "../../os/policy.ts";
 import { type ApiConnection, ApiError, askWithKey, namedOf } from "../configuration/api-connection.ts";
 import { sourcesOf } from "../configuration/source.ts";
 import { passwordFrom } from "../files.ts";

@@ -4,12 +4,12 @@ import { LearnedGroups } from "../../agent/learned-groups.ts";
 import { Preparation } from "../../agent/preparation.ts";
 import { readOnce } from "../../agent/read.ts";
 import { toJson } from "../../lib/json.ts";
+import { escapeControls } from "../../lib/log-text.ts";
 import { explainFault } from "../../model/catalogue.ts";
 import { toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { sleep } from "../../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
-import { escapeControls } from "../../os/log-text.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
 import {

@@ -1,8 +1,8 @@
 import { toJson } from "../../lib/json.ts";
+import { escapeControls } from "../../lib/log-text.ts";
 import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
-import { escapeControls } from "../../os/log-text.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { formatTable } from "../table.ts";

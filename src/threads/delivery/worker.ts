@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { runDelivery } from "../../delivery/engine.ts";
+import { listenRefusal, permitOf } from "../../lib/policy.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { createPki, keepRenewed } from "../../os/pki/pki.ts";
-import { listenRefusal, permitOf } from "../../os/policy.ts";
 import type { DeliveryWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");

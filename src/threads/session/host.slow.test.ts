@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
 import type { DriverContext, Point, Request } from "../../../drivers/driver.ts";
-import { SEEN } from "../../../test/support/acquire/driver.ts";
+import { SEEN } from "../../../test/support/session/driver.ts";
 import type { Log } from "../../model/context.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SessionHost, type SessionHostOptions } from "./host.ts";
@@ -30,7 +30,7 @@ function start(options: Partial<SessionHostOptions> = {}) {
   const sessions = new SessionHost({
     get entry() {
       starts++;
-      return new URL("../../../test/support/acquire/worker.ts", import.meta.url);
+      return new URL("../../../test/support/session/worker.ts", import.meta.url);
     },
     workerData: {},
     log: own.log,
@@ -253,12 +253,12 @@ describe("remoteDrivers", () => {
     const { sessions, seen, starts } = start();
     const registry = remoteDrivers(
       {
-        far: { inWorker: true, driver: () => import("../../../test/support/acquire/driver.ts") },
-        near: { driver: () => import("../../../test/support/acquire/driver.ts") },
+        far: { inWorker: true, driver: () => import("../../../test/support/session/driver.ts") },
+        near: { driver: () => import("../../../test/support/session/driver.ts") },
       },
       sessions,
     );
-    const { default: original } = await import("../../../test/support/acquire/driver.ts");
+    const { default: original } = await import("../../../test/support/session/driver.ts");
     expect((await registry["near"]?.driver())?.default).toBe(original);
     const far = (await registry["far"]?.driver())?.default;
     expect(await registry["far"]?.driver()).toEqual({ default: far });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Discovered, DriverContext, Point, Prepared, Request } from "../../../drivers/driver.ts";
-import { SEEN } from "../../../test/support/acquire/driver.ts";
+import { SEEN } from "../../../test/support/session/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
 import { silentLog } from "../../model/context.ts";
 import { PartialRefusal } from "../../model/fault.ts";
@@ -18,7 +18,7 @@ afterEach(() => running?.stop(3000));
 
 function start() {
   const sessions = new SessionHost({
-    entry: new URL("../../../test/support/acquire/worker.ts", import.meta.url),
+    entry: new URL("../../../test/support/session/worker.ts", import.meta.url),
     workerData: {},
     log: silentLog,
     abortGraceMs: 1000,

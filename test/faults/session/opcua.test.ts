@@ -27,7 +27,7 @@ async function simulatorOf(options: Parameters<typeof startOpcuaSimulator>[0] = 
   return simulator;
 }
 
-function acquisitionOf(): SessionHost {
+function sessionHostOf(): SessionHost {
   const sessions = new SessionHost({
     entry: new URL("../../../src/threads/session/worker.ts", import.meta.url),
     workerData: {},
@@ -67,7 +67,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     const simulator = await simulatorOf({ bulk: 3000 });
     const here = await readerOf(opcua, simulator);
     open.unshift(() => here.session.close());
-    const there = await readerOf(remoteDriver(opcua, acquisitionOf()), simulator);
+    const there = await readerOf(remoteDriver(opcua, sessionHostOf()), simulator);
     expect(there.session.limits).toEqual(here.session.limits);
     const bulk = Array.from({ length: 3000 }, (_, i) => `ns=${simulator.plantIndex};s=Bulk.${i}`);
     const addresses = [...simulator.variables.map(({ address }) => address), simulator.missing.address, ...bulk];
@@ -89,7 +89,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
 
   it("names the server's own words for what fails", async () => {
     const simulator = await simulatorOf({ bulk: 1, maxSessions: 1 });
-    const driver = remoteDriver(opcua, acquisitionOf());
+    const driver = remoteDriver(opcua, sessionHostOf());
     const { session } = await readerOf(driver, simulator);
     await expect(readerOf(driver, simulator)).rejects.toMatchObject({
       name: "ReasonError",
@@ -105,7 +105,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     const simulator = await simulatorOf({ bulk: 10 });
     const proxy = await startFaultProxy(simulator.port);
     open.unshift(proxy.close);
-    const driver = remoteDriver(opcua, acquisitionOf());
+    const driver = remoteDriver(opcua, sessionHostOf());
     const { session, read } = await readerOf(driver, simulator, proxy.port);
     const address = `ns=${simulator.plantIndex};s=Bulk.1`;
     expect(await read([address])).toMatchObject([{ value: 1.25 }]);
@@ -127,7 +127,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
   it("looks 2,000 paths up, also where the first look was stopped in the middle", async () => {
     const simulator = await simulatorOf({ bulk: 2000, operationLimits: { maxNodesPerTranslateBrowsePathsToNodeIds: 100 } });
     const i = simulator.plantIndex;
-    const driver = remoteDriver(opcua, acquisitionOf());
+    const driver = remoteDriver(opcua, sessionHostOf());
     const { session, read } = await readerOf(driver, simulator);
     open.unshift(() => session.close());
     const paths = Array.from({ length: 2000 }, (_, n) => `/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.${n}`);
@@ -149,7 +149,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
   it("tells of a node that a path led to and that is gone, with another epoch", async () => {
     const simulator = await simulatorOf({ bulk: 3 });
     const i = simulator.plantIndex;
-    const driver = remoteDriver(opcua, acquisitionOf());
+    const driver = remoteDriver(opcua, sessionHostOf());
     const { session } = await readerOf(driver, simulator);
     open.unshift(() => session.close());
     const point: Point = { index: 0, ...driver.parseAddress(`/Objects/${i}:Plant/${i}:Bulk/${i}:Bulk.1`, undefined, settings) };
@@ -166,7 +166,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     const simulator = await simulatorOf({ bulk: 2500, tree: { depth: 3, folders: 4, variables: 5 } });
     const here = await readerOf(opcua, simulator);
     open.unshift(() => here.session.close());
-    const there = await readerOf(remoteDriver(opcua, acquisitionOf()), simulator);
+    const there = await readerOf(remoteDriver(opcua, sessionHostOf()), simulator);
     open.unshift(() => there.session.close());
     const all = async (session: AnySession, ctx: DriverContext): Promise<Discovered[]> => {
       const found: Discovered[] = [];
@@ -195,7 +195,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
   it("remembers the server's first namespaces with the device, over sessions", async () => {
     const device = new DeviceMemories().of("the server");
     const simulator = await simulatorOf({ bulk: 1, namespaces: [PLANT_NAMESPACE, OTHER_NAMESPACE] });
-    const driver = remoteDriver(opcua, acquisitionOf());
+    const driver = remoteDriver(opcua, sessionHostOf());
     const address = `ns=${simulator.plantIndex};s=Double`;
     const first = await readerOf(driver, simulator, simulator.port, device);
     expect(await first.read([address])).toMatchObject([{ value: -2.25e-300 }]);
