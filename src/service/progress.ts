@@ -12,7 +12,7 @@ export type ProgressReport = Pick<SourceReport, "uuid" | "interval_ms" | "next_r
 const SHORTEST_READOUT_MS = 10_000;
 const MARGIN_MS = 30_000;
 
-/** What shows that the acquisition does its work: judged by what it has done, not by a timer that runs. */
+/** What shows that the agent does its work: judged by what it has done, not by a timer that runs. */
 export interface Progress {
   /** A round of applying the configuration has ended. */
   reconciled(): void;

@@ -10,7 +10,7 @@ import { latenessIn } from "./lateness.ts";
 import { layoutsOf, nodeIdsOf, readoutOf, reportOf, sinkSpec } from "./opcua-plant.ts";
 
 /**
- * What stands behind the acquisition, fed with readouts as it does it: store, delivery and in it the hosted server. Arguments: how many
+ * What is behind the agent, fed with readouts as it does it: store, delivery and in it the hosted server. Arguments: how many
  * variables, each read every so many ms. Started as a child process: says where its server is; told a number of ms, it answers with how late
  * the timers of this thread were in that time.
  */

@@ -7,7 +7,7 @@ import { startClock } from "../../../src/os/clock.ts";
 import { createNameLookup } from "../../../src/os/name-lookup.ts";
 
 /**
- * The acquisition part of the collector in the lab's collector host. Takes one line of JSON per set of sources, prints one per change:
+ * The agent of the collector in the lab's collector host. Takes one line of JSON per set of sources, prints one per change:
  * `{"at": epoch ms, "source": name, "state": …, "reason": …, "condition": …}`, and `{"at", "source", "good": true}` per good readout.
  * The line `"retries"` asks for `{"at", "source", "retryAt": epoch ms or null, "failedReadouts"}` of each source.
  */

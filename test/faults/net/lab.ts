@@ -55,7 +55,7 @@ export function missingParts(): string | undefined {
   return undefined;
 }
 
-/** Builds a lab of its own with a Modbus device and the collector's acquisition in it. */
+/** Builds a lab of its own with a Modbus device and the collector's agent in it. */
 export async function startLab(): Promise<Lab> {
   const id = `c${(process.pid % 1_000_000).toString(36)}`;
   const run = (...args: string[]) =>

@@ -12,7 +12,7 @@ import { reportOf } from "../../bench/opcua-plant.ts";
 import { freePort } from "../../support/free-port.ts";
 
 /**
- * What stands behind the acquisition, as the service runs it: store, delivery and in a worker the hosted server. Started as a child process
+ * What is behind the agent, as the service runs it: store, delivery and in a worker the hosted server. Started as a child process
  * with the sink's details and secrets as JSON; its log, at level debug, is what it writes. Says where its server and its certificates are;
  * to any message it answers with how it stands.
  */
