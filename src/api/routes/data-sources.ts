@@ -1,55 +1,29 @@
-import * as z from "zod";
-import { dataSourceCreateSchema, dataSourcePatchSchema, dataSourceResponseSchema, pageOf } from "../../model/resources.ts";
-import { byUuid, COMMON_ERRORS, cursorParameter, problemSchema, route, uuidFilter } from "./route.ts";
+import { dataSourceCreateSchema, dataSourcePatchSchema, dataSourceResponseSchema } from "../../model/resources.ts";
+import { recordRoutes } from "./record-routes.ts";
+import { uuidFilter } from "./route.ts";
 
 /** API-V2, 4.1; get, change and delete as DESIGN 6 decides. */
+const routes = recordRoutes({
+  path: "/v2/data-sources",
+  section: "4.1",
+  record: dataSourceResponseSchema,
+  create: dataSourceCreateSchema,
+  patch: dataSourcePatchSchema,
+  filters: { uuid: uuidFilter("identifiers"), machine: uuidFilter("machines"), collector: uuidFilter("collectors") },
+  summaries: {
+    list: "Lists data sources in creation order",
+    create: "Creates a data source",
+    get: "Gets a data source",
+    patch: "Changes the fields of a data source that are present",
+    delete: "Deletes a data source with its variables",
+  },
+  problems: { create: [], patch: [], delete: [] },
+});
+
 export const dataSourceRoutes = {
-  listDataSources: route({
-    method: "GET",
-    path: "/v2/data-sources",
-    section: "4.1",
-    summary: "Lists data sources in creation order",
-    query: z.strictObject({
-      cursor: cursorParameter,
-      uuid: uuidFilter("identifiers"),
-      machine: uuidFilter("machines"),
-      collector: uuidFilter("collectors"),
-    }),
-    responses: { 200: pageOf(dataSourceResponseSchema), ...COMMON_ERRORS },
-  }),
-  createDataSource: route({
-    method: "POST",
-    path: "/v2/data-sources",
-    section: "4.1",
-    summary: "Creates a data source",
-    body: dataSourceCreateSchema,
-    responses: { 201: dataSourceResponseSchema, ...COMMON_ERRORS },
-  }),
-  getDataSource: route({
-    method: "GET",
-    path: "/v2/data-sources/{uuid}",
-    section: "4.1",
-    summary: "Gets a data source",
-    params: byUuid,
-    responses: { 200: dataSourceResponseSchema, 404: problemSchema, ...COMMON_ERRORS },
-  }),
-  patchDataSource: route({
-    method: "PATCH",
-    path: "/v2/data-sources/{uuid}",
-    conditional: true,
-    section: "4.1",
-    summary: "Changes the fields of a data source that are present",
-    params: byUuid,
-    body: dataSourcePatchSchema,
-    responses: { 204: null, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-  deleteDataSource: route({
-    method: "DELETE",
-    path: "/v2/data-sources/{uuid}",
-    conditional: true,
-    section: "4.1",
-    summary: "Deletes a data source with its variables",
-    params: byUuid,
-    responses: { 204: null, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-} as const;
+  listDataSources: routes.list,
+  createDataSource: routes.create,
+  getDataSource: routes.get,
+  patchDataSource: routes.patch,
+  deleteDataSource: routes.delete,
+};

@@ -1,8 +1,9 @@
 import * as z from "zod";
-import { pageOf, readoutStatusReportSchema } from "../../model/resources.ts";
+import { readoutStatusReportSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { variableCreateSchema, variableSchema } from "../../model/variable.ts";
-import { byUuid, COMMON_ERRORS, cursorParameter, problemSchema, route, uuidFilter } from "./route.ts";
+import { recordRoutes } from "./record-routes.ts";
+import { COMMON_ERRORS, problemSchema, route, uuidFilter } from "./route.ts";
 
 /** What `GET /ext/v1` says where our extensions are offered; anything else is another service's page. */
 export const extensionInfoSchema = z.object({
@@ -38,6 +39,24 @@ const variablePatchSchema = z
   .describe("Only the fields that are present change");
 export type VariablePatch = z.output<typeof variablePatchSchema>;
 
+const variables = recordRoutes({
+  path: "/ext/v1/variables",
+  section: "ours",
+  record: variableSchema,
+  create: variableCreateSchema,
+  patch: variablePatchSchema,
+  filters: { data_source: uuidFilter("data sources"), collector: uuidFilter("collectors") },
+  summaries: {
+    list: "Lists variables in creation order",
+    create: "Creates a variable of a data source",
+    // Not offered.
+    get: "Gets a variable",
+    patch: "Changes the fields of a variable that are present",
+    delete: "Deletes a variable",
+  },
+  problems: { create: [409], patch: [409], delete: [] },
+});
+
 /** Extensions of ours, apart from the platform's own names (DESIGN, 6). */
 export const extensionRoutes = {
   getExtensions: route({
@@ -47,41 +66,10 @@ export const extensionRoutes = {
     summary: "Says that the extensions are offered, and in which version",
     responses: { 200: extensionInfoSchema, ...COMMON_ERRORS },
   }),
-  listVariables: route({
-    method: "GET",
-    path: "/ext/v1/variables",
-    section: "ours",
-    summary: "Lists variables in creation order",
-    query: z.strictObject({ cursor: cursorParameter, data_source: uuidFilter("data sources"), collector: uuidFilter("collectors") }),
-    responses: { 200: pageOf(variableSchema), ...COMMON_ERRORS },
-  }),
-  createVariable: route({
-    method: "POST",
-    path: "/ext/v1/variables",
-    section: "ours",
-    summary: "Creates a variable of a data source",
-    body: variableCreateSchema,
-    responses: { 201: variableSchema, 409: problemSchema, ...COMMON_ERRORS },
-  }),
-  patchVariable: route({
-    method: "PATCH",
-    path: "/ext/v1/variables/{uuid}",
-    conditional: true,
-    section: "ours",
-    summary: "Changes the fields of a variable that are present",
-    params: byUuid,
-    body: variablePatchSchema,
-    responses: { 204: null, 404: problemSchema, 409: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-  deleteVariable: route({
-    method: "DELETE",
-    path: "/ext/v1/variables/{uuid}",
-    conditional: true,
-    section: "ours",
-    summary: "Deletes a variable",
-    params: byUuid,
-    responses: { 204: null, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
+  listVariables: variables.list,
+  createVariable: variables.create,
+  patchVariable: variables.patch,
+  deleteVariable: variables.delete,
   putReadoutStatuses: route({
     method: "PUT",
     path: "/ext/v1/readout-statuses",

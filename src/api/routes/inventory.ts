@@ -1,93 +1,37 @@
-import * as z from "zod";
-import { inventoryCreateSchema, inventoryPatchSchema, inventoryRecordSchema, pageOf } from "../../model/resources.ts";
-import { byUuid, COMMON_ERRORS, cursorParameter, problemSchema, route, uuidFilter } from "./route.ts";
+import { inventoryCreateSchema, inventoryPatchSchema, inventoryRecordSchema } from "../../model/resources.ts";
+import { recordRoutes } from "./record-routes.ts";
+import { uuidFilter } from "./route.ts";
+
+const ofKind = (path: `/${string}`, name: string, whatDeleteTakes: string) =>
+  recordRoutes({
+    path,
+    section: "ours",
+    record: inventoryRecordSchema,
+    create: inventoryCreateSchema,
+    patch: inventoryPatchSchema,
+    filters: { uuid: uuidFilter("identifiers"), site: uuidFilter("sites") },
+    summaries: {
+      list: `Lists ${name}s in creation order`,
+      create: `Creates a ${name}`,
+      get: `Gets a ${name}`,
+      patch: `Changes the fields of a ${name} that are present`,
+      delete: `Deletes a ${name} ${whatDeleteTakes}`,
+    },
+    problems: { create: [403, 409], patch: [403], delete: [403, 409] },
+  });
+const collectors = ofKind("/ext/v1/collectors", "collector", "that has neither data sources nor data sinks, with its keys");
+const machines = ofKind("/ext/v1/machines", "machine", "on which there is no data source");
 
 /** Collectors and machines: the document refers to them and shows no operation of theirs, so these are extensions of ours (DESIGN, 6). */
 export const inventoryRoutes = {
-  listCollectors: route({
-    method: "GET",
-    path: "/ext/v1/collectors",
-    section: "ours",
-    summary: "Lists collectors in creation order",
-    query: z.strictObject({ cursor: cursorParameter, uuid: uuidFilter("identifiers"), site: uuidFilter("sites") }),
-    responses: { 200: pageOf(inventoryRecordSchema), ...COMMON_ERRORS },
-  }),
-  createCollector: route({
-    method: "POST",
-    path: "/ext/v1/collectors",
-    section: "ours",
-    summary: "Creates a collector",
-    body: inventoryCreateSchema,
-    responses: { 201: inventoryRecordSchema, 403: problemSchema, 409: problemSchema, ...COMMON_ERRORS },
-  }),
-  getCollector: route({
-    method: "GET",
-    path: "/ext/v1/collectors/{uuid}",
-    section: "ours",
-    summary: "Gets a collector",
-    params: byUuid,
-    responses: { 200: inventoryRecordSchema, 404: problemSchema, ...COMMON_ERRORS },
-  }),
-  patchCollector: route({
-    method: "PATCH",
-    path: "/ext/v1/collectors/{uuid}",
-    section: "ours",
-    conditional: true,
-    summary: "Changes the fields of a collector that are present",
-    params: byUuid,
-    body: inventoryPatchSchema,
-    responses: { 204: null, 403: problemSchema, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-  deleteCollector: route({
-    method: "DELETE",
-    path: "/ext/v1/collectors/{uuid}",
-    section: "ours",
-    conditional: true,
-    summary: "Deletes a collector that has neither data sources nor data sinks, with its keys",
-    params: byUuid,
-    responses: { 204: null, 403: problemSchema, 404: problemSchema, 409: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-  listMachines: route({
-    method: "GET",
-    path: "/ext/v1/machines",
-    section: "ours",
-    summary: "Lists machines in creation order",
-    query: z.strictObject({ cursor: cursorParameter, uuid: uuidFilter("identifiers"), site: uuidFilter("sites") }),
-    responses: { 200: pageOf(inventoryRecordSchema), ...COMMON_ERRORS },
-  }),
-  createMachine: route({
-    method: "POST",
-    path: "/ext/v1/machines",
-    section: "ours",
-    summary: "Creates a machine",
-    body: inventoryCreateSchema,
-    responses: { 201: inventoryRecordSchema, 403: problemSchema, 409: problemSchema, ...COMMON_ERRORS },
-  }),
-  getMachine: route({
-    method: "GET",
-    path: "/ext/v1/machines/{uuid}",
-    section: "ours",
-    summary: "Gets a machine",
-    params: byUuid,
-    responses: { 200: inventoryRecordSchema, 404: problemSchema, ...COMMON_ERRORS },
-  }),
-  patchMachine: route({
-    method: "PATCH",
-    path: "/ext/v1/machines/{uuid}",
-    section: "ours",
-    conditional: true,
-    summary: "Changes the fields of a machine that are present",
-    params: byUuid,
-    body: inventoryPatchSchema,
-    responses: { 204: null, 403: problemSchema, 404: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-  deleteMachine: route({
-    method: "DELETE",
-    path: "/ext/v1/machines/{uuid}",
-    section: "ours",
-    conditional: true,
-    summary: "Deletes a machine on which there is no data source",
-    params: byUuid,
-    responses: { 204: null, 403: problemSchema, 404: problemSchema, 409: problemSchema, 412: problemSchema, ...COMMON_ERRORS },
-  }),
-} as const;
+  listCollectors: collectors.list,
+  createCollector: collectors.create,
+  getCollector: collectors.get,
+  patchCollector: collectors.patch,
+  deleteCollector: collectors.delete,
+  listMachines: machines.list,
+  createMachine: machines.create,
+  getMachine: machines.get,
+  patchMachine: machines.patch,
+  deleteMachine: machines.delete,
+};

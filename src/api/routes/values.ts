@@ -25,7 +25,6 @@ const sampleSchema = z.strictObject({
   value: value.describe("The value; null where it is bad"),
   quality: z.enum(QUALITIES).describe("How far the value can be relied on"),
 });
-export type Sample = z.output<typeof sampleSchema>;
 
 export const valuesSchema = z.strictObject({
   id: z.string().min(1).max(200).describe("Identifier of the batch: one that was taken before is not taken again"),
