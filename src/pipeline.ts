@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
-import { type SupervisedWorker, superviseWorker } from "./lib/thread/host.ts";
+import { SupervisedWorker } from "./lib/thread/host.ts";
 import type { Layout } from "./model/layout.ts";
 import type { PkiPlace } from "./model/pki.ts";
 import type { Policy } from "./model/policy.ts";
@@ -35,7 +35,7 @@ const WORKER_STOP_MS = 4000;
 export class Pipeline {
   readonly #maxBytes: number;
   readonly #client: StoreClient;
-  readonly #store: SupervisedWorker;
+  readonly #store: SupervisedWorker<FromStore>;
   readonly #deliveryOptions: DeliveryOptions;
   readonly #every: DeliveryHost;
   /** Started with the first sink that needs it. */
@@ -118,8 +118,8 @@ export class Pipeline {
     await this.#store.stop(WORKER_STOP_MS);
   }
 
-  #startStore({ run, bufferFile, maxBytes, maxAgeMs, keepRemovedMs, log, workerUrl }: PipelineOptions): SupervisedWorker {
-    return superviseWorker<FromStore>({
+  #startStore({ run, bufferFile, maxBytes, maxAgeMs, keepRemovedMs, log, workerUrl }: PipelineOptions): SupervisedWorker<FromStore> {
+    return new SupervisedWorker({
       entry: workerUrl("store"),
       name: "store",
       workerData: { file: bufferFile, run, maxBytes, maxAgeMs, keepRemovedMs } satisfies StoreWorkerData,

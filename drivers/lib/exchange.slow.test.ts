@@ -5,7 +5,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
-import { createExchange, type Framing } from "./exchange.ts";
+import { Exchange, type Framing } from "./exchange.ts";
 
 /** A connection without a socket: what it was told and what it wrote. */
 function fakeConnection() {
@@ -66,7 +66,7 @@ const what = () => "register 7";
 describe("fence", () => {
   it("lets a request that reads pass and refuses all else: nothing is written, the connection is destroyed", () => {
     const { connection, written, how } = fakeConnection();
-    const exchange = createExchange(connection, undefined, framing([]));
+    const exchange = new Exchange(connection, undefined, framing([]));
     exchange.send(Buffer.of(0x72, 1));
     expect(written).toEqual([Buffer.of(0x72, 1)]);
     expect(() => exchange.send(Buffer.of(6, 1))).toThrow(
@@ -85,7 +85,7 @@ describe("frames", () => {
       for (let b = a; b <= stream.length; b++) {
         const { connection, receive } = fakeConnection();
         const frames: number[][] = [];
-        createExchange(connection, undefined, framing(frames));
+        new Exchange(connection, undefined, framing(frames));
         for (const part of [stream.slice(0, a), stream.slice(a, b), stream.slice(b)]) receive(...part);
         expect(frames).toEqual([
           [2, 10, 11],
@@ -102,7 +102,7 @@ describe("frames", () => {
     const onBytes: Connection["onBytes"] = (take) => {
       receive = take ?? receive;
     };
-    createExchange({ ...connection, onBytes }, undefined, framing(frames));
+    new Exchange({ ...connection, onBytes }, undefined, framing(frames));
     const shared = Buffer.of(2, 10);
     receive(shared);
     shared.fill(0x99);
@@ -117,7 +117,7 @@ describe("frames", () => {
   ])("says at once that %j is out of sync, and takes nothing after it", async (bytes, why) => {
     const { connection, how, receive } = fakeConnection();
     const frames: number[][] = [];
-    const exchange = createExchange(connection, undefined, framing(frames));
+    const exchange = new Exchange(connection, undefined, framing(frames));
     const request = exchange.request(context(), what, () => {});
     receive(...bytes);
     receive(1, 9);
@@ -132,7 +132,7 @@ describe("frames", () => {
 
   it("turns a failure of ours while taking an answer into the source's, not the process'", async () => {
     const { connection, receive } = fakeConnection();
-    const exchange = createExchange(
+    const exchange = new Exchange(
       connection,
       undefined,
       framing([], () => {
@@ -147,7 +147,7 @@ describe("frames", () => {
   it("hands the stream over with what it has of the next frame", () => {
     const { connection, receive } = fakeConnection();
     const frames: number[][] = [];
-    const exchange = createExchange(connection, undefined, framing(frames));
+    const exchange = new Exchange(connection, undefined, framing(frames));
     receive(1, 5, 3, 16, 3);
     expect(exchange.release()).toEqual(Buffer.of(3, 16, 3));
     receive(1, 5);
@@ -158,7 +158,7 @@ describe("frames", () => {
     const { connection, receive } = fakeConnection();
     const frames: number[][] = [];
     let rest: Buffer | undefined;
-    const exchange = createExchange(
+    const exchange = new Exchange(
       connection,
       undefined,
       framing(frames, () => {
@@ -173,7 +173,7 @@ describe("frames", () => {
   it("gives copies of every frame to the tap, both ways", () => {
     const { connection, receive } = fakeConnection();
     const tapped: [string, number[]][] = [];
-    const exchange = createExchange(connection, (direction, frame) => tapped.push([direction, [...frame]]), framing([]));
+    const exchange = new Exchange(connection, (direction, frame) => tapped.push([direction, [...frame]]), framing([]));
     exchange.send(Buffer.of(0x72, 1));
     receive(1, 5, 1);
     receive(6);
@@ -187,7 +187,7 @@ describe("frames", () => {
 
 describe("request", () => {
   it("ends with its answer or refusal, whichever is first", async () => {
-    const exchange = createExchange(fakeConnection().connection, undefined, framing([]));
+    const exchange = new Exchange(fakeConnection().connection, undefined, framing([]));
     const answered = exchange.request<number>(context(), what, (answer, refuse) => {
       answer(1);
       refuse(new Error("too late"));
@@ -204,7 +204,7 @@ describe("request", () => {
 
   it("ends without an answer in time: TIMEOUT names the request, the connection is closed", async () => {
     const { connection, how } = fakeConnection();
-    const exchange = createExchange(connection, undefined, framing([]));
+    const exchange = new Exchange(connection, undefined, framing([]));
     const ctx = context(undefined, 20);
     await expect(exchange.request(ctx, what, () => {})).rejects.toMatchObject({
       reason: { type: "TIMEOUT" },
@@ -217,7 +217,7 @@ describe("request", () => {
   it("has its time again with each part of an answer that arrives, and no more than that", async () => {
     const { connection, receive } = fakeConnection();
     let settle: (value: number) => void = () => {};
-    const exchange = createExchange(
+    const exchange = new Exchange(
       connection,
       undefined,
       framing([], (frame) => settle(frame.length)),
@@ -242,7 +242,7 @@ describe("request", () => {
   it("has its time again where the driver says that what came is a part of the answer; other frames give it none", async () => {
     const { connection, receive } = fakeConnection();
     const frames: number[][] = [];
-    const exchange = createExchange(
+    const exchange = new Exchange(
       connection,
       undefined,
       framing(frames, (frame) => {
@@ -260,7 +260,7 @@ describe("request", () => {
 
   it("gives no more time to a device that dribbles", async () => {
     const { connection, receive } = fakeConnection();
-    const exchange = createExchange(connection, undefined, { ...framing([]), progressBytes: 4, frameLength: () => 9 });
+    const exchange = new Exchange(connection, undefined, { ...framing([]), progressBytes: 4, frameLength: () => 9 });
     const began = performance.now();
     const request = exchange.request(context(undefined, 500), what, () => {});
     const dribble = setInterval(() => receive(0), 220);
@@ -271,7 +271,7 @@ describe("request", () => {
 
   it("is not prolonged beyond the signal by parts that never end", async () => {
     const { connection, receive } = fakeConnection();
-    const exchange = createExchange(connection, undefined, { ...framing([]), frameLength: () => 9 });
+    const exchange = new Exchange(connection, undefined, { ...framing([]), frameLength: () => 9 });
     const request = exchange.request(context(AbortSignal.timeout(300), 200), what, () => {});
     const dribble = setInterval(() => receive(0), 50);
     await expect(request).rejects.toMatchObject({ message: expect.stringContaining("deadline") });
@@ -280,7 +280,7 @@ describe("request", () => {
 
   it("ends with the connection's loss, all at once", async () => {
     const { connection } = fakeConnection();
-    const exchange = createExchange(connection, undefined, framing([]));
+    const exchange = new Exchange(connection, undefined, framing([]));
     const both = [exchange.request(context(), what, () => {}), exchange.request(context(), what, () => {})];
     const reset = new ReasonError("CONNECTION_RESET", "read ECONNRESET");
     connection.fail(reset, "destroy");
@@ -289,7 +289,7 @@ describe("request", () => {
 
   it("ends with the signal; one that aborts between requests hurts nothing", async () => {
     const { connection, how } = fakeConnection();
-    const exchange = createExchange(connection, undefined, framing([]));
+    const exchange = new Exchange(connection, undefined, framing([]));
     const stop = new AbortController();
     await exchange.request<number>(context(stop.signal), what, (answer) => answer(1));
     stop.abort();
@@ -305,7 +305,7 @@ describe("request", () => {
 
   it("listens once to a signal for all its requests, and to no signal it has left", async () => {
     const { connection } = fakeConnection();
-    const exchange = createExchange(connection, undefined, framing([]));
+    const exchange = new Exchange(connection, undefined, framing([]));
     const [first, second] = [new AbortController().signal, new AbortController().signal];
     for (let i = 0; i < 5; i++) await exchange.request<number>(context(first), what, (answer) => answer(1));
     expect(getEventListeners(first, "abort")).toHaveLength(1);
@@ -317,7 +317,7 @@ describe("request", () => {
 
   it("allows no more in flight than the framing says", async () => {
     const { connection } = fakeConnection();
-    const exchange = createExchange(connection, undefined, framing([]));
+    const exchange = new Exchange(connection, undefined, framing([]));
     for (let i = 0; i < 2; i++) exchange.request(context(), what, () => {}).catch(() => {});
     await expect(exchange.request(context(), what, () => {})).rejects.toMatchObject({
       condition: "internal_error",

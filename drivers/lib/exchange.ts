@@ -25,35 +25,6 @@ export interface Framing {
   readonly maxInFlight: number;
 }
 
-/** Frames over one connection: every byte out passes the fence, and every request ends. */
-export interface Exchange {
-  /**
-   * Writes one frame; beside others under way those of one turn leave together, and do not change before. Throws ReasonError: the connection is lost, or the fence
-   * refused the frame; then nothing of it was written and the connection is destroyed.
-   */
-  send(frame: Uint8Array): void;
-  /**
-   * `start` sends and arranges that `answer` or `refuse` is called; only the first call counts. Ends in any case: with these,
-   * the connection's loss, the context's signal or its `answerMs`, counted from the last part of an answer (both TIMEOUT; the connection
-   * is then closed, because a late answer must not meet a later request). `describe` names the request for messages.
-   */
-  request<T>(
-    ctx: DriverContext,
-    describe: () => string,
-    start: (answer: (value: T) => void, refuse: (error: Error) => void) => void,
-  ): Promise<T>;
-  /**
-   * What arrived is part of an answer that is not whole: requests under way have their `answerMs` again, up to their signal. Enough
-   * bytes of a frame that is not whole count by themselves: see `Framing.progressBytes`.
-   */
-  progress(): void;
-  /**
-   * Ends taking frames, for another protocol on the same connection; what goes wrong from then on is not the exchange's. Gives the bytes
-   * that arrived after the last frame it took.
-   */
-  release(): Buffer;
-}
-
 interface Pending {
   readonly describe: () => string;
   readonly deadline: Deadline;
@@ -63,11 +34,8 @@ interface Pending {
 const NOTHING = Buffer.alloc(0);
 const PROGRESS_BYTES = 1024;
 
-/** Listens to the connection and to the signals of its requests. */
-export const createExchange = (connection: Connection, tap: Tap | undefined, framing: Framing): Exchange =>
-  new FramedExchange(connection, tap, framing);
-
-class FramedExchange implements Exchange {
+/** Frames over one connection: every byte out passes the fence, and every request ends. */
+export class Exchange {
   readonly #connection: Connection;
   readonly #tap: Tap | undefined;
   readonly #framing: Framing;
@@ -85,6 +53,7 @@ class FramedExchange implements Exchange {
   #bytes: Buffer = NOTHING;
   #start = 0;
 
+  /** Listens to the connection and to the signals of its requests. */
   constructor(connection: Connection, tap: Tap | undefined, framing: Framing) {
     this.#connection = connection;
     this.#tap = tap;
@@ -93,6 +62,10 @@ class FramedExchange implements Exchange {
     connection.onBytes((chunk) => this.#received(chunk));
   }
 
+  /**
+   * Writes one frame; beside others under way those of one turn leave together, and do not change before. Throws ReasonError: the
+   * connection is lost, or the fence refused the frame; then nothing of it was written and the connection is destroyed.
+   */
   send(frame: Uint8Array): void {
     const failure = this.#connection.failure();
     if (failure) throw failure;
@@ -108,6 +81,11 @@ class FramedExchange implements Exchange {
     this.#connection.write(frame);
   }
 
+  /**
+   * `start` sends and arranges that `answer` or `refuse` is called; only the first call counts. Ends in any case: with these,
+   * the connection's loss, the context's signal or its `answerMs`, counted from the last part of an answer (both TIMEOUT; the connection
+   * is then closed, because a late answer must not meet a later request). `describe` names the request for messages.
+   */
   request<T>(
     ctx: DriverContext,
     describe: () => string,
@@ -144,10 +122,18 @@ class FramedExchange implements Exchange {
     });
   }
 
+  /**
+   * What arrived is part of an answer that is not whole: requests under way have their `answerMs` again, up to their signal. Enough
+   * bytes of a frame that is not whole count by themselves: see `Framing.progressBytes`.
+   */
   progress(): void {
     for (const { deadline } of this.#pending) deadline.extend();
   }
 
+  /**
+   * Ends taking frames, for another protocol on the same connection; what goes wrong from then on is not the exchange's. Gives the bytes
+   * that arrived after the last frame it took.
+   */
   release(): Buffer {
     const rest = Buffer.from(this.#bytes.length > 0 ? this.#bytes.subarray(this.#start) : this.#held);
     this.#isReleased = true;

@@ -1,7 +1,7 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
-import { createExchange } from "./exchange.ts";
+import { Exchange } from "./exchange.ts";
 import { connectRequest, type IsoTarget, isConnectRequest, MAX_PACKET_BYTES, packetLength, parseConnectAnswer } from "./iso.ts";
 
 /** What the device has confirmed. */
@@ -20,7 +20,7 @@ export interface IsoConnected {
 export async function connectIso(connection: Connection, target: IsoTarget, ctx: DriverContext): Promise<IsoConnected> {
   const { where } = connection;
   let settle: ((connected: IsoConnected) => void) | undefined;
-  const exchange = createExchange(connection, ctx.tap, {
+  const exchange = new Exchange(connection, ctx.tap, {
     fence: (frame) => isConnectRequest(frame) || "a frame that is not an ISO connect request",
     frameLength: packetLength,
     maxFrameBytes: MAX_PACKET_BYTES,

@@ -7,7 +7,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { type CertificateFiles, createAuthority, type TestAuthority } from "../../test/support/certificates.ts";
 import type { DriverContext } from "../driver.ts";
 import { StreamConnection } from "./connection.ts";
-import { createExchange, type Exchange } from "./exchange.ts";
+import { Exchange } from "./exchange.ts";
 import { type Carrier, layered, openTls, type TlsConnection } from "./layer.ts";
 
 /** A byte 0x4c, a length of two bytes, and so many; one that begins with 0x4d carries nothing. */
@@ -85,7 +85,7 @@ const secure = (client: ReturnType<typeof endOf>, ctx = context()): Promise<TlsC
 /** Requests of a length byte and so many more, echoed. */
 function echoExchange({ connection }: TlsConnection, tap?: (direction: string, frame: Uint8Array) => void) {
   const waiting: ((frame: Buffer) => void)[] = [];
-  const exchange: Exchange = createExchange(connection, tap, {
+  const exchange: Exchange = new Exchange(connection, tap, {
     fence: (frame) => frame[1] !== 0x77 || "a write",
     frameLength: (bytes, start) => 1 + (bytes[start] ?? 0),
     maxFrameBytes: 256,
@@ -157,7 +157,7 @@ describe("TLS inside the frames of a protocol", () => {
     const [client, server] = [endOf(near, () => bySize(1e9)), endOf(far, () => bySize(1e9))];
     let frames = 0;
     let released: Buffer | undefined;
-    const exchange = createExchange(client.connection, undefined, {
+    const exchange = new Exchange(client.connection, undefined, {
       fence: () => true,
       frameLength: () => 2,
       maxFrameBytes: 2,

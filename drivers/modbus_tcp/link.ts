@@ -2,7 +2,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { createExchange } from "../lib/exchange.ts";
+import { Exchange } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { exceptionFault } from "./exceptions.ts";
 import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, requestFrame, transactionOf, wrongAnswer } from "./frames.ts";
@@ -41,7 +41,7 @@ export function linkModbus(
   let unmatched = 0;
   let answeredMs = Number.NEGATIVE_INFINITY;
 
-  const exchange = createExchange(connection, tap, {
+  const exchange = new Exchange(connection, tap, {
     fence,
     frameLength,
     maxFrameBytes: MAX_FRAME_BYTES,

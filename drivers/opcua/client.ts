@@ -48,35 +48,11 @@ export interface ChannelOptions {
 /** What bounds one call. */
 export type CallContext = Pick<DriverContext, "signal"> & { readonly timeouts: Pick<DriverContext["timeouts"], "answerMs"> };
 
-/** A secure channel. After its first failure it takes no more calls but the request that closes the session. */
-export interface Channel {
-  /** `host:port`. */
-  readonly where: string;
-  /** Milliseconds by which the server's clock is ahead, as the channel's token said. */
-  readonly clockAheadMs: number;
-  /**
-   * One service call. Throws FaultError: the server refuses this request and the session is good; ReasonError: the channel or session has
-   * failed, and the channel is lost.
-   */
-  call<S extends Service>(service: S, request: RequestOf<S>, ctx: CallContext): Promise<ResponseOf<S>>;
-  failure(): ReasonError | undefined;
-  alive(): boolean;
-  /** Called once, when it is lost or closed. */
-  onLost(listener: (failure: ReasonError) => void): void;
-  /** Declares it lost: no more calls. */
-  lose(failure: ReasonError): void;
-  /**
-   * `closeRequest` is tried even on a channel that has failed, as long as TCP stands; true: the server has confirmed it. Bounded in time,
-   * idempotent, never throws.
-   */
-  close(closeRequest?: RequestOf<"CloseSession">): Promise<boolean>;
-}
-
 const CLOSE_SESSION_MS = 1000;
 
 /** TCP, HEL and ACK, and OpenSecureChannel. Throws ReasonError; nothing stays open then. */
 export async function openChannel(options: ChannelOptions, ctx: DriverContext): Promise<Channel> {
-  const channel = new SecureChannel(await openTcp(options.endpoint, ctx), options, ctx.tap);
+  const channel = new Channel(await openTcp(options.endpoint, ctx), options, ctx.tap);
   await channel.open(options.endpointUrl, ctx);
   return channel;
 }
@@ -90,8 +66,11 @@ interface Waiting {
 /** What node-opcua does with a callback. */
 type Work<T> = (done: (error: Error | null | undefined, value?: T) => void) => void;
 
-class SecureChannel implements Channel {
+/** A secure channel. After its first failure it takes no more calls but the request that closes the session. */
+export class Channel {
+  /** `host:port`. */
   readonly where: string;
+  /** Milliseconds by which the server's clock is ahead, as the channel's token said. */
   clockAheadMs = 0;
   readonly #connection: Connection;
   readonly #policyUri: string;
@@ -152,6 +131,10 @@ class SecureChannel implements Channel {
     }
   }
 
+  /**
+   * One service call. Throws FaultError: the server refuses this request and the session is good; ReasonError: the channel or session has
+   * failed, and the channel is lost.
+   */
   async call<S extends Service>(service: S, request: RequestOf<S>, ctx: CallContext): Promise<ResponseOf<S>> {
     if (this.#failure) throw this.#failure;
     // What the server does not take is not sent: half a message would cost the channel.
@@ -173,11 +156,13 @@ class SecureChannel implements Channel {
     return this.#failure === undefined && this.#connection.alive();
   }
 
+  /** Called once, when it is lost or closed. */
   onLost(listener: (failure: ReasonError) => void): void {
     if (this.#failure) listener(this.#failure);
     else this.#listeners.push(listener);
   }
 
+  /** Declares it lost: no more calls. */
   lose(failure: ReasonError): void {
     if (this.#failure) return;
     const known = this.#connection.failure() ?? failure;
@@ -186,6 +171,10 @@ class SecureChannel implements Channel {
     for (const listener of this.#listeners.splice(0)) listener(known);
   }
 
+  /**
+   * `closeRequest` is tried even on a channel that has failed, as long as TCP stands; true: the server has confirmed it. Bounded in time,
+   * idempotent, never throws.
+   */
   close(closeRequest?: RequestOf<"CloseSession">): Promise<boolean> {
     this.#closing ??= this.#close(closeRequest);
     return this.#closing;

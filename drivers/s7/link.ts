@@ -1,7 +1,7 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { createExchange, type Exchange } from "../lib/exchange.ts";
+import { Exchange } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { dataPackets, disconnectOf, MAX_PACKET_BYTES, MessageJoiner, PAYLOAD_AT, packetLength } from "../lib/iso.ts";
 import { type Answer, fence, MAX_MESSAGE_BYTES, parseAnswer, REFERENCE_AT } from "./frames.ts";
@@ -39,7 +39,7 @@ export class S7Link {
     this.#log = log;
     this.#tpduBytes = tpduBytes;
     this.#references = referencesOf(connection.where);
-    this.#exchange = createExchange(connection, tap, {
+    this.#exchange = new Exchange(connection, tap, {
       fence,
       frameLength: packetLength,
       maxFrameBytes: MAX_PACKET_BYTES,

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type SupervisedWorker, superviseWorker } from "../lib/thread/host.ts";
+import { SupervisedWorker } from "../lib/thread/host.ts";
 import type { Log } from "../model/context.ts";
 import { policySchema } from "../model/policy.ts";
 import type { ApiWorkerData } from "./api/messages.ts";
@@ -25,7 +25,7 @@ const MISDEEDS = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 let folder: string;
-let running: SupervisedWorker | undefined;
+let running: Pick<SupervisedWorker<unknown>, "stop"> | undefined;
 beforeEach(() => {
   folder = mkdtempSync(path.join(tmpdir(), "guard-"));
 });
@@ -76,7 +76,7 @@ async function start(name: string) {
   const hellos: number[] = [];
   let alive = 0;
   const at = (level: keyof Log) => (fields: object, message: string) => void lines.push({ level, fields, message });
-  const worker = superviseWorker<{ hello?: number; alive?: number }>({
+  const worker = new SupervisedWorker<{ hello?: number; alive?: number }>({
     entry: new URL(`./${entry}/worker.ts`, import.meta.url),
     name,
     workerData: data,

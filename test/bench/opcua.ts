@@ -156,9 +156,7 @@ async function benchTimersMeanwhile(): Promise<void> {
   await load.end();
   await collector.end();
   const perSecond = ((after.changes - before.changes) * 1000) / MEASURE_MS;
-  console.log(
-    `timers of the agent thread while ${perSecond.toFixed(0)} changes/s are served: ${latenessWords(busy)} (budget p99 5 ms)`,
-  );
+  console.log(`timers of the agent thread while ${perSecond.toFixed(0)} changes/s are served: ${latenessWords(busy)} (budget p99 5 ms)`);
   console.log(`  with the same values and no client: ${latenessWords(quiet)}`);
   console.log(`  a process without work, beside it: ${latenessWords(idle)}`);
 }

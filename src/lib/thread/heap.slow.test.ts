@@ -17,10 +17,10 @@ function grownTo(needsHeap: boolean): number {
     parentPort.postMessage(kept.length === 200_000 ? most / 2 ** 20 : 0);
     parentPort.on("message", () => parentPort.close());`;
   const outside = `
-    import { superviseWorker } from ${JSON.stringify(WORKER)};
+    import { SupervisedWorker } from ${JSON.stringify(WORKER)};
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const entry = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(inside)}));
-    const worker = superviseWorker({ entry, name: "heap", workerData: null, log, needsHeap: ${needsHeap}, onMessage(mib) { console.log(mib); void worker.stop(5000); } });`;
+    const worker = new SupervisedWorker({ entry, name: "heap", workerData: null, log, needsHeap: ${needsHeap}, onMessage(mib) { console.log(mib); void worker.stop(5000); } });`;
   return Number(execFileSync(process.execPath, ["--memory-saver-mode", "--input-type=module", "-e", outside], { encoding: "utf8" }));
 }
 

@@ -1,7 +1,7 @@
 import { threadId } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Log } from "../../model/context.ts";
-import { type SupervisedWorker, type SupervisedWorkerOptions, superviseWorker } from "./host.ts";
+import { SupervisedWorker, type SupervisedWorkerOptions } from "./host.ts";
 
 const ENTRY = new URL(
   `data:text/javascript,${encodeURIComponent(`
@@ -19,7 +19,7 @@ const ENTRY = new URL(
 /** A margin for machines under load; nothing here takes a second. */
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
 
-let running: SupervisedWorker | undefined;
+let running: SupervisedWorker<unknown> | undefined;
 afterEach(() => running?.stop(1000));
 
 function start(options: Partial<SupervisedWorkerOptions<unknown>> = {}) {
@@ -28,7 +28,7 @@ function start(options: Partial<SupervisedWorkerOptions<unknown>> = {}) {
   const causes: string[] = [];
   const record = (_: object, message: string): void => void lines.push(message);
   const log: Log = { debug: record, info: record, warn: record, error: record };
-  running = superviseWorker({
+  running = new SupervisedWorker({
     entry: ENTRY,
     name: "test",
     workerData: 42,
@@ -42,7 +42,7 @@ function start(options: Partial<SupervisedWorkerOptions<unknown>> = {}) {
   return { worker: running, messages, lines, causes, hellos };
 }
 
-describe("superviseWorker", () => {
+describe("SupervisedWorker", () => {
   it("runs a worker with its data and passes messages both ways", async () => {
     const { worker, messages, lines } = start();
     expect(worker.post("ping")).toBe(true);

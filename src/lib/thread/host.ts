@@ -40,13 +40,6 @@ export interface SupervisedWorkerOptions<In> {
   readonly healthyAfterMs?: number;
 }
 
-export interface SupervisedWorker {
-  /** False: no worker runs at this moment, and the message is gone. */
-  post(message: unknown, transfer?: readonly TransferListItem[]): boolean;
-  /** Asks the worker to end, ends it after `timeoutMs`, and starts it no more. Idempotent, never throws. */
-  stop(timeoutMs: number): Promise<void>;
-}
-
 const MIN_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 5000;
 const HEALTHY_AFTER_MS = 30_000;
@@ -57,9 +50,7 @@ const NOTICES_PER_MINUTE = 60;
  * Runs a worker thread and starts it again whenever it dies. Its log lines, what it does not catch and what libraries print in it go to the
  * log, the last two in a budget, and nothing of it to this process's own output.
  */
-export const superviseWorker = <In>(options: SupervisedWorkerOptions<In>): SupervisedWorker => new WorkerSupervisor(options);
-
-class WorkerSupervisor<In> implements SupervisedWorker {
+export class SupervisedWorker<In> {
   readonly #options: SupervisedWorkerOptions<In>;
   readonly #name: string;
   readonly #log: Log;
@@ -84,11 +75,13 @@ class WorkerSupervisor<In> implements SupervisedWorker {
     this.#start();
   }
 
+  /** False: no worker runs at this moment, and the message is gone. */
   post(message: unknown, transfer: readonly TransferListItem[] = []): boolean {
     this.#worker?.postMessage(message, transfer);
     return this.#worker !== undefined;
   }
 
+  /** Asks the worker to end, ends it after `timeoutMs`, and starts it no more. Idempotent, never throws. */
   stop(timeoutMs: number): Promise<void> {
     clearTimeout(this.#restartTimer);
     this.#stopping ??= this.#worker ? this.#end(this.#worker, timeoutMs) : Promise.resolve();

@@ -1,6 +1,6 @@
 import { messageOf } from "../../model/failure.ts";
 
-/** What any worker posts in addition to its own messages; `superviseWorker` takes it. */
+/** What any worker posts in addition to its own messages; `SupervisedWorker` takes it. */
 export type WorkerNotice =
   /** Nobody caught it. `ends`: the worker ends and is started again. */
   | { readonly type: "worker_uncaught"; readonly ends: boolean; readonly message: string; readonly stack?: string }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type SupervisedWorker, superviseWorker } from "../../lib/thread/host.ts";
+import { SupervisedWorker } from "../../lib/thread/host.ts";
 import type { Log } from "../../model/context.ts";
 import { ApiDeaths } from "./deaths.ts";
 import { API_HEAP, type ApiWorkerData, type FromApi } from "./messages.ts";
@@ -21,7 +21,7 @@ export class EmbeddedApi {
   /** Settles once the API listens, or after five seconds without it. */
   readonly started: Promise<unknown>;
   readonly #options: EmbeddedApiOptions;
-  readonly #worker: SupervisedWorker;
+  readonly #worker: SupervisedWorker<FromApi>;
   readonly #deaths = new ApiDeaths();
   readonly #listening = Promise.withResolvers<void>();
   /** The last reason for not starting: raised once, however often the worker is restarted. */
@@ -30,7 +30,7 @@ export class EmbeddedApi {
   constructor(options: EmbeddedApiOptions) {
     const { entry, workerData, log } = options;
     this.#options = options;
-    this.#worker = superviseWorker<FromApi>({
+    this.#worker = new SupervisedWorker({
       entry,
       name: "api",
       workerData,

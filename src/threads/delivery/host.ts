@@ -1,7 +1,7 @@
 import path from "node:path";
 import type { MessagePort, Worker } from "node:worker_threads";
 import { canonicalJson, reconcile } from "../../lib/reconcile.ts";
-import { type SupervisedWorker, superviseWorker } from "../../lib/thread/host.ts";
+import { SupervisedWorker } from "../../lib/thread/host.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { SinkReport, SourceReport } from "../../model/report.ts";
@@ -33,7 +33,7 @@ const NAME: Readonly<Record<DeliveryOf, string>> = { every: "delivery", latest: 
 export class DeliveryHost {
   readonly #of: DeliveryOf;
   readonly #options: DeliveryOptions;
-  readonly #worker: SupervisedWorker;
+  readonly #worker: SupervisedWorker<FromDelivery>;
   readonly #describer: Describer;
   #specs: ReadonlyMap<string, SinkSpec> = new Map();
   #reports: readonly SinkReport[] = [];
@@ -42,7 +42,7 @@ export class DeliveryHost {
     this.#of = of;
     this.#options = options;
     this.#describer = new Describer((message) => this.#post(message), options.sources);
-    this.#worker = superviseWorker<FromDelivery>({
+    this.#worker = new SupervisedWorker({
       entry: options.workerUrl("delivery"),
       name: NAME[of],
       workerData: {

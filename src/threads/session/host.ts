@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
 import type { AnySession, ConnectInput, DriverContext } from "../../../drivers/driver.ts";
-import { type SupervisedWorker, superviseWorker } from "../../lib/thread/host.ts";
+import { SupervisedWorker } from "../../lib/thread/host.ts";
 import type { LogOrigin } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -37,7 +37,7 @@ export class SessionHost {
   readonly #pending = new Map<number, Pending>();
   readonly #sessions = new Map<number, Held>();
   readonly #link: RemoteLink;
-  #supervised: SupervisedWorker | undefined;
+  #supervised: SupervisedWorker<FromSessionWorker> | undefined;
   #worker: Worker | undefined;
   /** Calls that wait for a worker. */
   readonly #waiting = new Set<() => void>();
@@ -91,7 +91,7 @@ export class SessionHost {
   }
 
   #start(): void {
-    this.#supervised = superviseWorker<FromSessionWorker>({
+    this.#supervised = new SupervisedWorker({
       entry: this.#options.entry,
       name: "session",
       workerData: this.#options.workerData,

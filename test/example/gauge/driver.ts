@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type DriverContext, defineDriver, type Limits, type Point, type Request } from "../../../drivers/driver.ts";
-import { createExchange } from "../../../drivers/lib/exchange.ts";
+import { Exchange } from "../../../drivers/lib/exchange.ts";
 import { createIdCounter } from "../../../drivers/lib/ids.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
 import { FaultError } from "../../../src/model/fault.ts";
@@ -72,7 +72,7 @@ export default defineDriver<GaugeDetails, GaugeSettings, Name, GaugeRequest, Lim
     const ids = createIdCounter(16);
     /** The request under way: its id, and what takes the words of its answer. */
     let asked: { readonly id: number; readonly take: (words: readonly string[]) => void } | undefined;
-    const exchange = createExchange(connection, ctx.tap, {
+    const exchange = new Exchange(connection, ctx.tap, {
       fence,
       frameLength,
       maxFrameBytes: MAX_FRAME_BYTES,

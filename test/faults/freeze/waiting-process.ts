@@ -1,5 +1,5 @@
 import { bounded } from "../../../drivers/lib/abort.ts";
-import { createExchange } from "../../../drivers/lib/exchange.ts";
+import { Exchange } from "../../../drivers/lib/exchange.ts";
 import { IdPool } from "../../../drivers/lib/ids.ts";
 import { resolveHost } from "../../../drivers/lib/resolve.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
@@ -25,7 +25,7 @@ const endpoint = { host: "127.0.0.1", port: Number(port) };
 async function answer(): Promise<string> {
   const connection = await openTcp({ ...endpoint, transport: "tcp" }, ctx);
   let settle: (value: string) => void = () => {};
-  const exchange = createExchange(connection, undefined, {
+  const exchange = new Exchange(connection, undefined, {
     fence: () => true,
     frameLength: () => 1,
     maxFrameBytes: 1,
