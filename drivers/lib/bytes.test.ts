@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BYTES, decodeText, type NumberType, notANumber, numberReader, WORD_ORDERS, type WordOrder } from "./bytes.ts";
+import { NUMBER_BYTES, type NumberType } from "../../src/model/value.ts";
+import { decodeText, notANumber, numberReader, WORD_ORDERS, type WordOrder } from "./bytes.ts";
 
-const TYPES = Object.keys(BYTES) as NumberType[];
+const TYPES = Object.keys(NUMBER_BYTES) as NumberType[];
 
 /** Where byte i of the most-significant-first value lies on the wire, as the docstring of WORD_ORDERS spells it. */
 const LETTERS: Readonly<Record<WordOrder, Readonly<Record<number, string>>>> = {
@@ -14,7 +15,7 @@ const LETTERS: Readonly<Record<WordOrder, Readonly<Record<number, string>>>> = {
 
 /** Most significant first, written without the code under test. */
 function bytesOf(type: NumberType, value: number | bigint): Buffer {
-  const view = new DataView(new ArrayBuffer(BYTES[type]));
+  const view = new DataView(new ArrayBuffer(NUMBER_BYTES[type]));
   const set = {
     int8: () => view.setInt8(0, Number(value)),
     uint8: () => view.setUint8(0, Number(value)),
@@ -32,7 +33,7 @@ function bytesOf(type: NumberType, value: number | bigint): Buffer {
 }
 
 const anyValue = (type: NumberType): fc.Arbitrary<number | bigint> => {
-  const bits = BYTES[type] * 8;
+  const bits = NUMBER_BYTES[type] * 8;
   if (type === "float32") return fc.float();
   if (type === "float64") return fc.double();
   if (bits === 64) return type === "int64" ? fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n) : fc.bigInt(0n, 2n ** 64n - 1n);
@@ -57,7 +58,7 @@ describe("numberReader", () => {
 
   it("never reads beyond the bytes", () => {
     for (const type of TYPES)
-      for (const order of WORD_ORDERS) expect(() => numberReader(type, order)(Buffer.alloc(BYTES[type] - 1), 0)).toThrow(RangeError);
+      for (const order of WORD_ORDERS) expect(() => numberReader(type, order)(Buffer.alloc(NUMBER_BYTES[type] - 1), 0)).toThrow(RangeError);
   });
 });
 

@@ -1,5 +1,5 @@
 import { isAscii, isUtf8 } from "node:buffer";
-import type { Scalar, ScalarType } from "../../src/model/value.ts";
+import { NUMBER_BYTES, type NumberType, type Scalar } from "../../src/model/value.ts";
 
 /**
  * Where the bytes of a value of two-byte words lie, A the most significant, for two words: ABCD big-endian; CDAB the low word
@@ -7,22 +7,6 @@ import type { Scalar, ScalarType } from "../../src/model/value.ts";
  */
 export const WORD_ORDERS = ["ABCD", "BADC", "CDAB", "DCBA"] as const;
 export type WordOrder = (typeof WORD_ORDERS)[number];
-
-export type NumberType = Exclude<ScalarType, "bool" | "string">;
-
-/** Size on the wire, in bytes. */
-export const BYTES: Readonly<Record<NumberType, number>> = {
-  int8: 1,
-  uint8: 1,
-  int16: 2,
-  uint16: 2,
-  int32: 4,
-  uint32: 4,
-  int64: 8,
-  uint64: 8,
-  float32: 4,
-  float64: 8,
-};
 
 /** Reads one value at an offset. Throws RangeError where the bytes end before it. */
 export type NumberReader = (bytes: Buffer, at: number) => number | bigint;
@@ -58,7 +42,7 @@ const scratch = Buffer.alloc(8);
 
 /** The reader for a type and an order, made once per variable. One byte has no order. Pure. */
 export function numberReader(type: NumberType, order: WordOrder): NumberReader {
-  const words = BYTES[type] >> 1;
+  const words = NUMBER_BYTES[type] >> 1;
   const bigEndian = BIG_ENDIAN[type];
   if (words === 0 || order === "ABCD") return bigEndian;
   if (order === "DCBA") return LITTLE_ENDIAN[type];

@@ -1,5 +1,5 @@
-import { type DataType, formatDataType } from "../../src/model/value.ts";
-import { BYTES, WORD_ORDERS, type WordOrder } from "../lib/bytes.ts";
+import { type DataType, formatDataType, NUMBER_BYTES } from "../../src/model/value.ts";
+import { WORD_ORDERS, type WordOrder } from "../lib/bytes.ts";
 import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.ts";
 import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
@@ -112,7 +112,7 @@ function lengthOf(text: string, type: DataType, bits: boolean, bit: number | und
     return Math.ceil((bit + count) / 16);
   }
   if (type.scalar === "bool") throw typeMismatch(text, "a register is no bool; name a bit, for example .0 for the lowest");
-  if (type.scalar !== "string") return count * Math.ceil(BYTES[type.scalar] / 2);
+  if (type.scalar !== "string") return count * Math.ceil(NUMBER_BYTES[type.scalar] / 2);
   if (type.maxBytes === undefined) throw typeMismatch(text, "a string needs its length in bytes, for example string(20)");
   return count * Math.ceil(type.maxBytes / 2);
 }

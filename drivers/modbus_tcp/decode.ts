@@ -1,5 +1,5 @@
-import { type DataType, formatDataType, type Reading, type Scalar, type Value } from "../../src/model/value.ts";
-import { BYTES, decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import { type DataType, formatDataType, NUMBER_BYTES, type Reading, type Scalar, type Value } from "../../src/model/value.ts";
+import { decodeText, notANumber, numberReader } from "../lib/bytes.ts";
 import type { ModbusAddress } from "./address.ts";
 
 /** A good reading whose object is reused: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
@@ -83,7 +83,7 @@ function elementOf({ bit, order }: ModbusAddress, type: DataType): { readonly el
     case "auto":
       throw new TypeError("a register does not say what it holds");
     default:
-      return { element: numberReader(type.scalar, order), stride: BYTES[type.scalar] };
+      return { element: numberReader(type.scalar, order), stride: NUMBER_BYTES[type.scalar] };
   }
 }
 

@@ -1,6 +1,6 @@
 import { FAULTS, type Fault } from "../model/fault.ts";
 import type { Layout } from "../model/layout.ts";
-import { type DataType, formatDataType } from "../model/value.ts";
+import { type DataType, formatDataType, NUMBER_BYTES } from "../model/value.ts";
 
 /*
  * One readout, little endian:
@@ -42,22 +42,8 @@ export const WITH_DETAIL = 0x80;
 /** Distances between whole source times within ± 2^50 stay exact as zigzag varints. */
 export const MAX_WHOLE_TIME = 2 ** 50;
 
-/** Of `auto` there are no values: the first one settles the type before it is written. */
-export const WIDTH: Readonly<Record<DataType["scalar"], number>> = {
-  auto: 0,
-  bool: 0,
-  int8: 1,
-  uint8: 1,
-  int16: 2,
-  uint16: 2,
-  int32: 4,
-  uint32: 4,
-  int64: 8,
-  uint64: 8,
-  float32: 4,
-  float64: 8,
-  string: 0,
-};
+/** Bytes of a value; 0: of no fixed width, or a bit. Of `auto` there are no values: the first one settles the type before it is written. */
+export const WIDTH: Readonly<Record<DataType["scalar"], number>> = { ...NUMBER_BYTES, auto: 0, bool: 0, string: 0 };
 
 export interface Column {
   readonly type: DataType;

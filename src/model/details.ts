@@ -306,16 +306,8 @@ export const detailsReadSchema = z.discriminatedUnion("type", [
 
 export type CreatedDetails = z.output<typeof detailsCreateSchema>;
 export type Details = z.output<typeof detailsReadSchema>;
-export type VendorADetails = z.infer<typeof DETAILS.vendor_a.read>;
 export type ModbusTcpDetails = z.infer<typeof DETAILS.modbus_tcp.read>;
-export type S7Details = z.infer<typeof DETAILS.s7.read>;
-export type VendorBDetails = z.infer<typeof DETAILS.vendor_b.read>;
-export type FinsDetails = z.infer<typeof DETAILS.fins.read>;
 export type OpcuaDetails = z.infer<typeof DETAILS.opcua.read>;
-export type VendorGatewayDetails = z.infer<typeof DETAILS.vendor_gateway.read>;
-export type OdacDetails = z.infer<typeof DETAILS.odac.read>;
-export type PlastcontrolDetails = z.infer<typeof DETAILS.plastcontrol.read>;
-export type S7plusDetails = z.infer<typeof DETAILS.s7plus.read>;
 
 /**
  * What was created, in the form in which it is read, and the write-only secrets that were in it, by the name that a driver takes them by:

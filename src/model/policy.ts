@@ -34,7 +34,6 @@ export const policySchema = z.strictObject({
 });
 
 export type Policy = z.infer<typeof policySchema>;
-export type Reach = Policy["sources"];
 
 /** Words for why an address may not be connected to; undefined: it may. */
 export type Permit = (address: string, port: number) => string | undefined;

@@ -210,6 +210,4 @@ export type InventoryRecord = z.output<typeof inventoryRecordSchema>;
 export type InventoryCreate = z.output<typeof inventoryCreateSchema>;
 export type InventoryPatch = z.output<typeof inventoryPatchSchema>;
 export type Page<T> = { readonly data: readonly T[]; readonly metadata: { readonly next_cursor: string | null } };
-export type ValidationError = z.output<typeof validationErrorSchema>;
-export type Capabilities = z.output<typeof capabilitiesSchema>;
 export type ReadoutStatusReport = z.output<typeof readoutStatusReportSchema>;

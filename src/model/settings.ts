@@ -173,4 +173,3 @@ export const settingsSchema = z
   });
 
 export type Settings = z.infer<typeof settingsSchema>;
-export type SourceSettings = z.infer<typeof sourceSettingsSchema>;

@@ -142,7 +142,6 @@ export type CreatedSinkDetails = z.output<typeof sinkDetailsCreateSchema>;
 export type SinkDetails = z.output<typeof sinkDetailsReadSchema>;
 export type MqttDetails = z.infer<typeof SINK_DETAILS.mqtt.read>;
 export type OpcuaSinkDetails = z.infer<typeof SINK_DETAILS.opcua.read>;
-export type PlatformDetails = z.infer<typeof SINK_DETAILS.platform.read>;
 
 /** Name of the password of an OPC UA sink's user among the sink's secrets. */
 export function userSecretName(user: string): string {

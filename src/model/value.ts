@@ -15,6 +15,21 @@ export const SCALAR_TYPES = [
   "string",
 ] as const;
 export type ScalarType = (typeof SCALAR_TYPES)[number];
+export type NumberType = Exclude<ScalarType, "bool" | "string">;
+
+/** Size of a number, in bytes. */
+export const NUMBER_BYTES: Readonly<Record<NumberType, number>> = {
+  int8: 1,
+  uint8: 1,
+  int16: 2,
+  uint16: 2,
+  int32: 4,
+  uint32: 4,
+  int64: 8,
+  uint64: 8,
+  float32: 4,
+  float64: 8,
+};
 
 /** Elements of an array, and bytes of a string on the device, at most. */
 export const MAX_COUNT = 65_535;

@@ -4,7 +4,6 @@ import { TYPE_EXAMPLES, TYPE_WORD } from "./value.ts";
 
 /** INACTIVE is not read. EXPLORATION is read and reaches CLI, page and platform, never MQTT or OPC UA. */
 export const VARIABLE_STATUSES = ["INACTIVE", "EXPLORATION", "ACTIVE"] as const;
-export type VariableStatus = (typeof VARIABLE_STATUSES)[number];
 
 /** Longest texts of a variable, in UTF-16 units. */
 export const VARIABLE_MAX = { name: 200, address: 4000, unit: 50, comment: 2000 } as const;

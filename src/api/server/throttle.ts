@@ -1,3 +1,5 @@
+import { networkOf } from "../../lib/client-network.ts";
+
 /** Failures of one address that are answered at once. */
 const FREE = 10;
 const FIRST_DELAY_MS = 250;
@@ -44,16 +46,4 @@ export function createThrottle(now: () => number = () => performance.now()): Thr
       return { delayMs, done: () => void failures.waiting-- };
     },
   };
-}
-
-/** One household of IPv6 addresses counts as one (RFC 6177: a site gets at least a /64). */
-function networkOf(address: string): string {
-  if (!address.includes(":") || address.includes(".")) return address;
-  const [head = ""] = address.split("%");
-  const [left = "", right] = head.split("::");
-  const groups = left.split(":").filter((group) => group !== "");
-  const tail = right === undefined ? [] : right.split(":").filter((group) => group !== "");
-  const full =
-    right === undefined ? groups : [...groups, ...Array<string>(Math.max(0, 8 - groups.length - tail.length)).fill("0"), ...tail];
-  return full.slice(0, 4).join(":");
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Attempt, createLockout, type Lockout, networkOf } from "./lockout.ts";
+import { networkOf } from "../../lib/client-network.ts";
+import { type Attempt, createLockout, type Lockout } from "./lockout.ts";
 
 const LIMITS = { perPair: 3, perAddress: 5, windowMs: 1000, maxKeys: 100 };
 const from = (address: string, user = "op") => ({ user, address });

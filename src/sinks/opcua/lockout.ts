@@ -1,4 +1,4 @@
-import net from "node:net";
+import { networkOf } from "../../lib/client-network.ts";
 
 /** Who tries to log in, and from where. */
 export interface Attempt {
@@ -53,18 +53,4 @@ export function createLockout({ perPair, perAddress, windowMs, maxKeys }: Lockou
 function keysOf({ user, address }: Attempt): readonly [pair: string, address: string] {
   const network = networkOf(address);
   return [`${network}\n${user}`, network];
-}
-
-/** IPv4 addresses as they are, also inside IPv6; the first 64 bits of IPv6. */
-export function networkOf(address: string): string {
-  const [bare = ""] = address.split("%");
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare)?.[1];
-  if (mapped !== undefined) return mapped;
-  if (!net.isIPv6(bare)) return bare;
-  const [head = "", tail] = new URL(`http://[${bare}]/`).hostname.slice(1, -1).split("::");
-  const groups = (text: string): string[] => (text === "" ? [] : text.split(":"));
-  const front = groups(head);
-  const back = groups(tail ?? "");
-  const all = tail === undefined ? front : [...front, ...Array.from({ length: 8 - front.length - back.length }, () => "0"), ...back];
-  return `${all.slice(0, 4).join(":")}::/64`;
 }
