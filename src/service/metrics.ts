@@ -47,29 +47,24 @@ class MetricSet {
   }
 
   gauge(name: string, help: string, labelNames: readonly string[], collect: (metric: LabelledGauge) => void): void {
-    new Gauge({
-      name: `collector_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: this.registers,
-      collect() {
-        this.reset();
-        collect(this);
-      },
-    });
+    new Gauge(this.#options(name, help, labelNames, collect));
   }
 
   counter(name: string, help: string, labelNames: readonly string[], collect: (metric: Counter<string>) => void): void {
-    new Counter({
+    new Counter(this.#options(name, help, labelNames, collect));
+  }
+
+  #options<M extends { reset(): void }>(name: string, help: string, labelNames: readonly string[], collect: (metric: M) => void) {
+    return {
       name: `collector_${name}`,
       help,
       labelNames: [...labelNames],
       registers: this.registers,
-      collect() {
+      collect(this: M) {
         this.reset();
         collect(this);
       },
-    });
+    };
   }
 }
 

@@ -2,7 +2,7 @@ import path from "node:path";
 import { createFile, makePrivateFolder, readIfThere, replaceFile } from "../../lib/files.ts";
 import { type Log, silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { Pki } from "../../model/pki.ts";
+import type { Pki, PkiPlace } from "../../model/pki.ts";
 import { type Certificate, parseCertificateFile, toPem } from "./certificate.ts";
 import { Own, privateKey } from "./own.ts";
 import { Trust } from "./trust.ts";
@@ -107,6 +107,13 @@ function checkPair(certificate: GivenFile, key: GivenFile): Certificate {
   }
   if (!parsed?.x509.checkPrivateKey(privateKey(key.bytes, key.file))) throw new Error(`${key.file} is not the key of ${certificate.file}`);
   return parsed;
+}
+
+/** The PKI of a thread, whose certificate is renewed for as long as the thread lives. */
+export function openRenewedPki(place: PkiPlace, log: Log): OpenPki {
+  const pki = createPki({ ...place, log });
+  keepRenewed(pki, log);
+  return pki;
 }
 
 /** How often a certificate's time is looked at while nobody connects. */

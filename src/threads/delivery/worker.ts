@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { runDelivery } from "../../delivery/engine.ts";
 import { listenRefusal, permitOf } from "../../lib/policy.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
-import { createPki, keepRenewed } from "../../os/pki/pki.ts";
+import { openRenewedPki } from "../../os/pki/pki.ts";
 import type { DeliveryWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
@@ -13,12 +13,6 @@ guardWorker(parentPort, { goesOn: serves });
 runDelivery(parentPort, {
   permit: permitOf(policy, "sinks"),
   listenRefusal: (at) => listenRefusal(policy, at),
-  ...(pki && {
-    openPki: (log) => {
-      const opened = createPki({ ...pki, log });
-      keepRenewed(opened, log);
-      return opened;
-    },
-  }),
+  ...(pki && { openPki: (log) => openRenewedPki(pki, log) }),
   memoryDir,
 });

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { DRIVERS } from "../../../drivers/index.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
-import { createPki, keepRenewed } from "../../os/pki/pki.ts";
+import { openRenewedPki } from "../../os/pki/pki.ts";
 import type { SessionWorkerData } from "./messages.ts";
 import { serveSessions } from "./serve.ts";
 
@@ -13,13 +13,7 @@ const { pki } = workerData as SessionWorkerData;
 serveSessions(parentPort, {
   drivers: DRIVERS,
   memories: new DeviceMemories(),
-  ...(pki && {
-    pki: (log) => {
-      const opened = createPki({ ...pki, log });
-      keepRenewed(opened, log);
-      return opened;
-    },
-  }),
+  ...(pki && { pki: (log) => openRenewedPki(pki, log) }),
   // What a library still has open must not keep the thread.
   onStopped: () => process.exit(0),
 });
