@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import tls from "node:tls";
-import { messageOf, toReasonError } from "../../src/model/failure.ts";
+import { errorCode, messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "./abort.ts";
@@ -169,7 +169,7 @@ class InnerConnection extends StreamConnection {
 function tlsFailure(error: unknown, where: string): ReasonError {
   const known = toReasonError(error);
   if (known.condition !== "internal_error") return known;
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   return new ReasonError("UNKNOWN", `TLS with ${where} failed: ${messageOf(error)}`, {
     cause: error,
     condition: /CERT|UNABLE_TO|SELF_SIGNED|CRL/.test(code) ? "certificate_refused" : "protocol_violation",

@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import { Deadline } from "../model/deadline.ts";
+import { errorCode } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 
@@ -118,7 +119,7 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       try {
         return (await Promise.race([entry.underWay, delayed(GRACE_MS)])) ?? last();
       } catch (error) {
-        if (error instanceof Error && "code" in error && DEFINITE.has(String(error.code))) throw error;
+        if (DEFINITE.has(errorCode(error))) throw error;
         return last();
       }
     },

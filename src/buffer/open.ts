@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type Database from "better-sqlite3";
-import { messageOf } from "../model/failure.ts";
+import { errorCode, messageOf } from "../model/failure.ts";
 import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
 import { type FileIdentity, type FileState, load, openDatabase, prepareFile } from "./file-state.ts";
@@ -38,7 +38,7 @@ export function openBuffer(file: string, options: BufferOptions): BufferFile {
 
 /** SQLite has the same few words for a read-only file system, for rights and for too many open files. */
 function explained(error: unknown, file: string): unknown {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   if (!/^SQLITE_(CANTOPEN|READONLY)/.test(code)) return error;
   return new Error(
     `it cannot be opened for writing (${messageOf(error)}); "findmnt -T ${dirname(file)}" tells whether its file system is read-only, "ls -la ${dirname(file)}" who owns it`,

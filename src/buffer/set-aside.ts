@@ -1,5 +1,6 @@
 import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { errorCode } from "../model/failure.ts";
 
 /** Files set aside that are kept; older ones are removed, so that a failing disk is not filled by its own failures. */
 const KEPT = 3;
@@ -12,7 +13,7 @@ export class DamagedFileError extends Error {
 /** Whether the file itself is at fault, so that a new one helps; not so for a full disk, rights, or a lock. */
 export function isDamage(error: unknown, file: string): boolean {
   if (error instanceof DamagedFileError) return true;
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) return true;
   return code === "SQLITE_CANTOPEN" && statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
 }

@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import * as z from "zod";
 import type { Desired, StoredDesired } from "../api/desired.ts";
 import { acceptRecords, judgeEach } from "../api/records.ts";
-import { messageOf } from "../model/failure.ts";
+import { errorCode, messageOf } from "../model/failure.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
 import { createYielder } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
@@ -172,7 +172,7 @@ async function read(file: string, collector: string | undefined): Promise<Read> 
     if (found.size > MAX_FILE_BYTES) return damaged(`it has ${found.size} bytes, more than ${MAX_FILE_BYTES}`);
     text = await readFile(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { type: "missing", message: "it is missing" };
+    if (errorCode(error) === "ENOENT") return { type: "missing", message: "it is missing" };
     return damaged(messageOf(error));
   }
   if (text.trim() === "") return damaged("it is empty");

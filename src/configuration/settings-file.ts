@@ -2,7 +2,7 @@ import { dirname, join, resolve } from "node:path";
 import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import * as z from "zod";
 import { readBoundedFile } from "../lib/bounded-file.ts";
-import { messageOf } from "../model/failure.ts";
+import { errorCode, messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
 
@@ -190,8 +190,4 @@ function absolute(settings: Settings, folder: string): Settings {
   };
 }
 
-const isAbsent = (error: unknown): boolean =>
-  error instanceof Error &&
-  error.cause instanceof Error &&
-  "code" in error.cause &&
-  (error.cause.code === "ENOENT" || error.cause.code === "ENOTDIR");
+const isAbsent = (error: unknown): boolean => error instanceof Error && ["ENOENT", "ENOTDIR"].includes(errorCode(error.cause));

@@ -1,7 +1,7 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
-import { messageOf } from "../model/failure.ts";
+import { errorCode, messageOf } from "../model/failure.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { FileOwners } from "./file-owners.ts";
@@ -325,7 +325,7 @@ function list(folder: string): {
   try {
     entries = readdirSync(folder, { withFileTypes: true });
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { files: [], problems: [], isUnreadable: false };
+    if (errorCode(error) === "ENOENT") return { files: [], problems: [], isUnreadable: false };
     const message = `the folder of the variable files cannot be read: ${messageOf(error)}; what was read of it stays in use`;
     return { files: [], problems: [{ file: folder, message }], isUnreadable: true };
   }

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { errorCode } from "../model/failure.ts";
 
 /**
  * The bytes of a file, at most `maxBytes` of them. Throws a sentence for people where it is absent, no plain file, too long or not readable.
@@ -30,10 +31,10 @@ export function readBoundedFile(path: string, maxBytes: number): Buffer {
 const tooLong = (path: string, maxBytes: number): string => `${path} is longer than ${maxBytes} bytes, the most that is read of it`;
 
 function openSentence(path: string, error: unknown): string {
-  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = errorCode(error);
   if (code === "ENOENT") return `${path} does not exist`;
   if (code === "EACCES" || code === "EPERM") return `${path} may not be read by this user; check its owner and mode (ls -l)`;
   if (code === "ENOTDIR") return `${path}: a part of this path is no folder`;
   if (code === "ELOOP") return `${path}: the symbolic links form a circle`;
-  return `${path} cannot be opened (${String(code ?? error)})`;
+  return `${path} cannot be opened (${code || String(error)})`;
 }

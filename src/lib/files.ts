@@ -15,10 +15,11 @@ import {
   writeSync,
 } from "node:fs";
 import path from "node:path";
+import { errorCode } from "../model/failure.ts";
 import { readBoundedFile } from "./bounded-file.ts";
 
 /** Whether it is the file system's error with this code, such as ENOENT. */
-export const hasCode = (error: unknown, code: string): boolean => error instanceof Error && "code" in error && error.code === code;
+export const hasCode = (error: unknown, code: string): boolean => errorCode(error) === code;
 /** Also where the error of the file system is the cause, as `readBoundedFile` has it. */
 export const isAbsent = (error: unknown): boolean =>
   hasCode(error, "ENOENT") || (error instanceof Error && error.cause !== undefined && hasCode(error.cause, "ENOENT"));
@@ -74,7 +75,7 @@ function withNewFile<T>(
       closeSync(handle);
     }
     const result = place(temporary);
-    if (lasting) syncFolder(path.dirname(target));
+    if (lasting) syncPath(path.dirname(target));
     return result;
   } finally {
     remove(temporary);
@@ -131,7 +132,7 @@ export function move(from: string, to: string): boolean {
     if (hasCode(error, "ENOENT")) return false;
     throw error;
   }
-  syncFolder(path.dirname(to));
+  syncPath(path.dirname(to));
   return true;
 }
 
@@ -163,8 +164,9 @@ export function stampOf(file: string): string | undefined {
   return stat && `${stat.mtimeNs} ${stat.size} ${stat.ino}`;
 }
 
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, "r");
+/** Puts on disk what was written to a file or a folder. Throws the file system's error. */
+export function syncPath(file: string): void {
+  const handle = openSync(file, "r");
   try {
     fsyncSync(handle);
   } finally {

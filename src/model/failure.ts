@@ -23,6 +23,9 @@ const MAX_WALKED = 64;
 /** Node's own words for writing to a connection that the peer has ended. */
 const CLOSED = new Set(["ERR_STREAM_WRITE_AFTER_END", "ERR_STREAM_DESTROYED", "ERR_SOCKET_CLOSED", "ERR_STREAM_PREMATURE_CLOSE"]);
 
+/** The code of an error of the system or of a library, such as ENOENT; the empty text where it has none. */
+export const errorCode = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+
 /**
  * The boundary: whatever was thrown becomes a ReasonError (the source failed) or stays a FaultError (one request was refused).
  * Walks causes and the members of an AggregateError; the outermost known one wins. Total: never throws.

@@ -2,6 +2,7 @@ import { lookup, Resolver } from "node:dns/promises";
 import { open } from "node:fs/promises";
 import net from "node:net";
 import { type Address, literalAddress } from "../model/address.ts";
+import { errorCode } from "../model/failure.ts";
 import { sleep } from "../model/timer.ts";
 
 export interface NameLookupOptions {
@@ -69,8 +70,7 @@ export function createNameLookup(options: NameLookupOptions = {}) {
   };
 }
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
-const isUnknown = (error: unknown): boolean => codeOf(error) === "ENOTFOUND" || codeOf(error) === "ENODATA";
+const isUnknown = (error: unknown): boolean => errorCode(error) === "ENOTFOUND" || errorCode(error) === "ENODATA";
 
 /** The first candidate that has an address; the error of the first one where none has. */
 async function askServers(resolver: Resolver, names: readonly string[]): Promise<readonly Address[]> {
@@ -109,7 +109,7 @@ async function askBothKinds(resolver: Resolver, name: string): Promise<Found> {
     return found;
   };
   const [isV4, first] = await Promise.race([v4.then((found) => [true, found] as const), v6.then((found) => [false, found] as const)]);
-  const isEnough = first.addresses.length > 0 || (isV4 && codeOf(first.error) === "ENOTFOUND");
+  const isEnough = first.addresses.length > 0 || (isV4 && errorCode(first.error) === "ENOTFOUND");
   const other = isV4 ? v6 : v4;
   const second = isEnough ? await otherwise(other) : await other;
   const [four, six] = isV4 ? [first, second] : [second, first];

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { Context } from "../model/context.ts";
-import { messageOf } from "../model/failure.ts";
+import { errorCode, messageOf } from "../model/failure.ts";
 
 /** Where a running service is asked: by the people of its user and group, over HTTP. */
 export const localSocketPath = (stateDir: string): string => join(stateDir, "collector.sock");
@@ -145,7 +145,7 @@ async function makeWay(path: string): Promise<void> {
   try {
     stats = lstatSync(path);
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return;
+    if (errorCode(error) === "ENOENT") return;
     throw new Error(`the local socket ${path} cannot be looked at: ${messageOf(error)}`, { cause: error });
   }
   if (!stats.isSocket()) throw new Error(`${path} is not a socket, and the collector needs this path for its own; move it away`);
@@ -159,7 +159,7 @@ async function makeWay(path: string): Promise<void> {
   try {
     unlinkSync(path);
   } catch (error) {
-    if (codeOf(error) !== "ENOENT")
+    if (errorCode(error) !== "ENOENT")
       throw new Error(`the socket ${path} of an ended collector cannot be removed: ${messageOf(error)}`, { cause: error });
   }
 }
@@ -174,9 +174,6 @@ function probe(path: string): Promise<string | undefined> {
     };
     socket.setTimeout(PROBE_TIMEOUT_MS, () => end("ETIMEDOUT"));
     socket.once("connect", () => end(undefined));
-    socket.once("error", (error) => end(codeOf(error) ?? "UNKNOWN"));
+    socket.once("error", (error) => end(errorCode(error) || "UNKNOWN"));
   });
 }
-
-const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;

@@ -1,5 +1,6 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { syncPath } from "../../lib/files.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Database } from "./database.ts";
@@ -186,14 +187,4 @@ export function refuseEmptyDatabase(databaseFile: string, size: number): void {
     `the configuration database ${databaseFile} is missing or empty, and there is a backup of ${newest.at}: ` +
       `bring it back with \`collector api restore\`, or move ${backupsDir(databaseFile)} away to start with an empty one`,
   );
-}
-
-/** Puts on disk what was written to a file or a folder. Throws the file system's error. */
-export function syncPath(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }

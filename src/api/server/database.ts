@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import SQLite from "better-sqlite3";
-import { messageOf } from "../../model/failure.ts";
+import { errorCode, messageOf } from "../../model/failure.ts";
 
 /**
  * The schema, one step per version; `user_version` says how many were taken. A step that was released never changes.
@@ -188,7 +188,7 @@ export function openSqlite(file: string, schema: Schema): Database {
 
 /** Whether what SQLite or the check of its pages says means that the file itself is bad. */
 function isDamage(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   return code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT") || /^it is damaged/.test(messageOf(error));
 }
 

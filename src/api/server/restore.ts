@@ -1,10 +1,11 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { readLastGood } from "../../configuration/last-good.ts";
+import { syncPath } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Restored, RestoreFrom, RestoreLook, RestoreSummary } from "../../threads/api/messages.ts";
 import { type Actor, openAudit } from "./audit.ts";
-import { backupTime, listBackups, syncPath } from "./backups.ts";
+import { backupTime, listBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { type Database, openDatabase, renewEpoch, WAY_BACK } from "./database.ts";
 import { importRecords } from "./import.ts";

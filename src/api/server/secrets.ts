@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { readFileSync, renameSync } from "node:fs";
 import type { Log } from "../../model/context.ts";
+import { errorCode } from "../../model/failure.ts";
 import type { Database } from "./database.ts";
 import { createSecretFile } from "./secret-file.ts";
 
@@ -75,7 +76,7 @@ function loadKey(file: string, log: Log): Uint8Array {
   try {
     text = readFileSync(file, "utf8").trim();
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    if (errorCode(error) !== "ENOENT") throw error;
   }
   if (text !== undefined) {
     const key = Buffer.from(text, "base64url");

@@ -1,6 +1,6 @@
 import { existsSync, renameSync } from "node:fs";
 import type { Log } from "../../model/context.ts";
-import { messageOf } from "../../model/failure.ts";
+import { errorCode, messageOf } from "../../model/failure.ts";
 import type { Page } from "../../model/resources.ts";
 import { QUALITIES, type Quality, type TimeseriesRequest, type ValueBatch } from "../routes/values.ts";
 import { cursorBinding, decodeCursor, encodeCursor } from "./cursor.ts";
@@ -125,7 +125,7 @@ function openOrSetAside({ file, log }: ValueStoreOptions): Database {
   try {
     return openSqlite(file, VALUES);
   } catch (error) {
-    const code = error instanceof Error && error.cause instanceof Error && "code" in error.cause ? String(error.cause.code) : "";
+    const code = errorCode(error instanceof Error ? error.cause : undefined);
     if (!/^SQLITE_(NOTADB|CORRUPT)/.test(code) && !/it is damaged/.test(messageOf(error))) throw error;
     const aside = `${file}.damaged-${Date.now()}`;
     for (const suffix of ["-wal", "-shm", ""]) if (existsSync(file + suffix)) renameSync(file + suffix, aside + suffix);

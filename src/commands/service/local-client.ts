@@ -1,5 +1,5 @@
 import { request } from "node:http";
-import { messageOf } from "../../model/failure.ts";
+import { errorCode, messageOf } from "../../model/failure.ts";
 
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -54,7 +54,7 @@ const detailOf = (answer: unknown): string =>
   typeof answer === "object" && answer !== null && "detail" in answer && typeof answer.detail === "string" ? `: ${answer.detail}` : "";
 
 function sentence(socketPath: string, error: unknown): string {
-  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = errorCode(error);
   if (code === "ENOENT" || code === "ECONNREFUSED")
     return (
       `the collector does not run here: nothing answers on ${socketPath}.\n` +

@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { isIP, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import { messageOf, toReasonError } from "../../model/failure.ts";
+import { errorCode, messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { withDeadline } from "./socket.ts";
 
@@ -108,7 +108,7 @@ const SERVER: Readonly<Record<string, string>> = {
 
 /** What TLS found wrong, in words; undefined: it is none of TLS's errors. */
 export function tlsReason(error: unknown, endpoint: string, { cert_file, server_name }: TlsSettings): ReasonError | undefined {
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  const code = errorCode(error);
   const refused = (text: string) => new ReasonError("UNKNOWN", text, { condition: "certificate_refused", cause: error });
   const words = SERVER[code];
   if (words !== undefined) return refused(`the certificate of ${endpoint} ${words} (${code})`);

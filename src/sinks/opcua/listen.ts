@@ -1,6 +1,6 @@
 import net from "node:net";
 import type { Context } from "../../model/context.ts";
-import { toReasonError } from "../../model/failure.ts";
+import { errorCode, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 
 const EVERYWHERE = "0.0.0.0";
@@ -44,8 +44,8 @@ export async function probeListening(host: string, port: number): Promise<void> 
     });
   } catch (error) {
     const known = toReasonError(error);
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    throw new ReasonError("UNKNOWN", WORDS[String(code)]?.(host, port) ?? `cannot listen on ${host}:${port}: ${known.message}`, {
+    const code = errorCode(error);
+    throw new ReasonError("UNKNOWN", WORDS[code]?.(host, port) ?? `cannot listen on ${host}:${port}: ${known.message}`, {
       cause: error,
       condition: known.condition ?? "collector_host_trouble",
     });

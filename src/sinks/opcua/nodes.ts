@@ -16,6 +16,8 @@ const EU_INFORMATION = "i=887";
 /** `unitId` of a unit that is in no list (OPC 10000-8, 5.6.4.3). */
 const NO_UNIT_ID = -1;
 
+export type StatusType = "String" | "DateTime" | "UInt32";
+
 /** A variable of a data source as clients see it. */
 export interface VariableNode {
   variable: LayoutVariable;
@@ -54,7 +56,7 @@ export class NodeMaker {
   }
 
   /** A variable of the server's own. */
-  statusVariable(parent: UaObject, id: string, name: string, type: "String" | "DateTime" | "UInt32", description: string): ServedVariable {
+  statusVariable(parent: UaObject, id: string, name: string, type: StatusType, description: string): ServedVariable {
     const node = this.#addVariable(parent, id, name, { dataType: BuiltIn[type], valueRank: -1, arrayDimensions: null }, description);
     return createPoint(served(node)).node;
   }

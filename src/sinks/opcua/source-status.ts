@@ -1,7 +1,7 @@
+import { DataType } from "node-opcua-client";
 import type { Log } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
-import type { VariantContent } from "./data-type.ts";
-import type { Nodes, UaObject } from "./nodes.ts";
+import type { Nodes, StatusType, UaObject } from "./nodes.ts";
 import { putOwn, type ServedVariable } from "./points.ts";
 
 /** The `Status` folder of a data source. */
@@ -14,16 +14,23 @@ export interface CollectorStatus {
   put(reports: readonly SourceReport[]): void;
 }
 
-/** Built-in types (OPC 10000-6, 5.1.2). */
-const STRING = 12;
-const DATE_TIME = 13;
-const UINT32 = 7;
 const MAX_DETAIL = 1000;
 
+type Put = (value: string | number | null) => void;
+
+/** Makes the variables of the `Status` folder in this folder. */
+function statusFolder(
+  maker: Nodes,
+  folder: UaObject,
+  path: string,
+  log: Log,
+): (name: string, type: StatusType, description: string) => Put {
+  const status = maker.folder(folder, `${path}/Status`, "Status");
+  return (name, type, description) => showing(maker.statusVariable(status, `${path}/Status/${name}`, name, type, description), type, log);
+}
+
 export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string, log: Log): SourceStatus {
-  const status = maker.folder(folder, `${uuid}/Status`, "Status");
-  const make = (name: string, type: "String" | "DateTime", description: string): ((value: string | null) => void) =>
-    showing(maker.statusVariable(status, `${uuid}/Status/${name}`, name, type, description), type === "String" ? STRING : DATE_TIME, log);
+  const make = statusFolder(maker, folder, uuid, log);
   const state = make("State", "String", "OK, ERROR, or UNKNOWN before the first readout");
   const reason = make("Reason", "String", "Why it fails, in the words of the configuration API; empty while it does not");
   const detail = make("Detail", "String", "Why it fails, for people");
@@ -41,23 +48,13 @@ export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string,
 }
 
 export function createCollectorStatus(maker: Nodes, log: Log): CollectorStatus {
-  const status = maker.folder(maker.topFolder("Collector", "Collector"), "Collector/Status", "Status");
-  const make = (name: string, type: "String" | "DateTime" | "UInt32", description: string): ServedVariable =>
-    maker.statusVariable(status, `Collector/Status/${name}`, name, type, description);
-  const state = showing(
-    make("State", "String", "ERROR while a data source fails; UNKNOWN before the first readout of all; else OK"),
-    STRING,
-    log,
-  );
-  const reason = showing(make("Reason", "String", "Reasons of the data sources that fail; empty while none does"), STRING, log);
-  const lastReadout = showing(
-    make("LastReadout", "DateTime", "Time of the last readout with a good value, of all data sources"),
-    DATE_TIME,
-    log,
-  );
-  const nextRetry = showing(make("NextRetry", "DateTime", "When a data source that fails is tried again"), DATE_TIME, log);
-  const count = showing(make("DataSources", "UInt32", "Data sources that are configured"), UINT32, log);
-  const failing = showing(make("FailingDataSources", "UInt32", "Data sources that fail"), UINT32, log);
+  const make = statusFolder(maker, maker.topFolder("Collector", "Collector"), "Collector", log);
+  const state = make("State", "String", "ERROR while a data source fails; UNKNOWN before the first readout of all; else OK");
+  const reason = make("Reason", "String", "Reasons of the data sources that fail; empty while none does");
+  const lastReadout = make("LastReadout", "DateTime", "Time of the last readout with a good value, of all data sources");
+  const nextRetry = make("NextRetry", "DateTime", "When a data source that fails is tried again");
+  const count = make("DataSources", "UInt32", "Data sources that are configured");
+  const failing = make("FailingDataSources", "UInt32", "Data sources that fail");
   return {
     put(reports) {
       const failed = reports.flatMap(({ status: { state: now } }) => (now.type === "ERROR" ? [now.reason.type] : []));
@@ -73,19 +70,13 @@ export function createCollectorStatus(maker: Nodes, log: Log): CollectorStatus {
 }
 
 /** Writes what has changed. A time that is not known is the null DateTime (OPC 10000-6, 5.2.2.5). */
-function showing(node: ServedVariable, dataType: number, log: Log): (value: string | number | null) => void {
+function showing(node: ServedVariable, type: StatusType, log: Log): Put {
   let before: string | number | null | undefined;
-  return (value) => {
-    if (value === before) return;
-    before = value;
-    const isTime = dataType === DATE_TIME;
-    const content: VariantContent = {
-      dataType,
-      kind: "scalar",
-      value: isTime && typeof value === "string" ? new Date(value) : value,
-      dimensions: null,
-    };
-    putOwn(node, content, "Good", new Date(), log);
+  return (now) => {
+    if (now === before) return;
+    before = now;
+    const value = type === "DateTime" && typeof now === "string" ? new Date(now) : now;
+    putOwn(node, { dataType: DataType[type], kind: "scalar", value, dimensions: null }, "Good", new Date(), log);
   };
 }
 

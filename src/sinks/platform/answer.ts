@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ApiAnswer, ApiFailure } from "../../api/requester.ts";
 import { extensionInfoSchema } from "../../api/routes/extensions.ts";
-import { toReasonError } from "../../model/failure.ts";
+import { errorCode, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 
 /** What an answer to `POST /ext/v1/values` says of the values that were sent. */
@@ -84,10 +84,8 @@ export function reasonOf({ kind, message, cause, retryAfterMs }: ApiFailure): Re
   }
 }
 
-const codeOf = (cause: unknown): string => (cause instanceof Error && "code" in cause ? String(cause.code) : "");
-
 function ofNetwork(message: string, cause: unknown): ReasonError {
-  const code = codeOf(cause);
+  const code = errorCode(cause);
   if (code.startsWith("HPE_")) return foreign(message);
   const { reason, condition } = toReasonError(cause);
   if (condition !== "internal_error") return new ReasonError(reason, message, { cause, ...(condition && { condition }) });

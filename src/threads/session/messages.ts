@@ -69,10 +69,7 @@ export type FromSessionWorker =
       readonly discovers: boolean;
       readonly epoch: string | undefined;
     }
-  | ({ readonly type: "page"; readonly call: number; readonly isLast: boolean } & (
-      | { readonly prepared: readonly PackedPrepared[] }
-      | { readonly discovered: readonly Discovered[] }
-    ))
+  | ({ readonly type: "page"; readonly call: number; readonly isLast: boolean } & PageContent)
   | { readonly type: "progress"; readonly call: number; readonly done: number; readonly total: number | undefined }
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
   | { readonly type: "failed"; readonly call: number; readonly error: PackedError }
@@ -88,6 +85,8 @@ export type FromSessionWorker =
   | { readonly type: "reached"; readonly call: number; readonly host: string; readonly address: string }
   | LogMessage
   | { readonly type: "pong" };
+
+export type PageContent = { readonly prepared: readonly PackedPrepared[] } | { readonly discovered: readonly Discovered[] };
 
 /** What is asked and answered. */
 export type Ask = Extract<ToSessionWorker, { type: "connect" | "read" | "prepare" | "discover" | "next" }>;

@@ -1,6 +1,6 @@
 import type { Discovered, Point, Prepared } from "../../../drivers/driver.ts";
 import { eachOf, Pager } from "../../lib/thread/pager.ts";
-import type { FromSessionWorker } from "./messages.ts";
+import type { FromSessionWorker, PageContent } from "./messages.ts";
 import { packPrepared } from "./prepared.ts";
 
 type Page = Extract<FromSessionWorker, { type: "page" }>;
@@ -16,29 +16,25 @@ export interface Stream {
 
 export function streamOfPrepared(session: number, points: readonly Point[], batches: AsyncIterable<readonly Prepared[]>): Stream {
   const places = new Map(points.map((point, place) => [point, place]));
-  const pager = new Pager(eachOf(batches));
-  return {
-    session,
-    async page(call) {
-      const { items, isLast } = await pager.take();
-      // What nobody asked for has no place.
-      const prepared = items.flatMap((one) => {
-        const place = places.get(one.point);
-        return place === undefined ? [] : [packPrepared(one, place)];
-      });
-      return { type: "page", call, isLast, prepared };
-    },
-    end: () => pager.end(),
-  };
+  return streamOf(session, eachOf(batches), (items) => ({
+    // What nobody asked for has no place.
+    prepared: items.flatMap((one) => {
+      const place = places.get(one.point);
+      return place === undefined ? [] : [packPrepared(one, place)];
+    }),
+  }));
 }
 
-export function streamOfDiscovered(session: number, found: AsyncIterable<Discovered>): Stream {
+export const streamOfDiscovered = (session: number, found: AsyncIterable<Discovered>): Stream =>
+  streamOf(session, found, (discovered) => ({ discovered }));
+
+function streamOf<T>(session: number, found: AsyncIterable<T>, contentOf: (items: readonly T[]) => PageContent): Stream {
   const pager = new Pager(found);
   return {
     session,
     async page(call) {
       const { items, isLast } = await pager.take();
-      return { type: "page", call, isLast, discovered: items };
+      return { type: "page", call, isLast, ...contentOf(items) };
     },
     end: () => pager.end(),
   };
