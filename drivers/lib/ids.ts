@@ -1,3 +1,5 @@
+import { RecentMap } from "../../src/model/recent-map.ts";
+
 /** Ids of requests: 0 to 2^bits − 1, one after the other, and from 0 again. */
 export interface IdCounter {
   next(): number;
@@ -76,13 +78,6 @@ export class IdPool {
  * `maxDevices`.
  */
 export function createDeviceMemory<T>(make: () => T, maxDevices = 2000): (device: string) => T {
-  const memory = new Map<string, T>();
-  return (device) => {
-    const known = memory.get(device) ?? make();
-    memory.delete(device);
-    memory.set(device, known);
-    const [oldest] = memory.keys();
-    if (memory.size > maxDevices && oldest !== undefined) memory.delete(oldest);
-    return known;
-  };
+  const memory = new RecentMap<T>(maxDevices);
+  return (device) => memory.getOrMake(device, make);
 }

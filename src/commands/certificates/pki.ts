@@ -30,7 +30,6 @@ export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<Exit
   return withPki(options, io, async ({ pki, place, print }) => {
     const overview = await overviewOf(place.dir, pki);
     print(overview, overviewLines(overview));
-    return EXIT.good;
   });
 }
 
@@ -53,7 +52,6 @@ export function pkiTrust(reference: string, options: PkiCommandOptions & { reado
       ...certificateLines(certificateWords(certificate)),
       consequence,
     ]);
-    return EXIT.good;
   });
 }
 
@@ -72,7 +70,6 @@ export function pkiReject(reference: string, options: PkiCommandOptions, io: Com
       ...certificateLines(certificateWords(certificate)),
       "New connections refuse it; open connections stay until they are closed.",
     ]);
-    return EXIT.good;
   });
 }
 
@@ -86,7 +83,6 @@ export function pkiRenew(options: PkiCommandOptions & { readonly newKey?: boolea
       ...certificateLines(words),
       ...TELL_SERVER,
     ]);
-    return EXIT.good;
   });
 }
 
@@ -147,7 +143,6 @@ export function pkiUser(
       ...certificateLines(words),
       ...(name === "user" ? [] : [`To log in with it, set user_certificate: ${name} for the data source in the settings.`]),
     ]);
-    return EXIT.good;
   });
 }
 
@@ -163,7 +158,7 @@ interface Opened {
 async function withPki(
   options: PkiCommandOptions,
   io: CommandIo,
-  work: (opened: Opened) => Promise<ExitCode>,
+  work: (opened: Opened) => Promise<ExitCode | undefined>,
   after?: (opened: Opened) => void,
 ): Promise<ExitCode> {
   try {
@@ -179,7 +174,7 @@ async function withPki(
         io.stdout.write(options.json ? `${toJson(value)}\n` : `${words.join("\n")}\n`);
       },
     };
-    const code = await asOwnerOf(place.stateDir, () => work(opened));
+    const code = (await asOwnerOf(place.stateDir, () => work(opened))) ?? EXIT.good;
     if (code === EXIT.good) after?.(opened);
     return code;
   } catch (error) {

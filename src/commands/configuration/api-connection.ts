@@ -50,12 +50,16 @@ export interface ApiConnection {
   send(method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE", path: string, body?: unknown): Promise<unknown>;
 }
 
-/** Runs a verb with a connection to the API; prints what the API refuses on stderr. Throws UsageError. */
-export async function withApi(options: ApiOptions, io: CommandIo, work: (api: ApiConnection) => Promise<ExitCode>): Promise<ExitCode> {
+/** Runs a verb with a connection to the API, well done unless it says otherwise; prints what the API refuses on stderr. Throws UsageError. */
+export async function withApi(
+  options: ApiOptions,
+  io: CommandIo,
+  work: (api: ApiConnection) => Promise<ExitCode | undefined>,
+): Promise<ExitCode> {
   const { settings } = settingsOrUsage(options.config);
   const requester = requesterOf(settings, options.keyFile);
   try {
-    return await work(connectionOf(requester, settings, io));
+    return (await work(connectionOf(requester, settings, io))) ?? EXIT.good;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (io.signal.aborted) return EXIT.interrupted;

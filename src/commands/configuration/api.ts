@@ -4,7 +4,7 @@ import { toJson } from "../../lib/json.ts";
 import { messageOf } from "../../model/failure.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiTask } from "../../threads/api/messages.ts";
-import { answer } from "../answer.ts";
+import { answer, answerList } from "../answer.ts";
 import { exportOut, readIn, requireFolder, writeOut } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
@@ -63,11 +63,20 @@ export function keyCreate(
 export function keyList(options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
   return withTask({ type: "key_list" }, options, io, (result) => {
     const keys = z.array(keySchema).parse(result);
-    if (options.json) io.stdout.write(`${toJson(keys)}\n`);
-    else {
-      const rows = keys.map(({ id, role, name, collector, created_at }) => [String(id), role, name ?? "-", collector ?? "-", created_at]);
-      io.stdout.write(`${formatTable([["ID", "ROLE", "NAME", "COLLECTOR", "CREATED"], ...rows], new Set([0])).join("\n")}\n`);
-    }
+    answerList(
+      io,
+      options,
+      keys,
+      "No keys yet.\n",
+      {
+        ID: ({ id }) => String(id),
+        ROLE: ({ role }) => role,
+        NAME: ({ name }) => name ?? "-",
+        COLLECTOR: ({ collector }) => collector ?? "-",
+        CREATED: ({ created_at }) => created_at,
+      },
+      ["ID"],
+    );
   });
 }
 
@@ -85,21 +94,15 @@ export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo
 export function audit(options: ApiTaskOptions & { readonly limit: string }, io: CommandIo): Promise<ExitCode> {
   if (!/^[1-9]\d{0,5}$/.test(options.limit)) throw new UsageError(`--limit ${options.limit}: expected a number from 1 to 999999`);
   return withTask({ type: "audit", limit: Number(options.limit) }, options, io, (result) => {
-    const entries = auditSchema.parse(result);
-    if (options.json) io.stdout.write(`${toJson(entries)}\n`);
-    else if (entries.length === 0) io.stdout.write("No changes yet.\n");
-    else {
-      const rows = entries.map(({ at, role, key_id, key_name, address, operation, resource, fields }) => [
-        at,
-        role,
-        key_name ?? (key_id === null ? "-" : `key ${key_id}`),
-        address,
-        operation,
-        resource ?? "-",
-        fields.join(","),
-      ]);
-      io.stdout.write(`${formatTable([["TIME", "ROLE", "KEY", "FROM", "OPERATION", "RECORD", "FIELDS"], ...rows]).join("\n")}\n`);
-    }
+    answerList(io, options, auditSchema.parse(result), "No changes yet.\n", {
+      TIME: ({ at }) => at,
+      ROLE: ({ role }) => role,
+      KEY: ({ key_id, key_name }) => key_name ?? (key_id === null ? "-" : `key ${key_id}`),
+      FROM: ({ address }) => address,
+      OPERATION: ({ operation }) => operation,
+      RECORD: ({ resource }) => resource ?? "-",
+      FIELDS: ({ fields }) => fields.join(","),
+    });
   });
 }
 
@@ -108,13 +111,7 @@ export function backup(file: string | undefined, options: ApiTaskOptions & { rea
   if (options.list)
     return withTask({ type: "backups" }, options, io, (result) => {
       const backups = z.array(z.object({ file: z.string(), at: z.string() })).parse(result);
-      if (options.json) io.stdout.write(`${toJson(backups)}\n`);
-      else
-        io.stdout.write(
-          backups.length === 0
-            ? "There are no backups yet.\n"
-            : `${formatTable([["TIME", "FILE"], ...backups.map((one) => [one.at, one.file])]).join("\n")}\n`,
-        );
+      answerList(io, options, backups, "There are no backups yet.\n", { TIME: ({ at }) => at, FILE: ({ file: name }) => name });
     });
   if (file !== undefined) requireFolder(file);
   return withTask({ type: "backup", file: file === undefined ? null : path.resolve(file) }, options, io, (result) => {

@@ -12,17 +12,15 @@ import {
 } from "../../configuration/credentials.ts";
 import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { isAbsent, makePrivateFolder, replaceFile, sweep } from "../../lib/files.ts";
-import { toJson } from "../../lib/json.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
-import { answer } from "../answer.ts";
+import { answer, answerList } from "../answer.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { askService, ServiceError, tellService } from "../service/local-client.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { readStdin } from "../stdin.ts";
-import { formatTable } from "../table.ts";
 
 export interface SecretOptions {
   readonly config?: string;
@@ -80,17 +78,16 @@ export async function secretRemove(key: string, options: SecretOptions, io: Comm
 export async function secretList(options: SecretOptions, io: CommandIo): Promise<ExitCode> {
   const place = placeOf(options);
   const known = await askEntries(place.socket, io);
-  const rows = keptKeys(place).map(({ key, encrypted }) => ({
+  const entries = keptKeys(place).map(({ key, encrypted }) => ({
     entry: key,
     encrypted,
     belongs_to: known?.find((entry) => fits(key, entry))?.words ?? null,
   }));
-  if (options.json) io.stdout.write(`${toJson(rows)}\n`);
-  else if (rows.length === 0) io.stdout.write("No secrets are kept here.\n");
-  else {
-    const words = rows.map(({ entry, encrypted, belongs_to }) => [entry, encrypted ? "for this machine" : "no", belongs_to ?? "-"]);
-    io.stdout.write(`${formatTable([["ENTRY", "ENCRYPTED", "BELONGS TO"], ...words], new Set()).join("\n")}\n`);
-  }
+  answerList(io, options, entries, "No secrets are kept here.\n", {
+    ENTRY: ({ entry }) => entry,
+    ENCRYPTED: ({ encrypted }) => (encrypted ? "for this machine" : "no"),
+    "BELONGS TO": ({ belongs_to }) => belongs_to ?? "-",
+  });
   return EXIT.good;
 }
 

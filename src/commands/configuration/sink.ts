@@ -1,12 +1,10 @@
 import * as z from "zod";
-import { toJson } from "../../lib/json.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import { answer } from "../answer.ts";
+import { answer, answerList } from "../answer.ts";
 import { passwordFrom } from "../files.ts";
-import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
-import { formatTable } from "../table.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf } from "./source-details.ts";
 
@@ -31,7 +29,6 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     const details = sinkDetails(type, words, await usersOf(options, io));
     const created = z.object({ uuid: uuidSchema }).parse(await api.send("POST", PATH, { name, collector: await api.collector(), details }));
     answer(io, options, { action: "created", uuid: created.uuid, name }, `${name}: created (${created.uuid})\n`);
-    return EXIT.good;
   });
 }
 
@@ -48,7 +45,6 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
     const known = options.name ?? sink.name;
     answer(io, options, { action: "changed", uuid: sink.uuid, name: known }, `${known ?? sink.uuid}: changed\n`);
-    return EXIT.good;
   });
 }
 
@@ -59,21 +55,17 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
     const text = `${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`;
     answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name }, text);
-    return EXIT.good;
   });
 }
 
 /** `collector sink list`. */
 export function sinkList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const sinks = await sinksOf(api);
-    if (options.json) io.stdout.write(`${toJson(sinks)}\n`);
-    else if (sinks.length === 0) io.stdout.write("No data sinks. collector sink add --help says how to add one.\n");
-    else {
-      const rows = sinks.map(({ uuid, name, type, details }) => [name ?? uuid, type, detailWords(details)]);
-      io.stdout.write(`${formatTable([["NAME", "TYPE", "DETAILS"], ...rows]).join("\n")}\n`);
-    }
-    return EXIT.good;
+    answerList(io, options, await sinksOf(api), "No data sinks. collector sink add --help says how to add one.\n", {
+      NAME: ({ name, uuid }) => name ?? uuid,
+      TYPE: ({ type }) => type,
+      DETAILS: ({ details }) => detailWords(details),
+    });
   });
 }
 

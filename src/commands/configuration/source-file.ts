@@ -40,7 +40,6 @@ export function sourceExport(file: string | undefined, options: ApiOptions, io: 
       details: source.details,
     }));
     exportOut(io, file, options, stringify(entries), { data_sources: entries });
-    return EXIT.good;
   });
 }
 
@@ -49,7 +48,6 @@ export function sinkExport(file: string | undefined, options: ApiOptions, io: Co
   return withApi(options, io, async (api) => {
     const entries = (await sinksOf(api)).map((sink) => ({ name: sink.name ?? sink.uuid, details: sink.details }));
     exportOut(io, file, options, stringify(entries), { data_sinks: entries });
-    return EXIT.good;
   });
 }
 

@@ -1,12 +1,10 @@
 import * as z from "zod";
-import { toJson } from "../../lib/json.ts";
 import { formatDuration, parseDuration } from "../../model/duration.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import { answer } from "../answer.ts";
+import { answer, answerList } from "../answer.ts";
 import { hostPort } from "../device/values.ts";
-import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { formatTable } from "../table.ts";
+import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { detailsTypeOf, sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
@@ -68,7 +66,6 @@ export function sourceAdd(
       { action: "created", uuid: created.uuid, name, taken_as: unsaid },
       `${name}: created (${created.uuid})\n${filledIn}`,
     );
-    return EXIT.good;
   });
 }
 
@@ -102,7 +99,6 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
     }
     const known = options.name ?? source.name;
     answer(io, options, { action: "changed", uuid: source.uuid, name: known }, `${known}: changed\n`);
-    return EXIT.good;
   });
 }
 
@@ -113,7 +109,6 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
     await api.send("DELETE", `${PATH}/${source.uuid}`);
     const { uuid, name: known } = source;
     answer(io, options, { action: "deleted", uuid, name: known }, `${known}: deleted with its variables\n`);
-    return EXIT.good;
   });
 }
 
@@ -121,20 +116,21 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
 export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const [sources, machines] = [await sourcesOf(api), await machinesOf(api)];
-    if (options.json) io.stdout.write(`${toJson(sources)}\n`);
-    else if (sources.length === 0) io.stdout.write("No data sources. To add one, see collector source add --help.\n");
-    else {
-      const rows = sources.map((source) => [
-        source.name,
-        source.type,
-        endpointOf(source.details),
-        machines.find(({ uuid }) => uuid === source.machine)?.name ?? source.machine,
-        intervalWords(source.readout_interval, api),
-        source.readout_limit === null ? "-" : String(source.readout_limit),
-      ]);
-      io.stdout.write(`${formatTable([["NAME", "TYPE", "ENDPOINT", "MACHINE", "INTERVAL", "LIMIT"], ...rows], new Set([5])).join("\n")}\n`);
-    }
-    return EXIT.good;
+    answerList(
+      io,
+      options,
+      sources,
+      "No data sources. To add one, see collector source add --help.\n",
+      {
+        NAME: ({ name }) => name,
+        TYPE: ({ type }) => type,
+        ENDPOINT: ({ details }) => endpointOf(details),
+        MACHINE: ({ machine }) => machines.find(({ uuid }) => uuid === machine)?.name ?? machine,
+        INTERVAL: ({ readout_interval }) => intervalWords(readout_interval, api),
+        LIMIT: ({ readout_limit }) => String(readout_limit ?? "-"),
+      },
+      ["LIMIT"],
+    );
   });
 }
 

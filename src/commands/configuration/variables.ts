@@ -4,13 +4,12 @@ import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../.
 import { toJson } from "../../lib/json.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
-import { answer } from "../answer.ts";
+import { answer, answerList } from "../answer.ts";
 import { type AddressCheck, addressCheck } from "../device/addresses.ts";
 import { splitType } from "../device/read-input.ts";
 import { exportOut, readIn } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { readStdin } from "../stdin.ts";
-import { formatTable } from "../table.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
 import { placeIn } from "./import-report.ts";
@@ -70,22 +69,15 @@ async function found(api: ApiConnection, sourceName: string) {
 export function variablesList(sourceName: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const { source, variables } = await found(api, sourceName);
-    if (options.json) io.stdout.write(`${toJson(variables)}\n`);
-    else if (variables.length === 0)
-      io.stdout.write(`${source.name} has no variables. To load some, see collector variables import --help.\n`);
-    else {
-      const rows = variables.map(({ name, address, type, unit, scaling, status, comment }) => [
-        name,
-        address,
-        type ?? "-",
-        unit ?? "-",
-        scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-",
-        status,
-        comment ?? "",
-      ]);
-      io.stdout.write(`${formatTable([["NAME", "ADDRESS", "TYPE", "UNIT", "SCALING", "STATUS", "COMMENT"], ...rows]).join("\n")}\n`);
-    }
-    return EXIT.good;
+    answerList(io, options, variables, `${source.name} has no variables. To load some, see collector variables import --help.\n`, {
+      NAME: ({ name }) => name,
+      ADDRESS: ({ address }) => address,
+      TYPE: ({ type }) => type ?? "-",
+      UNIT: ({ unit }) => unit ?? "-",
+      SCALING: ({ scaling }) => (scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-"),
+      STATUS: ({ status }) => status,
+      COMMENT: ({ comment }) => comment ?? "",
+    });
   });
 }
 
@@ -99,7 +91,6 @@ export function variablesAdd(sourceName: string, name: string, word: string, opt
     refuseBad(input, check);
     const { uuid } = createdSchema.parse(await api.send("POST", PATH, { data_source: source.uuid, ...input }));
     one("created", { uuid, name }, source, check.note, options, io);
-    return EXIT.good;
   });
 }
 
@@ -120,7 +111,6 @@ export function variablesSet(sourceName: string, name: string, options: Variable
     if (check) refuseBad({ ...variable, ...given }, check);
     await api.send("PATCH", `${PATH}/${variable.uuid}`, patch);
     one("changed", { uuid: variable.uuid, name: options.name ?? variable.name }, source, check?.note, options, io);
-    return EXIT.good;
   });
 }
 
@@ -140,7 +130,6 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
       // Also what was deleted before the API was gone.
       if (options.json) io.stdout.write(`${toJson({ action: "deleted", source: named(source), variables: deleted })}\n`);
     }
-    return EXIT.good;
   });
 }
 
@@ -149,7 +138,6 @@ export function variablesExport(sourceName: string, file: string | undefined, op
   return withApi(options, io, async (api) => {
     const { variables } = await found(api, sourceName);
     exportOut(io, file, options, variablesCsv(variables), { variables });
-    return EXIT.good;
   });
 }
 
