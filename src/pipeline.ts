@@ -2,29 +2,20 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
 import { SupervisedWorker } from "./lib/thread/host.ts";
 import type { Layout } from "./model/layout.ts";
-import type { PkiPlace } from "./model/pki.ts";
-import type { Policy } from "./model/policy.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Readout } from "./model/value.ts";
-import type { Logger } from "./os/log.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
 import { DeliveryHost, type DeliveryOptions } from "./threads/delivery/host.ts";
 import type { SinkSpec } from "./threads/delivery/messages.ts";
 import { StoreClient } from "./threads/store/host.ts";
 import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./threads/store/messages.ts";
 
-export interface PipelineOptions {
+export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources"> {
   readonly run: string;
-  readonly bufferFile: string;
   readonly maxBytes: number;
   readonly maxAgeMs: number;
   readonly keepRemovedMs: number;
-  /** Where sinks may connect to. */
-  readonly policy: Policy;
-  readonly pki: PkiPlace;
-  readonly log: Logger;
-  readonly workerUrl: (name: string) => URL;
   readonly onAlarm: (message: string) => void;
 }
 

@@ -15,26 +15,17 @@ import { listenRefusal, permitOf } from "./lib/policy.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
-import type { Settings } from "./model/settings.ts";
 import { startClock } from "./os/clock.ts";
-import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
 import { Pipeline } from "./pipeline.ts";
 import { Alarms } from "./service/alarms.ts";
-import { Service } from "./service/service.ts";
+import { Service, type ServiceOptions } from "./service/service.ts";
 import { SessionHost } from "./threads/session/host.ts";
 import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
-export interface RunOptions {
-  readonly settings: Settings;
+export interface RunOptions extends Pick<ServiceOptions, "settings" | "log" | "signal" | "version" | "env" | "pid"> {
   /** Absolute; undefined: there is none, and the settings are the defaults. */
   readonly settingsFile: string | undefined;
-  readonly log: Logger;
-  readonly signal: AbortSignal;
-  readonly version: string;
-  /** Of this process: where a service manager names the socket of its notifications. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly pid: number;
   /** Entry of a worker, by its name. */
   readonly workerUrl: (name: string) => URL;
 }

@@ -4,6 +4,7 @@ import { messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "./abort.ts";
+import type { Connection } from "./connection.ts";
 import type { Fence } from "./exchange.ts";
 import type { IdPool } from "./ids.ts";
 import { resolveHost } from "./resolve.ts";
@@ -49,12 +50,7 @@ export interface DatagramRequest<T> {
 }
 
 /** Requests over one connected UDP socket: every datagram out passes the fence, and every request ends. */
-export interface Datagrams {
-  /** For messages: `host:port`. */
-  readonly where: string;
-  /** The first failure; undefined while all is well. A time-out is none. */
-  failure(): ReasonError | undefined;
-  alive(): boolean;
+export interface Datagrams extends Pick<Connection, "where" | "failure" | "alive" | "onLost"> {
   dropped(): DroppedDatagrams;
   /**
    * Ends in any case: with its answer, the socket's loss (a refusal by ICMP has its reason), or with the context's signal or `answerMs`
@@ -62,8 +58,6 @@ export interface Datagrams {
    * closed.
    */
   request<T>(ctx: DriverContext, request: DatagramRequest<T>): Promise<T>;
-  /** Called once, when the socket is lost or closed; at once if it already is. */
-  onLost(listener: (failure: ReasonError) => void): void;
   /** Idempotent, never throws. */
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { Reading } from "../../src/model/value.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { Exchange } from "../lib/exchange.ts";
-import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
+import { createDeviceMemory, createIdCounter } from "../lib/ids.ts";
 import { exceptionFault } from "./exceptions.ts";
 import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, requestFrame, transactionOf, wrongAnswer } from "./frames.ts";
 import { describeRead, type ModbusRead } from "./plan.ts";
@@ -31,11 +31,8 @@ interface Sent {
 const transactionsOf = createDeviceMemory(() => createIdCounter(16));
 
 /** Reads over an open connection; transaction ids go on where those of the last connection ended. Throws as `Session.read` does. */
-export function linkModbus(
-  connection: Connection,
-  tap: Tap | undefined,
-  transactions: IdCounter = transactionsOf(connection.where),
-): ModbusLink {
+export function linkModbus(connection: Connection, tap: Tap | undefined): ModbusLink {
+  const transactions = transactionsOf(connection.where);
   // By transaction id. What ends without an answer ends the connection too, and all of this with it.
   const sent = new Map<number, Sent>();
   let unmatched = 0;

@@ -4,36 +4,26 @@ import { isDeepStrictEqual } from "node:util";
 import type { DriverEntry } from "../../drivers/driver.ts";
 import { canonicalJson, reconcile } from "../lib/reconcile.ts";
 import type { Budget } from "../model/budget.ts";
-import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Permit } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { DeviceMemories } from "./device-memory.ts";
-import type { Resolver } from "./resolve.ts";
-import { type RunningSource, startSource } from "./source.ts";
+import { type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
 import { configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
 import { createReasonBudget } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
-export interface AgentDeps {
+export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "late"> {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
-  readonly clock: Clock;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;
-  /** Absent: the system's look-up. */
-  readonly resolver?: Resolver;
-  /** Which addresses may be connected to; absent: all. */
-  readonly permit?: Permit;
   /** Takes a readout at once: the driver may reuse its readings from the source's readout after the next on. */
   emit(layout: Layout, readout: Readout): void;
-  /** A readout began so many ms after its tick; absent: nobody measures. */
-  late?(ms: number): void;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
 }

@@ -41,8 +41,11 @@ export interface ReadoutDeps {
   readonly pool: ConnectionPool;
   readonly memories: DeviceMemories;
   readonly clock: Clock;
+  /** Already carries the source's name, type and endpoint. */
   readonly log: Log;
+  /** Absent: the system's look-up. */
   readonly resolver?: Resolver;
+  /** Which addresses may be connected to; absent: all. */
   readonly permit?: Permit;
   /** Counts a connect. */
   connecting(): void;

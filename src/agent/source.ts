@@ -1,22 +1,17 @@
 import { createBackoff } from "../lib/retry.ts";
 import type { Budget } from "../model/budget.ts";
 import type { Clock } from "../model/clock.ts";
-import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Permit } from "../model/policy.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
-import type { ConnectionPool } from "./connection-pool.ts";
-import type { DeviceMemories } from "./device-memory.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { PlanFit } from "./plan-fit.ts";
-import { type Outcome, Readouts } from "./readout.ts";
-import type { Resolver } from "./resolve.ts";
+import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { settleTypes } from "./settle-types.ts";
 import { type SourceSpec, scale } from "./source-spec.ts";
 import { StateLog } from "./state-log.ts";
@@ -25,16 +20,9 @@ import { supervise } from "./supervise.ts";
 import { nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
-export interface SourceDeps {
-  readonly pool: ConnectionPool;
-  readonly memories: DeviceMemories;
-  readonly clock: Clock;
+export interface SourceDeps extends Omit<ReadoutDeps, "connecting"> {
   /** The first readout comes within this: many that start at once are spread. */
   readonly startSpreadMs: number;
-  /** Already carries the source's name, type and endpoint. */
-  readonly log: Log;
-  readonly resolver?: Resolver;
-  readonly permit?: Permit;
   /** Shared by all sources: see StateLog. */
   readonly reasonLines: Budget;
   /** Takes a readout with at least one answer. */

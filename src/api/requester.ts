@@ -62,15 +62,10 @@ export interface RequesterOptions {
   readonly timeouts: HttpTimeouts;
 }
 
-export interface ApiRequest {
-  readonly method: HttpRequest["method"];
+export interface ApiRequest extends Pick<HttpRequest, "method" | "body" | "maxBytes" | "signal"> {
   /** Below `{base_url}/api`, with its query. */
   readonly path: string;
-  readonly body?: string;
   readonly ifNoneMatch?: string;
-  /** Bound of the answer's body, in bytes. */
-  readonly maxBytes: number;
-  readonly signal: AbortSignal;
   /** Makes the answer's value of its text; throws SyntaxError where that is not JSON. Absent: JSON.parse, in one go. */
   readonly parse?: (text: string) => Promise<unknown>;
 }

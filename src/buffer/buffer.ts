@@ -16,14 +16,10 @@ export interface NewBatch {
 }
 
 /** A batch as the file holds it. Ids rise by commit order and are never used again, not even after the file was emptied. */
-export interface StoredBatch {
+export interface StoredBatch extends Omit<NewBatch, "seq" | "layoutKey"> {
   readonly id: number;
   /** Id of the layout in this file. */
   readonly layout: number;
-  readonly time: number;
-  readonly count: number;
-  readonly explorationCount: number;
-  readonly payload: Uint8Array;
 }
 
 /** Pending ids of one sink: half-open ranges, rising, not touching; the last one is the live edge and has no end. */
@@ -91,11 +87,8 @@ export interface Loss {
 }
 
 /** The broker or server has a message about the loss of so many values. What came to it since then is still to be published. */
-export interface LossAcknowledgement {
+export interface LossAcknowledgement extends Pick<Loss, "reason" | "number" | "values"> {
   readonly sink: string;
-  readonly reason: LossReason;
-  readonly number: number;
-  readonly values: number | null;
 }
 
 /** What a sink has done with whole batches: those ids are no longer pending for it. */

@@ -3,21 +3,17 @@ import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
 import type { Ledger, Position } from "./buffer.ts";
-import { type IdRange, union } from "./position.ts";
+import { union } from "./position.ts";
 import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
-import type { SinkState } from "./sink-state.ts";
+import type { SinkState, SinksState } from "./sink-state.ts";
 
 /** All that a transaction changes, replaced as a whole once it is on disk. */
-export interface FileState {
-  readonly nextId: number;
+export interface FileState extends SinksState {
   /** The file's next_id; above nextId while nothing is stored, so that most ids cost no write. */
   readonly reservedId: number;
   readonly run: string;
   readonly lastSeq: number;
-  readonly sinks: ReadonlyMap<string, SinkState>;
-  /** Ids that no sink waits for, whose rows may still be there. */
-  readonly garbage: readonly IdRange[];
   readonly layouts: ReadonlyMap<string, number>;
   readonly rejected: Ledger["rejected"];
   /** Of these, what `run` has reported as overflow. */

@@ -189,6 +189,7 @@ const isSame = (sink: SinkState | undefined, desired: BufferSink): boolean =>
 export interface SinksState {
   readonly nextId: number;
   readonly sinks: ReadonlyMap<string, SinkState>;
+  /** Ids that no sink waits for, whose rows may still be there. */
   readonly garbage: readonly IdRange[];
 }
 

@@ -1,7 +1,7 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
-import type { BufferFile } from "./buffer-file.ts";
+import type { BufferFile, BufferLimits } from "./buffer-file.ts";
 import { CommitGroup } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
@@ -9,16 +9,10 @@ import { createRecentLayouts } from "./recent-layouts.ts";
 import { isDamage } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
 
-export interface StoreOptions {
+export interface StoreOptions extends Pick<BufferLimits, "maxBytes" | "maxAgeMs" | "keepRemovedMs"> {
   readonly file: string;
   /** One life of the process: batches posted again within it are known. */
   readonly run: string;
-  /** Bound of the file with its WAL. */
-  readonly maxBytes: number;
-  /** Older values are dropped and counted. */
-  readonly maxAgeMs: number;
-  /** How long what waits for a removed sink is kept for it; absent: not at all. */
-  readonly keepRemovedMs?: number | undefined;
   /** A commit follows the first thing to be committed by this; default 140. */
   readonly commitDelayMs?: number;
   /** This many payload bytes are committed without waiting; default 1 MiB. */

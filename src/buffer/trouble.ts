@@ -5,20 +5,17 @@ const SETTLED_MS = 3000;
 export class Trouble {
   readonly #file: string;
   readonly #alarm: (message: string) => void;
-  readonly #now: () => number;
   #failingSinceMs: number | undefined;
   #alarmedSinceMs: number | undefined;
   #lastFailureMs = 0;
 
-  /** `now`: monotonic ms. */
-  constructor(file: string, alarm: (message: string) => void, now: () => number = () => performance.now()) {
+  constructor(file: string, alarm: (message: string) => void) {
     this.#file = file;
     this.#alarm = alarm;
-    this.#now = now;
   }
 
   failed(why: string): void {
-    this.#lastFailureMs = this.#now();
+    this.#lastFailureMs = performance.now();
     this.#failingSinceMs ??= this.#lastFailureMs;
     if (this.#alarmedSinceMs !== undefined) return;
     this.#alarmedSinceMs = this.#lastFailureMs;
@@ -33,13 +30,13 @@ export class Trouble {
   /** To be called now and then: reports that it is over once that has lasted. */
   look(): void {
     if (this.#alarmedSinceMs === undefined || this.#failingSinceMs !== undefined) return;
-    if (this.#now() - this.#lastFailureMs < SETTLED_MS) return;
+    if (performance.now() - this.#lastFailureMs < SETTLED_MS) return;
     this.#alarm(`the buffer ${this.#file} takes values again, after ${Math.round((this.#lastFailureMs - this.#alarmedSinceMs) / 1000)} s`);
     this.#alarmedSinceMs = undefined;
   }
 
   /** How long everything has failed, ms; 0: the last write succeeded. */
   lastsForMs(): number {
-    return this.#failingSinceMs === undefined ? 0 : Math.max(1, this.#now() - this.#failingSinceMs);
+    return this.#failingSinceMs === undefined ? 0 : Math.max(1, performance.now() - this.#failingSinceMs);
   }
 }

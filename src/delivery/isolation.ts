@@ -14,7 +14,7 @@ export interface IsolationOptions {
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   readonly layout: (id: number) => Layout | undefined;
   readonly names: () => Names;
-  /** So many values are dropped, for this reason. */
+  /** So many values are dropped: the server failed on them alone while others passed. */
   readonly dropped: (values: number, detail: string) => void;
 }
 

@@ -1,23 +1,16 @@
 import type { Log } from "../model/context.ts";
-import type { Layout } from "../model/layout.ts";
 import { ReasonError } from "../model/reason.ts";
-import { type Decoded, decodeJob, type Names, withRefused } from "./decode.ts";
+import { type Decoded, decodeJob, withRefused } from "./decode.ts";
 import type { DeliveryQueue, Job } from "./delivery-queue.ts";
-import { Isolation } from "./isolation.ts";
+import { Isolation, type IsolationOptions } from "./isolation.ts";
 import type { Opening } from "./opening.ts";
 import type { Suspect, Suspects } from "./suspects.ts";
 
-export interface WriterOptions {
+export interface WriterOptions extends IsolationOptions {
   readonly queue: DeliveryQueue;
-  readonly takesExploration: boolean;
   readonly log: Log;
-  /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
-  readonly layout: (id: number) => Layout | undefined;
-  readonly names: () => Names;
   /** A write is through; so many of its values were refused and dropped. */
   readonly wrote: (refused: number, detail: string | undefined) => void;
-  /** So many values are dropped: the server failed on them alone while others passed. */
-  readonly dropped: (values: number, detail: string) => void;
   /** Why values are kept to be tried again; undefined: none are. */
   readonly keeping: (detail: string | undefined) => void;
 }

@@ -3,24 +3,28 @@ import type { Layout } from "./layout.ts";
 import type { Reason } from "./reason.ts";
 import type { ReadoutStatus } from "./status.ts";
 
-/** The state of a data source: status, log, sinks and the API's report use it. Times are ISO 8601 UTC. */
-export interface SourceReport {
+/** What is reported of a data source and of a data sink. Times are ISO 8601 UTC. */
+interface Report {
   readonly uuid: string;
-  readonly name: string;
   readonly type: string;
   /** `host:port` where known. */
   readonly endpoint: string | null;
-  /** As it is reported to the API (API-V2, 2.3). */
-  readonly status: ReadoutStatus;
   /** Since when the state (and its reason) is as it is. */
   readonly since: string;
   /** Local words for an ERROR: which condition, and the detail with the protocol's own code. Never a secret. */
   readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
   /** When it is tried again, while in ERROR, and where the device asks for a pause. */
   readonly next_retry_at: string | null;
+  readonly warnings: readonly string[];
+}
+
+/** The state of a data source: status, log, sinks and the API's report use it. */
+export interface SourceReport extends Report {
+  readonly name: string;
+  /** As it is reported to the API (API-V2, 2.3). */
+  readonly status: ReadoutStatus;
   /** The effective interval. */
   readonly interval_ms: number;
-  readonly warnings: readonly string[];
   readonly counters: SourceCounters;
   /** Variables whose last reading was bad. At most 100 are named. */
   readonly faults: readonly { readonly variable: string; readonly fault: string; readonly detail: string | null }[];
@@ -40,14 +44,7 @@ export interface SourceCounters {
 }
 
 /** The state of a data sink. */
-export interface SinkReport {
-  readonly uuid: string;
+export interface SinkReport extends Report {
   readonly name: string | null;
-  readonly type: string;
-  readonly endpoint: string | null;
   readonly state: "CONNECTING" | "OK" | "ERROR" | "STOPPED";
-  readonly since: string;
-  readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
-  readonly next_retry_at: string | null;
-  readonly warnings: readonly string[];
 }

@@ -76,6 +76,7 @@ export function socketAddress(target: string): Buffer {
 
 export interface NotifyingOptions {
   readonly notifier: Notifier;
+  /** Of this process: where a service manager names the socket of its notifications. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   /** One line for people: the text after `Status:` in `systemctl status`. */

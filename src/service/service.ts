@@ -1,21 +1,19 @@
 import * as z from "zod";
 import type { Agent } from "../agent/agent.ts";
 import { type Applier, LOOK_EVERY_MS } from "../configuration/applier.ts";
-import type { Configuration } from "../configuration/configuration.ts";
+import type { Configuration, ConfigurationOptions } from "../configuration/configuration.ts";
 import type { Credentials } from "../configuration/credentials.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Policy } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type BufferStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
-import type { Settings } from "../model/settings.ts";
-import type { Logger } from "../os/log.ts";
 import type { Alarms } from "./alarms.ts";
 import { startHttp } from "./health.ts";
 import type { HttpListener } from "./http-listener.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import { createNotifier, startNotifying } from "./notify.ts";
+import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { summaryOf } from "./summary.ts";
 
@@ -37,21 +35,13 @@ export interface ServiceParts {
   readonly configuration: Configuration;
 }
 
-export interface ServiceOptions {
-  readonly version: string;
-  /** This collector's uuid. */
-  readonly collector: string;
-  readonly settings: Settings;
-  readonly stateDir: string;
+export interface ServiceOptions
+  extends Pick<ConfigurationOptions, "settings" | "stateDir" | "collector" | "version" | "log" | "signal">,
+    Pick<NotifyingOptions, "env" | "pid"> {
   readonly policy: Policy;
   readonly credentials: Pick<Credentials, "set" | "remove">;
   readonly clock: Clock;
   readonly alarms: Alarms;
-  readonly log: Logger;
-  readonly signal: AbortSignal;
-  /** Of this process: where a service manager names the socket of its notifications. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly pid: number;
 }
 
 /** Sources and sinks are described this long after the first of several changes. */

@@ -44,12 +44,8 @@ export function revokeKey(db: Database, id: number): boolean {
   return db.prepare<[number]>("DELETE FROM api_keys WHERE id = ?").run(id).changes > 0;
 }
 
-interface KeyRow {
-  readonly id: number;
+interface KeyRow extends Omit<KeyInfo, "created_at"> {
   readonly hash: Buffer;
-  readonly role: Role;
-  readonly collector: string | null;
-  readonly name: string | null;
 }
 
 /** Whose key an Authorization header carries. */

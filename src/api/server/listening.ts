@@ -85,14 +85,14 @@ const PLAIN_ANSWER = `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-T
  * Tells who comes without TLS so in plain HTTP, where TLS alone would end the connection without a word. Nothing of what was asked is read.
  * Returns what ends every connection: those that have sent nothing, or only a part of a handshake, do not belong to a server yet.
  */
-export function answerWithoutTls(server: Server, withinMs: number = HTTP_OPTIONS.headersTimeout): () => void {
+export function answerWithoutTls(server: Server): () => void {
   const accept = server.listeners("connection");
   const open = new Set<Socket>();
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
     open.add(socket);
     const end = (): void => void socket.destroy();
-    const timer = setTimeout(end, withinMs);
+    const timer = setTimeout(end, HTTP_OPTIONS.headersTimeout);
     socket.once("error", end);
     socket.once("close", () => {
       clearTimeout(timer);

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { z } from "zod";
-import type { AnyDriver, Timeouts } from "../../../drivers/driver.ts";
+import type { AnyDriver } from "../../../drivers/driver.ts";
 import { DRIVERS } from "../../../drivers/index.ts";
 import { specOf } from "../../agent/source-spec.ts";
 import { apiAccess } from "../../api/access.ts";
@@ -24,15 +24,11 @@ import { passwordFrom } from "../files.ts";
 import { type CommandIo, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { driverOf, permitOfPerson } from "./device.ts";
-import { parseSourceInput, withPassword } from "./read-input.ts";
+import { parseSourceInput, type TypedSource, withPassword } from "./read-input.ts";
 
 /** A device that can be connected to. */
-export interface Target {
+export interface Target extends Omit<TypedSource, "passwordOf"> {
   readonly driver: AnyDriver;
-  readonly details: unknown;
-  readonly settings: unknown;
-  readonly secrets: Readonly<Record<string, string>>;
-  readonly timeouts: Timeouts;
   readonly permit: Permit | undefined;
   /** The data source's name, where it is configured. */
   readonly name?: string;

@@ -20,12 +20,12 @@ const MAX_STACK = 4000;
 
 /**
  * Makes of what nobody caught the notice for the other thread. A worker that `goesOn` does so up to ten times in a minute and ends at the
- * next; any other ends at the first. `nowMs`: monotonic.
+ * next; any other ends at the first.
  */
-export function createUncaught(goesOn: boolean, nowMs: () => number = () => performance.now()): (error: unknown) => WorkerNotice {
+export function createUncaught(goesOn: boolean): (error: unknown) => WorkerNotice {
   let atMs: number[] = [];
   return (error) => {
-    const now = nowMs();
+    const now = performance.now();
     atMs = [...atMs.filter((at) => now - at < WITHIN_MS), now].slice(-MAX_UNCAUGHT - 1);
     const stack = error instanceof Error ? error.stack : undefined;
     return {

@@ -1,5 +1,5 @@
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
-import { type Attempt, createLockout, type Lockout } from "./lockout.ts";
+import { type Attempt, createLockout } from "./lockout.ts";
 
 interface Hashed {
   readonly salt: Buffer;
@@ -19,7 +19,6 @@ export interface Users {
 }
 
 export interface UsersOptions {
-  readonly lockout?: Lockout;
   /** Monotonic, ms. */
   readonly nowMs?: () => number;
 }
@@ -33,10 +32,8 @@ const MAX_LENGTH = 1024;
 const MAX_WAITING = 100;
 
 /** Keeps the users as scrypt hashes. A name that nobody has costs what a wrong password costs. */
-export async function hashUsers(
-  users: readonly User[],
-  { lockout = createLockout(), nowMs = () => performance.now() }: UsersOptions = {},
-): Promise<Users> {
+export async function hashUsers(users: readonly User[], { nowMs = () => performance.now() }: UsersOptions = {}): Promise<Users> {
+  const lockout = createLockout();
   const byName = new Map<string, Hashed>();
   for (const { username, password } of users) byName.set(username, await hashOf(password));
   const nobody = await hashOf(randomBytes(HASH_BYTES).toString("hex"));
