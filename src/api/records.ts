@@ -120,12 +120,8 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
 }
 
 /** What of the secrets is used. */
-export interface AcceptedSecrets {
+export interface AcceptedSecrets extends Omit<AcceptedRecords<never>, "records"> {
   readonly secrets: Secrets;
-  /** Names records and fields, never a value. */
-  readonly warnings: readonly string[];
-  readonly unidentified: number;
-  readonly isUnusable: boolean;
 }
 
 const fieldsSchema = z.record(z.string(), z.string());

@@ -5,7 +5,7 @@ import { type IdRange, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge,
 const REMOVED_SINKS_KEPT = 100;
 
 /** One sink as the file keeps it. Pending values are what accepted is more than delivered and dropped. */
-export interface SinkState {
+export interface SinkState extends Omit<SinkLedger, "sink" | "pending" | "keptUntil"> {
   readonly id: string;
   /** False: removed from the configuration; its counts are kept, and with `removed` what it had pending. */
   readonly active: boolean;
@@ -13,10 +13,6 @@ export interface SinkState {
   readonly removed: { readonly forMs: number; readonly at: number } | null;
   readonly takesExploration: boolean;
   readonly position: Position;
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
-  readonly deliveredUnstored: number;
 }
 
 /** Values of this sink in the stored batches of the ranges. */

@@ -1,12 +1,7 @@
 /** The collector's own application instance certificate (OPC 10000-6, 6.2.2): one for the driver and the hosted server, stable over restarts. */
-export interface OwnCertificate {
+export interface OwnCertificate extends UserCertificate {
   /** The URI in its subject alternative names; made from the installation id, never from the host name. */
   readonly applicationUri: string;
-  /** PEM; the file of the key is readable by the service alone. */
-  readonly certificateFile: string;
-  readonly privateKeyFile: string;
-  /** DER. */
-  readonly certificate: Uint8Array;
   /** SHA-1 over the DER, upper-case hex: what OPC UA tools show. */
   readonly thumbprint: string;
   /** Epoch ms. */
@@ -44,7 +39,7 @@ export interface JudgeOptions {
 }
 
 export interface UserCertificate {
-  /** PEM. */
+  /** PEM; the file of the key is readable by the service alone. */
   readonly certificateFile: string;
   readonly privateKeyFile: string;
   /** DER. */
