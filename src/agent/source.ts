@@ -20,7 +20,7 @@ import { supervise } from "./supervise.ts";
 import { nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
-export interface SourceDeps extends Omit<ReadoutDeps, "connecting"> {
+export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBack"> {
   /** The first readout comes within this: many that start at once are spread. */
   readonly startSpreadMs: number;
   /** Shared by all sources: see StateLog. */
