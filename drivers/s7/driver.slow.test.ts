@@ -34,7 +34,11 @@ interface Opened {
   limits(): Limits;
 }
 
+/** References go on where those of the last connection to a host and port ended. */
+const talkedTo = new Set<number>();
+
 async function open(port: number, local: object = {}, ctx = context(), details: object = {}): Promise<Opened> {
+  talkedTo.add(port);
   const settings = driver.settings.parse(local);
   const all = driver.details.parse({ type: "s7", host: "127.0.0.1", port, slot: 1, ...details });
   const session = await driver.connect({ details: all, settings, secrets: {} }, ctx);
@@ -110,8 +114,11 @@ const words = (count: number, step: number, block = 1): string[] =>
   Array.from({ length: count }, (_, i) => `DB${block}.DBW${i * step * 2}`);
 const wordValues = (count: number, step: number): number[] => Array.from({ length: count }, (_, i) => i * step);
 
-/** Answers each chunk that comes with the next of these bytes; `write` may split them. */
-async function scripted(answers: readonly string[], write = (socket: net.Socket, bytes: Buffer): unknown => socket.write(bytes)) {
+/** Answers each chunk that comes with the next of these bytes, on a port that was not talked to; `write` may split them. */
+async function scripted(
+  answers: readonly string[],
+  write = (socket: net.Socket, bytes: Buffer): unknown => socket.write(bytes),
+): Promise<{ readonly port: number; readonly got: readonly string[] }> {
   const got: string[] = [];
   const server = net.createServer({ noDelay: true }, (socket) => {
     socket.on("error", () => {});
@@ -125,7 +132,8 @@ async function scripted(answers: readonly string[], write = (socket: net.Socket,
   });
   await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
   cleanUp.push(() => server.close());
-  return { port: (server.address() as AddressInfo).port, got };
+  const { port } = server.address() as AddressInfo;
+  return talkedTo.has(port) ? scripted(answers, write) : { port, got };
 }
 
 // RFC 1006, X.224 and the protocol notes, 1 to 3; references count from 1 for a host and port that was not talked to before.
@@ -316,6 +324,32 @@ describe("a controller that takes less than it should", () => {
     expect(opened.session.warnings?.()).toEqual([expect.stringContaining("240 bytes at most")]);
     const next = await open(plc.port, {}, context({ device }));
     expect(next.session.limits).toMatchObject({ pduBytes: 240 });
+  });
+
+  it("is sent shorter messages for what takes several of them, too", async () => {
+    const plc = await plcWith((one) => {
+      one.pduBytes = 480;
+      one.misbehave = ({ items }) => (items.some(({ count }) => count > 222) ? { error: JOB_ERRORS.wrongFrame } : undefined);
+    });
+    const opened = await open(plc.port);
+    expect(await read(opened, ["DB1.DBW0[900]"])).toEqual([wordValues(900, 1)]);
+    expect(opened.session.limits).toMatchObject({ pduBytes: 240 });
+    plc.misbehave = () => ({ error: JOB_ERRORS.wrongFrame });
+    expect(await read(opened, ["DB1.DBW0[900]"])).toEqual([expect.stringMatching(/^device_error \(points\): error 0x8500/)]);
+    expect(opened.session.alive()).toBe(true);
+  });
+
+  it("keeps what it has learned where it answers fewer ranges and then refuses all", async () => {
+    let jobs = 0;
+    const plc = await plcWith((one) => {
+      one.maxItems = 7;
+      one.overItems = "cut";
+      one.misbehave = () => (jobs++ === 0 ? undefined : { error: JOB_ERRORS.wrongFrame });
+    });
+    const opened = await open(plc.port, { max_gap: 0 });
+    const values = await read(opened, words(15, 10));
+    for (const value of values) expect(value).toMatch(/^device_error \(points\): error 0x8500/);
+    expect(opened.session.limits).toMatchObject({ maxItems: 7, pduBytes: 480 });
   });
 
   it("learns nothing from a range that is refused whatever the size", async () => {

@@ -130,7 +130,11 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   // Not async: a readout of hundreds of jobs has one promise fewer for each.
   read(request: S7Read, ctx: DriverContext): Promise<readonly Reading[]> {
     const job = this.#jobFor(request);
-    if (!job) return this.#readInParts(request, ctx);
+    const readings = job ? this.#readAtOnce(request, job, ctx) : this.#readInParts(request, ctx);
+    return readings.catch((error: unknown) => this.#askForLess(request, ctx, error));
+  }
+
+  #readAtOnce(request: S7Read, job: Job, ctx: DriverContext): Promise<readonly Reading[]> {
     const take: Take<readonly Reading[]> = (answer, done, refuse) => {
       if (answer.error !== 0) {
         refuse(refusalOf(answer, describeRead(request)));
@@ -142,9 +146,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
       else attempt(() => done(readingsOf(request, answer.message, job.results)), refuse);
       return undefined;
     };
-    return this.#link
-      .ask(ctx, () => describeRead(request), job.packets, take)
-      .catch((error: unknown) => this.#askForLess(request, ctx, error));
+    return this.#link.ask(ctx, () => describeRead(request), job.packets, take);
   }
 
   warnings(): readonly string[] {
@@ -198,14 +200,15 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
 
   /** A refusal that says that less should be asked for at once is followed; any other is the request's. */
   async #askForLess(request: S7Read, ctx: DriverContext, error: unknown): Promise<readonly Reading[]> {
-    if (error instanceof FewerItems) {
-      if (error.answered === 0) throw noneAnswered(request.items);
-      this.#learned.learnItems(Math.min(error.answered, this.#learned.maxItems));
-      this.#learn();
-      return this.#readInParts(request, ctx);
-    }
     if (error instanceof TooLarge) return this.#readSmaller(request, ctx, error);
-    throw error;
+    if (!(error instanceof FewerItems)) throw error;
+    if (error.answered === 0) throw noneAnswered(request.items);
+    this.#learned.learnItems(Math.min(error.answered, this.#learned.maxItems));
+    this.#learn();
+    return this.#readInParts(request, ctx).catch((other: unknown) => {
+      if (other instanceof TooLarge) return this.#readSmaller(request, ctx, other);
+      throw other;
+    });
   }
 
   /**

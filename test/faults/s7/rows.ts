@@ -78,7 +78,12 @@ const raw =
       socket.on("error", () => {});
       bench.later(() => socket.destroy());
       let at = 0;
-      socket.on("data", () => void socket.write(Buffer.from(answers[at++]?.replaceAll(" ", "") ?? "", "hex")));
+      socket.on("data", (request) => {
+        const answer = Buffer.from(answers[at++]?.replaceAll(" ", "") ?? "", "hex");
+        // The reference of the job.
+        if (answer[7] === 0x32 && request[7] === 0x32) request.copy(answer, 11, 11, 13);
+        socket.write(answer);
+      });
     });
     await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
     bench.later(() => server.close());
