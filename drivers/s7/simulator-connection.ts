@@ -24,8 +24,8 @@ const TYPES: Readonly<Record<number, ConnectionType>> = { 1: "pg", 2: "op", 3: "
 /** Without a size in the connect request. */
 const USUAL_PACKET_BYTES = 1024;
 const [SMALLEST_PDU, LARGEST_JOINED] = [64, 65_536];
-/** ISO 8073, 13.5.3: address unknown, no session at this address (here: all slots taken). */
-const REASONS = { unknownAddress: 0x83, full: 0x82 } as const;
+/** X.224, 13.5.3: address unknown; congestion at the TSAP (here: all slots taken). */
+const REASONS = { unknownAddress: 3, full: 1 } as const;
 const BACKWARDS_AFTER_MS = 5;
 
 interface Granted {

@@ -133,7 +133,7 @@ describe("the set-up", () => {
   });
 
   it.each([
-    ["disconnect", "fin", plain("0300 000b 06 80 0001 0000 83")],
+    ["disconnect", "fin", plain("0300 000b 06 80 0001 0000 03")],
     ["fin", "fin", "nothing"],
     ["rst", "rst", "nothing"],
   ] as const)("refuses a slot that it does not have with %s", async (how, ended, packet) => {

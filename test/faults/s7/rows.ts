@@ -159,7 +159,7 @@ const connection: readonly Row[] = [
     group: "connection",
     what: "a wrong slot, refused with a disconnect",
     reason: "CONNECTION_CLOSED",
-    detail: /disconnect reason 131.*rack 0, slot 1; other slots worth trying: 0/,
+    detail: /disconnect reason 3 \(no such TSAP\).*rack 0, slot 1; other slots worth trying: 0/,
     run: refusing("disconnect"),
   },
   {
@@ -187,7 +187,7 @@ const connection: readonly Row[] = [
     group: "connection",
     what: "no free connection of the type op",
     reason: "CONNECTION_CLOSED",
-    detail: /disconnect reason 130.*all of its connections of the type op are taken/,
+    detail: /disconnect reason 1 \(too many connections at this TSAP\).*all of its connections of the type op are taken/,
     run: from((plc) => void Object.assign(plc.slots, { op: 0 })),
   },
   {
