@@ -49,6 +49,8 @@ export class Exchange {
   /** Bytes of the frame that is held that have counted as progress. */
   #counted = 0;
   #isReleased = false;
+  /** Requests since one was alone under way, with that one. */
+  #together = 0;
   /** What is being taken apart, and where its next frame begins. */
   #bytes: Buffer = NOTHING;
   #start = 0;
@@ -63,7 +65,7 @@ export class Exchange {
   }
 
   /**
-   * Writes one frame; beside others under way those of one turn leave together, and do not change before. Throws ReasonError: the
+   * Writes one frame; where several are under way, those of one turn leave together, and must not change before. Throws ReasonError: the
    * connection is lost, or the fence refused the frame; then nothing of it was written and the connection is destroyed.
    */
   send(frame: Uint8Array): void {
@@ -76,8 +78,7 @@ export class Exchange {
       throw refused;
     }
     this.#tap?.("out", Uint8Array.prototype.slice.call(frame));
-    // One request alone gains nothing, and gathering has its price.
-    if (this.#pending.length > 1) this.#connection.gather();
+    if (this.#isOneOfSeveral()) this.#connection.gather();
     this.#connection.write(frame);
   }
 
@@ -89,7 +90,7 @@ export class Exchange {
   request<T>(
     ctx: DriverContext,
     describe: () => string,
-    start: (answer: (value: T) => void, refuse: (error: Error) => void) => void,
+    start: (answer: (value: T | Promise<T>) => void, refuse: (error: Error) => void) => void,
   ): Promise<T> {
     const refused = this.#refusalOf(ctx, describe);
     if (refused) return Promise.reject(refused);
@@ -108,7 +109,7 @@ export class Exchange {
           reject(error);
         },
       };
-      const answer = (value: T): void => {
+      const answer = (value: T | Promise<T>): void => {
         if (!this.#remove(request)) return;
         deadline.cancel();
         resolve(value);
@@ -150,6 +151,17 @@ export class Exchange {
     const { maxInFlight } = this.#framing;
     if (this.#pending.length < maxInFlight) return undefined;
     return new ReasonError("UNKNOWN", `more than ${maxInFlight} requests in flight on one connection`, { condition: "internal_error" });
+  }
+
+  /**
+   * Whether others are under way, or are to be expected in this turn because the last time there were: they leave together, where a single
+   * one would only be held up.
+   */
+  #isOneOfSeveral(): boolean {
+    const isFirst = this.#pending.length <= 1;
+    const isExpected = !isFirst || this.#together > 1;
+    this.#together = isFirst ? 1 : this.#together + 1;
+    return isExpected;
   }
 
   /** False: it has ended already. */
