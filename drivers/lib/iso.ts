@@ -149,23 +149,27 @@ function putData(packets: Buffer, at: number, part: Uint8Array, isLast: boolean)
   return at + PAYLOAD_AT + part.length;
 }
 
+/** Whether the bytes are one packet with a whole message, whose payload begins at `PAYLOAD_AT`. For fences. */
+export const isOnePacket = (packet: Uint8Array): boolean =>
+  packetEnd(packet, 0) === packet.length &&
+  packet[TPKT_BYTES] === DATA_HEADER_BYTES - 1 &&
+  packet[TYPE_AT] === DATA &&
+  packet[TYPE_AT + 1] === END_OF_MESSAGE;
+
 /**
  * The message in packets that are one behind the other; undefined: they are not exactly one whole message. For fences, which see a request
  * as it goes out.
  */
 export function messageIn(packets: Uint8Array): Uint8Array | undefined {
-  // Most messages are one packet.
-  let parts: Uint8Array[] | undefined;
+  const parts: Uint8Array[] = [];
   for (let at = 0; at < packets.length; ) {
     const end = packetEnd(packets, at);
     if (end === undefined || packets[at + TPKT_BYTES] !== DATA_HEADER_BYTES - 1 || packets[at + TYPE_AT] !== DATA) return undefined;
     const mark = packets[at + TYPE_AT + 1] ?? 0;
-    const part = packets.subarray(at + PAYLOAD_AT, end);
+    parts.push(packets.subarray(at + PAYLOAD_AT, end));
     at = end;
-    if (mark === END_OF_MESSAGE && at === packets.length) return parts ? Buffer.concat([...parts, part]) : part;
+    if (mark === END_OF_MESSAGE && at === packets.length) return parts.length === 1 ? parts[0] : Buffer.concat(parts);
     if (mark !== 0) return undefined;
-    parts ??= [];
-    parts.push(part);
   }
   return undefined;
 }

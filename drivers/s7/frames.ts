@@ -1,5 +1,5 @@
 import type { Fence } from "../lib/exchange.ts";
-import { isConnectRequest, messageIn } from "../lib/iso.ts";
+import { isConnectRequest, isOnePacket, messageIn, PAYLOAD_AT } from "../lib/iso.ts";
 import type { Area } from "./address.ts";
 
 /** S7 messages, without TPKT and COTP: requests of two functions, and what answers them. All pure. */
@@ -109,25 +109,32 @@ function putHeader(message: Buffer, reference: number, parameterBytes: number): 
 
 /** Only connect requests, set-ups and reads pass, each whole, in one packet or in several. */
 export const fence: Fence = (frame) => {
+  // Most messages are one packet, and are looked at where they are.
+  if (isOnePacket(frame)) return checkMessage(frame, PAYLOAD_AT);
   if (isConnectRequest(frame)) return true;
   const message = messageIn(frame);
-  if (!message) return "bytes that are not one whole S7 message";
-  const parameterBytes = word(message, 6);
-  if (message[0] !== PROTOCOL_ID || message[1] !== JOB || word(message, 2) !== 0) return "an S7 message that is not a job";
-  if (message.length !== REQUEST_HEADER_BYTES + parameterBytes || word(message, 8) !== 0) return "an S7 job with data or a wrong length";
-  const code = message[REQUEST_HEADER_BYTES];
+  return message ? checkMessage(message, 0) : "bytes that are not one whole S7 message";
+};
+
+/** True: the message that begins at `start` and ends with the bytes only reads; else what it is. */
+function checkMessage(bytes: Uint8Array, start: number): true | string {
+  const parameterBytes = word(bytes, start + 6);
+  if (bytes[start] !== PROTOCOL_ID || bytes[start + 1] !== JOB || word(bytes, start + 2) !== 0) return "an S7 message that is not a job";
+  if (bytes.length - start !== REQUEST_HEADER_BYTES + parameterBytes || word(bytes, start + 8) !== 0)
+    return "an S7 job with data or a wrong length";
+  const code = bytes[start + REQUEST_HEADER_BYTES];
   if (code === SETUP) return parameterBytes === SETUP_BYTES || `a set-up of ${parameterBytes} bytes`;
   if (code !== READ_VAR) return `S7 function 0x${(code ?? 0).toString(16).padStart(2, "0")}`;
-  const items = message[REQUEST_HEADER_BYTES + 1] ?? 0;
+  const items = bytes[start + REQUEST_HEADER_BYTES + 1] ?? 0;
   if (items < 1 || items > MAX_ITEMS || parameterBytes !== READ_HEADER_BYTES + items * ITEM_BYTES) return `a read of ${items} items`;
   for (let i = 0; i < items; i++) {
-    const at = REQUEST_HEADER_BYTES + READ_HEADER_BYTES + i * ITEM_BYTES;
-    const isItem = message[at] === 0x12 && message[at + 1] === ITEM_BYTES - 2 && message[at + 2] === 0x10;
-    const [size, area] = [message[at + 3] ?? 0, message[at + 8] ?? 0];
-    if (!isItem || !AREAS.has(area) || size !== (area === TIMER || area === COUNTER ? area : BYTE)) return `item ${i} of a read`;
+    const at = start + REQUEST_HEADER_BYTES + READ_HEADER_BYTES + i * ITEM_BYTES;
+    const isItem = bytes[at] === 0x12 && bytes[at + 1] === ITEM_BYTES - 2 && bytes[at + 2] === 0x10;
+    const area = bytes[at + 8] ?? 0;
+    if (!isItem || !AREAS.has(area) || bytes[at + 3] !== (area === TIMER || area === COUNTER ? area : BYTE)) return `item ${i} of a read`;
   }
   return true;
-};
+}
 
 /** An answer's head; the message has what its lengths say. */
 export interface Answer {

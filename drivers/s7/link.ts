@@ -7,7 +7,7 @@ import { dataPackets, disconnectOf, MAX_PACKET_BYTES, MessageJoiner, PAYLOAD_AT,
 import { type Answer, fence, MAX_MESSAGE_BYTES, parseAnswer, REFERENCE_AT } from "./frames.ts";
 
 /** What is done with the answer to a job. A string: what about it breaks the protocol. */
-export type Take<T> = (answer: Answer, done: (value: T) => void, refuse: (error: Error) => void) => string | undefined;
+export type Take<T> = (answer: Answer, done: (value: T | Promise<T>) => void, refuse: (error: Error) => void) => string | undefined;
 
 /** A job that waits for its answer. */
 interface Sent {
