@@ -130,19 +130,19 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   // Not async, and less is asked for from within the answer: a readout of hundreds of jobs has two promises fewer for each.
   read(request: S7Read, ctx: DriverContext): Promise<readonly Reading[]> {
     const job = this.#jobFor(request);
-    const readings = job ? this.#readAtOnce(request, job, ctx) : this.#readInParts(request, ctx);
-    return readings.catch((error: unknown) => this.#askForLess(request, ctx, error));
+    if (job) return this.#readAtOnce(request, job, ctx);
+    return this.#readInParts(request, ctx).catch((error: unknown) => this.#askForLess(request, ctx, error));
   }
 
   #readAtOnce(request: S7Read, job: Job, ctx: DriverContext): Promise<readonly Reading[]> {
     const take: Take<readonly Reading[]> = (answer, done, refuse) => {
       if (answer.error !== 0) {
-        done(this.#askForLess(request, ctx, refusalOf(answer, describeRead(request))));
+        done(this.#askForLessNext(request, ctx, refusalOf(answer, describeRead(request))));
         return undefined;
       }
       const answered = walkItems(answer, job.sizes, job.results);
       if (typeof answered === "string") return answered;
-      if (answered < job.sizes.length) done(this.#askForLess(request, ctx, new FewerItems(answered)));
+      if (answered < job.sizes.length) done(this.#askForLessNext(request, ctx, new FewerItems(answered)));
       else attempt(() => done(readingsOf(request, answer.message, job.results)), refuse);
       return undefined;
     };
@@ -196,6 +196,11 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     };
     this.#jobs.set(request, job);
     return job;
+  }
+
+  /** Once the job that was answered is no longer under way: what is asked for next has its place. */
+  #askForLessNext(request: S7Read, ctx: DriverContext, error: Error): Promise<readonly Reading[]> {
+    return Promise.resolve().then(() => this.#askForLess(request, ctx, error));
   }
 
   /** A refusal that says that less should be asked for at once is followed; any other is the request's. */
