@@ -273,6 +273,22 @@ describe("any controller", () => {
     ]);
   });
 
+  it.each(["cut", "refuse"] as const)(
+    "asks for less within the jobs that are agreed, where all of them are too large at once: %s",
+    async (over) => {
+      const plc = await plcWith((one) => Object.assign(one, { maxItems: 7, overItems: over, answersBackwards: true }));
+      const { session, settings } = await open(plc.port, { max_gap: 0 });
+      const requests = driver.plan(pointsOf(settings, words(160, 4)), session.limits);
+      expect([requests.length, session.limits.inFlight]).toEqual([8, 8]);
+      const answers = await Promise.all(requests.map((request) => session.read(request, context())));
+      for (const [i, request] of requests.entries())
+        for (const [at, { index }] of request.points.entries())
+          expect(answers[i]?.[at]).toMatchObject({ quality: "good", value: index * 4 });
+      expect(plc.mostInFlight).toBe(8);
+      expect(plc.violations).toEqual([]);
+    },
+  );
+
   it("reads a plan that was made for longer messages", async () => {
     const plc = await plcWith((one) => Object.assign(one, { pduBytes: 960 }));
     const first = await open(plc.port);
