@@ -2,7 +2,7 @@ import type { S7Details } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
-import type { ConnectInput, DeviceMemory, DriverContext, Endpoint, Session } from "../driver.ts";
+import type { ConnectInput, DriverContext, Endpoint, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { connectIso } from "../lib/iso-connect.ts";
 import { openTcp } from "../lib/tcp.ts";
@@ -21,6 +21,7 @@ import {
   setupRequest,
   walkItems,
 } from "./frames.ts";
+import { LearnedSizes } from "./learned.ts";
 import { MAX_JOBS, S7Link, type Take } from "./link.ts";
 import { type Part, Parts } from "./parts.ts";
 import { describeRead, type S7Limits, type S7Read } from "./plan.ts";
@@ -61,39 +62,16 @@ class TooLarge extends Error {
 
 export const endpointOf = ({ host, port }: S7Details): Endpoint => ({ host, port, transport: "tcp" });
 
-/** What the device is known to take, less than it grants. */
-class Learned {
-  readonly #memory: DeviceMemory | undefined;
-  maxItems: number;
-  pduBytes: number;
-
-  constructor(memory: DeviceMemory | undefined) {
-    this.#memory = memory;
-    this.maxItems = Math.min(MAX_ITEMS, Number(memory?.get("max_items") ?? MAX_ITEMS));
-    this.pduBytes = Number(memory?.get("pdu_bytes") ?? Number.POSITIVE_INFINITY);
-  }
-
-  learnItems(maxItems: number): void {
-    this.maxItems = maxItems;
-    this.#memory?.set("max_items", maxItems);
-  }
-
-  learnPdu(pduBytes: number): void {
-    this.pduBytes = pduBytes;
-    this.#memory?.set("pdu_bytes", pduBytes);
-  }
-}
-
 export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   readonly #connection: Connection;
   readonly #link: S7Link;
   readonly #granted: Granted;
   readonly #settings: S7Settings;
-  readonly #learned: Learned;
+  readonly #learned: LearnedSizes;
   #limits: S7Limits;
   #jobs = new WeakMap<S7Read, Job>();
 
-  private constructor(connection: Connection, link: S7Link, granted: Granted, settings: S7Settings, learned: Learned) {
+  private constructor(connection: Connection, link: S7Link, granted: Granted, settings: S7Settings, learned: LearnedSizes) {
     this.#connection = connection;
     this.#link = link;
     this.#granted = granted;
@@ -107,7 +85,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     const target = targetOf(details, settings);
     if (typeof target === "string") throw new ReasonError("UNKNOWN", target, { condition: "configuration_invalid" });
     const connection = await openTcp(endpointOf(details), ctx);
-    const learned = new Learned(ctx.device);
+    const learned = new LearnedSizes(ctx.device);
     try {
       const { tpduBytes, early } = await connectIso(connection, target, ctx);
       if (early.length > 0)
@@ -124,6 +102,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   }
 
   get limits(): S7Limits {
+    if (this.#learned.forgetOld()) this.#learn();
     return this.#limits;
   }
 
