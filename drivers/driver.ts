@@ -219,6 +219,9 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
     if (known === undefined) return error;
     return known instanceof Error ? known : new ReasonError(known, messageOf(error), { cause: error });
   };
+  const failRead = (error: unknown): never => {
+    throw toFailure(named(error));
+  };
   const guarded: Driver<D, S, A, R, L> = {
     ...driver,
     async connect(input, ctx) {
@@ -233,11 +236,12 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
         get epoch() {
           return session.epoch;
         },
-        async read(request, readCtx) {
+        // Not async: it is on the way of every request.
+        read(request, readCtx) {
           try {
-            return await session.read(request, readCtx);
+            return session.read(request, readCtx).catch(failRead);
           } catch (error) {
-            throw toFailure(named(error));
+            return Promise.reject(toFailure(named(error)));
           }
         },
         ...(session.prepare && { prepare: (points, prepareCtx: DriverContext) => guardEach(session.prepare?.(points, prepareCtx), named) }),
