@@ -37,39 +37,40 @@ const about = (fault: Fault, words: string): ErrorWords => ({ fault, words, scop
 const busy = (words: string): ErrorWords => ({ fault: "device_error", words, scope: "busy" });
 
 /** By error class and code in the header of an answer; from independent implementations, not from a specification. */
-const HEADER_ERRORS: Readonly<Record<number, ErrorWords>> = {
-  33028: closed(`the service is not permitted or not known; ${PERMIT}`),
-  33537: busy("not enough memory in the controller at this moment"),
-  33538: busy("not enough resources in the controller at this moment"),
-  33540: busy("not enough connections or resources in the controller at this moment"),
-  33541: busy("not possible at this moment"),
-  33796: about("device_error", "not possible in this state of the controller"),
-  34048: about("device_error", "wrong frame or PDU size"),
-  34561: about("out_of_range", "wrong address or length"),
-  34562: about("type_mismatch", "not supported"),
-  34563: closed(`access refused; ${PERMIT}`),
-  53409: closed(`not permitted at this protection level; ${PERMIT}`),
-  53769: about("not_found", "the item is not there"),
-  53825: closed(`a password is needed; ${PERMIT}`),
-  54786: closed(`wrong password; ${PERMIT}`),
-  56321: about("out_of_range", "invalid value"),
-};
+const HEADER_ERRORS: ReadonlyMap<number, ErrorWords> = new Map([
+  [0x8104, closed(`the service is not permitted or not known; ${PERMIT}`)],
+  [0x8301, busy("not enough memory in the controller at this moment")],
+  [0x8302, busy("not enough resources in the controller at this moment")],
+  [0x8304, busy("not enough connections or resources in the controller at this moment")],
+  [0x8305, busy("not possible at this moment")],
+  [0x8404, about("device_error", "not possible in this state of the controller")],
+  [0x8500, about("device_error", "wrong frame or PDU size")],
+  [0x8701, about("out_of_range", "wrong address or length")],
+  [0x8702, about("type_mismatch", "not supported")],
+  // It may be about one range of several: halving finds out.
+  [0x8703, about("access_denied", `access refused; ${PERMIT}`)],
+  [0xd0a1, closed(`not permitted at this protection level; ${PERMIT}`)],
+  [0xd209, about("not_found", "the item is not there")],
+  [0xd241, closed(`a password is needed; ${PERMIT}`)],
+  [0xd602, closed(`wrong password; ${PERMIT}`)],
+  [0xdc01, about("out_of_range", "invalid value")],
+]);
 
-const BY_CLASS: Readonly<Record<number, ErrorWords>> = {
-  129: about("device_error", "application relationship"),
-  130: about("not_found", "object definition"),
-  131: busy("not enough resources in the controller at this moment"),
-  132: about("device_error", "error in the service"),
-  133: about("device_error", "wrong frame"),
-  135: about("access_denied", "access error"),
-};
+const BY_CLASS: ReadonlyMap<number, ErrorWords> = new Map([
+  [0x81, about("device_error", "application relationship")],
+  [0x82, about("not_found", "object definition")],
+  [0x83, busy("not enough resources in the controller at this moment")],
+  [0x84, about("device_error", "error in the service")],
+  [0x85, about("device_error", "wrong frame")],
+  [0x87, about("access_denied", "access error")],
+]);
 
 /** Too large a message for this controller. */
 export const WRONG_PDU_SIZE = 0x8500;
 
 /** The refusal of a whole job; `what` in the field's words. */
 export function jobRefusal(error: number, what: string): FaultError {
-  const known = HEADER_ERRORS[error] ?? BY_CLASS[error >> 8] ?? about("device_error", "not in the protocol's list");
+  const known = HEADER_ERRORS.get(error) ?? BY_CLASS.get(error >> 8) ?? about("device_error", "not in the protocol's list");
   const { fault, words, scope } = known;
   // What holds for everything reads the same whatever was asked.
   const subject = scope === "everything" ? "" : ` for ${what}`;
