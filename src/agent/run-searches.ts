@@ -197,11 +197,14 @@ export class RunSearches {
     this.#events.ended(group);
   }
 
-  /** Plans what goes on in the next readout. What was not begun is asked as planned there: it may be well by then. */
-  finish(): void {
+  /**
+   * Plans what goes on in the next readout. What was not begun is asked as planned there: it may be well by then. What had no answer goes
+   * on all the same, unless nothing had: asked as planned each time, a few of them would take all the time there is for searching.
+   */
+  finish(isUnanswered: boolean): void {
     const groups = new Set(this.#searches.map(({ group }) => group));
     for (const group of groups) {
-      group.searches = group.searches.filter(({ hasBegun }) => hasBegun);
+      group.searches = group.searches.filter(({ hasBegun, kind }) => hasBegun || (kind === "lost" && !isUnanswered));
       this.#context.learned.replan(group);
     }
   }

@@ -294,7 +294,7 @@ export class Searching {
   /** Plans what goes on in the next readout. `isUnanswered`: what failed is the device, nothing is learned of its parts. */
   finish(isUnanswered: boolean): void {
     if (!isUnanswered) this.#parts.finish();
-    this.#runs.finish();
+    this.#runs.finish(isUnanswered);
   }
 
   /** Gives every point that was not answered the reading that says why. */

@@ -30,6 +30,14 @@ const scenario = fc.record({
 });
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
+const silent: Misbehaviour = { silent: true };
+/** What once went wrong. */
+const NAMED: readonly Scenario[] = [
+  // Asking each of them once more took all the time there is for searching, in each readout, and none was ever found.
+  { culprits: [8, 345, 160].map((at) => [at, silent]), spell: { exception: 4 } },
+  { culprits: [493, 3].map((at) => [at, silent]), spell: { exception: 2 } },
+];
+
 const later = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 /** One device with `scenario`, over real sockets: a spell, culprits, then all well again. Rejects with what is not as it should be. */
@@ -91,7 +99,7 @@ async function play({ culprits, spell }: Scenario): Promise<void> {
 
 describe("several faults at once on one device, over real sockets", () => {
   it("cost what they touch and nothing else, and leave nothing behind", async () => {
-    const runs = fc.sample(scenario, 24);
+    const runs = [...NAMED, ...fc.sample(scenario, 24)];
     const outcomes = await Promise.allSettled(runs.map(play));
     const failed = outcomes.flatMap((outcome, i) =>
       outcome.status === "rejected" ? [{ scenario: JSON.stringify(runs[i]), why: String(outcome.reason) }] : [],
