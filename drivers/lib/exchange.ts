@@ -1,6 +1,7 @@
 import { type Deadline, Deadlines } from "../../src/model/deadline.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import type { Connection } from "./connection.ts";
@@ -104,13 +105,13 @@ export class Exchange {
         describe,
         deadline,
         end: (error) => {
-          if (!this.#remove(request)) return;
+          if (!takeOut(this.#pending, request)) return;
           deadline.cancel();
           reject(error);
         },
       };
       const answer = (value: T | Promise<T>): void => {
-        if (!this.#remove(request)) return;
+        if (!takeOut(this.#pending, request)) return;
         deadline.cancel();
         resolve(value);
       };
@@ -162,15 +163,6 @@ export class Exchange {
     const isExpected = !isFirst || this.#together > 1;
     this.#together = isFirst ? 1 : this.#together + 1;
     return isExpected;
-  }
-
-  /** False: it has ended already. */
-  #remove(request: Pending): boolean {
-    const at = this.#pending.indexOf(request);
-    if (at < 0) return false;
-    this.#pending.copyWithin(at, at + 1);
-    this.#pending.length--;
-    return true;
   }
 
   #watch(signal: AbortSignal): void {

@@ -1,12 +1,7 @@
-import { type DataType, formatDataType, NUMBER_BYTES, type Reading, type Scalar, type Value } from "../../src/model/value.ts";
+import { type DataType, formatDataType, NUMBER_BYTES, type Reading, type Scalar } from "../../src/model/value.ts";
 import { decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import type { Slot } from "../lib/reused-readings.ts";
 import type { ModbusAddress } from "./address.ts";
-
-/** A good reading whose object is reused: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
-export interface Slot {
-  readonly quality: "good";
-  value: Value;
-}
 
 /**
  * Takes a variable's reading from the data bytes of the answer that holds it; `at` as `offsetOf` gives it. A good one is put into the slot.

@@ -1,14 +1,9 @@
-import type { DataType, Reading, Scalar, Value } from "../../src/model/value.ts";
+import type { DataType, Reading, Scalar } from "../../src/model/value.ts";
 import { notANumber, numberReader } from "../lib/bytes.ts";
+import type { Slot } from "../lib/reused-readings.ts";
 import type { S7Address } from "./address.ts";
 import { bcd3, dateAndTimeText, dateText, dtlText, ldtText } from "./clock.ts";
 import { dataTypeOf, KINDS, type Kind, strideOf } from "./types.ts";
-
-/** A good reading whose object is reused: ten thousand variables ten times a second would otherwise be most of what the heap collects. */
-export interface Slot {
-  readonly quality: "good";
-  value: Value;
-}
 
 /** Takes a variable's reading from the bytes that hold it; `at` is its first byte. A good one is put into the slot. */
 export type Decoder = (data: Buffer, at: number, slot: Slot) => Reading;

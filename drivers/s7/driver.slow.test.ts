@@ -378,6 +378,10 @@ describe("a controller that takes less than it should", () => {
       expect.stringMatching(/^device_error \(points\): error 0x8500/),
     ]);
     expect(opened.session.limits).toMatchObject({ maxItems: 20, pduBytes: 480 });
+    // It is asked for less once, and from then on not again.
+    const before = plc.counts.jobs;
+    await read(opened, ["DB1.DBW0", "DB1.DBW100"]);
+    expect(plc.counts.jobs - before).toBe(1);
   });
 });
 

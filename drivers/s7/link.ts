@@ -1,4 +1,5 @@
 import { ReasonError } from "../../src/model/reason.ts";
+import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { Exchange } from "../lib/exchange.ts";
@@ -85,22 +86,14 @@ export class S7Link {
   #takeMessage(message: Buffer): string | undefined {
     const answer = parseAnswer(message);
     if (typeof answer === "string") return answer;
-    const at = answer ? this.#placeOf(answer.reference) : -1;
-    const sent = this.#sent[at];
+    const sent = answer && this.#sent.find(({ reference }) => reference === answer.reference);
     if (!answer || !sent) {
       this.#unmatched++;
       this.#log.debug({ reference: answer?.reference, count: this.#unmatched }, "a message that answers no job is ignored");
       return undefined;
     }
-    this.#sent.copyWithin(at, at + 1);
-    this.#sent.length--;
+    takeOut(this.#sent, sent);
     return sent.take(answer);
-  }
-
-  /** −1: it is not under way. */
-  #placeOf(reference: number): number {
-    for (let i = 0; i < this.#sent.length; i++) if (this.#sent[i]?.reference === reference) return i;
-    return -1;
   }
 
   #unmatchedWords(): string {

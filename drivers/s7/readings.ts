@@ -1,18 +1,11 @@
 import { type FaultError, PartialRefusal, type RefusedItem } from "../../src/model/fault.ts";
-import type { Reading, Value } from "../../src/model/value.ts";
-import type { Slot } from "./decode.ts";
+import type { Reading } from "../../src/model/value.ts";
+import { ReusedReadings } from "../lib/reused-readings.ts";
 import { GOOD, type ItemResults } from "./frames.ts";
 import { describeRange, type S7Read } from "./plan.ts";
 import { itemRefusal, miscountRefusal } from "./refusals.ts";
 
-/** What is filled for one answer. */
-interface Filled {
-  readonly slots: readonly Slot[];
-  readonly readings: Reading[];
-}
-
-/** By request, in turns: what one answer has filled stays as it is until the answer after the next. */
-const turns = new WeakMap<S7Read, { readonly two: readonly [Filled, Filled]; last: 0 | 1 }>();
+const reused = new ReusedReadings<S7Read>();
 
 /**
  * The readings of a read whose items are in `data` as `results` says. Their objects are reused for the answer after the next to the same
@@ -20,13 +13,7 @@ const turns = new WeakMap<S7Read, { readonly two: readonly [Filled, Filled]; las
  * Throws FaultError: the device refused all items; PartialRefusal: it refused some.
  */
 export function readingsOf(request: S7Read, data: Buffer, results: ItemResults): readonly Reading[] {
-  let turn = turns.get(request);
-  if (!turn) {
-    turn = { two: [emptyFor(request), emptyFor(request)], last: 1 };
-    turns.set(request, turn);
-  }
-  turn.last = turn.last === 0 ? 1 : 0;
-  const { slots, readings } = turn.two[turn.last];
+  const { slots, readings } = reused.next(request);
   const { items, decoders, offsets } = request;
   let refused = 0;
   for (let i = 0; i < items.length; i++) {
@@ -66,10 +53,4 @@ function refusalOf({ items }: S7Read, results: ItemResults, filled: readonly Rea
   const [first, ...others] = refused;
   if (!first) throw new TypeError("no item was refused");
   return refused.length === items.length ? first.refusal : new PartialRefusal(readings, [first, ...others]);
-}
-
-function emptyFor({ points }: S7Read): Filled {
-  const value: Value = 0;
-  const slots = points.map((): Slot => ({ quality: "good", value }));
-  return { slots, readings: [...slots] };
 }

@@ -70,6 +70,8 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   readonly #learned: LearnedSizes;
   #limits: S7Limits;
   #jobs = new WeakMap<S7Read, Job>();
+  /** Asking for less has not helped: what is refused for its size is the agent's to halve, which has a budget for that. */
+  #isSizeRight = false;
 
   private constructor(connection: Connection, link: S7Link, granted: Granted, settings: S7Settings, learned: LearnedSizes) {
     this.#connection = connection;
@@ -102,7 +104,10 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   }
 
   get limits(): S7Limits {
-    if (this.#learned.forgetOld()) this.#learn();
+    if (this.#learned.forgetOld()) {
+      this.#isSizeRight = false;
+      this.#learn();
+    }
     return this.#limits;
   }
 
@@ -200,6 +205,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
    * Throws FaultError: the refusal, where size is not what it is about.
    */
   async #readSmaller(request: S7Read, ctx: DriverContext, { refusal }: TooLarge): Promise<readonly Reading[]> {
+    if (this.#isSizeRight) throw refusal;
     const { pduBytes } = this.#limits;
     for (const size of smallerSizes(request.items.length, pduBytes)) {
       try {
@@ -212,6 +218,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
         if (!(error instanceof TooLarge)) throw error;
       }
     }
+    this.#isSizeRight = true;
     throw refusal;
   }
 

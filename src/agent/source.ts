@@ -93,7 +93,7 @@ class SourceTask {
   #faults: SourceReport["faults"] = NO_FAULTS;
   #nextRetryAt: number | undefined;
   #trouble: Trouble | undefined;
-  /** Ends the pause before the next try; undefined: there is none, or the device has asked for it. */
+  /** Ends the wait for the next try; undefined: it is no wait of a source in trouble, or the device has asked for it. */
   #pause: AbortController | undefined;
   #waitedMs = 0;
 
@@ -132,6 +132,7 @@ class SourceTask {
 
   stop(): Promise<void> {
     this.#stop.abort();
+    this.#pause?.abort();
     return this.#done;
   }
 
@@ -192,11 +193,9 @@ class SourceTask {
 
   /** False: it is being stopped. */
   async #wait(ms: number): Promise<boolean> {
-    const { signal } = this.#stop;
-    if (!this.#pause) return sleep(ms, signal);
-    await sleep(ms, AbortSignal.any([signal, this.#pause.signal]));
+    await sleep(ms, (this.#pause ?? this.#stop).signal);
     this.#pause = undefined;
-    return !signal.aborted;
+    return !this.#stop.signal.aborted;
   }
 
   /** Takes what a readout brought; gives when the next one is due, monotonic ms. */

@@ -1,3 +1,5 @@
+import { takeOut } from "./take-out.ts";
+
 /** Deadlines are looked at this often, and at each quarter of their length, to see whether the thread ran or was stopped with its process. */
 const SLICE_MS = 1000;
 /** A timer that fires so much later than due: the thread stood still, and what came meanwhile has not been looked at. */
@@ -38,11 +40,7 @@ export class Deadlines {
 
   /** For Deadline. False: it had ended. */
   end(deadline: Deadline): boolean {
-    const at = this.#open.indexOf(deadline);
-    if (at < 0) return false;
-    this.#open.copyWithin(at, at + 1);
-    this.#open.length--;
-    return true;
+    return takeOut(this.#open, deadline);
   }
 
   /** For Deadline. */
