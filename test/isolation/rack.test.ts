@@ -49,7 +49,7 @@ async function start(onFinished: OnFinished, options: Partial<RackPlantOptions> 
   return plant;
 }
 
-const kindsOf = (plant: RackPlant) => plant.last?.requests.map(({ kind }) => kind) ?? [];
+const kindsOf = (plant: RackPlant) => plant.last?.asked.map(({ kind }) => kind) ?? [];
 /** How many names were asked for. */
 const namesOf = ({ rack }: RackPlant) => rack.requests.filter(({ kind }) => kind === "names").reduce((sum, { count }) => sum + count, 0);
 
@@ -202,7 +202,7 @@ describe.concurrent("a device that refuses", () => {
       expect(later.map(({ good }) => good)).toEqual(later.map(() => SYMBOLS - 1));
       expect(plant.last?.readout.readings[21]).toMatchObject({ quality: "bad", fault: "not_found" });
       // One request looks whether it is well again.
-      for (const { requests } of later) expect(requests.length).toBeLessThanOrEqual(fresh + 2);
+      for (const { asked } of later) expect(asked.length).toBeLessThanOrEqual(fresh + 2);
       plant.rack.broken.clear();
       expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN);
       await plant.readouts(HEALED_WITHIN);
@@ -221,7 +221,7 @@ describe.concurrent("a device that refuses", () => {
       await plant.until(() => plant.report().status.state.type === "ERROR");
       await plant.readouts(2);
       const later = await plant.readouts(TROUBLED_READOUTS);
-      expect(later.map(({ requests }) => requests.length)).toEqual(later.map(() => 1));
+      expect(later.map(({ asked }) => asked.length)).toEqual(later.map(() => 1));
       expect(plant.report().error?.detail).toContain("the rack is locked");
       expect(plant.lines, plant.lines.join("\n")).toHaveLength(1);
       expect(plant.report().warnings.filter((words) => !/are looked up/.test(words))).toEqual([]);
@@ -310,7 +310,7 @@ describe("two troubles at once", () => {
           const after = await plant.readouts(HEALED_WITHIN);
           const of = `${first.name} and ${second.name}`;
           // One readout may have begun before they ended.
-          return { of, took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, asked: after.at(-1)?.requests.length };
+          return { of, took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, asked: after.at(-1)?.asked.length };
         }),
       );
       expect(outcomes).toEqual(PAIRS.map(([first, second]) => ({ of: `${first.name} and ${second.name}`, took: "in time", asked: fresh })));

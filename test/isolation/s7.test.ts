@@ -28,7 +28,7 @@ beforeAll(async () => {
   const plant = await S7Plant.start({ variables: VARIABLES, intervalMs: INTERVAL_MS });
   await plant.until(() => plant.isWhole());
   await plant.readouts(2);
-  fresh = plant.last?.jobs ?? 0;
+  fresh = plant.last?.asked ?? 0;
   expect(fresh).toBe(2);
   await plant.stop();
 }, TEST_MS);
@@ -45,11 +45,11 @@ describe.concurrent("a controller that refuses", () => {
       const later = await plant.readouts(TROUBLED_READOUTS);
       expect(later.map(({ good }) => good)).toEqual(later.map(() => VARIABLES - 1));
       expect(plant.last?.readout.readings[at]).toMatchObject({ quality: "bad", fault: "out_of_range" });
-      for (const { jobs } of later) expect(jobs).toBeLessThanOrEqual(fresh + 2);
+      for (const { asked } of later) expect(asked).toBeLessThanOrEqual(fresh + 2);
       plant.refusals.clear();
       expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN);
       await plant.readouts(HEALED_WITHIN);
-      expect(plant.last?.jobs).toBe(fresh);
+      expect(plant.last?.asked).toBe(fresh);
     },
   );
 
@@ -82,7 +82,7 @@ describe.concurrent("a controller that refuses", () => {
       await plant.until(() => plant.report().status.state.type === "ERROR");
       await plant.readouts(2);
       const later = await plant.readouts(TROUBLED_READOUTS);
-      expect(later.map(({ jobs }) => jobs)).toEqual(later.map(() => 1));
+      expect(later.map(({ asked }) => asked)).toEqual(later.map(() => 1));
       expect(plant.report().error?.detail).toContain("permit access with PUT/GET");
       expect(plant.lines, plant.lines.join("\n")).toHaveLength(1);
       expect(new Set(plant.last?.readout.readings.map((reading) => JSON.stringify(reading))).size).toBe(1);
@@ -90,7 +90,7 @@ describe.concurrent("a controller that refuses", () => {
       plant.plc.readError = undefined;
       expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN);
       await plant.readouts(1);
-      expect(plant.last?.jobs).toBe(fresh);
+      expect(plant.last?.asked).toBe(fresh);
     },
   );
 
@@ -119,12 +119,12 @@ describe.concurrent("a controller that takes less", () => {
       plant.plc.drop();
       await plant.readoutsUntilWhole();
       await plant.readouts(2);
-      expect(plant.last?.jobs).toBe(Math.ceil(30 / 8));
+      expect(plant.last?.asked).toBe(Math.ceil(30 / 8));
       plant.plc.pduBytes = 240;
       plant.plc.drop();
       await plant.readoutsUntilWhole();
       await plant.readouts(2);
-      expect(plant.last?.jobs).toBe(fresh);
+      expect(plant.last?.asked).toBe(fresh);
       expect(plant.plc.violations).toEqual([]);
     },
     TEST_MS,
@@ -137,7 +137,7 @@ describe.concurrent("a controller that takes less", () => {
       const plant = await start(onTestFinished, { before: (plc) => void Object.assign(plc, { maxItems: 4, overItems }) });
       await plant.until(() => plant.isWhole());
       await plant.readouts(2);
-      expect(plant.last?.jobs).toBe(Math.ceil(30 / 4));
+      expect(plant.last?.asked).toBe(Math.ceil(30 / 4));
       expect(plant.report().warnings).toEqual([expect.stringMatching(/answers 4 ranges of one job/)]);
       plant.plc.drop();
       await plant.readoutsUntilWhole();
@@ -223,7 +223,7 @@ async function play(onFinished: OnFinished, troubles: readonly Trouble[]) {
   const after = await plant.readouts(HEALED_WITHIN);
   await plant.stop();
   // One readout may have begun before they ended.
-  return { of: namesOf(troubles), took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, jobs: after.at(-1)?.jobs };
+  return { of: namesOf(troubles), took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, jobs: after.at(-1)?.asked };
 }
 const namesOf = (troubles: readonly Trouble[]): string => troubles.map(({ name }) => name).join(", ");
 
