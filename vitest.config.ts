@@ -16,7 +16,7 @@ const LONGEST = [
   "test/e2e/pipes.test.ts",
   "test/lab/systemd/systemd.test.ts",
   "test/faults/net/matrix.test.ts",
-  "test/conformance/driver.test.ts",
+  "test/conformance/drivers/opcua.test.ts",
   "test/faults/mqtt/poison.test.ts",
   "test/faults/opcua/hosted-server.test.ts",
   "test/e2e/demo-kill.test.ts",

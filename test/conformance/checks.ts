@@ -252,7 +252,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     name: `takes ${FUZZED_ANSWERS} fuzzed answers with readings, a fault or a reason, in bounded memory`,
-    timeoutMs: 120_000,
+    timeoutMs: 300_000,
     async run(rig) {
       const { driver, connect, pointsOf, simulator, proxy } = rig;
       const unprepared = pointsOf(simulator.variables);
@@ -338,7 +338,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     name: `keeps nothing of ${CYCLES} connections`,
-    timeoutMs: 180_000,
+    timeoutMs: 300_000,
     async run(rig) {
       const { driver, connect, pointsOf, simulator } = rig;
       const points = pointsOf(simulator.variables.slice(0, 3));
