@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { formatDataType } from "../../src/model/value.ts";
 import { typeOf } from "../driver.ts";
+import { kindOf, parseType } from "../lib/step7-types.ts";
 import { parseAddress } from "./address.ts";
-import { kindOf, parseType } from "./types.ts";
 
 const typed = (text: string | undefined) => {
   if (text === undefined) return undefined;

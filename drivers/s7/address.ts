@@ -1,7 +1,7 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
+import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, sizeOf } from "../lib/step7-types.ts";
 import { addressInvalid, quote, typeMismatch } from "../lib/text.ts";
-import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, sizeOf } from "./types.ts";
 
 /** Where the controller keeps values, by its international letters. */
 export type Area = "DB" | "DI" | "M" | "I" | "Q" | "T" | "C";

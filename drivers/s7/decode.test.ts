@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Reading, Value } from "../../src/model/value.ts";
 import { typeOf } from "../driver.ts";
+import { parseType } from "../lib/step7-types.ts";
 import { parseAddress } from "./address.ts";
 import { decoderOf } from "./decode.ts";
-import { parseType } from "./types.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 function decode(word: string, bytes: Buffer, address = "DB1.DBX0.0"): Reading {

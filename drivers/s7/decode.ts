@@ -1,9 +1,9 @@
 import type { DataType, Reading, Scalar } from "../../src/model/value.ts";
 import { notANumber, numberReader } from "../lib/bytes.ts";
 import type { Slot } from "../lib/reused-readings.ts";
+import { dataTypeOf, KINDS, type Kind, strideOf } from "../lib/step7-types.ts";
+import { counterOf, dateAndTimeText, dateText, dtlText, ldtText, s5Time, stringOf, wideStringOf } from "../lib/step7-values.ts";
 import type { S7Address } from "./address.ts";
-import { bcd3, dateAndTimeText, dateText, dtlText, ldtText } from "./clock.ts";
-import { dataTypeOf, KINDS, type Kind, strideOf } from "./types.ts";
 
 /** Takes a variable's reading from the bytes that hold it; `at` is its first byte. A good one is put into the slot. */
 export type Decoder = (data: Buffer, at: number, slot: Slot) => Reading;
@@ -97,7 +97,7 @@ function elementOf(kind: Kind, chars: number | undefined): Element {
     case "S5TIME":
       return s5Time;
     case "COUNTER":
-      return (data, at) => numberOrNone(bcd3(data.readUInt16BE(at)));
+      return counterOf;
     default:
       return numberOf(kind);
   }
@@ -110,34 +110,10 @@ function numberOf(kind: Kind): Element {
   return numberReader(scalar, "ABCD");
 }
 
-const numberOrNone = (number: number): number | undefined => (Number.isNaN(number) ? undefined : number);
-
-/** Milliseconds: three BCD digits, and in bits 12 and 13 the time base, 10 ms to 10 s. STEP 7 Programming, B.1.2. */
-function s5Time(data: Buffer, at: number): number | undefined {
-  const word = data.readUInt16BE(at);
-  return numberOrNone(bcd3(word) * 10 ** (((word >> 12) & 3) + 1));
-}
-
 /** Characters that are packed without a length, up to the first NUL and without trailing blanks. */
 const textOf =
   (chars: number): Element =>
   (data, at) => {
     const end = data.subarray(at, at + chars).indexOf(0);
     return data.toString("latin1", at, at + (end < 0 ? chars : end)).trimEnd();
-  };
-
-/** As many characters as it says it has, and at most those it has room for: one that nobody has written yet holds anything. */
-const stringOf =
-  (chars: number): Element =>
-  (data, at) =>
-    data.toString("latin1", at + 2, at + 2 + Math.min(chars, data[at] ?? 0, data[at + 1] ?? 0));
-
-const wideStringOf =
-  (chars: number): Element =>
-  (data, at) => {
-    const length = Math.min(chars, data.readUInt16BE(at), data.readUInt16BE(at + 2));
-    return Buffer.from(data.subarray(at + 4, at + 4 + length * 2))
-      .swap16()
-      .toString("utf16le")
-      .toWellFormed();
   };

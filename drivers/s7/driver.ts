@@ -1,10 +1,10 @@
 import { DETAILS, type S7Details } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
+import { parseType } from "../lib/step7-types.ts";
 import { parseAddress, type S7Address } from "./address.ts";
 import { describeRead, plan, type S7Limits, type S7Read } from "./plan.ts";
 import { endpointOf, S7Session } from "./session.ts";
 import { type S7Settings, settingsSchema } from "./settings.ts";
-import { parseType } from "./types.ts";
 
 export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>({
   type: "s7",

@@ -1,6 +1,6 @@
+import { strideOf } from "../lib/step7-types.ts";
 import { answerBytes, bytesOf, emptyResults, GOOD, type ItemResults, itemsRoom, maxItemBytes, type Range } from "./frames.ts";
 import type { S7Item, S7Read } from "./plan.ts";
-import { strideOf } from "./types.ts";
 
 /** A piece of an item, or all of it. */
 export interface Part extends Range {

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
+import { parseType } from "../lib/step7-types.ts";
 import { parseAddress, type S7Address } from "./address.ts";
 import { answerBytes, itemsRoom, maxItemBytes } from "./frames.ts";
 import { describeRead, plan, type S7Limits } from "./plan.ts";
-import { parseType } from "./types.ts";
 
 const limits = (pduBytes: number, more: Partial<S7Limits> = {}): S7Limits => ({
   maxPoints: 1000,

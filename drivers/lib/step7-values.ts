@@ -1,6 +1,7 @@
 /**
- * Dates and times of the controller as text. They are its local time and know no zone, so that none is written: a reader must not take them
- * for UTC. All functions give undefined where the bytes are no date.
+ * How STEP 7 keeps texts, dates and times in bytes, the same in classic blocks and in what is read by symbol. Dates and times become text: they
+ * are the controller's local time and know no zone, so that none is written: a reader must not take them for UTC. Functions give undefined
+ * where the bytes are no value.
  */
 
 const DAY_MS = 86_400_000;
@@ -17,7 +18,7 @@ function bcd(byte: number): number {
 }
 
 /** Three BCD digits in the low bits of a word; NaN: they are none. */
-export function bcd3(word: number): number {
+function bcd3(word: number): number {
   const hundreds = (word >> 8) & 15;
   return hundreds > 9 ? Number.NaN : hundreds * 100 + bcd(word & 0xff);
 }
@@ -62,3 +63,30 @@ export function ldtText(bytes: Buffer, at: number): string {
   const seconds = Number((ns - fraction) / SECOND_NS);
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(fraction).padStart(9, "0")}`;
 }
+
+const numberOrNone = (number: number): number | undefined => (Number.isNaN(number) ? undefined : number);
+
+/** Milliseconds: three BCD digits, and in bits 12 and 13 the time base, 10 ms to 10 s. STEP 7 Programming, B.1.2. */
+export function s5Time(data: Buffer, at: number): number | undefined {
+  const word = data.readUInt16BE(at);
+  return numberOrNone(bcd3(word) * 10 ** (((word >> 12) & 3) + 1));
+}
+
+/** Of a counter: three BCD digits. */
+export const counterOf = (data: Buffer, at: number): number | undefined => numberOrNone(bcd3(data.readUInt16BE(at)));
+
+/** As many characters as it says it has, and at most those it has room for: one that nobody has written yet holds anything. */
+export const stringOf =
+  (chars: number) =>
+  (data: Buffer, at: number): string =>
+    data.toString("latin1", at + 2, at + 2 + Math.min(chars, data[at] ?? 0, data[at + 1] ?? 0));
+
+export const wideStringOf =
+  (chars: number) =>
+  (data: Buffer, at: number): string => {
+    const length = Math.min(chars, data.readUInt16BE(at), data.readUInt16BE(at + 2));
+    return Buffer.from(data.subarray(at + 4, at + 4 + length * 2))
+      .swap16()
+      .toString("utf16le")
+      .toWellFormed();
+  };
