@@ -5,6 +5,7 @@ import type { Reading } from "../../src/model/value.ts";
 import type { ConnectInput, DriverContext, Endpoint, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { connectIso } from "../lib/iso-connect.ts";
+import { Learned } from "../lib/learned.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { S7Address } from "./address.ts";
 import {
@@ -21,7 +22,6 @@ import {
   setupRequest,
   walkItems,
 } from "./frames.ts";
-import { LearnedSizes } from "./learned.ts";
 import { MAX_JOBS, S7Link, type Take } from "./link.ts";
 import { type Part, Parts } from "./parts.ts";
 import { describeRead, type S7Limits, type S7Read } from "./plan.ts";
@@ -33,6 +33,12 @@ import { adviceOn, targetOf } from "./target.ts";
 const MAX_POINTS = 65_536;
 /** What a controller that finds a message too large is asked for instead. */
 const SMALL_PDU_BYTES = 240;
+
+/** What the controller is known to take, less than it grants. */
+interface Sizes {
+  readonly maxItems: number;
+  readonly pduBytes: number;
+}
 
 /** A request as it goes out, and what takes its answer. */
 interface Job {
@@ -67,13 +73,13 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   readonly #link: S7Link;
   readonly #granted: Granted;
   readonly #settings: S7Settings;
-  readonly #learned: LearnedSizes;
+  readonly #learned: Learned<Sizes>;
   #limits: S7Limits;
   #jobs = new WeakMap<S7Read, Job>();
   /** Asking for less has not helped: what is refused for its size is the agent's to halve, which has a budget for that. */
   #isSizeRight = false;
 
-  private constructor(connection: Connection, link: S7Link, granted: Granted, settings: S7Settings, learned: LearnedSizes) {
+  private constructor(connection: Connection, link: S7Link, granted: Granted, settings: S7Settings, learned: Learned<Sizes>) {
     this.#connection = connection;
     this.#link = link;
     this.#granted = granted;
@@ -87,7 +93,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     const target = targetOf(details, settings);
     if (typeof target === "string") throw new ReasonError("UNKNOWN", target, { condition: "configuration_invalid" });
     const connection = await openTcp(endpointOf(details), ctx);
-    const learned = new LearnedSizes(ctx.device);
+    const learned = new Learned<Sizes>(ctx.device, "sizes", { maxItems: MAX_ITEMS, pduBytes: Number.POSITIVE_INFINITY });
     try {
       const { tpduBytes, early } = await connectIso(connection, target, ctx);
       if (early.length > 0)
@@ -95,7 +101,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
           condition: "protocol_violation",
         });
       const link = new S7Link(connection, tpduBytes, ctx);
-      const wish = { pduBytes: Math.min(settings.pdu_size, learned.pduBytes), jobs: MAX_JOBS };
+      const wish = { pduBytes: Math.min(settings.pdu_size, learned.values.pduBytes), jobs: MAX_JOBS };
       return new S7Session(connection, link, await setUp(link, wish, ctx), settings, learned);
     } catch (error) {
       void connection.close();
@@ -134,7 +140,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   }
 
   warnings(): readonly string[] {
-    const { maxItems, pduBytes } = this.#learned;
+    const { maxItems, pduBytes } = this.#learned.values;
     const words: string[] = [];
     if (maxItems < MAX_ITEMS) words.push(`the controller answers ${maxItems} ranges of one job, fewer than ${MAX_ITEMS}`);
     if (pduBytes < this.#settings.pdu_size)
@@ -151,13 +157,13 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   }
 
   #limitsNow(): S7Limits {
-    const pduBytes = Math.min(this.#granted.pduBytes, this.#learned.pduBytes);
+    const pduBytes = Math.min(this.#granted.pduBytes, this.#learned.values.pduBytes);
     return {
       maxPoints: MAX_POINTS,
       maxBytes: maxItemBytes(pduBytes),
       inFlight: this.#granted.jobs,
       pduBytes,
-      maxItems: this.#learned.maxItems,
+      maxItems: this.#learned.values.maxItems,
       maxGap: this.#settings.max_gap,
     };
   }
@@ -192,7 +198,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     if (error instanceof TooLarge) return this.#readSmaller(request, ctx, error);
     if (!(error instanceof FewerItems)) throw error;
     if (error.answered === 0) throw noneAnswered(request.items);
-    this.#learned.learnItems(Math.min(error.answered, this.#learned.maxItems));
+    this.#learned.learn({ maxItems: Math.min(error.answered, this.#learned.values.maxItems) });
     this.#learn();
     return this.#readInParts(request, ctx).catch((other: unknown) => {
       if (other instanceof TooLarge) return this.#readSmaller(request, ctx, other);
@@ -210,8 +216,8 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     for (const size of smallerSizes(request.items.length, pduBytes)) {
       try {
         const readings = await this.#readInParts(request, ctx, size.pduBytes, size.maxItems);
-        if (size.maxItems < request.items.length) this.#learned.learnItems(size.maxItems);
-        if (size.pduBytes < pduBytes) this.#learned.learnPdu(size.pduBytes);
+        if (size.maxItems < request.items.length) this.#learned.learn({ maxItems: size.maxItems });
+        if (size.pduBytes < pduBytes) this.#learned.learn({ pduBytes: size.pduBytes });
         this.#learn();
         return readings;
       } catch (error) {
@@ -236,12 +242,12 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   ): Promise<readonly Reading[]> {
     const parts = new Parts(request);
     for (;;) {
-      const ranges = parts.next(pduBytes, Math.min(maxItems, this.#learned.maxItems));
+      const ranges = parts.next(pduBytes, Math.min(maxItems, this.#learned.values.maxItems));
       if (ranges.length === 0) return readingsOf(request, parts.data, parts.results);
       const answered = await this.#readRanges(ranges, parts, ctx);
       if (answered === 0) throw noneAnswered(ranges);
       if (answered < ranges.length) {
-        this.#learned.learnItems(answered);
+        this.#learned.learn({ maxItems: answered });
         this.#learn();
       }
     }
