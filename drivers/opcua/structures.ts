@@ -1,5 +1,6 @@
 import { shortFloat32 } from "../../src/model/number.ts";
 import { areDimensionsOf } from "../../src/model/value.ts";
+import { jsonText as plainJsonText } from "../lib/json.ts";
 import { BinaryReader, ExtensionBody } from "./binary.ts";
 import { FLOAT } from "./built-in.ts";
 
@@ -68,18 +69,6 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
   return { dimensions, values: Array.from({ length: count }, one) };
 }
 
-/**
- * JSON whose 64-bit integers keep all their digits; NaN and infinities are null, which is all that JSON has for them. `expand` says what
- * stands for a structure.
- */
-export function jsonText(value: unknown, expand: (body: ExtensionBody) => unknown): string {
-  return (
-    JSON.stringify(value, (_key, one: unknown) => {
-      const known = one instanceof ExtensionBody ? expand(one) : one;
-      return typeof known === "bigint" ? raw.rawJSON(String(known)) : known;
-    }) ?? "null"
-  );
-}
-
-/** Part of V8 and of ECMAScript's JSON.parse source text access; TypeScript's library does not have it yet. */
-const raw = JSON as unknown as { rawJSON(text: string): unknown };
+/** As `jsonText` of the drivers; `expand` says what stands for a structure. */
+export const jsonText = (value: unknown, expand: (body: ExtensionBody) => unknown): string =>
+  plainJsonText(value, (one) => (one instanceof ExtensionBody ? expand(one) : one));
