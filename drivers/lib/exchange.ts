@@ -24,6 +24,11 @@ export interface Framing {
   onFrame(frame: Buffer): string | undefined;
   /** Requests under way at once; a hard bound. */
   readonly maxInFlight: number;
+  /**
+   * What tells the device that this is the end: sent where the exchange itself closes the connection, because a request has no answer in
+   * time or its signal aborts. Default: nothing.
+   */
+  lastFrames?(): readonly Uint8Array[];
 }
 
 interface Pending {
@@ -99,7 +104,7 @@ export class Exchange {
     return new Promise((resolve, reject) => {
       const { answerMs } = ctx.timeouts;
       const deadline = this.#deadlines.add(answerMs, () =>
-        this.#connection.fail(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`), "close"),
+        this.#giveUp(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`)),
       );
       const request: Pending = {
         describe,
@@ -179,8 +184,17 @@ export class Exchange {
 
   #aborted(signal: EventTarget | null): void {
     const [oldest] = this.#pending;
-    if (oldest && signal instanceof AbortSignal)
-      this.#connection.fail(stoppedWhile(`waiting for the answer to ${oldest.describe()}`, signal), "close");
+    if (oldest && signal instanceof AbortSignal) this.#giveUp(stoppedWhile(`waiting for the answer to ${oldest.describe()}`, signal));
+  }
+
+  /** Closes the connection, and tells the device before. */
+  #giveUp(failure: ReasonError): void {
+    try {
+      for (const frame of this.#framing.lastFrames?.() ?? []) this.send(frame);
+    } catch {
+      // It is lost by then, and the reason for that stays.
+    }
+    this.#connection.fail(failure, "close");
   }
 
   #lost(failure: ReasonError): void {
