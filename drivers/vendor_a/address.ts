@@ -1,0 +1,92 @@
+import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
+import { addressInvalid, typeMismatch } from "../lib/text.ts";
+import type { Place } from "./locate.ts";
+
+/** A tag by its name, and what of it. Names as they were typed: the controller does not mind their case. */
+export interface CipAddress {
+  /** `Program:Main`; undefined: a tag of the controller. */
+  readonly program: string | undefined;
+  /** Names, and behind each the indices of an element, where it is one. The first is the name of the tag. */
+  readonly steps: readonly Step[];
+  readonly bit: number | undefined;
+  /** Elements from there on, as the address says it. */
+  readonly count: number | undefined;
+  /** Once it is looked up. */
+  readonly place?: Place;
+}
+
+export type Step = string | readonly number[];
+
+const FORM =
+  "expected for example Tag, Program:Main.Tag, Tag[3], Tag[1,2], Tag.Member.Sub[2], a bit such as Tag.5, or Tag[0]{10} for ten elements";
+const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,39}$/;
+/** Tags of modules: `Local:1:I`. */
+const ROOT = /^[A-Za-z_][A-Za-z0-9_]{0,39}(?::[A-Za-z0-9_]{1,40}){0,3}$/;
+const PROGRAM = /^Program:[A-Za-z_][A-Za-z0-9_]{0,39}$/i;
+const PART = /^([^[\]]*)(?:\[([^[\]]*)\])?$/;
+const COUNT = /\{ ?(\d{1,6}) ?\}$/;
+const MAX_STEPS = 32;
+const MAX_BIT = 63;
+const MAX_INDEX = 0xffff_ffff;
+const MAX_DIMENSIONS = 3;
+const AUTO: DataType = { scalar: "auto" };
+
+/**
+ * Reads addresses as Studio 5000 and CCW write them, with `{n}` for n elements. Pure; which types and members there are is looked up later.
+ * Throws FaultError: `address_invalid` (the text), `type_mismatch` (the text and the type count their elements differently).
+ */
+export function parseAddress(text: string, type: DataType | undefined): { readonly address: CipAddress; readonly type: DataType } {
+  const trimmed = text.trim();
+  const counted = COUNT.exec(trimmed);
+  const count = counted ? countOf(text, counted[1]) : undefined;
+  const parts = (counted ? trimmed.slice(0, counted.index).trimEnd() : trimmed).split(".");
+  const program = PROGRAM.test(parts[0] ?? "") ? parts.shift() : undefined;
+  const bit = parts.length > 1 ? bitOf(text, parts) : undefined;
+  if (parts.length === 0) throw addressInvalid(text, FORM);
+  const steps = parts.flatMap((part, i) => stepsOf(text, part, i === 0));
+  if (steps.length > MAX_STEPS) throw addressInvalid(text, `it has ${steps.length} parts, at most ${MAX_STEPS} can be`);
+  if (bit !== undefined && count !== undefined) throw addressInvalid(text, "bits of a number are read one by one");
+  if (count !== undefined && type?.count !== undefined && count !== type.count)
+    throw typeMismatch(text, `the address counts ${count} elements and the type ${formatDataType(type)}; leave out one of them`);
+  return { address: { program, steps, bit, count }, type: withoutWord(type ?? AUTO) };
+}
+
+function withoutWord({ word: _, ...type }: DataType): DataType {
+  return type;
+}
+
+function countOf(text: string, digits: string | undefined): number {
+  const count = Number(digits);
+  if (count < 1 || count > MAX_COUNT) throw addressInvalid(text, `the count is ${count}, it must be 1 to ${MAX_COUNT}`);
+  return count;
+}
+
+/** Takes a number at the end off. */
+function bitOf(text: string, parts: string[]): number | undefined {
+  const last = parts.at(-1) ?? "";
+  if (!/^\d{1,3}$/.test(last)) return undefined;
+  const bit = Number(last);
+  if (bit > MAX_BIT) throw addressInvalid(text, `the bit is ${bit}, a number has at most 0 to ${MAX_BIT}`);
+  parts.pop();
+  return bit;
+}
+
+function stepsOf(text: string, part: string, isRoot: boolean): Step[] {
+  const [whole, name = "", indices] = PART.exec(part) ?? [];
+  if (whole === undefined || !(isRoot ? ROOT : NAME).test(name)) throw addressInvalid(text, FORM);
+  return indices === undefined ? [name] : [name, indicesOf(text, indices)];
+}
+
+function indicesOf(text: string, indices: string): readonly number[] {
+  const numbers = indices.split(",").map((one) => one.trim());
+  if (numbers.length > MAX_DIMENSIONS || !numbers.every((one) => /^\d{1,10}$/.test(one) && Number(one) <= MAX_INDEX))
+    throw addressInvalid(text, `[${indices}] is no index: up to ${MAX_DIMENSIONS} numbers, for example [3] or [1,2]`);
+  return numbers.map(Number);
+}
+
+/** As it is written: `Program:Main.Motors[3].Speed`. */
+export function textOf({ program, steps, bit }: Pick<CipAddress, "program" | "steps" | "bit">): string {
+  let text = program ?? "";
+  for (const step of steps) text += typeof step === "string" ? `${text === "" ? "" : "."}${step}` : `[${step.join(",")}]`;
+  return bit === undefined ? text : `${text}.${bit}`;
+}

@@ -1,0 +1,192 @@
+import { shortFloat32 } from "../../src/model/number.ts";
+import type { Reading, Scalar, ScalarType } from "../../src/model/value.ts";
+import { notANumber, numberReader } from "../lib/bytes.ts";
+import { jsonText } from "../lib/json.ts";
+import type { Slot } from "../lib/reused-readings.ts";
+import type { Place, Source } from "./locate.ts";
+import {
+  ATOMICS,
+  BOOL,
+  bytesOfType,
+  isStructure,
+  type Member,
+  type MemberType,
+  SHORT_STRING,
+  STRING,
+  type Structure,
+  typeName,
+} from "./types.ts";
+
+/** Takes a point's reading from the bytes that hold it, from `at` to before `end`. A good one is put into the slot. */
+export type Decoder = (data: Buffer, at: number, end: number, slot: Slot) => Reading;
+
+/** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
+export type Decoders = Map<string, Decoder>;
+
+/** One element; undefined: the bytes are no value of the type. */
+type Element = (data: Buffer, at: number) => Scalar | undefined;
+
+const DT = 0xc0;
+const LDT = 0xcc;
+const TIME32 = 0xd6;
+const TIME = 0xd7;
+
+/** The decoder for a point that is read in this way; made where `known` has none yet. */
+export function decoderOf({ type, scalar, count }: Place, { bit }: Source, known: Decoders): Decoder {
+  if (isStructure(type)) return makeDecoder(type, scalar, count, bit);
+  const key = `${type.code} ${scalar} ${count} ${bit}`;
+  const decoder = known.get(key) ?? makeDecoder(type, scalar, count, bit);
+  known.set(key, decoder);
+  return decoder;
+}
+
+function makeDecoder(type: MemberType, scalar: ScalarType, count: number | undefined, bit: number | undefined): Decoder {
+  if (bit !== undefined) return count === undefined ? oneBit(bit) : severalBits(bit, count);
+  if (!isStructure(type) && (type.code === STRING || type.code === SHORT_STRING)) return textsOf(type.code, count);
+  const element = elementOf(type, scalar);
+  const what = isStructure(type) ? type.structure.name : typeName(type.code);
+  return count === undefined ? one(element, what, bytesOfType(type)) : several(element, what, bytesOfType(type), count);
+}
+
+function oneBit(bit: number): Decoder {
+  const mask = 1 << bit;
+  return (data, at, _end, slot) => {
+    slot.value = ((data[at] ?? 0) & mask) !== 0;
+    return slot;
+  };
+}
+
+/** Elements go on into the next byte. */
+function severalBits(first: number, count: number): Decoder {
+  return (data, at, _end, slot) => {
+    const values: boolean[] = [];
+    for (let bit = first; bit < first + count; bit++) values.push(isSet(data, at, bit));
+    slot.value = values;
+    return slot;
+  };
+}
+
+const isSet = (data: Buffer, at: number, bit: number): boolean => ((data[at + (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0;
+
+const one =
+  (element: Element, what: string, bytes: number): Decoder =>
+  (data, at, _end, slot) => {
+    const value = element(data, at);
+    if (value === undefined || (typeof value === "number" && !Number.isFinite(value))) return refused(data, at, bytes, what, value, "");
+    slot.value = value;
+    return slot;
+  };
+
+const several =
+  (element: Element, what: string, bytes: number, count: number): Decoder =>
+  (data, at, _end, slot) => {
+    const values: Scalar[] = [];
+    for (let i = 0; i < count; i++) {
+      const value = element(data, at + i * bytes);
+      if (value === undefined || (typeof value === "number" && !Number.isFinite(value)))
+        return refused(data, at + i * bytes, bytes, what, value, `element ${i}: `);
+      values.push(value);
+    }
+    slot.value = values;
+    return slot;
+  };
+
+function refused(data: Buffer, at: number, bytes: number, what: string, value: Scalar | undefined, which: string): Reading {
+  const raw = data.toString("hex", at, at + Math.min(bytes, 16));
+  const detail = value === undefined ? `${which}0x${raw} is not a value of type ${what}` : `${which}${notANumber(value)}`;
+  return { quality: "bad", fault: "not_a_number", detail };
+}
+
+/** Texts that say how long they are, one behind the other. */
+function textsOf(code: number, count: number | undefined): Decoder {
+  const lengthBytes = code === STRING ? 2 : 1;
+  return (data, at, end, slot) => {
+    const values: string[] = [];
+    let next = at;
+    for (let i = 0; i < (count ?? 1); i++) {
+      const length = next + lengthBytes <= end ? data.readUIntLE(next, lengthBytes) : end;
+      next += lengthBytes + length;
+      if (next > end) return { quality: "bad", fault: "device_error", detail: `a text ends ${next - end} bytes behind the answer` };
+      values.push(data.toString("latin1", next - length, next));
+    }
+    slot.value = count === undefined ? (values[0] ?? "") : values;
+    return slot;
+  };
+}
+
+function elementOf(type: MemberType, scalar: ScalarType): Element {
+  if (isStructure(type)) return type.structure.chars === undefined ? structureText(type.structure) : stringOf(type.structure.chars);
+  return atomicOf(type.code, scalar);
+}
+
+function atomicOf(code: number, scalar: ScalarType): Element {
+  switch (code) {
+    case BOOL:
+      return (data, at) => data[at] !== 0;
+    case DT:
+      return (data, at) => momentText(data.readBigInt64LE(at), 6);
+    case LDT:
+      return (data, at) => momentText(data.readBigInt64LE(at), 9);
+    case TIME32:
+      return (data, at) => data.readInt32LE(at) / 1000;
+    case TIME:
+      return (data, at) => Number(data.readBigInt64LE(at)) / 1000;
+    default:
+      if (scalar === "bool" || scalar === "string") throw new TypeError(`${typeName(code)} is not a number`);
+      return numberReader(scalar, "DCBA");
+  }
+}
+
+/** `2026-11-22T16:30:00.123456`, of units of 10^-digits s since 1970. No zone: the controller says which it is, or it is its local time. */
+function momentText(units: bigint, digits: 6 | 9): string | undefined {
+  const second = 10n ** BigInt(digits);
+  const fraction = ((units % second) + second) % second;
+  const ms = Number((units - fraction) / second) * 1000;
+  if (Math.abs(ms) > 8.64e15) return undefined;
+  return `${new Date(ms).toISOString().replace(/\.\d+Z$/, "")}.${String(fraction).padStart(digits, "0")}`;
+}
+
+/** LEN may say more than DATA has room for. */
+const stringOf =
+  (chars: number): ((data: Buffer, at: number) => string) =>
+  (data, at) =>
+    data.toString("latin1", at + 4, at + 4 + Math.min(chars, Math.max(0, data.readInt32LE(at))));
+
+/** A structure as JSON. */
+function structureText(structure: Structure): Element {
+  const objectOf = structureReader(structure);
+  return (data, at) => jsonText(objectOf(data, at));
+}
+
+type Reader = (data: Buffer, at: number) => unknown;
+
+/** Members that only carry others are left out. */
+function structureReader(structure: Structure): Reader {
+  if (structure.chars !== undefined) return stringOf(structure.chars);
+  const members = structure.members.flatMap((member) => {
+    const read = member.isHidden ? undefined : memberReader(member);
+    return read ? [{ name: member.name, offset: member.offset, read }] : [];
+  });
+  return (data, at) => {
+    // No prototype: the controller names the members.
+    const object: Record<string, unknown> = Object.create(null);
+    for (const { name, offset, read } of members) object[name] = read(data, at + offset);
+    return object;
+  };
+}
+
+/** Undefined: a type that is not known. */
+function memberReader({ type, count, bit }: Member): Reader | undefined {
+  if (bit !== undefined) return (data, at) => isSet(data, at, bit);
+  if (isStructure(type)) return repeated(structureReader(type.structure), type.structure.bytes, count);
+  const atomic = ATOMICS.get(type.code);
+  if (!atomic || atomic.bytes === 0) return undefined;
+  if (type.code === 0xd3 && count !== undefined) return (data, at) => Array.from({ length: count * 32 }, (_, i) => isSet(data, at, i));
+  const element = atomicOf(type.code, atomic.scalar);
+  const read: Reader =
+    atomic.scalar === "float32" ? (data, at) => shortFloat32(Number(element(data, at))) : (data, at) => element(data, at) ?? null;
+  return repeated(read, atomic.bytes, count);
+}
+
+const repeated = (read: Reader, bytes: number, count: number | undefined): Reader =>
+  count === undefined ? read : (data, at) => Array.from({ length: count }, (_, i) => read(data, at + i * bytes));

@@ -1,0 +1,24 @@
+import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
+import { defineDriver } from "../driver.ts";
+import { type CipAddress, parseAddress } from "./address.ts";
+import { type CipLimits, type CipRead, describeRead, plan } from "./plan.ts";
+import { CipSession, endpointOf } from "./session.ts";
+import { type CipSettings, settingsSchema } from "./settings.ts";
+
+export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, CipLimits>({
+  type: "vendor_a",
+  title: "EtherNet/IP (Logix, Micro800)",
+  details: DETAILS.vendor_a.read,
+  settings: settingsSchema,
+  // Controllers have few connections, and engineers need some of them.
+  maxConnections: 1,
+  canDiscover: true,
+  endpoint: endpointOf,
+  keepsConnection: () => true,
+  connectionKey: (_details, { path, connection_size, connected }) => ["cip", path, connection_size, connected].join(" "),
+  limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
+  parseAddress: (text, type) => parseAddress(text, type),
+  describe: describeRead,
+  plan,
+  connect: (input, ctx) => CipSession.connect(input, ctx),
+});

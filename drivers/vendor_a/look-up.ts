@@ -1,0 +1,157 @@
+import { FaultError } from "../../src/model/fault.ts";
+import type { DeviceMemory, DriverContext, Point, Prepared } from "../driver.ts";
+import { quote } from "../lib/text.ts";
+import { type CipAddress, textOf } from "./address.ts";
+import { readRequest, STATUS, tagPath } from "./cip.ts";
+import { locate, locateAlone } from "./locate.ts";
+import type { Messenger } from "./messenger.ts";
+import { refusalOf } from "./refusals.ts";
+import { type ListedSymbol, NotListed, type SymbolList } from "./symbols.ts";
+import type { Templates } from "./templates.ts";
+
+type Wanted = Point<CipAddress>;
+type Found = readonly Prepared<CipAddress>[];
+
+const KEY = "listed";
+/** Tags that are asked for one by one between two batches. */
+const ASKED_AT_ONCE = 20;
+
+/** What a look-up needs of a session. */
+export interface LookUp {
+  readonly messenger: Messenger;
+  readonly list: SymbolList;
+  readonly templates: Templates;
+  /** A tag that is missing is looked for again after this; undefined: once the program changes. Ms. */
+  readonly retryAfterMs: number | undefined;
+  /** Names the program that the look-up is about. */
+  readonly epoch: string;
+}
+
+/** How far the list of a scope was gone through when it was interrupted. */
+interface Progress {
+  readonly epoch: string;
+  readonly scope: string;
+  readonly next: number;
+}
+
+/**
+ * Looks up where points are: by the list of the tags, page by page, and what is not in it by asking for it. Throws as `SymbolList.page` does.
+ */
+export async function* lookUp(points: readonly Wanted[], using: LookUp, ctx: DriverContext): AsyncGenerator<Found> {
+  const scopes = Map.groupBy(points, ({ address }) => address.program?.toLowerCase() ?? "");
+  for (const own of scopes.values()) {
+    const missing = Map.groupBy(own, ({ address }) => rootOf(address));
+    yield* fromList(missing, own[0]?.address.program, using, ctx);
+    yield* oneByOne([...missing.values()].flat(), using, ctx);
+  }
+}
+
+function rootOf({ steps }: CipAddress): string {
+  const [root] = steps;
+  return typeof root === "string" ? root.toLowerCase() : "";
+}
+
+/** What the controller lists; taken out of `missing`. */
+async function* fromList(
+  missing: Map<string, Wanted[]>,
+  program: string | undefined,
+  using: LookUp,
+  ctx: DriverContext,
+): AsyncGenerator<Found> {
+  const scope = program?.toLowerCase() ?? "";
+  const begin = progressOf(ctx.device, scope, using.epoch);
+  let from = begin;
+  let isSecondRound = false;
+  while (missing.size > 0) {
+    const page = await using.list.page(program, from, ctx).catch((error: unknown) => {
+      if (error instanceof NotListed) return undefined;
+      throw error;
+    });
+    if (!page) return;
+    const found: Prepared<CipAddress>[] = [];
+    for (const symbol of page.symbols) {
+      const wanted = missing.get(symbol.name.toLowerCase());
+      if (!wanted) continue;
+      missing.delete(symbol.name.toLowerCase());
+      found.push(...(await locateAll(wanted, symbol, using, ctx)));
+    }
+    if (found.length > 0) yield found;
+    // From where an earlier look-up stopped, then what is before it.
+    if (page.next === undefined && (begin === 0 || isSecondRound)) break;
+    isSecondRound ||= page.next === undefined;
+    from = page.next ?? 0;
+    if (isSecondRound && from >= begin) break;
+    remember(ctx.device, { epoch: using.epoch, scope, next: from });
+  }
+  remember(ctx.device, { epoch: using.epoch, scope, next: 0 });
+}
+
+function progressOf(memory: DeviceMemory | undefined, scope: string, epoch: string): number {
+  const progress = memory?.get(KEY) as Progress | undefined;
+  return progress?.scope === scope && progress.epoch === epoch ? progress.next : 0;
+}
+
+const remember = (memory: DeviceMemory | undefined, progress: Progress): void => memory?.set(KEY, progress);
+
+async function locateAll(points: readonly Wanted[], symbol: ListedSymbol, { templates }: LookUp, ctx: DriverContext): Promise<Found> {
+  const refuse = (refusal: FaultError): Found => points.map((point) => ({ point, refusal }));
+  if (!symbol.isReadable)
+    return refuse(new FaultError("access_denied", `${symbol.name}: External Access of the tag is None: set it to Read Only or Read/Write`));
+  const { template, code } = symbol.type;
+  try {
+    const type = template === undefined ? { code } : { structure: await templates.get(template, ctx) };
+    return points.map((point) => prepared(point, () => locate(point.address, point.type, { ...symbol, type })));
+  } catch (error) {
+    if (error instanceof FaultError && error.scope === "points") return refuse(error);
+    throw error;
+  }
+}
+
+function prepared(point: Wanted, find: () => ReturnType<typeof locate>): Prepared<CipAddress> {
+  try {
+    const { place, type } = find();
+    const last = place.sources.at(-1);
+    tagPath([...(last?.path ?? []), ...(last?.dimensions ?? []).map(() => 0xffff_ffff)]);
+    return { point, address: { ...point.address, place }, type };
+  } catch (error) {
+    if (error instanceof FaultError) return { point, refusal: error };
+    if (error instanceof RangeError)
+      return { point, refusal: new FaultError("address_invalid", `${quote(textOf(point.address))}: ${error.message}`) };
+    throw error;
+  }
+}
+
+/** What is in no list: the controller says of which type it is, or why it cannot be read. */
+async function* oneByOne(points: readonly Wanted[], using: LookUp, ctx: DriverContext): AsyncGenerator<Found> {
+  for (let at = 0; at < points.length; at += ASKED_AT_ONCE) {
+    const found: Prepared<CipAddress>[] = [];
+    for (const point of points.slice(at, at + ASKED_AT_ONCE)) found.push(await askOne(point, using, ctx));
+    yield found;
+  }
+}
+
+async function askOne(point: Wanted, { messenger, retryAfterMs }: LookUp, ctx: DriverContext): Promise<Prepared<CipAddress>> {
+  const { address } = point;
+  const text = textOf({ ...address, bit: undefined });
+  const path = [...(address.program === undefined ? [] : [address.program]), ...address.steps.flat()];
+  const refuse = (refusal: FaultError): Prepared<CipAddress> => ({ point, refusal, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+  try {
+    const request = readRequest(tagPath(path), 1);
+    const code = await messenger.ask<number | FaultError>(
+      ctx,
+      () => text,
+      request,
+      ({ status, extended, bytes, at, end }, done) => {
+        const isAnswered = (status === STATUS.ok || status === STATUS.partial) && end - at >= 2;
+        done(isAnswered ? bytes.readUInt16LE(at) : refusalOf(status, extended, text));
+        return undefined;
+      },
+    );
+    if (typeof code === "number") return prepared(point, () => locateAlone(address, point.type, code));
+    if (code.scope === "points") return refuse(code);
+    throw code;
+  } catch (error) {
+    if (error instanceof RangeError) return refuse(new FaultError("address_invalid", `${quote(text)}: ${error.message}`));
+    throw error;
+  }
+}

@@ -1,0 +1,115 @@
+import { ReasonError } from "../../src/model/reason.ts";
+import type { DriverContext } from "../driver.ts";
+import { identityRequest, STATUS } from "./cip.ts";
+import { openConnection, SMALL_BYTES } from "./forward-open.ts";
+import { type CipLink, isRouteReply, type Packet, type Take } from "./link.ts";
+import { CONNECTION_ENDS_MS, MAX_SMALL_BYTES, routed, routeWords } from "./manager.ts";
+import { connectionWords, routeFailure } from "./refusals.ts";
+import type { Target } from "./route.ts";
+import type { CipSettings } from "./settings.ts";
+
+/** Of a message without a connection, what wraps it left out: bridges take 504 bytes. */
+const UNCONNECTED_BYTES = 472;
+const SEQUENCE_BYTES = 2;
+/** A controller that had no connection left is asked again after this. */
+const ASK_AGAIN_MS = 30_000;
+
+/** CIP messages to a controller: over a connection in it where it has one for us, else each by itself along the route. */
+export class Messenger {
+  readonly #link: CipLink;
+  readonly #target: Target;
+  readonly #settings: CipSettings;
+  /** With the sequence count. */
+  #sizeBytes = 0;
+  /** Why there is no connection. */
+  #refused: string | undefined;
+  #askAgainAt = Number.POSITIVE_INFINITY;
+
+  constructor(link: CipLink, target: Target, settings: CipSettings) {
+    this.#link = link;
+    this.#target = target;
+    this.#settings = settings;
+  }
+
+  /** Of a request and of its reply. */
+  get messageBytes(): number {
+    return this.#link.open ? this.#sizeBytes - SEQUENCE_BYTES : UNCONNECTED_BYTES;
+  }
+
+  /** For people; undefined: all is as it should be. */
+  get warning(): string | undefined {
+    if (this.#refused === undefined) return undefined;
+    return `read without a connection, which is slower: the controller refuses to open one: ${this.#refused}`;
+  }
+
+  /** Whether a connection has to be opened before the next message: it ended for lack of traffic, or there was none left some time ago. */
+  get isDue(): boolean {
+    const now = performance.now();
+    return this.#link.open ? now - this.#link.answeredAt > CONNECTION_ENDS_MS : now >= this.#askAgainAt;
+  }
+
+  /** Throws ReasonError: there is no way to the controller. */
+  async open(ctx: DriverContext): Promise<void> {
+    const { connected, connection_size: wanted } = this.#settings;
+    this.#link.use(undefined);
+    if (!connected) return;
+    const most = this.#target.isMicro800 ? Math.min(wanted, SMALL_BYTES) : wanted;
+    const sizes = most > MAX_SMALL_BYTES ? [most, SMALL_BYTES] : [most];
+    const opened = await openConnection(this.#link, this.#target.route, sizes, ctx);
+    if (typeof opened === "string") {
+      this.#refused = opened;
+      this.#askAgainAt = performance.now() + ASK_AGAIN_MS;
+      return;
+    }
+    this.#refused = undefined;
+    this.#sizeBytes = opened.sizeBytes;
+    this.#link.use(opened.open);
+  }
+
+  /** For `send`: made once for a request that is asked again and again, for as long as the same connection is open. */
+  packet(cip: Buffer, timeoutMs: number): Packet {
+    if (this.#link.open) return this.#link.connectedPacket(cip);
+    return this.#link.unconnectedPacket(routed(cip, this.#target.route, timeoutMs), cip[0] ?? 0);
+  }
+
+  /** Throws as `CipLink.ask`, and ReasonError where the message does not come through. */
+  send<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<T>): Promise<T> {
+    return this.#link.ask<T>(ctx, describe, packet, (reply, done, refuse) => {
+      const { status, extended } = reply;
+      if (status !== STATUS.ok && (status === STATUS.connectionLost || isRouteReply(reply, packet.service))) {
+        refuse(this.#lost(status, extended));
+        return undefined;
+      }
+      return take(reply, done, refuse);
+    });
+  }
+
+  ask<T>(ctx: DriverContext, describe: () => string, cip: Buffer, take: Take<T>): Promise<T> {
+    return this.send(ctx, describe, this.packet(cip, ctx.timeouts.answerMs), take);
+  }
+
+  /** A question that costs the controller little, so that it does not end the connection for lack of traffic. */
+  keepOpen(ctx: DriverContext): Promise<void> {
+    return this.ask<void>(
+      ctx,
+      () => "the identity of the controller",
+      identityRequest(),
+      (_reply, done) => {
+        done();
+        return undefined;
+      },
+    );
+  }
+
+  close(ctx: DriverContext): Promise<void> {
+    return this.#link.close(ctx);
+  }
+
+  #lost(status: number, extended: number | undefined): ReasonError {
+    if (status === STATUS.connectionLost)
+      return new ReasonError("UNKNOWN", `the connection in the controller is lost: ${connectionWords(status, extended)}`, {
+        sessionLost: true,
+      });
+    return routeFailure(status, extended, `the controller at ${routeWords(this.#target.route)} cannot be reached`);
+  }
+}

@@ -1,0 +1,85 @@
+import type { DeviceMemory, DriverContext } from "../driver.ts";
+import { changesRequest, STATUS } from "./cip.ts";
+import type { Messenger } from "./messenger.ts";
+
+/** The controller is asked so often at most whether its program changed. */
+const CHECK_MS = 5000;
+/** What a changed type says is believed so often where nothing else says that the program changed. */
+const BELIEVE_MS = 30_000;
+/** A mark that is another one each time says nothing. */
+const MAX_CHANGES_IN_A_ROW = 5;
+const KEY = "programs";
+
+/** Which program a controller has: by what class AC says, and by types that are not those that were looked up. */
+export class ProgramWatch {
+  readonly #messenger: Messenger;
+  readonly #memory: DeviceMemory | undefined;
+  readonly #serial: string;
+  /** In hexadecimal; undefined: the controller has none. */
+  #mark: string | undefined;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+  #changesInARow = 0;
+  #believedAt = Number.NEGATIVE_INFINITY;
+  /** Without a memory. */
+  #programs = 0;
+
+  constructor(messenger: Messenger, memory: DeviceMemory | undefined, serial: string) {
+    this.#messenger = messenger;
+    this.#memory = memory;
+    this.#serial = serial;
+  }
+
+  get epoch(): string {
+    return `${this.#serial} ${this.#mark ?? "unmarked"} ${this.#count()}`;
+  }
+
+  /** Whether it says when it changes. */
+  get hasMark(): boolean {
+    return this.#mark !== undefined;
+  }
+
+  get isDue(): boolean {
+    return this.#mark !== undefined && performance.now() - this.#checkedAt >= CHECK_MS;
+  }
+
+  /** True: the program is another one than before. Throws ReasonError. */
+  async check(ctx: DriverContext): Promise<boolean> {
+    const isFirst = this.#checkedAt === Number.NEGATIVE_INFINITY;
+    if (!isFirst && this.#mark === undefined) return false;
+    const mark = await this.#ask(ctx);
+    this.#checkedAt = performance.now();
+    const isChanged = !isFirst && mark !== undefined && mark !== this.#mark;
+    this.#changesInARow = isChanged ? this.#changesInARow + 1 : 0;
+    if (isFirst || isChanged) this.#mark = this.#changesInARow > MAX_CHANGES_IN_A_ROW ? undefined : mark;
+    return isChanged;
+  }
+
+  /** A tag has another type than it was looked up with. True: everything is to be looked up again. */
+  mayHaveChanged(): boolean {
+    const now = performance.now();
+    if (now - this.#believedAt < BELIEVE_MS) return false;
+    this.#believedAt = now;
+    this.#programs = this.#count() + 1;
+    this.#memory?.set(KEY, this.#programs);
+    return true;
+  }
+
+  #count(): number {
+    const kept = this.#memory?.get(KEY);
+    return typeof kept === "number" ? kept : this.#programs;
+  }
+
+  /** Its attributes as they come: only whether they change counts. */
+  #ask(ctx: DriverContext): Promise<string | undefined> {
+    return this.#messenger.ask<string | undefined>(
+      ctx,
+      () => "the mark of the program",
+      changesRequest(),
+      ({ status, bytes, at, end }, done) => {
+        const isKnown = status === STATUS.ok || status === STATUS.attributeList;
+        done(isKnown && end > at ? bytes.toString("hex", at, Math.min(end, at + 128)) : undefined);
+        return undefined;
+      },
+    );
+  }
+}

@@ -1,0 +1,111 @@
+import { FaultError, PartialRefusal, type RefusedItem } from "../../src/model/fault.ts";
+import type { DataType, Reading } from "../../src/model/value.ts";
+import { type Filled, ReusedReadings, type Slot } from "../lib/reused-readings.ts";
+import { type Reply, STATUS } from "./cip.ts";
+import { type CipItem, type CipRead, typeHeaderBytes } from "./plan.ts";
+import { refusalOf } from "./refusals.ts";
+import { STRUCTURE } from "./types.ts";
+
+const reused = new ReusedReadings<CipRead>();
+
+/** A slot of a variable without a type of its own. */
+type TypedSlot = Slot & { type?: DataType };
+
+/** What the replies to the items of one read come to; made for each answer, and small. */
+export class Outcome {
+  readonly request: CipRead;
+  /** Items whose data did not fit into the answer. */
+  cut: CipItem[] | undefined;
+  /** Items that have another type than they were looked up with, and what they have. */
+  changed: { readonly item: CipItem; readonly words: string }[] | undefined;
+  /** What is true of the controller, and not of one item. */
+  busy: FaultError | undefined;
+  readonly #filled: Filled;
+  #refused: RefusedItem[] | undefined;
+  #answered = 0;
+
+  constructor(request: CipRead) {
+    this.request = request;
+    this.#filled = reused.next(request);
+  }
+
+  /** One item's reply. */
+  take(item: CipItem, { bytes, at, end, status, extended }: Reply): void {
+    if (status !== STATUS.ok && status !== STATUS.partial) {
+      const refusal = refusalOf(status, extended, item.name);
+      if (refusal.scope === "points") this.refuse(item, refusal);
+      else this.busy ??= refusal;
+      return;
+    }
+    const changed = changeOf(item, bytes, at, end);
+    if (changed !== undefined) this.change(item, changed);
+    else if (status === STATUS.partial) {
+      this.cut ??= [];
+      this.cut.push(item);
+    } else this.fill(item, bytes, at + typeHeaderBytes(item.code), end);
+  }
+
+  /** The item has another type than it was looked up with. */
+  change(item: CipItem, words: string): void {
+    this.changed ??= [];
+    this.changed.push({ item, words });
+  }
+
+  /** The item's data are there. */
+  fill(item: CipItem, data: Buffer, at: number, end: number): void {
+    if (end - at < item.bytes && !isText(item)) {
+      this.refuse(
+        item,
+        new FaultError("device_error", `${item.name}: the controller sent ${end - at} bytes, ${item.bytes} were asked for`),
+      );
+      return;
+    }
+    const { points, decoders, offsets } = this.request;
+    const { slots, readings } = this.#filled;
+    const last = item.firstPoint + item.points;
+    for (let i = item.firstPoint; i < last; i++) {
+      const decode = decoders[i];
+      const slot: TypedSlot | undefined = slots[i];
+      if (!decode || !slot) continue;
+      const point = points[i];
+      if (point?.address.place?.isAuto) slot.type = point.type;
+      readings[i] = decode(data, at + (offsets[i] ?? 0), end, slot);
+    }
+    this.#answered++;
+  }
+
+  /** One point's refusal is its reading; of several points it is asked in halves which of them it is about. */
+  refuse(item: CipItem, refusal: FaultError): void {
+    if (item.points === 1) {
+      (this.#filled.readings as Reading[])[item.firstPoint] = { quality: "bad", fault: refusal.fault, detail: refusal.message };
+      this.#answered++;
+      return;
+    }
+    const places = Array.from({ length: item.points }, (_, i) => item.firstPoint + i);
+    this.#refused ??= [];
+    this.#refused.push({ places, refusal });
+  }
+
+  /** Throws FaultError: all was refused; PartialRefusal: some was. */
+  readings(): readonly Reading[] {
+    const [first, ...others] = this.#refused ?? [];
+    if (!first) return this.#filled.readings;
+    if (this.#answered === 0 && others.length === 0) throw first.refusal;
+    const readings: (Reading | undefined)[] = [...this.#filled.readings];
+    for (const { places } of [first, ...others]) for (const place of places) readings[place] = undefined;
+    throw new PartialRefusal(readings, [first, ...others]);
+  }
+}
+
+/** Its length is in the data. */
+const isText = ({ code }: CipItem): boolean => code === 0xd0 || code === 0xda;
+
+/** Undefined: it has the type that it was looked up with. */
+export function changeOf({ code, handle }: CipItem, bytes: Buffer, at: number, end: number): string | undefined {
+  if (end - at < typeHeaderBytes(code)) return "no type";
+  const got = bytes.readUInt16LE(at);
+  if (got !== code) return `the type 0x${got.toString(16)} instead of 0x${code.toString(16)}`;
+  if (code !== STRUCTURE) return undefined;
+  const gotHandle = bytes.readUInt16LE(at + 2);
+  return gotHandle === handle ? undefined : `a structure with the handle 0x${gotHandle.toString(16)} instead of 0x${handle.toString(16)}`;
+}

@@ -1,0 +1,333 @@
+import type { VendorADetails } from "../../src/model/details.ts";
+import { messageOf } from "../../src/model/failure.ts";
+import { FaultError } from "../../src/model/fault.ts";
+import type { Reading } from "../../src/model/value.ts";
+import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import type { Connection } from "../lib/connection.ts";
+import { openTcp } from "../lib/tcp.ts";
+import type { CipAddress } from "./address.ts";
+import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
+import { Discovery } from "./discover.ts";
+import { CipLink, type Packet, type Take } from "./link.ts";
+import { lookUp } from "./look-up.ts";
+import { Messenger } from "./messenger.ts";
+import { type CipItem, type CipLimits, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
+import { ProgramWatch } from "./program.ts";
+import { changeOf, Outcome } from "./readings.ts";
+import { refusalOf } from "./refusals.ts";
+import { findTarget, type Target, targetWords } from "./route.ts";
+import type { CipSettings } from "./settings.ts";
+import { SymbolList, wholeRefusal } from "./symbols.ts";
+import { Templates } from "./templates.ts";
+
+const MAX_POINTS = 65_536;
+/** Requests that the agent may have under way at once. */
+const IN_FLIGHT = 8;
+/** A connection without traffic is kept open with a question. */
+const KEEP_ALIVE_MS = 15_000;
+/** A tag that is missing is looked for again, where nothing says that the program changed. */
+const LOOK_AGAIN_MS = 60_000;
+const KEY_LOGGED = "logged";
+
+export const endpointOf = ({ host, port }: VendorADetails): Endpoint => ({ host, port, transport: "tcp" });
+
+export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
+  readonly #connection: Connection;
+  readonly #messenger: Messenger;
+  readonly #program: ProgramWatch;
+  readonly #list: SymbolList;
+  readonly #templates: Templates;
+  readonly #ctx: DriverContext;
+  readonly #link: CipLink;
+  readonly #keepAlive: NodeJS.Timeout;
+  readonly #one = emptyReply();
+  #takesPackets: boolean;
+  #limits: CipLimits;
+  #packets = new WeakMap<CipRead, Packet>();
+  #checking: Promise<boolean> | undefined;
+  #closing: Promise<void> | undefined;
+
+  private constructor(
+    connection: Connection,
+    link: CipLink,
+    messenger: Messenger,
+    target: Target,
+    program: ProgramWatch,
+    ctx: DriverContext,
+  ) {
+    this.#connection = connection;
+    this.#link = link;
+    this.#messenger = messenger;
+    this.#program = program;
+    this.#list = new SymbolList(messenger);
+    this.#templates = new Templates(messenger);
+    this.#ctx = ctx;
+    this.#takesPackets = !target.isMicro800;
+    this.#limits = this.#limitsNow();
+    this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
+  }
+
+  /** Throws ReasonError: the session, the route or the connection is refused, in words that name the status. */
+  static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<CipSession> {
+    const connection = await openTcp(endpointOf(details), ctx);
+    const link = new CipLink(connection, ctx);
+    try {
+      await link.register(ctx);
+      const target = await findTarget(link, settings, ctx);
+      const messenger = new Messenger(link, target, settings);
+      await messenger.open(ctx);
+      const serial = target.identity?.serial.toString(16) ?? "unknown";
+      const program = new ProgramWatch(messenger, ctx.device, serial);
+      await program.check(ctx);
+      logOnce(targetWords(target), ctx);
+      return new CipSession(connection, link, messenger, target, program, ctx);
+    } catch (error) {
+      void link.close(ctx);
+      throw error;
+    }
+  }
+
+  get limits(): CipLimits {
+    return this.#limits;
+  }
+
+  get epoch(): string {
+    return this.#program.epoch;
+  }
+
+  // Not async: a readout of hundreds of requests has a promise fewer for each.
+  read(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    if (this.#program.isDue || this.#messenger.isDue) return this.#readAfterCheck(request, ctx);
+    return this.#readNow(request, ctx);
+  }
+
+  prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncIterable<readonly Prepared<CipAddress>[]> {
+    const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
+    this.#templates.forget();
+    const using = { messenger: this.#messenger, list: this.#list, templates: this.#templates, retryAfterMs, epoch: this.epoch };
+    return lookUp(points, using, ctx);
+  }
+
+  discover(ctx: DriverContext): AsyncIterable<Discovered> {
+    return new Discovery(this.#list, this.#templates, ctx).run();
+  }
+
+  warnings(): readonly string[] {
+    const { warning } = this.#messenger;
+    return warning === undefined ? [] : [warning];
+  }
+
+  alive(): boolean {
+    return this.#connection.alive();
+  }
+
+  close(): Promise<void> {
+    clearInterval(this.#keepAlive);
+    this.#closing ??= this.#messenger.close(this.#ctx);
+    return this.#closing;
+  }
+
+  #limitsNow(): CipLimits {
+    const { messageBytes } = this.#messenger;
+    const maxItems = this.#takesPackets ? MAX_POINTS : 1;
+    return { maxPoints: MAX_POINTS, maxBytes: maxDataBytes(messageBytes), inFlight: IN_FLIGHT, messageBytes, maxItems };
+  }
+
+  /** What was made for messages of another size, or for another connection, is made again. */
+  #renew(): void {
+    this.#limits = this.#limitsNow();
+    this.#packets = new WeakMap();
+  }
+
+  /** Requests that are under way at once wait for one check. */
+  async #readAfterCheck(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    this.#checking ??= this.#check(ctx).finally(() => {
+      this.#checking = undefined;
+    });
+    if (await this.#checking) throw otherProgram("what class AC says of its program has changed");
+    return this.#readNow(request, ctx);
+  }
+
+  /** True: the controller has another program. */
+  async #check(ctx: DriverContext): Promise<boolean> {
+    if (this.#messenger.isDue) {
+      await this.#messenger.open(ctx);
+      this.#renew();
+    }
+    return this.#program.isDue && (await this.#program.check(ctx));
+  }
+
+  #readNow(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    const [item, ...others] = request.items;
+    if (item && others.length === 0 && item.bytes > this.#limits.maxBytes) return this.#readEach(request, ctx);
+    const packet = this.#packetFor(request, ctx);
+    return packet ? this.#readAtOnce(request, packet, ctx) : this.#readEach(request, ctx);
+  }
+
+  /** Undefined: it is longer than a message may be, or a packet that the controller does not take. */
+  #packetFor(request: CipRead, ctx: DriverContext): Packet | undefined {
+    const known = this.#packets.get(request);
+    if (known) return known;
+    const { items } = request;
+    const [first] = items;
+    if (!first || (items.length > 1 && !this.#takesPackets)) return undefined;
+    const cip = items.length === 1 ? first.request : multipleRequest(items.map((item) => item.request));
+    if (cip.length > this.#limits.messageBytes && items.length > 1) return undefined;
+    const packet = this.#messenger.packet(cip, ctx.timeouts.answerMs);
+    this.#packets.set(request, packet);
+    return packet;
+  }
+
+  #readAtOnce(request: CipRead, packet: Packet, ctx: DriverContext): Promise<readonly Reading[]> {
+    const { items } = request;
+    const take: Take<readonly Reading[]> = (reply, done, refuse) => {
+      if (packet.service !== SERVICE.multiple) {
+        const [item] = items;
+        const outcome = new Outcome(request);
+        if (item) outcome.take(item, reply);
+        this.#finish(outcome, ctx, done, refuse);
+        return undefined;
+      }
+      if (reply.status !== STATUS.ok && reply.status !== STATUS.embedded) {
+        this.#packetRefused(request, reply, ctx, done, refuse);
+        return undefined;
+      }
+      const outcome = new Outcome(request);
+      const wrong = walkMultiple(reply, items.length, this.#one, (i) => {
+        const item = items[i];
+        if (item) outcome.take(item, this.#one);
+      });
+      if (wrong === undefined) this.#finish(outcome, ctx, done, refuse);
+      return wrong;
+    };
+    return this.#messenger.send(ctx, () => describeRead(request), packet, take);
+  }
+
+  /** A controller that takes no packets is asked for each tag by itself from then on; any other refusal is the request's. */
+  #packetRefused(
+    request: CipRead,
+    { status, extended }: Reply,
+    ctx: DriverContext,
+    done: (value: Promise<readonly Reading[]>) => void,
+    refuse: (error: Error) => void,
+  ): void {
+    if (status !== STATUS.notSupported) {
+      refuse(wholeRefusal(status, extended, describeRead(request)));
+      return;
+    }
+    this.#takesPackets = false;
+    this.#renew();
+    // Once the request that was answered is no longer under way: what is asked for next has its place.
+    done(Promise.resolve().then(() => this.#readEach(request, ctx)));
+  }
+
+  #finish(
+    outcome: Outcome,
+    ctx: DriverContext,
+    done: (value: readonly Reading[] | Promise<readonly Reading[]>) => void,
+    refuse: (error: Error) => void,
+  ): void {
+    if (outcome.busy) refuse(outcome.busy);
+    else if (outcome.changed || outcome.cut) done(Promise.resolve().then(() => this.#complete(outcome, ctx)));
+    else
+      try {
+        done(outcome.readings());
+      } catch (error) {
+        refuse(error instanceof Error ? error : new Error(messageOf(error)));
+      }
+  }
+
+  /** What the first answer left over. */
+  async #complete(outcome: Outcome, ctx: DriverContext): Promise<readonly Reading[]> {
+    for (const item of outcome.cut ?? []) await this.#readLong(item, outcome, ctx);
+    for (const { item, words } of outcome.changed ?? []) await this.#changed(item, words, outcome, ctx);
+    return outcome.readings();
+  }
+
+  /** Each item in a request of its own, or in several. */
+  async #readEach(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    const outcome = new Outcome(request);
+    for (const item of request.items) {
+      if (item.bytes > this.#limits.maxBytes) await this.#readLong(item, outcome, ctx);
+      else
+        await this.#messenger.ask<void>(
+          ctx,
+          () => item.name,
+          item.request,
+          (reply, done) => {
+            outcome.take(item, reply);
+            done();
+            return undefined;
+          },
+        );
+      if (outcome.busy) throw outcome.busy;
+    }
+    return this.#complete(outcome, ctx);
+  }
+
+  /** Read Tag Fragmented: the parts are not of one instant. */
+  async #readLong(item: CipItem, outcome: Outcome, ctx: DriverContext): Promise<void> {
+    const data = Buffer.alloc(item.bytes);
+    for (let length = 0, isMore = true; isMore; ) {
+      const part = await this.#readPart(item, length, data, ctx);
+      if (part instanceof FaultError && part.scope !== "points") throw part;
+      if (part instanceof FaultError) {
+        outcome.refuse(item, part);
+        return;
+      }
+      if ("changed" in part) {
+        outcome.change(item, part.changed);
+        return;
+      }
+      length += part.bytes;
+      isMore = part.isMore && length < item.bytes;
+      if (!isMore) outcome.fill(item, data, 0, Math.min(length, item.bytes));
+    }
+  }
+
+  #readPart(item: CipItem, from: number, data: Buffer, ctx: DriverContext): Promise<Part> {
+    const request = fragmentRequest(item.path, item.count, from);
+    const describe = () => `${item.name} from byte ${from} on`;
+    return this.#messenger.ask<Part>(ctx, describe, request, ({ bytes, at, end, status, extended }, done) => {
+      if (status !== STATUS.ok && status !== STATUS.partial) {
+        done(refusalOf(status, extended, item.name));
+        return undefined;
+      }
+      const changed = changeOf(item, bytes, at, end);
+      const dataAt = at + typeHeaderBytes(item.code);
+      if (changed !== undefined) done({ changed });
+      else if (end <= dataAt) done(new FaultError("device_error", `${item.name}: the controller sends nothing from byte ${from} on`));
+      else {
+        bytes.copy(data, from, dataAt, end);
+        done({ bytes: end - dataAt, isMore: status === STATUS.partial });
+      }
+      return undefined;
+    });
+  }
+
+  /** Another type than was looked up: the program is another one, or the controller says two things of one tag. */
+  async #changed(item: CipItem, words: string, outcome: Outcome, ctx: DriverContext): Promise<void> {
+    const what = `${item.name} has ${words}`;
+    if ((await this.#program.check(ctx)) || this.#program.mayHaveChanged()) throw otherProgram(what);
+    outcome.refuse(item, new FaultError("type_mismatch", `${what}; what the controller says of its tags does not fit what it sends`));
+  }
+
+  #keepOpen(): void {
+    if (!this.alive()) clearInterval(this.#keepAlive);
+    else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
+      const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
+      this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));
+    }
+  }
+}
+
+type Part = { readonly bytes: number; readonly isMore: boolean } | { readonly changed: string } | FaultError;
+
+const otherProgram = (why: string): FaultError =>
+  new FaultError("stale", `the controller has another program: ${why}; tags are looked up again`, { scope: "program" });
+
+function logOnce(words: string, { log, device }: DriverContext): void {
+  if (device?.get(KEY_LOGGED) === words) return;
+  device?.set(KEY_LOGGED, words);
+  log.info({}, `connected to ${words}`);
+}

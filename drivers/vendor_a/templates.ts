@@ -1,0 +1,105 @@
+import { FaultError } from "../../src/model/fault.ts";
+import type { DriverContext } from "../driver.ts";
+import { definitionRequest, STATUS, templateRequest } from "./cip.ts";
+import type { Messenger } from "./messenger.ts";
+import { refusalOf } from "./refusals.ts";
+import { type Draft, makeStructure, nestedIds, parseDefinition, parseTemplateHead, type TemplateHead } from "./template.ts";
+import type { Structure } from "./types.ts";
+
+/** Structures within each other, and structures that are kept. */
+const MAX_DEPTH = 16;
+const MAX_TEMPLATES = 4096;
+const MAX_ASKED = 0xfff0;
+
+/** The structures of a controller's program, each asked for once. */
+export class Templates {
+  readonly #messenger: Messenger;
+  /** What could not be had, and why. */
+  readonly #known = new Map<number, Structure | FaultError>();
+
+  constructor(messenger: Messenger) {
+    this.#messenger = messenger;
+  }
+
+  /** It has another program. */
+  forget(): void {
+    this.#known.clear();
+  }
+
+  /** Throws FaultError: the structure cannot be had; what scope it has says whether that is about the structure. */
+  async get(id: number, ctx: DriverContext, depth = 0): Promise<Structure> {
+    const known = this.#known.get(id);
+    if (known instanceof FaultError) throw known;
+    if (known) return known;
+    try {
+      const structure = await this.#ask(id, ctx, depth);
+      if (this.#known.size < MAX_TEMPLATES) this.#known.set(id, structure);
+      return structure;
+    } catch (error) {
+      if (error instanceof FaultError && error.scope === "points" && this.#known.size < MAX_TEMPLATES) this.#known.set(id, error);
+      throw error;
+    }
+  }
+
+  async #ask(id: number, ctx: DriverContext, depth: number): Promise<Structure> {
+    if (depth >= MAX_DEPTH) throw unusable(id, `structures are nested more than ${MAX_DEPTH} deep`);
+    const draft = await this.#definition(id, await this.#head(id, ctx), ctx);
+    const inner = new Map<number, Structure>();
+    for (const nested of nestedIds(draft)) if (!inner.has(nested)) inner.set(nested, await this.get(nested, ctx, depth + 1));
+    const structure = makeStructure(draft, (nested) => inner.get(nested));
+    if (!structure) throw unusable(id, "a structure in it is not known");
+    return structure;
+  }
+
+  #head(id: number, ctx: DriverContext): Promise<TemplateHead> {
+    const what = `the template ${id}`;
+    return this.#messenger.ask<TemplateHead>(
+      ctx,
+      () => what,
+      templateRequest(id),
+      ({ status, extended, bytes, at, end }, done, refuse) => {
+        // Each attribute has a status of its own behind this one.
+        const isAnswered = status === STATUS.ok || status === STATUS.attributeList;
+        const head = isAnswered ? parseTemplateHead(bytes, at, end) : refusalOf(status, extended, what);
+        if (head instanceof FaultError) refuse(head);
+        else if (typeof head === "string") refuse(unusable(id, head));
+        else done(head);
+        return undefined;
+      },
+    );
+  }
+
+  /** In as many parts as it takes; the end is where the controller says so, also before the bytes that it named. */
+  async #definition(id: number, head: TemplateHead, ctx: DriverContext): Promise<Draft> {
+    const parts: Buffer[] = [];
+    let length = 0;
+    for (let isMore = true; isMore && length < head.bytes; ) {
+      const asked = Math.min(head.bytes - length, MAX_ASKED);
+      const part = await this.#part(id, length, asked, ctx);
+      parts.push(part.bytes);
+      length += part.bytes.length;
+      isMore = part.isMore;
+      if (isMore && part.bytes.length === 0) throw unusable(id, "the controller sends nothing of it");
+    }
+    const draft = parseDefinition(id, head, Buffer.concat(parts));
+    if (typeof draft === "string") throw unusable(id, draft);
+    return draft;
+  }
+
+  #part(id: number, offset: number, asked: number, ctx: DriverContext): Promise<{ readonly bytes: Buffer; readonly isMore: boolean }> {
+    const what = `the definition of template ${id} from ${offset} on`;
+    return this.#messenger.ask(
+      ctx,
+      () => what,
+      definitionRequest(id, offset, asked),
+      ({ status, extended, bytes, at, end }, done, refuse) => {
+        if (status === STATUS.ok || status === STATUS.partial)
+          done({ bytes: Buffer.from(bytes.subarray(at, end)), isMore: status === STATUS.partial });
+        else refuse(refusalOf(status, extended, what));
+        return undefined;
+      },
+    );
+  }
+}
+
+const unusable = (id: number, why: string): FaultError => new FaultError("device_error", `template ${id}: ${why}`);

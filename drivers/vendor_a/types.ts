@@ -1,0 +1,93 @@
+import type { ScalarType } from "../../src/model/value.ts";
+
+/** A type of the controller that is no structure. */
+export interface Atomic {
+  readonly name: string;
+  readonly scalar: ScalarType;
+  /** Of one element on the wire; 0: as long as it says itself. */
+  readonly bytes: number;
+}
+
+export const BOOL = 0xc1;
+/** 32 bits; an array of BOOL is an array of these, but for a Micro800. */
+export const DWORD = 0xd3;
+export const STRING = 0xd0;
+export const SHORT_STRING = 0xda;
+/** In front of the handle of a structure. */
+export const STRUCTURE = 0x02a0;
+export const BITS_OF_DWORD = 32;
+/** Characters that a text with its own length may have where nobody says it: those of a Micro800's STRING. */
+export const SHORT_STRING_BYTES = 81;
+
+/**
+ * By type code. CIP Vol. 1, C-6.1, and what newer Logix controllers add (Rockwell 1756-PM020, LDT and the 64-bit durations). Durations of
+ * 64 bits are microseconds on the wire and milliseconds here, LTIME nanoseconds.
+ */
+export const ATOMICS: ReadonlyMap<number, Atomic> = new Map<number, Atomic>([
+  [BOOL, { name: "BOOL", scalar: "bool", bytes: 1 }],
+  [0xc2, { name: "SINT", scalar: "int8", bytes: 1 }],
+  [0xc3, { name: "INT", scalar: "int16", bytes: 2 }],
+  [0xc4, { name: "DINT", scalar: "int32", bytes: 4 }],
+  [0xc5, { name: "LINT", scalar: "int64", bytes: 8 }],
+  [0xc6, { name: "USINT", scalar: "uint8", bytes: 1 }],
+  [0xc7, { name: "UINT", scalar: "uint16", bytes: 2 }],
+  [0xc8, { name: "UDINT", scalar: "uint32", bytes: 4 }],
+  [0xc9, { name: "ULINT", scalar: "uint64", bytes: 8 }],
+  [0xca, { name: "REAL", scalar: "float32", bytes: 4 }],
+  [0xcb, { name: "LREAL", scalar: "float64", bytes: 8 }],
+  [0xd1, { name: "BYTE", scalar: "uint8", bytes: 1 }],
+  [0xd2, { name: "WORD", scalar: "uint16", bytes: 2 }],
+  [DWORD, { name: "DWORD", scalar: "uint32", bytes: 4 }],
+  [0xd4, { name: "LWORD", scalar: "uint64", bytes: 8 }],
+  [STRING, { name: "STRING", scalar: "string", bytes: 0 }],
+  [SHORT_STRING, { name: "SHORT_STRING", scalar: "string", bytes: 0 }],
+  [0xdb, { name: "TIME", scalar: "int32", bytes: 4 }],
+  [0xc0, { name: "DT", scalar: "string", bytes: 8 }],
+  [0xcc, { name: "LDT", scalar: "string", bytes: 8 }],
+  [0xd6, { name: "TIME32", scalar: "float64", bytes: 4 }],
+  [0xd7, { name: "TIME", scalar: "float64", bytes: 8 }],
+  [0xdf, { name: "LTIME", scalar: "int64", bytes: 8 }],
+]);
+
+/** Bits that one can take out of a number: the type's width; 0: it is no integer. */
+export function bitsOf(code: number): number {
+  const { scalar, bytes } = ATOMICS.get(code) ?? { scalar: "string", bytes: 0 };
+  return /^u?int/.test(scalar) ? bytes * 8 : 0;
+}
+
+/** For messages: `DINT`, `type 0x00BE`. */
+export const typeName = (code: number): string => ATOMICS.get(code)?.name ?? `type 0x${code.toString(16).toUpperCase().padStart(4, "0")}`;
+
+/** A structure as the controller declares it. Plain data. */
+export interface Structure {
+  readonly id: number;
+  readonly name: string;
+  /** Follows 02A0 in front of its values; another layout has another one. */
+  readonly handle: number;
+  /** On the wire. */
+  readonly bytes: number;
+  readonly members: readonly Member[];
+  /** A string of at most so many characters: LEN and DATA. */
+  readonly chars?: number;
+}
+
+export interface Member {
+  readonly name: string;
+  /** In bytes. */
+  readonly offset: number;
+  readonly type: MemberType;
+  /** Elements; undefined: no array. */
+  readonly count?: number;
+  /** Of a BOOL: from the least significant bit of the byte at `offset`. */
+  readonly bit?: number;
+  /** It only carries other members. */
+  readonly isHidden: boolean;
+}
+
+export type MemberType = { readonly code: number } | { readonly structure: Structure };
+
+export const isStructure = (type: MemberType): type is { readonly structure: Structure } => "structure" in type;
+
+/** Of one element on the wire. */
+export const bytesOfType = (type: MemberType): number =>
+  isStructure(type) ? type.structure.bytes : (ATOMICS.get(type.code)?.bytes ?? 0) || SHORT_STRING_BYTES;
