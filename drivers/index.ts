@@ -4,5 +4,6 @@ import type { DriverEntry } from "./driver.ts";
 export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
   modbus_tcp: { driver: () => import("./modbus_tcp/driver.ts") },
   opcua: { inWorker: true, certificates: true, driver: () => import("./opcua/driver.ts") },
+  vendor_a: { driver: () => import("./vendor_a/driver.ts") },
   s7: { driver: () => import("./s7/driver.ts") },
 };

@@ -72,6 +72,17 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return parts.length === 0 ? wrong : [...wrong, "half a message at the end"];
   },
+  // EtherNet/IP (CIP Vol. 2, 2-3) with CIP messages that read, alone, in a multiple service packet or along a route (CIP Vol. 1, 3-5 and A-4).
+  vendor_a(sent) {
+    const wrong: string[] = [];
+    for (let at = 0; at < sent.length; ) {
+      const end = sent.length - at < 24 ? sent.length + 1 : at + 24 + sent.readUInt16LE(at + 2);
+      if (end > sent.length) return [...wrong, `no whole EtherNet/IP message at ${at}`];
+      wrong.push(...wrongEncapsulation(sent.subarray(at, end)).map((what) => `${what} at ${at}`));
+      at = end;
+    }
+    return wrong;
+  },
   // The protocol in test/example/gauge/frames.ts: GET alone.
   gauge(sent) {
     const lines = sent.toString("latin1").split("\n");
@@ -110,6 +121,53 @@ function wrongS7Job(message: Buffer): string[] {
       item.readUIntBE(0, 3) === 0x120a10 && S7_AREAS.has(area) && size === (area < 0x20 ? area : 2) && item.readUInt16BE(4) > 0;
     return isRead ? [] : [`the item ${item.toString("hex")}`];
   });
+}
+
+/** Register, unregister, and the messages in SendRRData and SendUnitData. */
+function wrongEncapsulation(message: Buffer): string[] {
+  const command = message.readUInt16LE(0);
+  const body = message.subarray(24);
+  if (command === 0x65 && body.toString("hex") === "01000000") return [];
+  if (command === 0x66 && body.length === 0) return [];
+  if ((command !== 0x6f && command !== 0x70) || body.length < 16 || body.readUInt16LE(6) !== 2)
+    return [`command ${command} with ${body.length} bytes`];
+  const addressEnd = 12 + body.readUInt16LE(10);
+  const items = `${body.readUInt16LE(8)} ${body.readUInt16LE(addressEnd)}`;
+  const cip = body.subarray(addressEnd + 4);
+  if (items !== (command === 0x6f ? "0 178" : "161 177") || cip.length !== body.readUInt16LE(addressEnd + 2))
+    return [`items ${items} in ${body.length} bytes`];
+  return wrongCip(command === 0x6f ? cip : cip.subarray(2), command === 0x6f);
+}
+
+/** Services by the object that they are for: 1 and 3 read attributes, 4c and 52 tags, 55 lists. */
+const CIP_READS = [
+  /^01 20012401 $/,
+  /^03 20ac2401 /,
+  /^03 206c(25|2600)/,
+  /^4c 206c(25|2600)\w+ \w{12}$/,
+  /^55 (91\w+)?206b(25|2600)/,
+  /^4c 91\w+ \w{4}$/,
+  /^52 91\w+ \w{12}$/,
+];
+
+/** `isUnconnected`: what goes to the connection manager may be it. */
+function wrongCip(cip: Buffer, isUnconnected: boolean): string[] {
+  const dataAt = 2 + (cip[1] ?? 0) * 2;
+  if (cip.length < dataAt) return [`the CIP message ${cip.toString("hex", 0, 12)}`];
+  const words = `${cip.toString("hex", 0, 1)} ${cip.toString("hex", 2, dataAt)} `;
+  const data = cip.subarray(dataAt);
+  if (words === "0a 20022401 ") {
+    const count = data.readUInt16LE(0);
+    const begins = Array.from({ length: count }, (_, i) => data.readUInt16LE(2 + i * 2));
+    return begins.flatMap((from, i) => wrongCip(data.subarray(from, begins[i + 1] ?? data.length), false));
+  }
+  if (isUnconnected && words === "52 20062401 ") return wrongCip(data.subarray(4, 4 + data.readUInt16LE(2)), true);
+  // Class 3 to the message router, and its end.
+  if (isUnconnected && /^(54|5b) 20062401 $/.test(words) && /a3..(\w\w){0,40}20022401$/.test(data.toString("hex"))) return [];
+  if (isUnconnected && words === "4e 20062401 ") return [];
+  return CIP_READS.some((form) => form.test(words + data.toString("hex")))
+    ? []
+    : [`the CIP service ${words}${data.toString("hex", 0, 12)}`];
 }
 
 /** The services that read, find or keep up the session; the three-letter ones come in messages of that type. */

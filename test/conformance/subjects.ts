@@ -95,6 +95,11 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     items: "each node has a status of its own",
     typeWords: "it has no words of its own for types",
   },
+  vendor_a: {
+    ranges: "an array has no holes, and what is read besides is read by its name",
+    items: "each tag has a status of its own",
+    typeWords: "it has no words of its own for types",
+  },
   s7: {
     ranges: () => startS7Ranges(VALUES),
     items: true,
