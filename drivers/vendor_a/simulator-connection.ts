@@ -23,6 +23,9 @@ import { STATUS } from "./simulator-program.ts";
 
 const EMPTY = Buffer.alloc(0);
 const SEQUENCE_BYTES = 2;
+/** List Services: the one that every target has, for messages over TCP. */
+const SERVICE_NAME = "Communications\0\0";
+const OVER_TCP = 0x0020;
 /** Get Attributes All of class 1: what every module answers. */
 const [ATTRIBUTES_ALL, IDENTITY_CLASS] = [0x01, 0x01];
 
@@ -72,7 +75,7 @@ export class DeviceConnection {
   #onFrame(frame: Encapsulated): void {
     switch (frame.command) {
       case COMMANDS.listServices:
-        this.#reply(frame, Buffer.concat([word(1), word(0x0100), word(20), word(1), word(0x0120), Buffer.from("Communications\0\0")]));
+        this.#reply(frame, Buffer.concat([word(1), word(0x0100), word(20), word(1), word(OVER_TCP), Buffer.from(SERVICE_NAME)]));
         return;
       case COMMANDS.listIdentity:
         this.#reply(frame, identityItem(this.#ownIdentity(), this.#socket.localAddress ?? "", this.#device.port));
