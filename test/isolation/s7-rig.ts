@@ -1,7 +1,7 @@
 import { DRIVERS } from "../../drivers/index.ts";
 import { type ItemRequest, type ReadJob, S7Memory, type S7Plc, startS7Plc } from "../../drivers/s7/simulator.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
-import { sourceOf, WatchedAgent } from "./watched.ts";
+import { firstOf, sourceOf, WatchedAgent } from "./watched.ts";
 
 /** Words that follow each other, and bytes from one run of them to the next: more than a range may bridge. */
 const RUN_WORDS = 4;
@@ -34,8 +34,8 @@ export class S7Plant extends WatchedAgent<number> {
     super(DRIVERS, variables);
     this.plc = plc;
     this.proxy = proxy;
-    plc.misbehave = (job) => first(this.odd.values(), job);
-    plc.memory.refuse = (item) => first(this.refusals.values(), item);
+    plc.misbehave = (job) => firstOf(this.odd.values(), job);
+    plc.memory.refuse = (item) => firstOf(this.refusals.values(), item);
   }
 
   static async start({ variables, intervalMs, local = {}, before }: S7PlantOptions): Promise<S7Plant> {
@@ -73,12 +73,4 @@ export class S7Plant extends WatchedAgent<number> {
     await this.proxy.close();
     await this.plc.close();
   }
-}
-
-function first<T, R>(all: Iterable<(one: T) => R | undefined>, one: T): R | undefined {
-  for (const ask of all) {
-    const answer = ask(one);
-    if (answer !== undefined) return answer;
-  }
-  return undefined;
 }

@@ -124,3 +124,12 @@ export function sourceOf({ details, intervalMs, local, variables }: SourceOption
   const own = details as unknown as SourceInput["record"]["details"];
   return { ...others, record: { ...record, type: details.type, name: details.type, readout_interval: intervalMs, details: own } };
 }
+
+/** The first answer that says something. */
+export function firstOf<T, R>(all: Iterable<(one: T) => R | undefined>, one: T): R | undefined {
+  for (const ask of all) {
+    const answer = ask(one);
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
+}
