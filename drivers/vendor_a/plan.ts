@@ -141,8 +141,22 @@ class Node {
     node.add(point, place, depth + 1);
   }
 
+  /** A structure that is read as a whole anyway has its members with it. */
+  #chooseBeside(read: ReadonlyMap<string, readonly Entry[]>, room: Room, apart: ReadonlySet<Point> | undefined): Choice {
+    const own = this.#source;
+    const isRead = read
+      .get(own?.name ?? "")
+      ?.some(({ source: { start, count } }) => own && start <= own.start && own.start < start + count);
+    const isFree = isRead === true && !this.#whole.some(({ point }) => apart?.has(point));
+    return isFree ? { entries: this.#whole, bytes: 0 } : this.choose(room, apart);
+  }
+
   choose(room: Room, apart: ReadonlySet<Point> | undefined): Choice {
-    const inner = [...this.#inner.values()].map((node) => node.choose(room, apart));
+    const structures = Map.groupBy(
+      this.#leaves.filter(({ source }) => source.code === STRUCTURE),
+      ({ source }) => source.name,
+    );
+    const inner = [...this.#inner.values()].map((node) => node.#chooseBeside(structures, room, apart));
     const entries = [...this.#leaves, ...inner.flatMap((choice) => choice.entries)];
     if (!this.#source) return { entries, bytes: 0 };
     const leafBytes = runsOf(this.#leaves, room, apart).reduce((sum, run) => sum + run.requestBytes + run.replyBytes, 0);
