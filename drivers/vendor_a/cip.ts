@@ -17,6 +17,7 @@ export const STATUS = {
   connectionLost: 0x07,
   notSupported: 0x08,
   attributeList: 0x0a,
+  tooLarge: 0x11,
   embedded: 0x1e,
   general: 0xff,
 } as const;

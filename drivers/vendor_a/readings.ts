@@ -31,6 +31,10 @@ export class Outcome {
 
   /** One item's reply. */
   take(item: CipItem, { bytes, at, end, status, extended }: Reply): void {
+    if (status === STATUS.tooLarge) {
+      this.#cut(item);
+      return;
+    }
     if (status !== STATUS.ok && status !== STATUS.partial) {
       const refusal = refusalOf(status, extended, item.name);
       if (refusal.scope === "points") this.refuse(item, refusal);
@@ -39,10 +43,8 @@ export class Outcome {
     }
     const changed = changeOf(item, bytes, at, end);
     if (changed !== undefined) this.change(item, changed);
-    else if (status === STATUS.partial) {
-      this.cut ??= [];
-      this.cut.push(item);
-    } else this.fill(item, bytes, at + typeHeaderBytes(item.code), end);
+    else if (status === STATUS.partial) this.#cut(item);
+    else this.fill(item, bytes, at + typeHeaderBytes(item.code), end);
   }
 
   /** The item has another type than it was looked up with. */
@@ -72,6 +74,12 @@ export class Outcome {
       readings[i] = decode(data, at + (offsets[i] ?? 0), end, slot);
     }
     this.#answered++;
+  }
+
+  /** The answer had no room for it, or for all of it. */
+  #cut(item: CipItem): void {
+    this.cut ??= [];
+    this.cut.push(item);
   }
 
   /** One point's refusal is its reading; of several points it is asked in halves which of them it is about. */

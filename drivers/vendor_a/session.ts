@@ -44,6 +44,8 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   #takesPackets: boolean;
   #limits: CipLimits;
   #packets = new WeakMap<CipRead, Packet>();
+  /** What the structures that are known belong to. */
+  #templatesEpoch: string | undefined;
   #checking: Promise<boolean> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -101,15 +103,16 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     return this.#readNow(request, ctx);
   }
 
-  prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncIterable<readonly Prepared<CipAddress>[]> {
+  async *prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<CipAddress>[]> {
+    await this.#ready(ctx);
     const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
-    this.#templates.forget();
     const using = { messenger: this.#messenger, list: this.#list, templates: this.#templates, retryAfterMs, epoch: this.epoch };
-    return lookUp(points, using, ctx);
+    yield* lookUp(points, using, ctx);
   }
 
-  discover(ctx: DriverContext): AsyncIterable<Discovered> {
-    return new Discovery(this.#list, this.#templates, ctx).run();
+  async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
+    await this.#ready(ctx);
+    yield* new Discovery(this.#list, this.#templates, ctx).run();
   }
 
   warnings(): readonly string[] {
@@ -139,22 +142,30 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#packets = new WeakMap();
   }
 
-  /** Requests that are under way at once wait for one check. */
   async #readAfterCheck(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
-    this.#checking ??= this.#check(ctx).finally(() => {
-      this.#checking = undefined;
-    });
-    if (await this.#checking) throw otherProgram("what class AC says of its program has changed");
+    if (await this.#ready(ctx)) throw otherProgram("what class AC says of its program has changed");
     return this.#readNow(request, ctx);
   }
 
-  /** True: the controller has another program. */
+  /** Opens and checks what is due; requests that are under way at once wait for the same. True: the controller has another program. */
+  #ready(ctx: DriverContext): Promise<boolean> {
+    this.#checking ??= this.#check(ctx).finally(() => {
+      this.#checking = undefined;
+    });
+    return this.#checking;
+  }
+
   async #check(ctx: DriverContext): Promise<boolean> {
     if (this.#messenger.isDue) {
       await this.#messenger.open(ctx);
       this.#renew();
     }
-    return this.#program.isDue && (await this.#program.check(ctx));
+    const isChanged = this.#program.isDue && (await this.#program.check(ctx));
+    if (this.#templatesEpoch !== this.epoch) {
+      this.#templatesEpoch = this.epoch;
+      this.#templates.forget();
+    }
+    return isChanged;
   }
 
   #readNow(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
