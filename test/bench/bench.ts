@@ -16,6 +16,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "CPU per scan of 100 scattered REALs and scans per second, beside nodes7 and the same requests in C, on snap7's server",
     run: async () => (await import("./s7.ts")).benchS7(),
   },
+  cip: {
+    about: "packets and CPU per value of 1,000 scattered tags of an EtherNet/IP controller, beside modbus_tcp and st-ethernet-ip",
+    run: async () => (await import("./cip.ts")).benchCip(),
+  },
   opcua: {
     about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
     run: async () => (await import("./opcua.ts")).benchOpcua(),

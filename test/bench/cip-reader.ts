@@ -1,0 +1,41 @@
+import modbus from "../../drivers/modbus_tcp/driver.ts";
+import vendorA from "../../drivers/vendor_a/driver.ts";
+import { openStEthernetIp } from "../support/st-ethernet-ip.ts";
+import { benchTags } from "./cip-tags.ts";
+import { openPlanned, type Scanner, serveScans, valuesOf } from "./scanning.ts";
+
+/** Reads the tags of the CIP bench, or as many registers. Arguments: `vendor_a`, `st-ethernet-ip` or `modbus_tcp`, port. */
+const [who = "", portText = "0"] = process.argv.slice(2);
+const port = Number(portText);
+const tags = benchTags("read");
+
+async function openOurs(): Promise<Scanner> {
+  const variables = tags.map(({ name }) => ({ address: name, type: "DINT" }));
+  const { scan, takeFrames } = await openPlanned(vendorA, { type: "vendor_a", host: "127.0.0.1", port }, {}, variables);
+  takeFrames();
+  await scan();
+  return { scan, values: async () => valuesOf(await scan()), about: { packets: takeFrames() } };
+}
+
+async function openTheirs(): Promise<Scanner> {
+  const client = await openStEthernetIp(port);
+  const group = client.prepare(tags.map(({ name }) => name));
+  const values = async () => {
+    await group.read();
+    return group.values();
+  };
+  return { scan: group.read, values, about: {} };
+}
+
+async function openModbus(): Promise<Scanner> {
+  const variables = tags.map((_, i) => ({ address: `holding:${i}`, type: "uint16" }));
+  const { scan, requests } = await openPlanned(modbus, { type: "modbus_tcp", host: "127.0.0.1", port }, {}, variables);
+  return { scan, about: { packets: requests.length } };
+}
+
+const open = { vendor_a: openOurs, "st-ethernet-ip": openTheirs, modbus_tcp: openModbus }[who];
+if (!open) throw new Error(`nobody reads as ${who}`);
+await serveScans(
+  await open(),
+  tags.reduce((sum, { value }) => sum + value, 0),
+);
