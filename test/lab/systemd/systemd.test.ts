@@ -7,6 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
 import { startSimulator as startS7Simulator } from "../../../drivers/s7/simulator.ts";
+import type { Simulator } from "../../../drivers/simulator.ts";
+import { startSimulator as startVendorASimulator } from "../../../drivers/vendor_a/simulator.ts";
 import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
 import type { ServiceStatusJson } from "../../support/collector-process.ts";
@@ -23,6 +25,45 @@ const missing = missingParts();
 const required = process.env["COLLECTOR_REQUIRE_PARTS"] === "1";
 const NEWER = "99.0.0";
 const PASSWORD = `pass ${randomUUID()}`;
+
+/** A controller that is read beside the Modbus machine. */
+interface Beside {
+  readonly kind: string;
+  readonly name: string;
+  /** `violations` are what the simulator saw of what no right client does. */
+  start(): Promise<{ readonly simulator: Simulator; readonly violations: readonly string[] }>;
+  /** Of the command, before the host: type and settings. */
+  readonly words: string;
+  /** Addresses of the command, and what it prints of them. */
+  readonly read: Readonly<Record<string, string>>;
+  /** The simulator's variables that the service reads. */
+  readonly of: RegExp;
+}
+
+const BESIDE: readonly Beside[] = [
+  {
+    kind: "an S7 controller",
+    name: "mixer-1",
+    async start() {
+      const simulator = await startS7Simulator();
+      return { simulator, violations: simulator.plc.violations };
+    },
+    words: "s7 slot=1",
+    read: { "DB1.DBD4:real": "21.5", "DB10.DBX0.1": "true", MW20: "4711" },
+    of: /^(DB1\.|M)/,
+  },
+  {
+    kind: "a CompactLogix",
+    name: "packer-1",
+    async start() {
+      const simulator = await startVendorASimulator();
+      return { simulator, violations: simulator.device.violations };
+    },
+    words: "vendor_a",
+    read: { Temperature: "21.5", "Recipe1.On": "true", "Program:Main.Cycle": "77" },
+    of: /./,
+  },
+];
 
 if (required && missing !== undefined)
   it("has what it needs", () => {
@@ -228,23 +269,23 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     }
   });
 
-  it("reads an S7 controller beside it", async () => {
-    const simulator = await startS7Simulator();
+  it.each(BESIDE)("reads $kind beside it", async ({ name, start, words, read, of }) => {
+    const { simulator, violations } = await start();
     try {
-      const read = await machine.must(`collector read s7 host=127.0.0.1 port=${simulator.port} slot=1 DB1.DBD4:real DB10.DBX0.1 MW20`);
-      for (const value of ["21.5", "true", "4711"]) expect(read).toContain(value);
+      const printed = await machine.must(`collector read ${words} host=127.0.0.1 port=${simulator.port} ${Object.keys(read).join(" ")}`);
+      for (const value of Object.values(read)) expect(printed).toContain(value);
       const details = simulator.details("127.0.0.1", simulator.port);
-      const source = await api.post("/v2/data-sources", { name: "mixer-1", collector: uuid, machine: randomUUID(), details });
+      const source = await api.post("/v2/data-sources", { name, collector: uuid, machine: randomUUID(), details });
       await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
-      const variables = simulator.variables.filter(({ address }) => /^(DB1\.|M)/.test(address));
+      const variables = simulator.variables.filter(({ address }) => of.test(address));
       for (const [i, { address, type }] of variables.entries())
         await api.post("/ext/v1/variables", { data_source: source.uuid, name: `v${i}`, address, type });
       await until("both machines are read", async () => (await show("StatusText")).startsWith("reading 2 of 2"), 30_000);
-      const mixer = async () => (await status()).sources.find(({ name }) => name === "mixer-1");
-      await until("two readouts", async () => ((await mixer())?.counters.values_read ?? 0) >= 2 * variables.length, 20_000);
-      expect((await mixer())?.counters.values_faulted).toBe(0);
-      await until("its values at the broker", () => broker.received.some(({ topic }) => topic === "plant/mixer-1"), 20_000);
-      expect(simulator.plc.violations).toEqual([]);
+      const own = async () => (await status()).sources.find((one) => one.name === name);
+      await until("two readouts", async () => ((await own())?.counters.values_read ?? 0) >= 2 * variables.length, 20_000);
+      expect((await own())?.counters.values_faulted).toBe(0);
+      await until("its values at the broker", () => broker.received.some(({ topic }) => topic === `plant/${name}`), 20_000);
+      expect(violations).toEqual([]);
       await api.remove(`/v2/data-sources/${source.uuid}`);
       await until("its connection is closed", () => simulator.connections() === 0, 20_000);
       await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
