@@ -4,7 +4,7 @@ import { isFree } from "../support/free-port.ts";
 import type { DemoMachine } from "./machines.ts";
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
-export const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841, 1102], opcua: 4840 } as const;
+export const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841, 1102, 44818], opcua: 4840 } as const;
 /** Settings, keys and state, while it runs. */
 export const FOLDER = path.resolve(".demo");
 

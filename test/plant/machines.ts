@@ -1,5 +1,6 @@
 import { type PlantUnit, put, putChanging, registersOf, startModbusPlant, type Table } from "../../drivers/modbus_tcp/simulator.ts";
 import { startMixer } from "./mixer.ts";
+import { startPacker } from "./packer.ts";
 import { startRobot } from "./robot.ts";
 import { type Power, switchable } from "./switchable.ts";
 
@@ -68,10 +69,15 @@ async function machine(
   };
 }
 
-/** Five machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
-export function startMachines([first, second, third, fourth, fifth]: readonly [number, number, number, number, number]): Promise<
-  readonly DemoMachine[]
-> {
+/** Six machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
+export function startMachines([first, second, third, fourth, fifth, sixth]: readonly [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+]): Promise<readonly DemoMachine[]> {
   return Promise.all([
     machine(first, "press-1", press(), false, 1, [
       ["temperature", "holding:0", "float32", "°C"],
@@ -94,5 +100,6 @@ export function startMachines([first, second, third, fourth, fifth]: readonly [n
     ]),
     startRobot(fourth),
     startMixer(fifth),
+    startPacker(sixth),
   ]);
 }
