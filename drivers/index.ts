@@ -2,6 +2,7 @@ import type { DriverEntry } from "./driver.ts";
 
 /** Every driver, loaded when first needed. Being listed here is what makes the conformance suite run it. */
 export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
+  fins: { driver: () => import("./fins/driver.ts") },
   modbus_tcp: { driver: () => import("./modbus_tcp/driver.ts") },
   opcua: { inWorker: true, certificates: true, driver: () => import("./opcua/driver.ts") },
   vendor_a: { driver: () => import("./vendor_a/driver.ts") },

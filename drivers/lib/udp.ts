@@ -44,13 +44,15 @@ export interface DatagramRequest<T> {
    * breaks the protocol; the socket stays open. Undefined: it is no answer to this request, which goes on waiting. The datagram is valid
    * during the call only.
    */
-  take(datagram: Buffer): T | undefined;
+  take(datagram: Buffer): T | Promise<T> | undefined;
   /** Names the request for messages. */
   describe(): string;
 }
 
 /** Requests over one connected UDP socket: every datagram out passes the fence, and every request ends. */
 export interface Datagrams extends Pick<Connection, "where" | "failure" | "alive" | "onLost"> {
+  /** Of this machine on the way to the device: an IP address. */
+  readonly localAddress: string;
   dropped(): DroppedDatagrams;
   /**
    * Ends in any case: with its answer, the socket's loss (a refusal by ICMP has its reason), or with the context's signal or `answerMs`
@@ -119,6 +121,7 @@ const MAX_ANSWERED = 256;
 
 class UdpDatagrams implements Datagrams {
   readonly where: string;
+  readonly localAddress: string;
   readonly #socket: dgram.Socket;
   readonly #options: DatagramOptions;
   readonly #onFirstAnswer: () => void;
@@ -133,6 +136,7 @@ class UdpDatagrams implements Datagrams {
   constructor(socket: dgram.Socket, where: string, options: DatagramOptions, onFirstAnswer: () => void) {
     this.#socket = socket;
     this.where = where;
+    this.localAddress = socket.address().address;
     this.#options = options;
     this.#onFirstAnswer = onFirstAnswer;
     socket.on("message", (datagram) => this.#received(datagram));

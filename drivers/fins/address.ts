@@ -1,0 +1,119 @@
+import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
+import { addressInvalid, typeMismatch } from "../lib/text.ts";
+import { AREAS, type Area, areaName, MAX_BANK, type Place } from "./areas.ts";
+import { dataTypeOf, KINDS, type Kind, type KindOf, kindOf, wordsOf } from "./types.ts";
+
+/** Where a variable is, and how it is read. */
+export interface FinsVariable {
+  readonly area: Area;
+  /** Of E; undefined: the one that the program has selected, and for all other areas. */
+  readonly bank: number | undefined;
+  /** First word; the number of the first timer or counter. */
+  readonly start: number;
+  /** Words, or completion flags. */
+  readonly count: number;
+  /** Completion flags of timers or counters. */
+  readonly isFlag: boolean;
+  /** Of a BOOL in a word: 0 is the least significant bit. */
+  readonly bit: number;
+  readonly kind: Kind;
+  /** Bytes of a string. */
+  readonly chars: number | undefined;
+  /** In this controller; undefined: it has not been looked up. */
+  readonly place?: Place;
+}
+
+const FORM = "expected for example D100, D100[8], D100.03, W10.03, CIO100.01, H5, A401.08, E0_100, T5 or C3";
+
+const BANKED = /^EM?([0-9A-F]{1,2})_(\d{1,5})(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?$/i;
+const PLAIN = /^(CIO|WR?|HR?|AR?|DM?|EM?|T(?:IM)?|C(?:NT)?|LR?|G)(\d{1,5})(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?$/i;
+const LONG_NAMES: ReadonlyMap<string, Area> = new Map([
+  ["WR", "W"],
+  ["HR", "H"],
+  ["AR", "A"],
+  ["DM", "D"],
+  ["EM", "E"],
+  ["TIM", "T"],
+  ["CNT", "C"],
+  ["LR", "L"],
+]);
+
+const MAX_WORD = 65_535;
+const MAX_BIT = 15;
+
+/** What an address says by itself. */
+interface Located {
+  readonly area: Area;
+  readonly bank: number | undefined;
+  readonly start: number;
+  readonly bit: number | undefined;
+  readonly count: number | undefined;
+}
+
+/**
+ * Reads addresses as CX-Programmer writes them. Which areas there are, and how long they are, depends on the controller: see placeOf. Pure.
+ * Throws FaultError: `address_invalid` (the text), `type_mismatch` (type and address contradict each other).
+ */
+export function parseAddress(text: string, type: DataType | undefined): { readonly address: FinsVariable; readonly type: DataType } {
+  const located = locate(text);
+  const whole = typeFor(text, located, type);
+  const { area, bank, start, bit = 0 } = located;
+  const { kind, chars } = whole;
+  const isFlag = isCounted(area) && kind === "BOOL";
+  const count = isFlag ? (whole.count ?? 1) : wordsOf(whole, bit);
+  if (start + count - 1 > MAX_WORD)
+    throw addressInvalid(text, `it ends at ${areaName(located)}${start + count - 1}, the last one is ${areaName(located)}${MAX_WORD}`);
+  return { address: { area, bank, start, count, isFlag, bit, kind, chars }, type: dataTypeOf(whole) };
+}
+
+const isCounted = (area: Area): boolean => area === "T" || area === "C";
+
+function locate(text: string): Located {
+  const plain = text.trim();
+  const inBank = BANKED.exec(plain);
+  if (inBank) {
+    const bank = Number.parseInt(inBank[1] ?? "", 16);
+    if (bank > MAX_BANK) throw addressInvalid(text, `the bank is ${inBank[1]}, banks are 0 to ${MAX_BANK.toString(16)} in hexadecimal`);
+    return located(text, "E", bank, inBank.slice(2));
+  }
+  const [, name, ...rest] = PLAIN.exec(plain) ?? [];
+  if (name === undefined) throw addressInvalid(text, FORM);
+  const area = areaOf(name.toUpperCase());
+  if (!area) throw addressInvalid(text, FORM);
+  return located(text, area, undefined, rest);
+}
+
+const areaOf = (name: string): Area | undefined => LONG_NAMES.get(name) ?? AREAS.find((area) => area === name);
+
+/** `parts`: number, bit and count as they are written. */
+function located(text: string, area: Area, bank: number | undefined, parts: readonly (string | undefined)[]): Located {
+  const [number, bitText, countText] = parts;
+  const start = Number(number);
+  const bit = bitText === undefined ? undefined : Number(bitText);
+  const count = countText === undefined ? undefined : Number(countText);
+  if (start > MAX_WORD) throw addressInvalid(text, `the number is ${start}, it must be 0 to ${MAX_WORD}`);
+  if (bit !== undefined && isCounted(area))
+    throw addressInvalid(text, `timers and counters have no bits; ${area}${start} of type BOOL is the completion flag`);
+  if (bit !== undefined && bit > MAX_BIT) throw addressInvalid(text, `the bit is ${bit}, a word has 0 to ${MAX_BIT}`);
+  if (count !== undefined && (count < 1 || count > MAX_COUNT))
+    throw addressInvalid(text, `the count is ${count}, it must be 1 to ${MAX_COUNT}`);
+  return { area, bank, start, bit, count };
+}
+
+/** The type of the variable: what is given, with the count of the address, or what the address says. */
+function typeFor(text: string, located: Located, type: DataType | undefined): KindOf {
+  const { area, bit, count: own } = located;
+  if (type === undefined) return { kind: bit !== undefined ? "BOOL" : isCounted(area) ? "UINT_BCD" : "UINT", chars: undefined, count: own };
+  const given = kindOf(type);
+  if (typeof given === "string") throw typeMismatch(text, given);
+  if (own !== undefined && given.count !== undefined && own !== given.count)
+    throw typeMismatch(text, `the address counts ${own} elements and the type ${given.count}; leave out one of them`);
+  const { kind } = given;
+  if (isCounted(area)) {
+    if (kind !== "BOOL" && KINDS[kind].words !== 1)
+      throw typeMismatch(text, `a timer or counter has one word: BCD, UINT, or BOOL for its completion flag, not ${formatDataType(type)}`);
+  } else if (kind === "BOOL" && bit === undefined) throw typeMismatch(text, `a BOOL needs its bit, for example ${text.trim()}.00`);
+  else if (kind !== "BOOL" && bit !== undefined)
+    throw typeMismatch(text, `a bit is a BOOL, not ${type.word ?? formatDataType(type)}; leave out .${String(bit).padStart(2, "0")}`);
+  return { ...given, count: given.count ?? own };
+}

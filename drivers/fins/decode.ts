@@ -1,0 +1,137 @@
+import type { Reading, Scalar } from "../../src/model/value.ts";
+import { decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import type { Slot } from "../lib/reused-readings.ts";
+import type { FinsVariable } from "./address.ts";
+import { KINDS, type Kind, strideOf } from "./types.ts";
+
+/** Takes a variable's reading from the bytes that hold it; `at` is its first byte. A good one is put into the slot. */
+export type Decoder = (data: Buffer, at: number, slot: Slot) => Reading;
+
+/** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
+export type Decoders = Map<string, Decoder>;
+
+/** Undefined: the bytes are no value of the kind. */
+type Element = (data: Buffer, at: number) => Scalar | undefined;
+
+/** The decoder for a variable with so many elements; undefined: it is no array. Made where `known` has none yet. */
+export function decoderOf(variable: FinsVariable, count: number | undefined, known: Decoders): Decoder {
+  const { kind, bit, chars, isFlag } = variable;
+  const key = `${kind} ${bit} ${chars} ${count} ${isFlag}`;
+  const decoder = known.get(key) ?? makeDecoder(variable, count);
+  known.set(key, decoder);
+  return decoder;
+}
+
+function makeDecoder({ kind, bit, chars, isFlag }: FinsVariable, count: number | undefined): Decoder {
+  if (kind === "BOOL") {
+    const element = isFlag ? flag : bitFrom(bit);
+    if (count === undefined) return isFlag ? put(flag) : oneBit(bit);
+    return putAll((data, at, i) => element(data, at, i), count);
+  }
+  const element = elementOf(kind, chars);
+  if (count !== undefined) {
+    const stride = strideOf({ kind, chars }) * 2;
+    return putAll((data, at, i) => element(data, at + i * stride), count, kind, stride);
+  }
+  return MAY_BE_NO_VALUE.has(kind) ? putChecked(element, kind) : put(element as (data: Buffer, at: number) => Scalar);
+}
+
+/** Any word is a value of the others. */
+const MAY_BE_NO_VALUE: ReadonlySet<Kind> = new Set(["REAL", "LREAL", "UINT_BCD", "UDINT_BCD", "ULINT_BCD"]);
+
+const put =
+  (element: (data: Buffer, at: number) => Scalar): Decoder =>
+  (data, at, slot) => {
+    slot.value = element(data, at);
+    return slot;
+  };
+
+const putChecked =
+  (element: Element, kind: Kind): Decoder =>
+  (data, at, slot) => {
+    const value = element(data, at);
+    if (value === undefined || notANumber(value) !== undefined) return refused(data, at, kind, value, "");
+    slot.value = value;
+    return slot;
+  };
+
+type IndexedElement = (data: Buffer, at: number, i: number) => Scalar | undefined;
+
+function putAll(element: IndexedElement, count: number, kind: Kind = "BOOL", stride = 0): Decoder {
+  return (data, at, slot) => {
+    const values: Scalar[] = [];
+    for (let i = 0; i < count; i++) {
+      const value = element(data, at, i);
+      if (value === undefined || notANumber(value) !== undefined) return refused(data, at + i * stride, kind, value, `element ${i}: `);
+      values.push(value);
+    }
+    slot.value = values;
+    return slot;
+  };
+}
+
+function refused(data: Buffer, at: number, kind: Kind, value: Scalar | undefined, which: string): Reading {
+  const raw = data.toString("hex", at, at + KINDS[kind].words * 2);
+  const detail = value === undefined ? `${which}0x${raw} is not a value of type ${kind}` : `${which}${notANumber(value)}`;
+  return { quality: "bad", fault: "not_a_number", detail };
+}
+
+/** One byte for each; only its lowest bit says something. */
+const flag = (data: Buffer, at: number, i = 0): boolean => ((data[at + i] ?? 0) & 1) !== 0;
+
+function oneBit(bit: number): Decoder {
+  const [byte, mask] = [bit < 8 ? 1 : 0, 1 << (bit & 7)];
+  return (data, at, slot) => {
+    slot.value = ((data[at + byte] ?? 0) & mask) !== 0;
+    return slot;
+  };
+}
+
+/** Bit 0 of a word is the lowest of its second byte; bits go on in the next word. */
+const bitFrom =
+  (first: number) =>
+  (data: Buffer, at: number, i: number): boolean => {
+    const bit = first + i;
+    return ((data[at + (bit >> 4) * 2 + ((bit & 8) === 0 ? 1 : 0)] ?? 0) & (1 << (bit & 7))) !== 0;
+  };
+
+/** How to read one element. The first of several words is the lowest; the first byte of each word is its high one. */
+function elementOf(kind: Kind, chars: number | undefined): Element {
+  switch (kind) {
+    case "BOOL":
+      throw new TypeError("a BOOL is not an element of words");
+    case "SINT":
+      return (data, at) => data.readInt8(at + 1);
+    case "USINT":
+      return (data, at) => data.readUInt8(at + 1);
+    case "STRING":
+      return (data, at) => decodeText(data.subarray(at, at + (chars ?? 0)));
+    case "UINT_BCD":
+      return (data, at) => numberOrNone(bcdOf(data, at));
+    case "UDINT_BCD":
+      return (data, at) => numberOrNone(bcdOf(data, at) + bcdOf(data, at + 2) * 1e4);
+    case "ULINT_BCD":
+      return longBcd;
+    default: {
+      const { scalar } = KINDS[kind];
+      if (scalar === "bool" || scalar === "string") throw new TypeError(`${kind} is not a number`);
+      return numberReader(scalar, "CDAB");
+    }
+  }
+}
+
+const numberOrNone = (number: number): number | undefined => (Number.isNaN(number) ? undefined : number);
+
+/** Four BCD digits; NaN: they are none. */
+function bcdOf(data: Buffer, at: number): number {
+  const word = data.readUInt16BE(at);
+  const [a, b, c, d] = [word >> 12, (word >> 8) & 15, (word >> 4) & 15, word & 15];
+  return a > 9 || b > 9 || c > 9 || d > 9 ? Number.NaN : a * 1000 + b * 100 + c * 10 + d;
+}
+
+/** Sixteen digits are more than a number has. */
+function longBcd(data: Buffer, at: number): bigint | undefined {
+  const low = bcdOf(data, at) + bcdOf(data, at + 2) * 1e4;
+  const high = bcdOf(data, at + 4) + bcdOf(data, at + 6) * 1e4;
+  return Number.isNaN(low + high) ? undefined : BigInt(high) * 100_000_000n + BigInt(low);
+}

@@ -1,0 +1,34 @@
+import { DETAILS, type FinsDetails } from "../../src/model/details.ts";
+import { defineDriver } from "../driver.ts";
+import { type FinsVariable, parseAddress } from "./address.ts";
+import { describeRead, type FinsLimits, type FinsRead, plan } from "./plan.ts";
+import { FinsSession } from "./session.ts";
+import { type FinsSettings, settingsSchema } from "./settings.ts";
+import { endpointOf } from "./target.ts";
+import { parseType } from "./types.ts";
+
+export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, FinsLimits>({
+  type: "fins",
+  title: "Omron FINS",
+  details: DETAILS.fins.read,
+  settings: settingsSchema,
+  // Two connections of one node refuse each other, and serial routes hold one request at a time.
+  maxConnections: 1,
+  endpoint: endpointOf,
+  keepsConnection: () => true,
+  connectionKey({ target_plc, local_address, remote_address }, { transport, local_port, plc_series, retransmissions }) {
+    return ["fins", transport, local_port, retransmissions, local_address, remote_address, target_plc, plc_series].join(" ");
+  },
+  limits: (granted, { max_words, max_items, max_gap, in_flight }) => ({
+    ...granted,
+    maxWords: Math.min(granted.maxWords, max_words),
+    maxItems: Math.min(granted.maxItems, max_items),
+    maxGap: max_gap,
+    inFlight: Math.min(granted.inFlight, in_flight),
+  }),
+  parseType,
+  parseAddress: (text, type) => parseAddress(text, type),
+  describe: describeRead,
+  plan,
+  connect: (input, ctx) => FinsSession.connect(input, ctx),
+});

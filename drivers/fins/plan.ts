@@ -1,0 +1,222 @@
+import type { Limits, Point, Request } from "../driver.ts";
+import type { FinsVariable } from "./address.ts";
+import { areaName, type Place } from "./areas.ts";
+import { type Choice, chooseRanges, type SpaceUnits } from "./cover.ts";
+import { type Decoder, type Decoders, decoderOf } from "./decode.ts";
+import type { WireRange } from "./frames.ts";
+
+/** Words and flags that are read one by one: `codes[i]` and `addresses[i]` belong together. */
+export interface ItemList {
+  readonly codes: Uint8Array;
+  readonly addresses: Uint16Array;
+  /** Bytes of each: 2 for a word, 1 for a flag. */
+  readonly sizes: Uint8Array;
+}
+
+/** One memory area read of a range, or one multiple memory area read. `decoders[i]` and `offsets[i]` belong to `points[i]`. */
+export interface FinsRead extends Request<FinsVariable> {
+  /** Undefined: it reads `items`. A value that is longer than one read brings has a range of its own. */
+  readonly range: WireRange | undefined;
+  readonly items: ItemList | undefined;
+  /** The ranges that it asks for, in words. */
+  readonly text: string;
+  /** Of the values, without what stands between them in an answer. */
+  readonly dataBytes: number;
+  readonly decoders: readonly Decoder[];
+  /** Where a point begins in these bytes. */
+  readonly offsets: Int32Array;
+}
+
+export interface FinsLimits extends Limits {
+  /** Words or flags of one range. */
+  readonly maxWords: number;
+  /** Words and flags of one multiple read; 0: the controller has no such command. */
+  readonly maxItems: number;
+  /** Words that nobody asked for and one range may bridge. */
+  readonly maxGap: number;
+}
+
+/** What is at one code and base on the wire, and its points, sorted. */
+interface Space {
+  readonly place: Place;
+  /** Any of its variables: for names. */
+  readonly sample: FinsVariable;
+  readonly elementBytes: number;
+  readonly points: readonly Point<FinsVariable>[];
+  readonly units: SpaceUnits;
+}
+
+/** Values of one space that are read together, by their units: from `first` to before `end`. */
+interface Units {
+  readonly space: Space;
+  readonly first: number;
+  readonly end: number;
+}
+
+/**
+ * As few requests as the limits allow, in the order of code and address: ranges where words are dense, and single words where they are
+ * scattered. A value is never split, unless one range cannot hold it. Pure.
+ */
+export function plan(points: readonly Point<FinsVariable>[], limits: FinsLimits, apart?: ReadonlySet<Point>): FinsRead[] {
+  const maxWords = Math.max(1, Math.min(limits.maxWords, limits.maxBytes >> 1));
+  // In an answer each word comes behind its area code.
+  const maxItems = Math.min(limits.maxItems, Math.floor(limits.maxBytes / 3));
+  const bounds = { maxWords, maxItems, maxGap: limits.maxGap, maxPoints: limits.maxPoints };
+  const spaces = spacesOf(points, maxWords, limits.maxPoints, apart);
+  const choice = chooseRanges(
+    spaces.map(({ units }) => units),
+    bounds,
+  );
+  const decoders: Decoders = new Map();
+  return [...rangesOf(spaces, choice, decoders), ...listsOf(spaces, choice, maxItems, limits.maxPoints, decoders)];
+}
+
+const placeIn = ({ place, area, start }: FinsVariable): Place => {
+  if (!place) throw new TypeError(`${area}${start} has not been looked up`);
+  return place;
+};
+
+const BASES = 0x1_0000;
+
+function spacesOf(
+  points: readonly Point<FinsVariable>[],
+  maxWords: number,
+  maxPoints: number,
+  apart: ReadonlySet<Point> | undefined,
+): Space[] {
+  return [...Map.groupBy(points, ({ address }) => placeIn(address).code * BASES + placeIn(address).base)]
+    .sort(([a], [b]) => a - b)
+    .flatMap(([, own]) => spaceOf(own, maxWords, maxPoints, apart) ?? []);
+}
+
+// Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
+const byStart = (a: Point<FinsVariable>, b: Point<FinsVariable>): number =>
+  a.address.start - b.address.start || a.address.count - b.address.count || a.index - b.index;
+
+/** Values that overlap are one unit, unless it becomes too long: they are asked for together. */
+function spaceOf(
+  own: Point<FinsVariable>[],
+  maxWords: number,
+  maxPoints: number,
+  apart: ReadonlySet<Point> | undefined,
+): Space | undefined {
+  own.sort(byStart);
+  const sample = own[0]?.address;
+  if (!sample) return undefined;
+  const [starts, ends, firsts, aparts]: [number[], number[], number[], boolean[]] = [[], [], [], []];
+  for (const [i, point] of own.entries()) {
+    const { start, count } = point.address;
+    const last = starts.length - 1;
+    const [from = 0, to = -1, first = 0] = [starts[last], ends[last], firsts[last]];
+    const isApart = apart?.has(point) === true;
+    const joined = Math.max(to, start + count);
+    if (start < to && !isApart && joined - from <= maxWords && i - first < maxPoints) ends[last] = joined;
+    else {
+      starts.push(start);
+      ends.push(start + count);
+      firsts.push(i);
+      aparts.push(isApart);
+    }
+  }
+  firsts.push(own.length);
+  const units = {
+    starts: Int32Array.from(starts),
+    ends: Int32Array.from(ends),
+    firsts: Int32Array.from(firsts),
+    isApart: Uint8Array.from(aparts, Number),
+  };
+  return { place: placeIn(sample), sample, elementBytes: sample.isFlag ? 1 : 2, points: own, units };
+}
+
+function rangesOf(spaces: readonly Space[], choice: Choice, decoders: Decoders): FinsRead[] {
+  return choice.ranges.map(({ space: at, first, end }) => {
+    const space = spaces[at];
+    if (!space) throw new RangeError(`there is no space ${at}`);
+    const { starts, ends, firsts } = space.units;
+    const start = starts[first] ?? 0;
+    let to = start;
+    for (let unit = first; unit < end; unit++) to = Math.max(to, ends[unit] ?? 0);
+    const points = space.points.slice(firsts[first], firsts[end]);
+    const { elementBytes, place, sample } = space;
+    return {
+      points,
+      range: { code: place.code, address: place.base + start, count: to - start },
+      items: undefined,
+      text: rangeText(sample, start, to - start),
+      dataBytes: (to - start) * elementBytes,
+      decoders: points.map(({ address, type }) => decoderOf(address, type.count, decoders)),
+      offsets: Int32Array.from(points, ({ address }) => (address.start - start) * elementBytes),
+    };
+  });
+}
+
+/** What is in no range, in lists: each filled up to what one read takes, and begun again where a point has to be apart. */
+function listsOf(spaces: readonly Space[], choice: Choice, maxItems: number, maxPoints: number, decoders: Decoders): FinsRead[] {
+  const reads: FinsRead[] = [];
+  let held: Units[] = [];
+  let [items, points] = [0, 0];
+  const flush = () => {
+    if (held.length > 0) reads.push(listOf(held, items, decoders));
+    held = [];
+    [items, points] = [0, 0];
+  };
+  for (const { space: at, unit } of choice.loose) {
+    const space = spaces[at];
+    if (!space) continue;
+    const { starts, ends, firsts, isApart } = space.units;
+    const size = (ends[unit] ?? 0) - (starts[unit] ?? 0);
+    const own = (firsts[unit + 1] ?? 0) - (firsts[unit] ?? 0);
+    if (isApart[unit] === 1 || items + size > maxItems || points + own > maxPoints) flush();
+    held.push({ space, first: unit, end: unit + 1 });
+    items += size;
+    points += own;
+  }
+  flush();
+  return reads;
+}
+
+function listOf(held: readonly Units[], count: number, decoders: Decoders): FinsRead {
+  const items = { codes: new Uint8Array(count), addresses: new Uint16Array(count), sizes: new Uint8Array(count) };
+  const points: Point<FinsVariable>[] = [];
+  const offsets: number[] = [];
+  const texts: string[] = [];
+  let [n, bytes] = [0, 0];
+  for (const { space, first } of held) {
+    const { place, units, elementBytes, sample } = space;
+    const [start, to] = [units.starts[first] ?? 0, units.ends[first] ?? 0];
+    if (texts.length < NAMED_ITEMS) texts.push(rangeText(sample, start, to - start));
+    for (let i = units.firsts[first] ?? 0; i < (units.firsts[first + 1] ?? 0); i++) {
+      const point = space.points[i];
+      if (!point) continue;
+      points.push(point);
+      offsets.push(bytes + (point.address.start - start) * elementBytes);
+    }
+    for (let at = start; at < to; at++, n++) {
+      items.codes[n] = place.code;
+      items.addresses[n] = place.base + at;
+      items.sizes[n] = elementBytes;
+      bytes += elementBytes;
+    }
+  }
+  const more = held.length - texts.length;
+  return {
+    points,
+    range: undefined,
+    items,
+    text: `${texts.join(", ")}${more > 0 ? ` and ${more} more places, ${count} items in all` : ""}`,
+    dataBytes: bytes,
+    decoders: points.map(({ address, type }) => decoderOf(address, type.count, decoders)),
+    offsets: Int32Array.from(offsets),
+  };
+}
+
+const NAMED_ITEMS = 4;
+
+/** `D100..121`, `CIO5`, `completion flags T5..8`. */
+function rangeText(sample: FinsVariable, start: number, count: number): string {
+  const what = sample.isFlag ? (count === 1 ? "completion flag " : "completion flags ") : "";
+  return `${what}${areaName(sample)}${start}${count === 1 ? "" : `..${start + count - 1}`}`;
+}
+
+/** `D100..121`, or `D5, D80, W3 and 20 more places, 24 items in all`. */
+export const describeRead = ({ text }: FinsRead): string => text;

@@ -1,0 +1,40 @@
+import { type FinsAddress, type FinsDetails, parseFinsAddress } from "../../src/model/details.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { DriverContext, Endpoint } from "../driver.ts";
+import type { FinsLink } from "./link.ts";
+import type { FinsSettings } from "./settings.ts";
+import { TcpLink } from "./tcp-link.ts";
+import { equalNodes, UdpLink } from "./udp-link.ts";
+
+export type Transport = Endpoint["transport"];
+
+/** Sources that may use either share a place with those that use TCP, which is tried first. */
+export const endpointOf = ({ host, port }: FinsDetails, { transport }: FinsSettings): Endpoint => ({
+  host,
+  port,
+  transport: transport === "udp" ? "udp" : "tcp",
+});
+
+/** Who asks whom. */
+export interface Nodes {
+  readonly local: FinsAddress;
+  readonly remote: FinsAddress;
+}
+
+/** Throws ReasonError: an address is none, or both have the same node. Pure. */
+export function nodesOf({ local_address, remote_address }: FinsDetails): Nodes {
+  const [local, remote] = [parseFinsAddress(local_address), parseFinsAddress(remote_address)];
+  if (!local || !remote) throw invalid(`${local ? remote_address : local_address} is not NETWORK.NODE.UNIT in decimal`);
+  const equal = equalNodes(local, remote);
+  if (equal !== undefined) throw invalid(equal);
+  return { local, remote };
+}
+
+const invalid = (words: string): ReasonError => new ReasonError("UNKNOWN", words, { condition: "configuration_invalid" });
+
+/** Throws ReasonError. */
+export function openLink(transport: Transport, details: FinsDetails, settings: FinsSettings, ctx: DriverContext): Promise<FinsLink> {
+  const { local, remote } = nodesOf(details);
+  const endpoint: Endpoint = { host: details.host, port: details.port, transport };
+  return transport === "tcp" ? TcpLink.open(endpoint, local, remote, ctx) : UdpLink.open(endpoint, local, remote, settings, ctx);
+}

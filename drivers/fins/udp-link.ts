@@ -1,0 +1,96 @@
+import { isIPv4 } from "node:net";
+import type { FinsAddress } from "../../src/model/details.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import type { DriverContext, Endpoint } from "../driver.ts";
+import { createDeviceMemory, IdPool } from "../lib/ids.ts";
+import { type Datagrams, openUdp } from "../lib/udp.ts";
+import { commandFrame, commandOf, fence, isAnswer, type Route, SID_AT, sidOf } from "./frames.ts";
+import { type FinsLink, MAX_IN_FLIGHT, type Take } from "./link.ts";
+import type { FinsSettings } from "./settings.ts";
+
+/** An answer may come this much later. */
+const LATE_MS = 30_000;
+const idsOf = createDeviceMemory(() => new IdPool(8, LATE_MS));
+
+export class UdpLink implements FinsLink {
+  readonly transport = "udp";
+  readonly where: string;
+  readonly route: Route;
+  readonly #datagrams: Datagrams;
+
+  private constructor(datagrams: Datagrams, route: Route) {
+    this.where = datagrams.where;
+    this.route = route;
+    this.#datagrams = datagrams;
+  }
+
+  /**
+   * Opens a socket; whether the controller answers shows with the first request. `local` with the node 0 has the last octet of this
+   * machine's address, as controllers expect it that answer to the node. Throws ReasonError.
+   */
+  static async open(
+    endpoint: Endpoint,
+    local: FinsAddress,
+    remote: FinsAddress,
+    { local_port, retransmissions }: FinsSettings,
+    ctx: DriverContext,
+  ): Promise<UdpLink> {
+    const datagrams = await openUdp(endpoint, ctx, {
+      fence,
+      idOf: (datagram) => (isAnswer(datagram) ? sidOf(datagram) : undefined),
+      ids: idsOf(`${endpoint.host}:${endpoint.port}`),
+      maxInFlight: MAX_IN_FLIGHT,
+      retransmissions,
+      tap: ctx.tap,
+      ...(local_port > 0 && { localPort: local_port }),
+    });
+    try {
+      const source = { ...local, node: local.node === 0 ? ownNode(datagrams.localAddress) : local.node };
+      const equal = equalNodes(source, remote);
+      if (equal !== undefined) throw new ReasonError("UNKNOWN", equal, { condition: "configuration_invalid" });
+      return new UdpLink(datagrams, { source, destination: remote });
+    } catch (error) {
+      await datagrams.close();
+      throw error;
+    }
+  }
+
+  messageOf(command: Uint8Array): Buffer {
+    return commandFrame(this.route, command);
+  }
+
+  ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>): Promise<T> {
+    const command = commandOf(message);
+    return this.#datagrams.request<T>(ctx, {
+      frame(id) {
+        message[SID_AT] = id;
+        return message;
+      },
+      take: (datagram) => (commandOf(datagram) === command ? take(datagram) : undefined),
+      describe,
+    });
+  }
+
+  alive(): boolean {
+    return this.#datagrams.alive();
+  }
+
+  close(): Promise<void> {
+    return this.#datagrams.close();
+  }
+}
+
+/** The last octet of an IPv4 address. Throws ReasonError: it is none, or no node has that number. */
+function ownNode(address: string): number {
+  const octet = isIPv4(address) ? Number(address.split(".")[3]) : 0;
+  if (octet >= 1 && octet <= 254) return octet;
+  throw new ReasonError("UNKNOWN", `no node number follows from the own address ${address}: write one of 1 to 254 into local_address`, {
+    condition: "configuration_invalid",
+  });
+}
+
+/** Why two nodes of one network cannot talk to each other; undefined: they can. Pure. */
+export function equalNodes(local: FinsAddress, remote: FinsAddress): string | undefined {
+  if (local.node === 0 || local.node !== remote.node || local.network !== remote.network) return undefined;
+  return `local_address and remote_address are both node ${local.node} of network ${local.network}: each node of a network has a number of its own`;
+}
