@@ -36,8 +36,8 @@ const ENCODE: Readonly<Record<string, (value: OmronValue) => number[]>> = {
   LINT: (value) => lowestFirst(8, (b) => b.writeBigInt64BE(BigInt(value))),
   LREAL: (value) => lowestFirst(8, (b) => b.writeDoubleBE(Number(value))),
   BCD: (value) => [bcd(Number(value))],
-  /** Eight digits. */
-  LBCD: (value) => lowestFirst(4, (b) => b.writeUInt32BE(bcd(Number(value)))),
+  UDINT_BCD: (value) => lowestFirst(4, (b) => b.writeUInt32BE(bcd(Number(value)))),
+  ULINT_BCD: (value) => lowestFirst(8, (b) => b.writeBigUInt64BE(BigInt(`0x${value}`))),
 };
 
 /** One value as a controller keeps it. Throws RangeError for a type that it does not know; bits are the memory's own matter. */

@@ -495,7 +495,8 @@ describe("what it holds", () => {
     ["LWORD", 0x0102030405060708n, [0x0708, 0x0506, 0x0304, 0x0102]],
     ["LREAL", 1.5, [0, 0, 0, 0x3ff8]],
     ["BCD", 1998, [0x1998]],
-    ["LBCD", 12_345_678, [0x5678, 0x1234]],
+    ["UDINT_BCD", 12_345_678, [0x5678, 0x1234]],
+    ["ULINT_BCD", 1_234_567_890_123_456n, [0x3456, 0x9012, 0x5678, 0x1234]],
     ["STRING[5]", "Berta", [0x4265, 0x7274, 0x6100]],
     ["STRING[4]", "A", [0x4100, 0]],
   ])("%s %s", (type, value, words) => expect(wordsOf(type, value)).toEqual(words));
