@@ -86,7 +86,7 @@ const C: readonly Stretch[] = [
 const CV: readonly Stretch[] = [
   ...pair("CIO", 0x80, 0x00, 2556),
   ...pair("G", 0x80, 0x00, 256, 0x0a00),
-  ...pair("A", 0x80, 0x00, 512, 0x0b00),
+  ...pair("A", 0x80, 0x00, 960, 0x0b00),
   stretch(0x81, "word", "T", 0, 1024),
   stretch(0x81, "word", "C", 0x0800, 1024),
   stretch(0x01, "flag", "T flag", 0, 1024),

@@ -1,6 +1,6 @@
 import dgram from "node:dgram";
-import net from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { bytesOfHex, FinsDatagrams, spaceless } from "../../test/support/fins-bytes.ts";
 import {
   controllerWith,
   END_CODES,
@@ -11,7 +11,6 @@ import {
   LIMITS,
   startFinsPlc,
   startSimulator,
-  TCP_ERRORS,
   wordsOf,
 } from "./simulator.ts";
 
@@ -22,77 +21,15 @@ afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
 
-const SOON = { interval: 2 };
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
-const spaceless = (text: string): string => text.replaceAll(" ", "");
-
 /** From node 0x32 to the local node 0x0a, with the SID 0x11. */
 const TO_LOCAL = "80 00 02 00 0a 00 00 32 00 11";
 const FROM_LOCAL = "c0 00 02 00 32 00 00 0a 00 11";
 
-/** A client of bytes over UDP. */
-class Datagrams {
-  readonly received: string[] = [];
-  readonly #socket = dgram.createSocket("udp4");
-  readonly #port: number;
-
-  constructor(port: number) {
-    this.#port = port;
-    this.#socket.on("message", (datagram) => this.received.push(datagram.toString("hex")));
-    cleanUp.push(() => this.#socket.close());
-  }
-
-  send(text: string): void {
-    this.#socket.send(hex(text), this.#port, "127.0.0.1");
-  }
-
-  async next(): Promise<string> {
-    await expect.poll(() => this.received.length > 0, SOON).toBe(true);
-    return this.received.shift() ?? "";
-  }
-
-  ask(text: string): Promise<string> {
-    this.send(text);
-    return this.next();
-  }
+function datagramsTo(port: number): FinsDatagrams {
+  const datagrams = new FinsDatagrams(port);
+  cleanUp.push(() => datagrams.close());
+  return datagrams;
 }
-
-/** A client of bytes over TCP. */
-class Wire {
-  readonly socket: net.Socket;
-  received = "";
-  hasEnded = false;
-
-  constructor(port: number) {
-    this.socket = net.connect(port, "127.0.0.1");
-    this.socket.on("data", (chunk) => {
-      this.received += chunk.toString("hex");
-    });
-    this.socket.on("error", () => {});
-    this.socket.on("close", () => {
-      this.hasEnded = true;
-    });
-    this.socket.on("end", () => {
-      this.hasEnded = true;
-    });
-    cleanUp.push(() => this.socket.destroy());
-  }
-
-  /** What comes within so many bytes, or until the connection ends. */
-  async ask(text: string, bytes: number): Promise<string> {
-    this.socket.write(hex(text));
-    await expect.poll(() => this.received.length >= bytes * 2 || this.hasEnded, SOON).toBe(true);
-    const answer = this.received.slice(0, bytes * 2);
-    this.received = this.received.slice(bytes * 2);
-    return answer;
-  }
-}
-
-const ASK_NODE = "46494e53 0000000c 00000000 00000000";
-const overTcp = (frame: string): string => {
-  const { length } = hex(frame);
-  return `46494e53 ${(8 + length).toString(16).padStart(8, "0")} 00000002 00000000 ${frame}`;
-};
 
 async function start(change: (plc: FinsPlc) => void = () => {}, options: FinsPlcOptions = {}): Promise<FinsPlc> {
   const plc = await startFinsPlc(options);
@@ -180,12 +117,12 @@ describe("memory area read and multiple memory area read", () => {
     ["CV: number of the current bank", cv, "0101 9c 0006 00 0001", "0000 0000"],
   ])("%s", async (_, memory, command, answer) => {
     const plc = await start(undefined, { memory: memory() });
-    expect(await new Datagrams(plc.port).ask(`${TO_LOCAL} ${command}`)).toBe(spaceless(`${FROM_LOCAL} ${command.slice(0, 4)} ${answer}`));
+    expect(await datagramsTo(plc.port).ask(`${TO_LOCAL} ${command}`)).toBe(spaceless(`${FROM_LOCAL} ${command.slice(0, 4)} ${answer}`));
   });
 
   it("refuses what a test says: whole areas, holes and items", async () => {
     const { port, memory } = await start(undefined, { memory: cs() });
-    const wire = new Datagrams(port);
+    const wire = datagramsTo(port);
     const read = async (item: string) => (await wire.ask(`${TO_LOCAL} 0101 ${item}`)).slice(24, 28);
     memory.refused.set("W", END_CODES.isProtected);
     memory.holes.set("D", new Set([5]));
@@ -200,7 +137,7 @@ describe("memory area read and multiple memory area read", () => {
 
   it("has its limits: elements, bytes and addresses, with end codes of their own", async () => {
     const { port, limits } = await start((plc) => Object.assign(plc.limits, LIMITS.sysmacLink), { memory: cs() });
-    const wire = new Datagrams(port);
+    const wire = datagramsTo(port);
     const codeOf = async (command: string) => (await wire.ask(`${TO_LOCAL} ${command}`)).slice(24, 28);
     expect(await codeOf("0101 82 0000 00 010d")).toBe("0000");
     expect(await codeOf("0101 82 0000 00 010e")).toBe("110b");
@@ -214,8 +151,8 @@ describe("memory area read and multiple memory area read", () => {
 describe("the other commands that read", () => {
   const ask = async (command: string, change: (plc: FinsPlc) => void = () => {}, memory = new FinsMemory()) => {
     const plc = await start(change, { memory });
-    const answer = await new Datagrams(plc.port).ask(`${TO_LOCAL} ${command}`);
-    return { answer: hex(answer.slice(24)), plc };
+    const answer = await datagramsTo(plc.port).ask(`${TO_LOCAL} ${command}`);
+    return { answer: bytesOfHex(answer.slice(24)), plc };
   };
 
   it("controller data as a CP1L gives it: a model with NULs, then spaces; the area data at 80", async () => {
@@ -262,7 +199,7 @@ describe("end codes, relays and routes", () => {
   const READ = "0101 82 0000 00 0001";
   const memory = () => counting("cs", { D: 16 });
   const answerTo = async (header: string, change: (plc: FinsPlc) => void) =>
-    new Datagrams((await start(change, { memory: memory() })).port).ask(`${header} ${READ}`);
+    datagramsTo((await start(change, { memory: memory() })).port).ask(`${header} ${READ}`);
 
   it("gives data with the bits of a battery that is low, and with an error that stops the program", async () => {
     expect(await answerTo(TO_LOCAL, (plc) => void Object.assign(plc, { statusBits: 0x40 }))).toBe(
@@ -292,7 +229,7 @@ describe("end codes, relays and routes", () => {
     expect(await answerTo("80 00 02 05 07 00 00 32 00 11", route)).toBe(spaceless("c0 00 01 00 32 00 05 07 00 11 0101 0000 1000"));
     expect(await answerTo("80 00 02 05 08 00 00 32 00 11", route)).toBe(spaceless("c0 00 01 00 32 00 05 0a 00 11 0101 8201 02 0a"));
     expect(await answerTo("80 00 02 06 07 00 00 32 00 11", route)).toBe(spaceless("c0 00 01 00 32 00 06 0a 00 11 0101 0501"));
-    const wire = new Datagrams((await start(route)).port);
+    const wire = datagramsTo((await start(route)).port);
     expect((await wire.ask("80 00 02 05 07 00 00 32 00 11 0101 82 0000 00 010e")).slice(24)).toBe("110b");
   });
 
@@ -312,7 +249,7 @@ describe("UDP", () => {
 
   it("takes no frame that is not a command, and answers none that wants no answer", async () => {
     const plc = await start(undefined, { memory: memory() });
-    const wire = new Datagrams(plc.port);
+    const wire = datagramsTo(plc.port);
     wire.send("80 00 02 00 0a 00 00 32 00 11 01");
     wire.send(`c0 00 02 00 0a 00 00 32 00 11 ${READ}`);
     wire.send(`81 00 02 00 0a 00 00 32 00 12 ${READ}`);
@@ -323,7 +260,7 @@ describe("UDP", () => {
 
   it("counts what comes again, says it again, and lets strangers speak first", async () => {
     const plc = await start(undefined, { memory: memory() });
-    const wire = new Datagrams(plc.port);
+    const wire = datagramsTo(plc.port);
     await wire.ask(`${TO_LOCAL} ${READ}`);
     plc.misbehave = ({ isRepeated }) => ({ againAfterMs: isRepeated ? 1 : 0, strangerFirst: true });
     const answers = [await wire.ask(`${TO_LOCAL} ${READ}`), await wire.next(), await wire.next()];
@@ -334,7 +271,7 @@ describe("UDP", () => {
 
   it("answers late, backwards, with another frame, or not at all", async () => {
     const plc = await start(undefined, { memory: memory() });
-    const wire = new Datagrams(plc.port);
+    const wire = datagramsTo(plc.port);
     const sids = (frames: readonly string[]) => frames.map((frame) => frame.slice(18, 20));
     const send = (sid: string) => wire.send(`80 00 02 00 0a 00 00 32 00 ${sid} ${READ}`);
     plc.answersBackwards = true;
@@ -352,7 +289,7 @@ describe("UDP", () => {
 
   it("takes no more than fits its queue", async () => {
     const plc = await start((one) => void Object.assign(one, { queue: 1, answerDelayMs: 10 }), { memory: memory() });
-    const wire = new Datagrams(plc.port);
+    const wire = datagramsTo(plc.port);
     const send = (sid: string) => wire.send(`80 00 02 00 0a 00 00 32 00 ${sid} ${READ}`);
     for (const sid of ["41", "42"]) send(sid);
     const codes = [await wire.next(), await wire.next()].map((frame) => frame.slice(18, 20) + frame.slice(24, 28));
@@ -366,123 +303,8 @@ describe("UDP", () => {
     await new Promise<void>((ready) => socket.bind(0, "127.0.0.50", ready));
     plc.udpAnswers = { host: (node) => `127.0.0.${node}`, port: socket.address().port };
     const answer = new Promise<Buffer>((got) => socket.once("message", got));
-    new Datagrams(plc.port).send(`${TO_LOCAL} ${READ}`);
+    datagramsTo(plc.port).send(`${TO_LOCAL} ${READ}`);
     expect((await answer).toString("hex")).toBe(spaceless(ONE));
-  });
-});
-
-describe("TCP", () => {
-  const READ = "0101 82 0000 00 0001";
-  const memory = () => counting("cs", { D: 16 });
-
-  it("gives nodes as a CP1L does, fills them in, and answers frames", async () => {
-    const plc = await start(
-      (one) => {
-        one.node = 200;
-        one.tcp.automatic = [251];
-      },
-      { memory: memory() },
-    );
-    const wire = new Wire(plc.port);
-    expect(await wire.ask(`${ASK_NODE} 00000000`, 24)).toBe("46494e530000001000000001" + "00000000000000fb000000c8");
-    const answer = spaceless("46494e53 00000018 00000002 00000000 c0 00 02 00 fb 00 00 c8 00 07 0101 0000 1000");
-    expect(await wire.ask(overTcp(`80 00 02 00 c8 00 00 00 00 07 ${READ}`), 32)).toBe(answer);
-    // Two in one piece, and one in two.
-    const two = overTcp(`80 00 02 00 00 00 00 fb 00 07 ${READ}`);
-    expect(await wire.ask(two + two, 64)).toBe(answer + answer);
-    wire.socket.write(hex(two).subarray(0, 21));
-    await new Promise((done) => setImmediate(done));
-    expect(await wire.ask(hex(two).toString("hex", 21), 32)).toBe(answer);
-    expect(plc.violations).toEqual([]);
-    expect([...plc.nodes()]).toEqual([251]);
-    expect(plc.connections()).toBe(1);
-  });
-
-  const CODES: readonly (readonly [words: string, asked: string, code: number, change: (plc: FinsPlc) => void])[] = [
-    ["all of its connections are in use", "00", TCP_ERRORS.allTaken, ({ tcp }) => void Object.assign(tcp, { maxConnections: 0 })],
-    ["the node is connected", "32", TCP_ERRORS.nodeConnected, ({ tcp }) => tcp.taken.add(0x32)],
-    ["the address is not allowed", "00", TCP_ERRORS.addressRefused, ({ tcp }) => void Object.assign(tcp, { allowed: () => false })],
-    ["the node is out of range", "ff", TCP_ERRORS.nodeOutOfRange, () => {}],
-    ["the node is its own", "0a", TCP_ERRORS.sameNode, () => {}],
-    ["no node is free", "00", TCP_ERRORS.noFreeNode, ({ tcp }) => void Object.assign(tcp, { automatic: [] })],
-    ["a test says so", "00", 0x21, ({ tcp }) => void Object.assign(tcp, { handshakeError: 0x21 })],
-  ];
-  it.each(CODES)("refuses a handshake because %s, in every form, and ends", async (_, asked, code, change) => {
-    const plc = await start(change);
-    const error = code.toString(16).padStart(8, "0");
-    const forms = [
-      ["nodes", `46494e53 00000010 00000001 ${error} 000000${asked} 0000000a`],
-      ["bare", `46494e53 00000008 00000001 ${error}`],
-      ["notification", `46494e53 00000008 00000003 ${error}`],
-    ] as const;
-    for (const [form, answer] of forms) {
-      plc.tcp.refusalForm = form;
-      const wire = new Wire(plc.port);
-      expect(await wire.ask(`${ASK_NODE} 000000${asked}`, hex(spaceless(answer)).length)).toBe(spaceless(answer));
-      await expect.poll(() => wire.hasEnded, SOON).toBe(true);
-    }
-    expect(plc.counts).toMatchObject({ accepted: 3, handshakes: 3, refused: 3 });
-  });
-
-  it("has 16 connections, each with a node of its own, and a free one when one ends", async () => {
-    const plc = await start();
-    const wires = Array.from({ length: 16 }, () => new Wire(plc.port));
-    const answers = await Promise.all(wires.map((wire) => wire.ask(`${ASK_NODE} 00000000`, 24)));
-    expect(new Set(answers.map((answer) => answer.slice(38, 40))).size).toBe(16);
-    expect(await new Wire(plc.port).ask(`${ASK_NODE} 00000000`, 16)).toContain("0000000100000020");
-    wires[3]?.socket.destroy();
-    await expect.poll(() => plc.nodes().size, SOON).toBe(15);
-    expect(await new Wire(plc.port).ask(`${ASK_NODE} 00000000`, 24)).toBe(answers[3]);
-  });
-
-  it.each([
-    ["bytes that are not FINS", "00".repeat(16), "01"],
-    ["a length above the longest frame", "46494e53 000007e5 00000002 00000000", "02"],
-    ["a length below the header's", "46494e53 00000007 00000002 00000000", "02"],
-    ["an unknown command", "46494e53 00000008 00000009 00000000", "03"],
-    ["a second handshake", `${ASK_NODE} 00000000`, "03"],
-  ])("tells of an error and ends: %s", async (_, bytes, code) => {
-    const plc = await start();
-    const wire = new Wire(plc.port);
-    await wire.ask(`${ASK_NODE} 00000000`, 24);
-    expect(await wire.ask(bytes, 16)).toBe(spaceless(`46494e53 00000008 00000003 000000${code}`));
-    await expect.poll(() => wire.hasEnded, SOON).toBe(true);
-    expect(plc.violations).toHaveLength(1);
-  });
-
-  it("takes no frame before the handshake", async () => {
-    const plc = await start();
-    expect(await new Wire(plc.port).ask(overTcp(`${TO_LOCAL} ${READ}`), 16)).toContain("0000000300000003");
-    expect(plc.violations).toEqual(["a frame before the handshake"]);
-  });
-
-  it("confirms that it is there, tells of an error in the place of an answer, or hangs up", async () => {
-    const plc = await start(({ tcp }) => void Object.assign(tcp, { confirms: true, pieceBytes: 5 }), { memory: memory() });
-    const wire = new Wire(plc.port);
-    await wire.ask(`${ASK_NODE} 00000000`, 24);
-    const read = overTcp(`80 00 02 00 0a 00 00 ef 00 07 ${READ}`);
-    const answer = "46494e53 00000008 00000006 00000000 46494e53 00000018 00000002 00000000 c0 00 02 00 ef 00 00 0a 00 07 0101 0000 1000";
-    expect(await wire.ask(read, 48)).toBe(spaceless(answer));
-    plc.misbehave = () => ({ notification: 2 });
-    expect(await wire.ask(read, 16)).toBe(spaceless("46494e53 00000008 00000003 00000002"));
-    await expect.poll(() => wire.hasEnded, SOON).toBe(true);
-    plc.misbehave = () => ({ hangUp: "rst" });
-    const other = new Wire(plc.port);
-    await other.ask(`${ASK_NODE} 00000000`, 24);
-    expect(await other.ask(read, 16)).toBe("");
-    expect(other.hasEnded).toBe(true);
-  });
-
-  it("opens and closes either transport on its port", async () => {
-    const plc = await start(undefined, { memory: memory() });
-    const wire = new Wire(plc.port);
-    await wire.ask(`${ASK_NODE} 00000000`, 24);
-    await plc.serve({ tcp: false, udp: true });
-    await expect.poll(() => wire.hasEnded, SOON).toBe(true);
-    expect(await new Wire(plc.port).ask("", 1)).toBe("");
-    expect(await new Datagrams(plc.port).ask(`${TO_LOCAL} ${READ}`)).toContain("010100001000");
-    await plc.serve({ tcp: true, udp: false });
-    expect(await new Wire(plc.port).ask(`${ASK_NODE} 00000000`, 24)).toHaveLength(48);
   });
 });
 
