@@ -61,13 +61,27 @@ export class UdpLink implements FinsLink {
 
   ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>): Promise<T> {
     const command = commandOf(message);
-    return this.#datagrams.request<T>(ctx, {
+    let malformed: ReasonError | undefined;
+    const answer = this.#datagrams.request<T>(ctx, {
       frame(id) {
         message[SID_AT] = id;
         return message;
       },
-      take: (datagram) => (commandOf(datagram) === command ? take(datagram) : undefined),
+      take(datagram) {
+        if (commandOf(datagram) !== command) return undefined;
+        try {
+          return take(datagram);
+        } catch (error) {
+          // A datagram has no length of its own: what does not fit may be a stranger's, and the answer may still come.
+          if (!(error instanceof ReasonError && error.condition === "protocol_violation")) throw error;
+          malformed = error;
+          return undefined;
+        }
+      },
       describe,
+    });
+    return answer.catch((error: unknown) => {
+      throw malformed && error instanceof ReasonError && error.reason.type === "TIMEOUT" ? malformed : error;
     });
   }
 

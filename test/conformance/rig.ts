@@ -113,7 +113,7 @@ export async function startRig(which: string | Subject, change: (driver: AnyDriv
   const subject = typeof which === "string" ? subjectOf(which) : which;
   const { type, traits } = subject;
   const driver = change(await subject.driver());
-  const settings = driver.settings.parse({});
+  const settings = driver.settings.parse(subject.settings ?? {});
   const simulator = await subject.startSimulator();
   const detailsFor = (port: number) => driver.details.parse(simulator.details("127.0.0.1", port));
   const { transport } = driver.endpoint(detailsFor(simulator.port), settings);

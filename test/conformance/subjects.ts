@@ -1,4 +1,4 @@
-import type { AnyDriver } from "../../drivers/driver.ts";
+import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
@@ -7,6 +7,7 @@ import gauge from "../example/gauge/driver.ts";
 import { startSimulator as startGauge } from "../example/gauge/simulator.ts";
 import rack from "../support/rack/driver.ts";
 import { encode, type Rack, startRack } from "../support/rack/simulator.ts";
+import { startFinsRanges } from "./support/fins-ranges.ts";
 import { startS7Ranges } from "./support/s7-ranges.ts";
 
 /** A device that reads ranges, and can lack what lies between two variables. */
@@ -39,6 +40,10 @@ export interface Traits {
 /** A driver that goes through the suite. */
 export interface Subject {
   readonly type: string;
+  /** Where a driver goes through it more than once. Absent: the type. */
+  readonly name?: string;
+  /** Local options. Absent: the defaults. */
+  readonly settings?: object;
   readonly traits: Traits;
   driver(): Promise<AnyDriver>;
   startSimulator(): Promise<TestSimulator>;
@@ -100,6 +105,16 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     items: "each tag has a status of its own",
     typeWords: "it has no words of its own for types",
   },
+  fins: {
+    ranges: () => startFinsRanges(VALUES),
+    items: "the controller refuses a request as a whole",
+    typeWords: {
+      BCD: { scalar: "uint16", word: "UINT_BCD" },
+      "uint_bcd[4]": { scalar: "uint16", word: "UINT_BCD", count: 4 },
+      UDINT_BCD: { scalar: "uint32", word: "UDINT_BCD" },
+      CHANNEL: { scalar: "uint16", word: "UINT" },
+    },
+  },
   s7: {
     ranges: () => startS7Ranges(VALUES),
     items: true,
@@ -148,27 +163,33 @@ const GAUGE: Subject = {
   startSimulator: startGauge,
 };
 
+const registered = (type: string, entry: DriverEntry): Subject => ({
+  type,
+  get traits() {
+    return traitsOf(type);
+  },
+  driver: async () => (await entry.driver()).default,
+  async startSimulator() {
+    const { startSimulator } = (await import(`../../drivers/${type}/simulator.ts`)) as { startSimulator: StartSimulator };
+    return startSimulator();
+  },
+});
+
+/** Over the transport that is not the first choice. */
+const FINS_UDP: Subject = { ...registered("fins", DRIVERS["fins"] as DriverEntry), name: "fins_udp", settings: { transport: "udp" } };
+
 /** Every driver of the registry, and those of the tests. */
 export const SUBJECTS: readonly Subject[] = [
-  ...Object.entries(DRIVERS).map(
-    ([type, entry]): Subject => ({
-      type,
-      get traits() {
-        return traitsOf(type);
-      },
-      driver: async () => (await entry.driver()).default,
-      async startSimulator() {
-        const { startSimulator } = (await import(`../../drivers/${type}/simulator.ts`)) as { startSimulator: StartSimulator };
-        return startSimulator();
-      },
-    }),
-  ),
+  ...Object.entries(DRIVERS).map(([type, entry]) => registered(type, entry)),
+  FINS_UDP,
   RACK,
   GAUGE,
 ];
 
-export const subjectOf = (type: string): Subject => {
-  const subject = SUBJECTS.find((one) => one.type === type);
-  if (!subject) throw new Error(`${type} is neither in the registry nor a driver of the tests`);
+export const nameOf = ({ name, type }: Subject): string => name ?? type;
+
+export const subjectOf = (name: string): Subject => {
+  const subject = SUBJECTS.find((one) => nameOf(one) === name);
+  if (!subject) throw new Error(`${name} is neither in the registry nor a driver of the tests`);
   return subject;
 };
