@@ -40,6 +40,9 @@ const PER_BYTE = 1e-9;
 /** What is read as a range because that takes fewer bytes bridges no more than this. */
 const DENSE_GAP = 4;
 
+/** Whether so many of these words are worth a range instead of a list: it takes no more bytes. */
+export const isDense = (words: number, items: number): boolean => words * WORD_BYTES <= items * ITEM_BYTES;
+
 /** Pure; takes a time in proportion to the units. */
 export function chooseRanges(spaces: readonly SpaceUnits[], bounds: Bounds): Choice {
   const ranges: Range[] = [];
@@ -105,7 +108,7 @@ function withDenseRanges(spaces: readonly SpaceUnits[], { ranges, loose }: Choic
   for (const { space, first, end, items, words } of runs) {
     // What the last list holds: a run that takes at least as much away saves that list.
     const inLast = left - (Math.ceil(left / maxItems) - 1) * maxItems;
-    if (items < inLast || HEADER_BYTES + words * WORD_BYTES > HEADER_BYTES + items * ITEM_BYTES) continue;
+    if (items < inLast || !isDense(words, items)) continue;
     left -= items;
     more.push({ space, first, end });
     for (let unit = first; unit < end; unit++) dense.add(`${space} ${unit}`);

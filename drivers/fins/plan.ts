@@ -1,7 +1,7 @@
 import type { Limits, Point, Request } from "../driver.ts";
 import type { FinsVariable } from "./address.ts";
 import { areaName, type Place } from "./areas.ts";
-import { type Choice, chooseRanges, type SpaceUnits } from "./cover.ts";
+import { type Bounds, type Choice, chooseRanges, isDense, type SpaceUnits } from "./cover.ts";
 import { type Decoder, type Decoders, decoderOf } from "./decode.ts";
 import type { WireRange } from "./frames.ts";
 
@@ -63,12 +63,19 @@ export function plan(points: readonly Point<FinsVariable>[], limits: FinsLimits,
   const maxItems = Math.min(limits.maxItems, Math.floor(limits.maxBytes / 3));
   const bounds = { maxWords, maxItems, maxGap: limits.maxGap, maxPoints: limits.maxPoints };
   const spaces = spacesOf(points, maxWords, limits.maxPoints, apart);
-  const choice = chooseRanges(
+  const { ranges, loose } = chooseRanges(
     spaces.map(({ units }) => units),
     bounds,
   );
   const decoders: Decoders = new Map();
-  return [...rangesOf(spaces, choice, decoders), ...listsOf(spaces, choice, maxItems, limits.maxPoints, decoders)];
+  const dense = ranges.map(({ space, first, end }) => rangeOf({ space: spaceAt(spaces, space), first, end }, decoders));
+  return [...dense, ...listsOf(spaces, loose, bounds, decoders)];
+}
+
+function spaceAt(spaces: readonly Space[], at: number): Space {
+  const space = spaces[at];
+  if (!space) throw new RangeError(`there is no space ${at}`);
+  return space;
 }
 
 const placeIn = ({ place, area, start }: FinsVariable): Place => {
@@ -128,51 +135,63 @@ function spaceOf(
   return { place: placeIn(sample), sample, elementBytes: sample.isFlag ? 1 : 2, points: own, units };
 }
 
-function rangesOf(spaces: readonly Space[], choice: Choice, decoders: Decoders): FinsRead[] {
-  return choice.ranges.map(({ space: at, first, end }) => {
-    const space = spaces[at];
-    if (!space) throw new RangeError(`there is no space ${at}`);
-    const { starts, ends, firsts } = space.units;
-    const start = starts[first] ?? 0;
-    let to = start;
-    for (let unit = first; unit < end; unit++) to = Math.max(to, ends[unit] ?? 0);
-    const points = space.points.slice(firsts[first], firsts[end]);
-    const { elementBytes, place, sample } = space;
-    return {
-      points,
-      range: { code: place.code, address: place.base + start, count: to - start },
-      items: undefined,
-      text: rangeText(sample, start, to - start),
-      dataBytes: (to - start) * elementBytes,
-      decoders: points.map(({ address, type }) => decoderOf(address, type.count, decoders)),
-      offsets: Int32Array.from(points, ({ address }) => (address.start - start) * elementBytes),
-    };
-  });
+function rangeOf({ space, first, end }: Units, decoders: Decoders): FinsRead {
+  const { starts, firsts } = space.units;
+  const start = starts[first] ?? 0;
+  const count = reachOf({ space, first, end }) - start;
+  const points = space.points.slice(firsts[first], firsts[end]);
+  const { elementBytes, place, sample } = space;
+  return {
+    points,
+    range: { code: place.code, address: place.base + start, count },
+    items: undefined,
+    text: rangeText(sample, start, count),
+    dataBytes: count * elementBytes,
+    decoders: points.map(({ address, type }) => decoderOf(address, type.count, decoders)),
+    offsets: Int32Array.from(points, ({ address }) => (address.start - start) * elementBytes),
+  };
 }
 
+/** Behind the last word of these units, which may overlap. */
+const reachOf = ({ space: { units }, first, end }: Units): number => Math.max(...units.ends.subarray(first, end));
+
 /** What is in no range, in lists: each filled up to what one read takes, and begun again where a point has to be apart. */
-function listsOf(spaces: readonly Space[], choice: Choice, maxItems: number, maxPoints: number, decoders: Decoders): FinsRead[] {
+function listsOf(spaces: readonly Space[], loose: Choice["loose"], bounds: Bounds, decoders: Decoders): FinsRead[] {
   const reads: FinsRead[] = [];
   let held: Units[] = [];
   let [items, points] = [0, 0];
   const flush = () => {
-    if (held.length > 0) reads.push(listOf(held, items, decoders));
+    const run = asRun(held, items, bounds);
+    if (held.length > 0) reads.push(run ? rangeOf(run, decoders) : listOf(held, items, decoders));
     held = [];
     [items, points] = [0, 0];
   };
-  for (const { space: at, unit } of choice.loose) {
-    const space = spaces[at];
-    if (!space) continue;
+  for (const { space: at, unit } of loose) {
+    const space = spaceAt(spaces, at);
     const { starts, ends, firsts, isApart } = space.units;
     const size = (ends[unit] ?? 0) - (starts[unit] ?? 0);
     const own = (firsts[unit + 1] ?? 0) - (firsts[unit] ?? 0);
-    if (isApart[unit] === 1 || items + size > maxItems || points + own > maxPoints) flush();
+    if (isApart[unit] === 1 || items + size > bounds.maxItems || points + own > bounds.maxPoints) flush();
     held.push({ space, first: unit, end: unit + 1 });
     items += size;
     points += own;
   }
   flush();
   return reads;
+}
+
+/** A list whose words are one dense run: a range of it has fewer bytes. */
+function asRun(held: readonly Units[], items: number, { maxWords, maxGap }: Bounds): Units | undefined {
+  const [head] = held;
+  if (!head) return undefined;
+  const run = { ...head, end: head.first + held.length };
+  const { starts, ends } = head.space.units;
+  for (const [i, { space, first }] of held.entries()) {
+    if (space !== head.space || first !== head.first + i) return undefined;
+    if (i > 0 && (starts[first] ?? 0) - (ends[first - 1] ?? 0) > maxGap) return undefined;
+  }
+  const words = reachOf(run) - (starts[head.first] ?? 0);
+  return words <= maxWords && isDense(words, items) ? run : undefined;
 }
 
 function listOf(held: readonly Units[], count: number, decoders: Decoders): FinsRead {
