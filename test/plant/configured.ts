@@ -4,7 +4,13 @@ import { isFree } from "../support/free-port.ts";
 import type { DemoMachine } from "./machines.ts";
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
-export const PORTS = { api: 8420, http: 9420, broker: 1883, machines: [1502, 1503, 1504, 4841, 1102, 44818], opcua: 4840 } as const;
+export const PORTS = {
+  api: 8420,
+  http: 9420,
+  broker: 1883,
+  machines: { press: 1502, oven: 1503, conveyor: 1504, robot: 4841, mixer: 1102, packer: 44818, filler: 19600 },
+  opcua: 4840,
+} as const;
 /** Settings, keys and state, while it runs. */
 export const FOLDER = path.resolve(".demo");
 
@@ -14,7 +20,8 @@ export const BROKER_SINK = "plant broker";
 /** Those of PORTS that another program has. */
 export async function takenPorts(): Promise<readonly number[]> {
   const taken: number[] = [];
-  for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...PORTS.machines]) if (!(await isFree(port))) taken.push(port);
+  for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...Object.values(PORTS.machines)])
+    if (!(await isFree(port))) taken.push(port);
   return taken;
 }
 

@@ -10,7 +10,7 @@ import { INSPECTABLE, killWorker } from "../support/kill-worker.ts";
 import { startBrokerProcess } from "./broker.ts";
 import { BROKER_SINK, configure, FOLDER, PORTS, takenPorts } from "./configured.ts";
 import { isExact, type Kill, killInTurn, type Victim } from "./kills.ts";
-import { type DemoMachine, startMachines } from "./machines.ts";
+import { ANYWHERE, type DemoMachine, startMachines } from "./machines.ts";
 import { createSubscriber } from "./subscriber.ts";
 import { svgOf } from "./svg.ts";
 import { draw, droppedOf, type Picture } from "./view.ts";
@@ -18,8 +18,8 @@ import { draw, droppedOf, type Picture } from "./view.ts";
 const HELP = `npm run demo [-- --for SECONDS] [-- --json] [-- --kill]
 
 A whole plant on this computer: three simulated Modbus machines, one that speaks OPC UA, one with an S7 controller, one with a CompactLogix,
-an MQTT broker and the real collector as processes of their own, the collector with its embedded configuration API. Everything is configured
-over that API, as a person or a platform would.
+one with an Omron controller, an MQTT broker and the real collector as processes of their own, the collector with its embedded configuration
+API. Everything is configured over that API, as a person or a platform would.
 The collector publishes to the broker, and hosts an OPC UA server with the same values.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 
@@ -84,7 +84,7 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
   if (usual) rmSync(FOLDER, { recursive: true, force: true });
   const dir = usual ? FOLDER : mkdtempSync(path.join(os.tmpdir(), "collector-demo-"));
   const ports = usual ? PORTS : { ...PORTS, api: await freePort(), http: await freePort(), opcua: await freePort() };
-  const machines = await startMachines(usual ? PORTS.machines : [0, 0, 0, 0, 0, 0]);
+  const machines = await startMachines(usual ? PORTS.machines : ANYWHERE);
   say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
   let broker = await startBrokerProcess(usual ? PORTS.broker : 0);
   say(`MQTT broker: 127.0.0.1:${broker.port}, a process of its own`);

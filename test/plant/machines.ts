@@ -1,4 +1,6 @@
 import { type PlantUnit, put, putChanging, registersOf, startModbusPlant, type Table } from "../../drivers/modbus_tcp/simulator.ts";
+import type { PORTS } from "./configured.ts";
+import { startFiller } from "./filler.ts";
 import { startMixer } from "./mixer.ts";
 import { startPacker } from "./packer.ts";
 import { startRobot } from "./robot.ts";
@@ -69,17 +71,15 @@ async function machine(
   };
 }
 
-/** Six machines, on these ports of 127.0.0.1 (0: a free one). The conveyor has one variable that its controller does not know: it costs itself only. */
-export function startMachines([first, second, third, fourth, fifth, sixth]: readonly [
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-]): Promise<readonly DemoMachine[]> {
+/** Of 127.0.0.1; 0: a free one. */
+export type MachinePorts = Readonly<Record<keyof typeof PORTS.machines, number>>;
+
+export const ANYWHERE: MachinePorts = { press: 0, oven: 0, conveyor: 0, robot: 0, mixer: 0, packer: 0, filler: 0 };
+
+/** The conveyor has one variable that its controller does not know: it costs itself only. */
+export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]> {
   return Promise.all([
-    machine(first, "press-1", press(), false, 1, [
+    machine(at.press, "press-1", press(), false, 1, [
       ["temperature", "holding:0", "float32", "°C"],
       ["pressure", "holding:2", "uint16", "bar"],
       ["strokes", "holding:10", "uint32", null],
@@ -87,19 +87,20 @@ export function startMachines([first, second, third, fourth, fifth, sixth]: read
       ["running", "coil:0", "bool", null],
       ["tool change", "coil:1", "bool", null],
     ]),
-    machine(second, "oven-2", oven(), true, 1, [
+    machine(at.oven, "oven-2", oven(), true, 1, [
       ["zone 1", "input:0", "float32", "°C"],
       ["zone 2", "input:2", "float32", "°C"],
       ["draught", "input:4", "int16", "Pa"],
     ]),
-    machine(third, "conveyor-3", conveyor(), false, 2, [
+    machine(at.conveyor, "conveyor-3", conveyor(), false, 2, [
       ["speed", "holding:100", "uint16", "mm/s"],
       ["pieces", "holding:101", "uint32", null],
       ["jammed", "discrete:0", "bool", null],
       ["not there", "holding:4000", "uint16", null],
     ]),
-    startRobot(fourth),
-    startMixer(fifth),
-    startPacker(sixth),
+    startRobot(at.robot),
+    startMixer(at.mixer),
+    startPacker(at.packer),
+    startFiller(at.filler),
   ]);
 }
