@@ -20,6 +20,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "packets and CPU per value of 1,000 scattered tags of an EtherNet/IP controller, beside modbus_tcp and st-ethernet-ip",
     run: async () => (await import("./cip.ts")).benchCip(),
   },
+  fins: {
+    about: "FINS: requests for 1,000 words beside the fewest possible, CPU per value beside 1,000 Modbus registers and omron-fins",
+    run: async () => (await import("./fins.ts")).benchFins(),
+  },
   opcua: {
     about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
     run: async () => (await import("./opcua.ts")).benchOpcua(),
