@@ -327,9 +327,11 @@ export class FinsPlc implements FinsController {
     this.mostInFlight = 0;
   }
 
+  /** Idempotent. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#stranger?.close();
+    this.#stranger = undefined;
     await this.serve({ tcp: false, udp: false });
   }
 }
