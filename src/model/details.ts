@@ -311,6 +311,7 @@ export type OpcuaDetails = z.infer<typeof DETAILS.opcua.read>;
 export type S7Details = z.infer<typeof DETAILS.s7.read>;
 export type VendorADetails = z.infer<typeof DETAILS.vendor_a.read>;
 export type FinsDetails = z.infer<typeof DETAILS.fins.read>;
+export type S7plusDetails = z.infer<typeof DETAILS.s7plus.read>;
 
 /**
  * What was created, in the form in which it is read, and the write-only secrets that were in it, by the name that a driver takes them by:

@@ -1,0 +1,25 @@
+import { DETAILS, type S7plusDetails } from "../../src/model/details.ts";
+import { defineDriver } from "../driver.ts";
+import { parseType } from "../lib/step7-types.ts";
+import { type PlusAddress, parseAddress } from "./address.ts";
+import { describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
+import { endpointOf, S7plusSession } from "./session.ts";
+import { type S7plusSettings, settingsSchema } from "./settings.ts";
+
+export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead, PlusLimits>({
+  type: "s7plus",
+  title: "Siemens S7plus",
+  details: DETAILS.s7plus.read,
+  settings: settingsSchema,
+  // Controllers have few connections, and engineers need some of them.
+  maxConnections: 1,
+  canDiscover: true,
+  endpoint: endpointOf,
+  keepsConnection: () => true,
+  limits: (granted, { max_items }) => ({ ...granted, maxItems: Math.min(granted.maxItems, max_items) }),
+  parseType,
+  parseAddress: (text, type) => parseAddress(text, type),
+  describe: describeRead,
+  plan: (points, limits) => plan(points, limits),
+  connect: (input, ctx) => S7plusSession.connect(input, ctx),
+});

@@ -1,0 +1,223 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createYielder } from "../../src/model/timer.ts";
+import type { DeviceMemory, DriverContext } from "../driver.ts";
+import { numberOf, parseExplored, parseItems } from "./answers.ts";
+import { Malformed } from "./cursor.ts";
+import type { PlusLink } from "./link.ts";
+import { type Member, membersOf } from "./members.ts";
+import { allObjects, type PlusObject } from "./objects.ts";
+import { AREA, explore, itemAddress, itemFields, MAX_ITEMS_BYTES, readItems } from "./requests.ts";
+import { isError, requestRefusal, tellsOfProgram } from "./return-values.ts";
+import type { Root, TypeTable } from "./symbols.ts";
+
+/** The object that has all blocks. */
+const PROGRAM = 3;
+const NAME = 233;
+/** When a block, or its structure, was changed last. */
+const CHANGED = [2529, 7733] as const;
+const DATA_BLOCK_CLASS = 2574;
+/** Of a block: the id of its type. */
+const TYPE_LID = 1;
+
+/** Areas of the tag table, in the order in which a tag is looked for, and those of timers and counters. */
+export const AREAS: readonly { readonly name: string; readonly root: Root; readonly hasTags: boolean }[] = [
+  { name: "MArea", root: { area: AREA.memory, typeId: 0x9003_0000 }, hasTags: true },
+  { name: "QArea", root: { area: AREA.outputs, typeId: 0x9002_0000 }, hasTags: true },
+  { name: "IArea", root: { area: AREA.inputs, typeId: 0x9001_0000 }, hasTags: true },
+  { name: "S7Timers", root: { area: AREA.timers, typeId: 0x9005_0000 }, hasTags: false },
+  { name: "S7Counters", root: { area: AREA.counters, typeId: 0x9006_0000 }, hasTags: false },
+];
+
+/** Members that are kept at once, so that a CPU with many types takes bounded memory; beyond them types are asked for again. */
+const MAX_MEMBERS = 100_000;
+/** Types are kept for so long: stamps do not tell of every change. */
+const TYPES_FOR_MS = 300_000;
+const KEY = "program";
+
+/** What is known of the program of a CPU. Kept over sessions in the memory of the device. */
+interface Known {
+  /** Of this memory: no other one has it. */
+  readonly id: string;
+  /** Of all blocks and their stamps; undefined: not asked for yet. */
+  readonly stamp: string | undefined;
+  /** How often there was another program, or a variable was no longer where it had been. */
+  readonly generation: number;
+  /** What listing the blocks took. */
+  readonly listMs: number;
+}
+
+/** Longer than this, listing the blocks is no small part of a readout. */
+const QUICK_MS = 1000;
+
+/** The blocks and types of a CPU, asked for as they are needed. */
+export class Program {
+  readonly #link: PlusLink;
+  readonly #session: number;
+  readonly #maxItems: number;
+  readonly #memory: DeviceMemory | undefined;
+  readonly #epochSuffix: string;
+  #known: Known;
+  /** By name: the block's area. */
+  #blocks: ReadonlyMap<string, number> | undefined;
+  readonly #typeIds = new Map<number, number | undefined>();
+  readonly #types = new Map<number, TypeTable | undefined>();
+  #members = 0;
+  #typesSinceMs = 0;
+  #listedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(link: PlusLink, session: number, maxItems: number, memory: DeviceMemory | undefined) {
+    this.#link = link;
+    this.#session = session;
+    this.#maxItems = maxItems;
+    this.#memory = memory;
+    const kept = memory?.get(KEY) as Known | undefined;
+    this.#known = kept ?? { id: randomUUID(), stamp: undefined, generation: 0, listMs: 0 };
+    memory?.set(KEY, this.#known);
+    // Where looking for another program is left to preparing, each session prepares.
+    this.#epochSuffix = this.isSlow ? ` ${randomUUID()}` : "";
+  }
+
+  /** What places of symbols hold for. */
+  get epoch(): string {
+    const { id, generation } = this.#known;
+    return `${id} ${generation}${this.#epochSuffix}`;
+  }
+
+  /** Whether listing the blocks takes so long that it is left to preparing. */
+  get isSlow(): boolean {
+    return this.#known.listMs > QUICK_MS;
+  }
+
+  /** When the blocks were listed last, monotonic ms. */
+  get listedMs(): number {
+    return this.#listedMs;
+  }
+
+  /** A variable is no longer where it was: all is looked up again. */
+  forget(): void {
+    this.#dropTypes();
+    this.#learn({ generation: this.#known.generation + 1 });
+  }
+
+  /** Asks for the blocks. True: there is another program than before. Throws as the link does, and FaultError. */
+  async list(ctx: DriverContext): Promise<boolean> {
+    const beganMs = performance.now();
+    const objects = await this.#explore(ctx, PROGRAM, [NAME, ...CHANGED], "the list of its blocks");
+    const blocks = new Map<string, number>();
+    const stamps = createHash("sha256");
+    for (const { id, classId, attributes } of allObjects(objects ?? [])) {
+      if (classId !== DATA_BLOCK_CLASS || id >>> 16 !== AREA.dataBlock >>> 16) continue;
+      const name = attributes.get(NAME)?.value.value;
+      if (typeof name !== "string") continue;
+      blocks.set(name, id);
+      stamps.update(JSON.stringify([name, id, ...CHANGED.map((stamp) => String(attributes.get(stamp)?.value.value ?? ""))]));
+    }
+    this.#listedMs = performance.now();
+    const stamp = stamps.digest("base64url");
+    const { stamp: before, generation } = this.#known;
+    const isChanged = before !== undefined && before !== stamp;
+    if (isChanged) this.#dropTypes();
+    this.#blocks = blocks;
+    this.#learn({ stamp, generation: generation + (isChanged ? 1 : 0), listMs: this.#listedMs - beganMs });
+    return isChanged;
+  }
+
+  /** Names of all blocks with where they are. Throws as `list`. */
+  async blocks(ctx: DriverContext): Promise<ReadonlyMap<string, number>> {
+    if (!this.#blocks) await this.list(ctx);
+    return this.#blocks ?? new Map();
+  }
+
+  /** The types of blocks; a block that has none is not in the CPU's working memory. Throws as `list`. */
+  async typeIds(areas: readonly number[], ctx: DriverContext): Promise<ReadonlyMap<number, number | undefined>> {
+    const missing = areas.filter((area) => !this.#typeIds.has(area));
+    const atOnce = Math.max(
+      1,
+      Math.min(this.#maxItems, Math.floor(MAX_ITEMS_BYTES / itemAddress({ area: 0xffff_ffff, lids: [TYPE_LID] }).length)),
+    );
+    for (let at = 0; at < missing.length; at += atOnce) await this.#readTypeIds(missing.slice(at, at + atOnce), ctx);
+    return this.#typeIds;
+  }
+
+  /** The members of a type; undefined: the CPU has no such type. Throws as `list`. */
+  async type(typeId: number, ctx: DriverContext): Promise<TypeTable | undefined> {
+    if (this.#types.has(typeId)) return this.#types.get(typeId);
+    const objects = await this.#explore(ctx, typeId, [], `its type 0x${typeId.toString(16).toUpperCase()}`);
+    const found = [...allObjects(objects ?? [])].find(({ id }) => id === typeId);
+    const table = found && (await tableOf(found).catch((error: unknown) => this.#unreadable(error, typeId, ctx)));
+    this.#members += table?.size ?? 0;
+    if (this.#members > MAX_MEMBERS) {
+      this.#types.clear();
+      this.#members = table?.size ?? 0;
+    }
+    this.#types.set(typeId, table);
+    return table;
+  }
+
+  /** Types that were asked for long ago are asked for again. */
+  renewOld(): void {
+    if (performance.now() - this.#typesSinceMs > TYPES_FOR_MS) this.#dropTypes();
+  }
+
+  /** What is not understood of one type hurts no other. */
+  #unreadable(error: unknown, typeId: number, { log }: DriverContext): undefined {
+    if (!(error instanceof Malformed)) throw error;
+    log.warn({ type: typeId, err: error }, "a type of the PLC's program cannot be read; its variables are not found");
+  }
+
+  #learn(known: Partial<Known>): void {
+    this.#known = { ...this.#known, ...known };
+    this.#memory?.set(KEY, this.#known);
+  }
+
+  #dropTypes(): void {
+    this.#blocks = undefined;
+    this.#typeIds.clear();
+    this.#types.clear();
+    this.#members = 0;
+    this.#typesSinceMs = performance.now();
+  }
+
+  /** Undefined: there is no such object. */
+  #explore(ctx: DriverContext, object: number, attributes: readonly number[], what: string): Promise<PlusObject[] | undefined> {
+    return this.#link.ask(
+      ctx,
+      () => what,
+      explore(this.#session, object, attributes),
+      (value, cursor, integrityId) => {
+        if (!isError(value)) return parseExplored(cursor, integrityId);
+        if (tellsOfProgram(value)) return undefined;
+        throw requestRefusal(value, what);
+      },
+    );
+  }
+
+  #readTypeIds(areas: readonly number[], ctx: DriverContext): Promise<void> {
+    const paths = areas.map((area) => ({ area, lids: [TYPE_LID] }));
+    const items = Buffer.concat(paths.map((path) => itemAddress(path)));
+    const fields = paths.reduce((sum, path) => sum + itemFields(path), 0);
+    const what = `the types of ${areas.length} blocks`;
+    return this.#link.ask(
+      ctx,
+      () => what,
+      readItems(this.#session, items, areas.length, fields),
+      (value, cursor) => {
+        if (isError(value)) throw requestRefusal(value, what);
+        for (const [i, item] of parseItems(cursor, areas.length).entries()) {
+          const area = areas[i];
+          if (area !== undefined) this.#typeIds.set(area, item && "value" in item ? numberOf(item.value) : undefined);
+        }
+      },
+    );
+  }
+}
+
+async function tableOf(object: PlusObject): Promise<TypeTable> {
+  const table = new Map<string, Member>();
+  const yieldToEventLoop = createYielder();
+  for (const member of membersOf(object)) {
+    table.set(member.name, member);
+    if (table.size % 256 === 0) await yieldToEventLoop();
+  }
+  return table;
+}

@@ -1,0 +1,96 @@
+import type { DriverContext, Point, Prepared } from "../driver.ts";
+import { type Level, levelText, type PlusAddress } from "./address.ts";
+import { AREAS, type Program } from "./program.ts";
+import { locate, type Root, SymbolFault } from "./symbols.ts";
+
+/** A symbol that is not there is looked for again after this long: not every change of a program is noticed. */
+const AGAIN_MS = 300_000;
+/** Points in one batch. */
+const BATCH = 500;
+
+/**
+ * Where each point is in the CPU's present program. Ends between two requests when the signal aborts. Throws as `Session.read` does.
+ */
+export async function* resolvePoints(
+  points: readonly Point<PlusAddress>[],
+  program: Program,
+  checksNames: boolean,
+  ctx: DriverContext,
+): AsyncGenerator<readonly Prepared<PlusAddress>[]> {
+  const raw = points.filter(({ address }) => !address.levels);
+  for (let at = 0; at < raw.length; at += BATCH)
+    yield raw.slice(at, at + BATCH).map((point) => ({ point, address: point.address, type: point.type }));
+  if (raw.length === points.length) return;
+  const byRoot = Map.groupBy(
+    points.filter(({ address }) => address.levels),
+    ({ address }) => address.levels?.[0]?.name ?? "",
+  );
+  const blocks = await program.blocks(ctx);
+  const types = await program.typeIds(
+    [...byRoot.keys()].flatMap((name) => blocks.get(name) ?? []),
+    ctx,
+  );
+  const resolver = new Resolver(program, blocks, types, checksNames, ctx);
+  for (const own of byRoot.values())
+    for (let at = 0; at < own.length && !ctx.signal.aborted; at += BATCH) {
+      const batch: Prepared<PlusAddress>[] = [];
+      for (const point of own.slice(at, at + BATCH)) batch.push(await resolver.prepare(point));
+      yield batch;
+    }
+}
+
+class Resolver {
+  readonly #program: Program;
+  readonly #blocks: ReadonlyMap<string, number>;
+  readonly #types: ReadonlyMap<number, number | undefined>;
+  readonly #checksNames: boolean;
+  readonly #ctx: DriverContext;
+  readonly #typeOf = (typeId: number) => this.#program.type(typeId, this.#ctx);
+
+  constructor(
+    program: Program,
+    blocks: ReadonlyMap<string, number>,
+    types: ReadonlyMap<number, number | undefined>,
+    checksNames: boolean,
+    ctx: DriverContext,
+  ) {
+    this.#program = program;
+    this.#blocks = blocks;
+    this.#types = types;
+    this.#checksNames = checksNames;
+    this.#ctx = ctx;
+  }
+
+  /** Throws what ends the look-up of all. */
+  async prepare(point: Point<PlusAddress>): Promise<Prepared<PlusAddress>> {
+    const { address } = point;
+    try {
+      const [root, levels] = await this.#rootOf(address.levels ?? []);
+      const { place, type } = await locate(address, levels, root, this.#typeOf, this.#checksNames);
+      return { point, address: { ...address, place }, type };
+    } catch (error) {
+      if (error instanceof SymbolFault) return { point, refusal: error, retryAfterMs: AGAIN_MS };
+      throw error;
+    }
+  }
+
+  /** The block or area of a symbol, and what of its levels is in that. Throws FaultError. */
+  async #rootOf(levels: readonly Level[]): Promise<readonly [Root, readonly Level[]]> {
+    const [first] = levels;
+    if (!first) throw new TypeError("a symbol has a level");
+    const block = this.#blocks.get(first.name);
+    if (block !== undefined && first.indices === undefined) {
+      const typeId = this.#types.get(block);
+      if (typeId === undefined) throw new SymbolFault("not_found", `the block ${levelText(first.name)} is not in the PLC's working memory`);
+      if (levels.length === 1) throw new SymbolFault("type_mismatch", `${levelText(first.name)} is a block: name a variable in it`);
+      return [{ area: block, typeId }, levels.slice(1)];
+    }
+    const named = AREAS.find(({ name }) => name === first.name);
+    if (named && levels.length > 1) return [named.root, levels.slice(1)];
+    for (const { root, hasTags } of AREAS) if (hasTags && (await this.#typeOf(root.typeId))?.has(first.name)) return [root, levels];
+    throw new SymbolFault(
+      "not_found",
+      `the PLC's program has neither a block nor a tag ${levelText(first.name)}; collector browse shows what it has`,
+    );
+  }
+}

@@ -1,0 +1,207 @@
+import type { S7plusDetails } from "../../src/model/details.ts";
+import { FaultError } from "../../src/model/fault.ts";
+import type { Reading } from "../../src/model/value.ts";
+import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import { openTcp } from "../lib/tcp.ts";
+import type { PlusAddress } from "./address.ts";
+import { discover } from "./discover.ts";
+import { PlusLink } from "./link.ts";
+import { type OpenedSession, openSession } from "./open-session.ts";
+import { describePoint, describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
+import { Program } from "./program.ts";
+import { type ReadResult, readingsOf } from "./readings.ts";
+import { type Draft, readItems } from "./requests.ts";
+import { resolvePoints } from "./resolve.ts";
+import { isError, isTooLarge, requestRefusal, s7plusError } from "./return-values.ts";
+import type { S7plusSettings } from "./settings.ts";
+import { startTls } from "./start-tls.ts";
+
+const MAX_POINTS = 1000;
+/** Values of one answer, which comes in as many fragments as it takes. */
+const MAX_ANSWER_BYTES = 60_000;
+/** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
+const HOPELESS_FOR_MS = 600_000;
+/** Variables that are known as hopeless at most. */
+const MAX_HOPELESS = 10_000;
+
+export const endpointOf = ({ host, port }: S7plusDetails): Endpoint => ({ host, port, transport: "tcp" });
+
+const NOT_LOOKED_UP: Reading = { quality: "bad", fault: "no_answer", detail: "it was not looked up in the PLC's program" };
+
+export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits> {
+  readonly #link: PlusLink;
+  readonly #opened: OpenedSession;
+  readonly #settings: S7plusSettings;
+  readonly #program: Program;
+  #limits: PlusLimits;
+  #drafts = new WeakMap<PlusRead, Draft>();
+  /** By symbol and place: refused since all was looked up again. */
+  #suspects: ReadonlySet<string> = new Set();
+  readonly #hopeless = new Set<string>();
+  #hopelessSinceMs = 0;
+  /** A variable was read: the rights of this session are enough for some. */
+  #hasRead = false;
+
+  private constructor(link: PlusLink, opened: OpenedSession, settings: S7plusSettings, ctx: DriverContext) {
+    this.#link = link;
+    this.#opened = opened;
+    this.#settings = settings;
+    this.#program = new Program(link, opened.id, opened.maxItems, ctx.device);
+    this.#limits = limitsFor(opened.maxItems);
+  }
+
+  /** Throws ReasonError; a session that was made on the way is deleted. */
+  static async connect(
+    { details, settings, secrets }: ConnectInput<S7plusDetails, S7plusSettings>,
+    ctx: DriverContext,
+  ): Promise<S7plusSession> {
+    const connection = await openTcp(endpointOf(details), ctx);
+    let link: PlusLink | undefined;
+    try {
+      const tls = await startTls(connection, details.destination_tsap, settings.certificate, ctx);
+      link = new PlusLink(tls.connection, ctx);
+      const opened = await openSession(link, tls.socket, { user: settings.user, password: secrets["password"] }, ctx);
+      return new S7plusSession(link, opened, settings, ctx);
+    } catch (error) {
+      void (link ?? connection).close();
+      throw error;
+    }
+  }
+
+  get limits(): PlusLimits {
+    return this.#limits;
+  }
+
+  get epoch(): string {
+    return this.#program.epoch;
+  }
+
+  read(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    if (request.items.length === 0) return Promise.resolve(request.points.map(() => NOT_LOOKED_UP));
+    if (request.hasSymbols && this.#isCheckDue()) return this.#checkAndRead(request, ctx);
+    return this.#readNow(request, ctx);
+  }
+
+  async *prepare(points: readonly Point<PlusAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<PlusAddress>[]> {
+    if (points.some(({ address }) => address.levels)) {
+      this.#program.renewOld();
+      if (this.#isListOld()) await this.#program.list(ctx);
+    }
+    yield* resolvePoints(points, this.#program, this.#settings.check_symbols, ctx);
+  }
+
+  discover(ctx: DriverContext): AsyncGenerator<Discovered> {
+    return discover(this.#program, ctx);
+  }
+
+  warnings(): readonly string[] {
+    const { maxItems } = this.#opened;
+    const words: string[] = [];
+    if (this.#limits.maxItems < maxItems)
+      words.push(
+        `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.#limits.maxItems}`,
+      );
+    if (this.#program.isSlow && this.#settings.program_check > 0)
+      words.push(
+        "the PLC takes long to list its blocks; another program is noticed when a variable fails or the session begins, not in between",
+      );
+    return words;
+  }
+
+  alive(): boolean {
+    return this.#link.alive();
+  }
+
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  #isListOld(): boolean {
+    const everyMs = (this.#settings.program_check || Number.POSITIVE_INFINITY) * 1000;
+    return performance.now() - this.#program.listedMs >= Math.min(everyMs, HOPELESS_FOR_MS);
+  }
+
+  #isCheckDue(): boolean {
+    return this.#settings.program_check > 0 && !this.#program.isSlow && this.#isListOld();
+  }
+
+  /** Throws FaultError of the scope `program`: the CPU has another one. */
+  async #checkAndRead(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    const isChanged = await this.#program.list(ctx).catch((error: unknown) => {
+      // What is known may still be read.
+      if (!(error instanceof FaultError)) throw error;
+      ctx.log.debug({ err: error }, "the PLC does not list its blocks; whether it has another program is not known");
+      return false;
+    });
+    if (isChanged) throw new FaultError("stale", "the PLC has another program than the variables were looked up in", { scope: "program" });
+    return this.#readNow(request, ctx);
+  }
+
+  #readNow(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    const { points } = request;
+    if (points.length > this.#limits.maxItems) return this.#readInParts(request, ctx);
+    return this.#link.ask<readonly Reading[]>(
+      ctx,
+      () => describeRead(request),
+      this.#draftOf(request),
+      (value, cursor) => {
+        if (!isError(value)) return this.#judged(request, readingsOf(request, cursor));
+        if (isTooLarge(value) && points.length > 1) return this.#readSmaller(request, ctx);
+        throw requestRefusal(value, describeRead(request));
+      },
+    );
+  }
+
+  #draftOf(request: PlusRead): Draft {
+    const known = this.#drafts.get(request);
+    if (known) return known;
+    const draft = readItems(this.#opened.id, request.items, request.points.length, request.fields);
+    this.#drafts.set(request, draft);
+    return draft;
+  }
+
+  /** The CPU has less memory than it promised: it is asked for half as much from now on. Once the answer is taken. */
+  async #readSmaller(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    await Promise.resolve();
+    this.#limits = limitsFor(Math.max(1, request.points.length >> 1));
+    return this.#readInParts(request, ctx);
+  }
+
+  /** What was planned for larger requests than are taken now. */
+  async #readInParts({ points }: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    const byIndex = new Map<number, Reading>();
+    for (const part of plan(points, this.#limits))
+      for (const [i, reading] of (await this.#readNow(part, ctx)).entries()) byIndex.set(part.points[i]?.index ?? -1, reading);
+    return points.map(({ index }) => byIndex.get(index) ?? NOT_LOOKED_UP);
+  }
+
+  /** Throws FaultError of the scope `program`: all has to be looked up again; ReasonError: nothing is permitted. */
+  #judged(request: PlusRead, { readings, moved, denied }: ReadResult): readonly Reading[] {
+    if (denied === request.points.length && !this.#hasRead)
+      throw s7plusError(
+        "AUTHENTICATION",
+        `the PLC denies access to all variables of ${describeRead(request)} (return value -100): log in with more rights, or make them accessible from HMI`,
+      );
+    this.#hasRead ||= denied < request.points.length;
+    if (moved.length > 0) this.#lookAgain(request, moved);
+    return readings;
+  }
+
+  /** Throws FaultError, unless it was tried for all of these a short while ago. */
+  #lookAgain({ points }: PlusRead, moved: readonly number[]): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#hopelessSinceMs > HOPELESS_FOR_MS || this.#hopeless.size > MAX_HOPELESS) {
+      this.#hopeless.clear();
+      this.#hopelessSinceMs = nowMs;
+    }
+    const named = moved.flatMap((place) => (points[place] ? [describePoint(points[place].address)] : []));
+    for (const name of named) if (this.#suspects.has(name)) this.#hopeless.add(name);
+    const fresh = named.filter((name) => !this.#hopeless.has(name));
+    if (fresh.length === 0) return;
+    this.#suspects = new Set([...this.#suspects, ...fresh].slice(-MAX_HOPELESS));
+    this.#program.forget();
+    throw new FaultError("stale", `${fresh[0]} is no longer where it was: the PLC may have another program`, { scope: "program" });
+  }
+}
+
+const limitsFor = (maxItems: number): PlusLimits => ({ maxPoints: MAX_POINTS, maxBytes: MAX_ANSWER_BYTES, inFlight: 1, maxItems });
