@@ -19,13 +19,13 @@ const DATA_BLOCK_CLASS = 2574;
 /** Of a block: the id of its type. */
 const TYPE_LID = 1;
 
-/** Areas of the tag table, in the order in which a tag is looked for, and those of timers and counters. */
-export const AREAS: readonly { readonly name: string; readonly root: Root; readonly hasTags: boolean }[] = [
-  { name: "MArea", root: { area: AREA.memory, typeId: 0x9003_0000 }, hasTags: true },
-  { name: "QArea", root: { area: AREA.outputs, typeId: 0x9002_0000 }, hasTags: true },
-  { name: "IArea", root: { area: AREA.inputs, typeId: 0x9001_0000 }, hasTags: true },
-  { name: "S7Timers", root: { area: AREA.timers, typeId: 0x9005_0000 }, hasTags: false },
-  { name: "S7Counters", root: { area: AREA.counters, typeId: 0x9006_0000 }, hasTags: false },
+/** Areas of the tag table, in the order in which a tag is looked for. */
+export const AREAS: readonly { readonly name: string; readonly root: Root }[] = [
+  { name: "MArea", root: { area: AREA.memory, typeId: 0x9003_0000 } },
+  { name: "QArea", root: { area: AREA.outputs, typeId: 0x9002_0000 } },
+  { name: "IArea", root: { area: AREA.inputs, typeId: 0x9001_0000 } },
+  { name: "S7Timers", root: { area: AREA.timers, typeId: 0x9005_0000 } },
+  { name: "S7Counters", root: { area: AREA.counters, typeId: 0x9006_0000 } },
 ];
 
 /** Members that are kept at once, so that a CPU with many types takes bounded memory; beyond them types are asked for again. */

@@ -87,7 +87,7 @@ class Resolver {
     }
     const named = AREAS.find(({ name }) => name === first.name);
     if (named && levels.length > 1) return [named.root, levels.slice(1)];
-    for (const { root, hasTags } of AREAS) if (hasTags && (await this.#typeOf(root.typeId))?.has(first.name)) return [root, levels];
+    for (const { root } of AREAS) if ((await this.#typeOf(root.typeId))?.has(first.name)) return [root, levels];
     throw new SymbolFault(
       "not_found",
       `the PLC's program has neither a block nor a tag ${levelText(first.name)}; collector browse shows what it has`,

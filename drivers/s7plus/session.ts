@@ -21,6 +21,8 @@ const MAX_POINTS = 1000;
 const MAX_ANSWER_BYTES = 60_000;
 /** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
 const HOPELESS_FOR_MS = 600_000;
+/** A CPU that was short of memory for a while is asked for everything again after this. */
+const LEARNED_FOR_MS = 600_000;
 /** Variables that are known as hopeless at most. */
 const MAX_HOPELESS = 10_000;
 
@@ -34,6 +36,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   readonly #settings: S7plusSettings;
   readonly #program: Program;
   #limits: PlusLimits;
+  /** When the CPU was found to have less memory than it promised, monotonic ms. */
+  #learnedMs = 0;
   #drafts = new WeakMap<PlusRead, Draft>();
   /** By symbol and place: refused since all was looked up again. */
   #suspects: ReadonlySet<string> = new Set();
@@ -69,6 +73,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   get limits(): PlusLimits {
+    const { maxItems } = this.#opened;
+    const isOld = this.#limits.maxItems < maxItems && performance.now() - this.#learnedMs > LEARNED_FOR_MS;
+    if (isOld) this.#limits = limitsFor(maxItems);
     return this.#limits;
   }
 
@@ -163,8 +170,14 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** The CPU has less memory than it promised: it is asked for half as much from now on. Once the answer is taken. */
   async #readSmaller(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     await Promise.resolve();
+    const before = this.#limits;
     this.#limits = limitsFor(Math.max(1, request.points.length >> 1));
-    return this.#readInParts(request, ctx);
+    this.#learnedMs = performance.now();
+    return this.#readInParts(request, ctx).catch((error: unknown) => {
+      // One variable alone has no room either: it is not about size.
+      if (error instanceof FaultError && error.scope === "busy") this.#limits = before;
+      throw error;
+    });
   }
 
   /** What was planned for larger requests than are taken now. */

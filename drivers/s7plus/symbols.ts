@@ -55,7 +55,7 @@ export async function locate(
     walk.members.push(member);
     walk.lids.push(member.lid);
     takeIndices(text, level, member, isLast, walk);
-    typeId = isStructured(member) ? member.typeId : undefined;
+    typeId = member.typeId;
   }
   return placeOf(text, levels.at(-1), root.area, walk, wanted, checksNames);
 }
