@@ -7,4 +7,5 @@ export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
   opcua: { inWorker: true, certificates: true, driver: () => import("./opcua/driver.ts") },
   vendor_a: { driver: () => import("./vendor_a/driver.ts") },
   s7: { driver: () => import("./s7/driver.ts") },
+  s7plus: { driver: () => import("./s7plus/driver.ts") },
 };

@@ -284,6 +284,7 @@ export class PlcConnection {
       this.session = session;
     });
     tls.on("data", (chunk: Buffer) => {
+      this.#plc.onHeard?.(chunk);
       try {
         for (const message of messages.push(chunk)) if (!this.#isDeaf) session.take(message);
       } catch (error) {

@@ -158,6 +158,8 @@ export class S7PlusPlc {
   tellsStamps = true;
 
   answerDelayMs = 0;
+  /** Gets what clients send inside TLS, as it comes. */
+  onHeard: ((bytes: Buffer) => void) | undefined;
   /** Asked for every request in a session. */
   misbehave: ((request: PlcRequest) => Misbehaviour | undefined) | undefined;
   /** Code of an item that cannot be read; `lost`: it is not in the answer. Undefined: it is read. `name` is undefined where there is none. */

@@ -312,6 +312,8 @@ export interface S7PlusSimulator extends Simulator {
   isLocked: boolean;
   /** Every read is refused for the moment: temporarily out of resources. */
   isBusy: boolean;
+  /** From now on, what clients send inside TLS is kept; the answer ends that, and gives it. */
+  hear(): () => Buffer;
 }
 
 const [NO_ACCESS, FULL_ACCESS] = [4, 1];
@@ -341,6 +343,14 @@ export async function startSimulator(options?: Parameters<StartSimulator>[0]): P
     },
     set isLocked(is) {
       plc.setLevel(is ? NO_ACCESS : FULL_ACCESS);
+    },
+    hear() {
+      const heard: Buffer[] = [];
+      plc.onHeard = (bytes) => heard.push(bytes);
+      return () => {
+        plc.onHeard = undefined;
+        return Buffer.concat(heard);
+      };
     },
     get isBusy() {
       return isBusy;

@@ -99,6 +99,31 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
+  // In the clear: one COTP connect request, one request for TLS (72 01, function 05b3), then records of TLS in data TPDUs and nothing else.
+  s7plus(sent) {
+    const wrong: string[] = [];
+    const payloads: Buffer[] = [];
+    for (let at = 0; at < sent.length; ) {
+      const length = sent.length - at < 7 ? 0 : sent.readUInt16BE(at + 2);
+      if (length < 7 || sent[at] !== 3 || at + length > sent.length) return [...wrong, `no whole TPKT packet at ${at}`];
+      const type = sent.readUInt8(at + 5);
+      if (type !== (at === 0 ? 0xe0 : 0xf0)) wrong.push(`TPDU ${type.toString(16)} at ${at}`);
+      if (at > 0) payloads.push(sent.subarray(at + 7, at + length));
+      at += length;
+    }
+    const [initSsl, ...tls] = payloads;
+    if (initSsl && initSsl.toString("hex").replace(/^(.{22})..../, "$1") !== "7201001231000005b30000" + "000000003000000000" + "72010000")
+      wrong.push(`${initSsl.toString("hex")} in the clear`);
+    const records = Buffer.concat(tls);
+    for (let at = 0; at < records.length; ) {
+      const type = records.readUInt8(at);
+      if (type < 0x14 || type > 0x17 || records[at + 1] !== 3) return [...wrong, `no record of TLS at ${at}`];
+      // The last one may be cut where the connection was.
+      if (at + 5 > records.length) break;
+      at += 5 + records.readUInt16BE(at + 3);
+    }
+    return wrong;
+  },
   // The protocol in test/example/gauge/frames.ts: GET alone.
   gauge(sent) {
     const lines = sent.toString("latin1").split("\n");
@@ -115,6 +140,44 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
       if (kind < 1 || kind > 4) wrong.push(`kind ${kind} at ${at}`);
       at += 8 + sent.readUInt16BE(at + 6);
       if (at > sent.length) return [...wrong, "half a request at the end"];
+    }
+    return wrong;
+  },
+};
+
+/** The same of what is inside TLS, for drivers that encrypt: all bytes of one connection as the device has them. */
+export const ALLOWED_INSIDE_TLS: Readonly<Record<string, (sent: Buffer) => string[]>> = {
+  // Whole S7CommPlus requests, each with its trailer. The session object is made, given back its version (306), logged in (304, 1846) and
+  // deleted; all other functions read.
+  s7plus(sent) {
+    const wrong: string[] = [];
+    let own: number | undefined;
+    for (let at = 0; at < sent.length; ) {
+      const length = sent.length - at < 8 ? -1 : sent.readUInt16BE(at + 2);
+      const frame = sent.subarray(at, at + 4 + length);
+      const trailer = sent.toString("hex", at + 4 + length, at + 8 + length);
+      if (length < 14 || trailer !== `720${sent[at + 1]}0000`) return [...wrong, `no whole request at ${at}`];
+      const [code, session, object, rest] = [
+        frame.readUInt16BE(7),
+        frame.readUInt32BE(13),
+        frame.readUInt32BE(18),
+        frame.toString("hex", 22, 27),
+      ];
+      own ??= code === 0x04ca ? undefined : session;
+      const isOwn = session === own && object === own;
+      const isGood =
+        frame[4] === 0x31 &&
+        (code === 0x04ca
+          ? own === undefined && frame[1] === 1 && object === 0x11d && frame.toString("hex", 29, 36) === "a1000000d3821f"
+          : code === 0x0542
+            ? isOwn && rest.startsWith("01018232")
+            : code === 0x04f2
+              ? isOwn && /^01(8230|8e36)/.test(rest)
+              : code === 0x04d4 || code === 0x0586
+                ? isOwn
+                : (code === 0x054c && object === 0) || code === 0x04bb);
+      if (!isGood) wrong.push(`function ${code.toString(16)} of ${object.toString(16)}, ${rest} at ${at}`);
+      at += 8 + length;
     }
     return wrong;
   },

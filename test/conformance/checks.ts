@@ -9,7 +9,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type DataType, SCALAR_TYPES } from "../../src/model/value.ts";
 import { freePort } from "../support/free-port.ts";
-import { ALLOWED } from "./allowed.ts";
+import { ALLOWED, ALLOWED_INSIDE_TLS } from "./allowed.ts";
 import { type Check, expectAllGood, misbehaving } from "./check.ts";
 import { CONTRACT_CHECKS } from "./contract-checks.ts";
 import { DATAGRAM_CHECKS } from "./datagram-checks.ts";
@@ -362,11 +362,16 @@ export const CHECKS: readonly Check[] = [
     async run({ driver, connect, pointsOf, simulator, proxy }) {
       const out: Uint8Array[] = [];
       const inward: Uint8Array[] = [];
+      const heard = simulator.hear?.();
       const session = await connect({ ...within(5000), tap: (direction, frame) => (direction === "out" ? out : inward).push(frame) });
       const before = proxy.sent().length - 1;
       await readAll(driver, session, pointsOf(simulator.variables), within(5000));
       await session.close();
-      expect(Buffer.concat(out)).toEqual(proxy.sent()[before]);
+      // What is sent in the clear is on the wire as it was tapped; what is encrypted is so with the device.
+      const [tapped, wire, inside] = [Buffer.concat(out), proxy.sent()[before], heard?.() ?? Buffer.alloc(0)];
+      const clear = tapped.length - inside.length;
+      expect(tapped.subarray(0, clear)).toEqual(heard ? wire?.subarray(0, clear) : wire);
+      expect(tapped.subarray(clear)).toEqual(inside);
       expect(inward.length).toBeGreaterThan(0);
     },
   },
@@ -398,9 +403,15 @@ export const CHECKS: readonly Check[] = [
     async run({ type, proxy, connect, driver, pointsOf, simulator }) {
       const check = ALLOWED[type];
       if (!check) throw new Error(`test/conformance/allowed.ts has no entry for ${type}`);
+      const heard = simulator.hear?.();
       const session = await connect();
       await readAll(driver, session, pointsOf(simulator.variables), within(5000));
       await session.close();
+      if (heard) {
+        const inside = heard();
+        expect(inside.length).toBeGreaterThan(0);
+        expect(ALLOWED_INSIDE_TLS[type]?.(inside)).toEqual([]);
+      }
       const sent = proxy.sent();
       expect(sent.reduce((bytes, one) => bytes + one.length, 0)).toBeGreaterThan(0);
       for (const bytes of sent) expect(check(bytes)).toEqual([]);

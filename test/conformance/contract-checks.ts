@@ -5,7 +5,7 @@ import { typeOf as typeOfWord } from "../../drivers/driver.ts";
 import { FaultError, PartialRefusal } from "../../src/model/fault.ts";
 import { MAX_COUNT, type Reading, SCALAR_TYPES } from "../../src/model/value.ts";
 import type { Check } from "./check.ts";
-import { type Rig, SECRET, within } from "./rig.ts";
+import { type Rig, reasonOf, SECRET, within } from "./rig.ts";
 import type { RangeDevice } from "./subjects.ts";
 import { prepareAll } from "./support/read-all.ts";
 
@@ -142,8 +142,8 @@ export const CONTRACT_CHECKS: readonly Check[] = [
     async unasked({ simulator: { isLocked } }) {
       return isLocked === undefined ? "its simulator refuses no one thing after the other" : undefined;
     },
-    async run({ driver, connect, pointsOf, simulator, proxy }) {
-      const session = await connect();
+    async run({ driver, connect, pointsOf, simulator, proxy, traits: { lockedReason } }) {
+      let session = await connect();
       const sentBytes = () => proxy.sent().reduce((bytes, { length }) => bytes + length, 0);
       const { ready } = await prepareAll(session, pointsOf(simulator.variables), within(5000));
       const before = sentBytes();
@@ -161,10 +161,17 @@ export const CONTRACT_CHECKS: readonly Check[] = [
       };
       simulator.isLocked = true;
       try {
-        expect(await scopeOf(session.read(request, within(5000)))).toBe("everything");
-        if (asksToPrepare) expect(await scopeOf(prepareAll(session, ready, within(5000)))).toBe("everything");
+        if (lockedReason !== undefined) {
+          expect(await reasonOf(session.read(request, within(5000)))).toBe(lockedReason);
+          expect(await reasonOf(connect())).toBe(lockedReason);
+        } else expect(await scopeOf(session.read(request, within(5000)))).toBe("everything");
+        if (lockedReason === undefined && asksToPrepare) expect(await scopeOf(prepareAll(session, ready, within(5000)))).toBe("everything");
       } finally {
         simulator.isLocked = false;
+      }
+      if (lockedReason !== undefined) {
+        await session.close();
+        session = await connect();
       }
       simulator.isBusy = true;
       try {

@@ -2,6 +2,7 @@ import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import type { Reason } from "../../src/model/reason.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
 import gauge from "../example/gauge/driver.ts";
 import { startSimulator as startGauge } from "../example/gauge/simulator.ts";
@@ -26,6 +27,8 @@ export interface TestSimulator extends Simulator {
   download?(): void;
   isLocked?: boolean;
   isBusy?: boolean;
+  /** Where what is sent is encrypted: from now on it is kept as the device has it; the answer ends that, and gives it. */
+  hear?(): () => Buffer;
 }
 
 /** What the suite has to know of a driver beyond its code. A text says why there is nothing to know. */
@@ -35,6 +38,8 @@ export interface Traits {
   readonly items: string | true;
   /** Words for types that are this driver's alone. */
   readonly typeWords: string | Readonly<Record<string, DataType>>;
+  /** The source's reason where nothing is permitted, of a protocol that the API has one for; absent: a refusal of everything. */
+  readonly lockedReason?: Reason["type"];
 }
 
 /** A driver that goes through the suite. */
@@ -124,6 +129,16 @@ const TRAITS: Readonly<Record<string, Traits>> = {
       "WSTRING[16]": { scalar: "string", word: "WSTRING", maxBytes: 32 },
       DTL: { scalar: "string", word: "DTL" },
     },
+  },
+  s7plus: {
+    ranges: "it reads no ranges: each symbol is asked for by itself",
+    items: "each symbol has a value or a refusal of its own",
+    typeWords: {
+      LTIME: { scalar: "int64", word: "LTIME" },
+      dtl: { scalar: "string", word: "DTL" },
+      "WSTRING[16]": { scalar: "string", word: "WSTRING", maxBytes: 32 },
+    },
+    lockedReason: "S7PLUS_ERROR",
   },
 };
 
