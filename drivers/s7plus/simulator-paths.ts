@@ -1,5 +1,5 @@
 import { placeOf } from "./simulator-places.ts";
-import { AREAS, BEHIND_INDEX, type Field, type Layout, type Member, quoted, type S7PlusProgram } from "./simulator-program.ts";
+import { AREAS, BEHIND_INDEX, type Field, type Layout, type Member, quoted, rootOf, type S7PlusProgram } from "./simulator-program.ts";
 import { arrayBytes, DTL, dtlBytes, dtlMember, valueBytes } from "./simulator-values.ts";
 import { Writer } from "./simulator-wire.ts";
 
@@ -36,11 +36,11 @@ interface Place {
 
 /** What the ids lead to; a number: the code that the CPU answers with. */
 export function findPath(program: S7PlusProgram, area: number, lids: readonly number[]): Found | number {
-  const tags = Object.values(AREAS).find(([id]) => id === area);
+  const [letter, tags] = Object.entries(AREAS).find(([, [id]]) => id === area) ?? [];
   const type = tags ? tags[1] : program.typeOfBlock(area);
   const layout = type === undefined ? undefined : program.layout(type);
   if (!layout) return ITEM_CODES.notFound;
-  return walk(program, layout, { name: tags ? "" : `"${program.block(area)?.name}"`, members: [], isIndexed: false }, lids);
+  return walk(program, layout, { name: letter ? rootOf(letter) : `"${program.block(area)?.name}"`, members: [], isIndexed: false }, lids);
 }
 
 function walk(program: S7PlusProgram, layout: Layout, above: Place, [lid, ...behind]: readonly number[]): Found | number {

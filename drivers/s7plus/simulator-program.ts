@@ -83,6 +83,9 @@ const [FIRST_STRUCTURE, FIRST_FUNCTION_BLOCK] = [0x91000001, 0x92000001];
 const KEPT_LAYOUTS = 256;
 const FIRST_STAMP = 1_790_000_000_000_000_000n;
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** How symbols of an area begin: tags have no block, timers and counters the name of their area. */
+export const rootOf = (letter: string): string => (letter === "T" || letter === "C" ? AREAS[letter][2] : "");
+
 /** A level of a name, in quotes where it has other characters than letters, digits and _. */
 export const quoted = (name: string): string => (PLAIN.test(name) ? name : `"${name}"`);
 
@@ -230,9 +233,9 @@ export class S7PlusProgram {
       const layout = type === undefined ? undefined : this.layout(type);
       if (layout) yield* this.#symbolsIn(layout, `"${block.name}"`, access(area));
     }
-    for (const [area, rid] of Object.values(AREAS)) {
+    for (const [letter, [area, rid]] of Object.entries(AREAS)) {
       const layout = this.layout(rid);
-      if (layout) yield* this.#symbolsIn(layout, "", access(area));
+      if (layout) yield* this.#symbolsIn(layout, rootOf(letter), access(area));
     }
   }
 

@@ -225,8 +225,6 @@ const PROGRAM: ProgramDeclaration = {
 
 /** Values that the symbols above lead to, beside those of the lists. */
 const MORE: readonly (readonly [address: string, type: string, value: Scalar])[] = [
-  ['"Types".dtl.YEAR', "UINT", 2026],
-  ['"Types".dtl.NANOSECOND', "UDINT", 123_456_789],
   ['"Arrays".levels[1]', "INT", 1500],
   ['"Arrays".shifted[-1]', "REAL", 0.5],
   ['"Arrays".flags[9]', "BOOL", true],
@@ -249,7 +247,7 @@ const MORE: readonly (readonly [address: string, type: string, value: Scalar])[]
   ['"Recipe".x', "LREAL", 0.25],
   ['"Start"', "BOOL", true],
   ['"Valve"', "BOOL", true],
-  ['"Pieces"', "UINT", 321],
+  ["S7Counters.Pieces", "UINT", 321],
   // Raw access strings: bit memory, then data blocks.
   ["52.A", "WORD", 4711],
   ["8A0E0001.9", "BOOL", true],
