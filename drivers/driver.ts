@@ -147,6 +147,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   readonly settings: z.ZodType<S>;
   /** Connections that a device of this type takes at once; settable per source. */
   readonly maxConnections: number;
+  /**
+   * Port that devices of this type listen at, where the API's details require one: verbs that take a device as it is typed use it where none
+   * is given, and say so. Absent: the details have a default, or there is no usual one.
+   */
+  readonly usualPort?: number;
   /** Whether a device of this type can be asked what it has. Absent: it cannot. */
   readonly canDiscover?: boolean;
   /** Where the device is: sources that share it take turns. */

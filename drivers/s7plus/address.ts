@@ -58,7 +58,7 @@ export function parseAddress(text: string, type: DataType | undefined): { readon
   const plain = text.trim();
   const wanted = wantedOf(text, type);
   const isAuto = wanted === undefined;
-  const settled: DataType = wanted ? dataTypeOf(wanted) : { scalar: "auto" };
+  const settled = settledType(type, wanted);
   const path = parseAccessString(plain);
   if (path) {
     const { kind, chars, count } = wanted ?? {};
@@ -68,10 +68,20 @@ export function parseAddress(text: string, type: DataType | undefined): { readon
   return { address: { text: plain, levels: parseSymbol(text, plain), wanted, isAuto, place: undefined }, type: settled };
 }
 
+function settledType(type: DataType | undefined, wanted: KindOf | undefined): DataType {
+  if (!type || !wanted) return { scalar: "auto" };
+  if (wanted.kind !== "STRING") return dataTypeOf(wanted);
+  const maxBytes = type.maxBytes ?? wanted.chars;
+  return { scalar: "string", ...(maxBytes !== undefined && { maxBytes }), ...(wanted.count !== undefined && { count: wanted.count }) };
+}
+
 function wantedOf(text: string, type: DataType | undefined): KindOf | undefined {
   if (type === undefined || type.scalar === "auto") return undefined;
   if (type.dimensions !== undefined)
     throw typeMismatch(text, `an array of several dimensions is not read as one value, not as ${formatDataType(type)}; name its elements`);
+  // The length of a text is the CPU's own.
+  if (type.scalar === "string" && type.word === undefined && type.maxBytes !== undefined)
+    return { kind: "STRING", chars: undefined, count: type.count };
   const wanted = kindOf(type);
   if (!wanted) throw typeMismatch(text, `a CPU has no ${formatDataType(type)}`);
   if (wanted.kind === "CHAR" && wanted.chars !== undefined)

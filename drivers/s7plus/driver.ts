@@ -13,6 +13,8 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.
   maxConnections: 1,
+  // TSAPs are behind the port of ISO transport (RFC 1006).
+  usualPort: 102,
   canDiscover: true,
   endpoint: endpointOf,
   keepsConnection: () => true,

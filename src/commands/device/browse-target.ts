@@ -21,13 +21,13 @@ import type { Permit } from "../../model/policy.ts";
 import { type ApiConnection, ApiError, askWithKey, namedOf } from "../configuration/api-connection.ts";
 import { sourcesOf } from "../configuration/source.ts";
 import { passwordFrom } from "../files.ts";
-import { type CommandIo, UsageError } from "../io.ts";
+import { type CommandIo, complain, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { driverOf, permitOfPerson } from "./device.ts";
 import { parseSourceInput, type TypedSource, withPassword } from "./read-input.ts";
 
 /** A device that can be connected to. */
-export interface Target extends Omit<TypedSource, "passwordOf"> {
+export interface Target extends Omit<TypedSource, "passwordOf" | "notes"> {
   readonly driver: AnyDriver;
   readonly permit: Permit | undefined;
   /** The data source's name, where it is configured. */
@@ -52,7 +52,9 @@ export async function typedTarget(
     if (!(error instanceof UsageError)) throw error;
     throw new UsageError(`${error.message}; a data source that is configured is browsed by its name alone`);
   });
-  const source = await withPassword(parseSourceInput(driver, words), options.passwordFile, io);
+  const typed = parseSourceInput(driver, words);
+  for (const note of typed.notes) complain(io, note);
+  const source = await withPassword(typed, options.passwordFile, io);
   return { ...source, driver, permit: permitOfPerson(policy) };
 }
 

@@ -2,8 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import modbus from "../../../drivers/modbus_tcp/driver.ts";
 import opcua from "../../../drivers/opcua/driver.ts";
+import s7plus from "../../../drivers/s7plus/driver.ts";
 import { UsageError } from "../io.ts";
-import { parseReadInput, splitType } from "./read-input.ts";
+import { parseReadInput, parseSourceInput, splitType } from "./read-input.ts";
 
 const parse = (...words: string[]) => parseReadInput(modbus, words, undefined);
 const mistake = (...words: string[]): string => {
@@ -40,6 +41,17 @@ describe("key=value", () => {
     expect(input.settings).toMatchObject({ unit: 3, order: "CDAB" });
     expect(input.timeouts).toEqual({ nameMs: 5000, connectMs: 250, answerMs: 3000 });
     expect(input.points).toEqual([{ text: "holding:0", address: expect.anything(), type: { scalar: "uint16" } }]);
+  });
+
+  test("a port that the API asks for is the usual one where none is given, which is said", () => {
+    const unsaid = parseReadInput(s7plus, ["host=plc", '"Motor_DB".speed', "8A0E0001.11"], undefined);
+    expect(unsaid.details).toMatchObject({ host: "plc", port: 102, destination_tsap: "SIMATIC-ROOT-ES", password: { type: "none" } });
+    expect(unsaid.notes).toEqual(["no port is given; port 102 is the usual one of s7plus"]);
+    expect(unsaid.points.map(({ text }) => text)).toEqual(['"Motor_DB".speed', "8A0E0001.11"]);
+    const said = parseSourceInput(s7plus, ["host=plc", "port=1102"]);
+    expect([said.details, said.notes]).toEqual([expect.objectContaining({ port: 1102 }), []]);
+    // Where the API has a default of its own, nothing is filled in.
+    expect(parse("host=10.0.0.5", "holding:0").notes).toEqual([]);
   });
 
   test("a host of digits stays text", () => {

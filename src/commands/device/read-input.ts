@@ -31,6 +31,8 @@ export interface TypedSource {
   readonly timeouts: Timeouts;
   /** User whose password is needed and is none of the words. */
   readonly passwordOf: string | undefined;
+  /** What was filled in that the API asks for, one sentence each. */
+  readonly notes: readonly string[];
 }
 
 /** A source and what to read of it, as typed on the command line. */
@@ -89,12 +91,15 @@ function parseSource(driver: AnyDriver, words: readonly string[]): Sorted {
     else if ("rest" in word) rest.push(word.rest);
     else put(given[parts.get(word.key)?.part ?? "details"], word.key, word.value);
   }
-  const details = checkDetails(type, given.details, mistakes);
+  const { usualPort } = driver;
+  const hasNoPort = usualPort !== undefined && given.details["port"] === undefined;
+  const details = checkDetails(type, hasNoPort ? { ...given.details, port: usualPort } : given.details, mistakes);
   const settings = check(driver.settings, given.settings, mistakes);
   const timeouts = check(sourceSettingsSchema, given.timeouts, mistakes);
   if (mistakes.length > 0 || !details || !timeouts) throw new UsageError([...mistakes, knownWords(keys)].join("\n"));
   const { name_timeout: nameMs, connect_timeout: connectMs, answer_timeout: answerMs } = timeouts;
-  return { source: { ...details, settings, timeouts: { nameMs, connectMs, answerMs } }, rest, keys };
+  const notes = hasNoPort ? [`no port is given; port ${usualPort} is the usual one of ${driver.type}`] : [];
+  return { source: { ...details, settings, timeouts: { nameMs, connectMs, answerMs }, notes }, rest, keys };
 }
 
 /** The details in the form in which they are read. The API takes no user certificate on creation; here a person may name one. */

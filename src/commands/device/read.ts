@@ -10,7 +10,7 @@ import { toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { sleep } from "../../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
-import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
 import {
   contextOf,
@@ -62,7 +62,9 @@ export async function read(type: string, words: readonly string[], options: Read
   const timeoutMs = durationOf("--timeout", options.timeout);
   const intervalMs = durationOf("--interval", options.interval);
   const count = countOf(options.count);
-  const input = await withPassword(parseReadInput(driver, words, typeOption(driver, options.type)), options.passwordFile, io);
+  const typed = parseReadInput(driver, words, typeOption(driver, options.type));
+  for (const note of typed.notes) complain(io, note);
+  const input = await withPassword(typed, options.passwordFile, io);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
   const kept: Kept = { learned: new LearnedGroups(points), preparation: new Preparation(points) };
   const device = new DeviceMemories().of(driver.type);
