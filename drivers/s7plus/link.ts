@@ -50,6 +50,7 @@ export class PlusLink {
   readonly #deadlines = new Deadlines();
   readonly #lifelong: DriverContext;
   #session: number | undefined;
+  #isSetUp = false;
   #sent: Sent | undefined;
   #ending: Promise<void> | undefined;
   /** The request for TLS had the first number. */
@@ -76,9 +77,14 @@ export class PlusLink {
     });
   }
 
-  /** Of the session, once it is made: requests are about it, and it is deleted at the end. */
+  /** Of the session, once it is made: requests are about it. */
   begin(session: number): void {
     this.#session = session;
+  }
+
+  /** The session is set up: it is deleted at the end. Before, the CPU drops it with the connection. */
+  setUp(): void {
+    this.#isSetUp = true;
   }
 
   alive(): boolean {
@@ -127,7 +133,7 @@ export class PlusLink {
   }
 
   async #end(): Promise<void> {
-    if (this.#session !== undefined && this.#connection.alive()) {
+    if (this.#isSetUp && this.#session !== undefined && this.#connection.alive()) {
       const late = new AbortController();
       await Promise.race([this.#delete(this.#session).catch(() => {}), sleep(DELETE_WITHIN_MS, late.signal)]);
       late.abort();

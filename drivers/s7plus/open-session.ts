@@ -61,6 +61,7 @@ class Opening {
     if (id === undefined || !versionValue) throw noSession(created);
     this.#link.begin(id);
     await this.#ask("the set-up of the session", setUpSession(id, versionValue), () => undefined);
+    this.#link.setUp();
     const maxItems = await this.#readLimit(id);
     await this.#logIn(id, device);
     return { id, device, maxItems };

@@ -4,6 +4,7 @@ import type { Reading } from "../../src/model/value.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { PlusAddress } from "./address.ts";
+import { Malformed } from "./cursor.ts";
 import { discover } from "./discover.ts";
 import { PlusLink } from "./link.ts";
 import { type OpenedSession, openSession } from "./open-session.ts";
@@ -152,7 +153,11 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
       () => describeRead(request),
       this.#draftOf(request),
       (value, cursor) => {
-        if (!isError(value)) return this.#judged(request, readingsOf(request, cursor));
+        if (!isError(value))
+          return this.#judged(
+            request,
+            readable(request, () => readingsOf(request, cursor)),
+          );
         if (isTooLarge(value) && points.length > 1) return this.#readSmaller(request, ctx);
         throw requestRefusal(value, describeRead(request));
       },
@@ -214,6 +219,16 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     this.#suspects = new Set([...this.#suspects, ...fresh].slice(-MAX_HOPELESS));
     this.#program.forget();
     throw new FaultError("stale", `${fresh[0]} is no longer where it was: the PLC may have another program`, { scope: "program" });
+  }
+}
+
+/** An answer that is not understood is about what was asked for: where messages begin and end is as clear as before. */
+function readable(request: PlusRead, readings: () => ReadResult): ReadResult {
+  try {
+    return readings();
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    throw new FaultError("device_error", `the PLC's answer to ${describeRead(request)} cannot be read: ${error.message}`, { cause: error });
   }
 }
 

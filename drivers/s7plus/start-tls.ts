@@ -3,7 +3,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { Exchange } from "../lib/exchange.ts";
-import { dataPackets, disconnectOf, isoCarrier, MAX_PACKET_BYTES, MessageJoiner, packetLength } from "../lib/iso.ts";
+import { dataPackets, disconnectOf, isoCarrier, MAX_PACKET_BYTES, packetLength } from "../lib/iso.ts";
 import { connectIso, type IsoConnected } from "../lib/iso-connect.ts";
 import { layered, openTls, type TlsConnection } from "../lib/layer.ts";
 import { parseAnswer } from "./answers.ts";
@@ -70,7 +70,7 @@ function connectTo(connection: Connection, calledTsap: string, ctx: DriverContex
 
 /** What arrived behind the answer, for TLS. */
 function requestTls(connection: Connection, tpduBytes: number, ctx: DriverContext): Promise<Buffer> {
-  const [packets, messages] = [new MessageJoiner(MAX_PLAIN_BYTES), new Joiner()];
+  const [carrier, plain] = [isoCarrier(tpduBytes), new PlainAnswer()];
   let settle: ((rest: Buffer) => void) | undefined;
   let refuse: (error: Error) => void = () => {};
   const exchange = new Exchange(connection, ctx.tap, {
@@ -84,10 +84,10 @@ function requestTls(connection: Connection, tpduBytes: number, ctx: DriverContex
         connection.fail(new ReasonError("CONNECTION_CLOSED", `${connection.where} ended the connection: ${disconnect}`), "close");
         return undefined;
       }
-      const payload = packets.take(packet);
-      if (payload === undefined || typeof payload === "string") return payload;
+      const payload = carrier.unwrap(packet);
+      if (typeof payload === "string") return payload;
       try {
-        const answered = takeAnswer(payload, messages);
+        const answered = plain.take(payload);
         if (answered instanceof ReasonError) refuse(answered);
         else if (answered) settle?.(exchange.release());
         return undefined;
@@ -107,24 +107,41 @@ function requestTls(connection: Connection, tpduBytes: number, ctx: DriverContex
   );
 }
 
-/** True: TLS follows. False: the answer has not come. Throws Malformed. */
-function takeAnswer(payload: Buffer, joiner: Joiner): boolean | ReasonError {
-  for (let at = 0; at < payload.length; ) {
-    const length = frameLength(payload, at);
-    if (typeof length === "string") throw new Malformed(length);
-    if (length === undefined || at + length > payload.length) throw new Malformed("half a frame in a packet");
-    const arrived = joiner.take(payload.subarray(at, at + length));
-    at += length;
-    if (arrived.kind !== "message") continue;
-    const answer = parseAnswer(arrived.data);
-    if (!answer) continue;
-    const value = answer.cursor.vlq64();
-    if (isError(value) || answer.code === FUNCTION.error || answer.code === FUNCTION.error2)
-      return s7plusError("UNKNOWN", `the PLC refused TLS: ${returnWords(value)}; ${NO_TLS}`);
-    if (answer.code !== FUNCTION.initSsl) throw new Malformed(`function 0x${answer.code.toString(16)} answered the request for TLS`);
-    return true;
+/** What the CPU answers in the clear: a stream of bytes, wherever its packets end. */
+class PlainAnswer {
+  readonly #joiner = new Joiner();
+  #held: Buffer = Buffer.alloc(0);
+
+  /** True: TLS follows. False: the answer is not whole. Throws Malformed. */
+  take(payload: Uint8Array): boolean | ReasonError {
+    const bytes = Buffer.concat([this.#held, payload]);
+    if (bytes.length > MAX_PLAIN_BYTES) throw new Malformed(`more than ${MAX_PLAIN_BYTES} bytes in the clear`);
+    let at = 0;
+    let answered: boolean | ReasonError = false;
+    for (let length = frameLength(bytes, at); at < bytes.length; length = frameLength(bytes, at)) {
+      if (typeof length === "string") throw new Malformed(length);
+      if (length === undefined || at + length > bytes.length) break;
+      const arrived = this.#joiner.take(bytes.subarray(at, at + length));
+      at += length;
+      if (arrived.kind === "message") answered = answerOf(arrived.data) ?? answered;
+    }
+    this.#held = bytes.subarray(at);
+    // The CPU waits for the first message of TLS.
+    if (answered === true && this.#held.length > 0)
+      throw new Malformed(`${this.#held.length} bytes behind the answer to the request for TLS`);
+    return answered;
   }
-  return false;
+}
+
+/** Undefined: the message answers nothing. Throws Malformed. */
+function answerOf(data: Buffer): true | ReasonError | undefined {
+  const answer = parseAnswer(data);
+  if (!answer) return undefined;
+  const value = answer.cursor.vlq64();
+  if (isError(value) || answer.code === FUNCTION.error || answer.code === FUNCTION.error2)
+    return s7plusError("UNKNOWN", `the PLC refused TLS: ${returnWords(value)}; ${NO_TLS}`);
+  if (answer.code !== FUNCTION.initSsl) throw new Malformed(`function 0x${answer.code.toString(16)} answered the request for TLS`);
+  return true;
 }
 
 /** A CPU refuses TLS by an alert or by closing the connection. */
