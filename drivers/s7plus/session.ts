@@ -40,8 +40,10 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** When the CPU was found to have less memory than it promised, monotonic ms. */
   #learnedMs = 0;
   #drafts = new WeakMap<PlusRead, Draft>();
-  /** By symbol and place: refused since all was looked up again. */
+  /** By symbol and place: refused when all was looked up again last, and not read since. */
   #suspects: ReadonlySet<string> = new Set();
+  /** Requests that were answered since then. */
+  #answered = new WeakSet<PlusRead>();
   readonly #hopeless = new Set<string>();
   #hopelessSinceMs = 0;
   /** A variable was read: the rights of this session are enough for some. */
@@ -201,8 +203,19 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
         `the PLC denies access to all variables of ${describeRead(request)} (return value -100): log in with more rights, or make them accessible from HMI`,
       );
     this.#hasRead ||= denied < request.points.length;
+    this.#acquit(request, moved);
     if (moved.length > 0) this.#lookAgain(request, moved);
     return readings;
+  }
+
+  /** What is read again after a look-up is looked up another time when it moves another time. */
+  #acquit(request: PlusRead, moved: readonly number[]): void {
+    if (this.#suspects.size === 0 || this.#answered.has(request)) return;
+    this.#answered.add(request);
+    const refused = new Set(moved);
+    const read = new Set(request.points.filter((_, place) => !refused.has(place)).map(({ address }) => describePoint(address)));
+    this.#suspects = new Set([...this.#suspects].filter((name) => !read.has(name)));
+    for (const name of read) this.#hopeless.delete(name);
   }
 
   /** Throws FaultError, unless it was tried for all of these a short while ago. */
@@ -216,7 +229,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     for (const name of named) if (this.#suspects.has(name)) this.#hopeless.add(name);
     const fresh = named.filter((name) => !this.#hopeless.has(name));
     if (fresh.length === 0) return;
-    this.#suspects = new Set([...this.#suspects, ...fresh].slice(-MAX_HOPELESS));
+    this.#suspects = new Set(fresh);
+    this.#answered = new WeakSet();
     this.#program.forget();
     throw new FaultError("stale", `${fresh[0]} is no longer where it was: the PLC may have another program`, { scope: "program" });
   }
