@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContext } from "node:tls";
 import { makePlcCertificate, type PlcCertificate } from "./simulator-certificate.ts";
 import { PlcConnection } from "./simulator-connection.ts";
 import type { EventKind, FunctionName } from "./simulator-messages.ts";
-import { type Numbering, type ProgramDeclaration, S7PlusProgram } from "./simulator-program.ts";
+import { FIRST_NUMBERING, type Numbering, type ProgramDeclaration, S7PlusProgram } from "./simulator-program.ts";
 
 /** How a CPU refuses a connection: COTP's disconnect, an end or a reset of TCP, or no answer at all. */
 export type Refusal = "disconnect" | "fin" | "rst" | "silent";
@@ -70,8 +70,8 @@ export interface S7PlusPlcOptions {
 
 /** What a download does beside the program that it brings. */
 export interface Download {
-  /** Ids of all members: kept, counted from another number, or turned so that each is another member's now. */
-  readonly ids?: "kept" | "shifted" | "turned";
+  /** Ids of all members: kept, those of the first program, counted from another number, or turned so that each is another member's now. */
+  readonly ids?: "kept" | "first" | "shifted" | "turned";
   /** What clients have in mind of the time of changes stays true: as if the CPU did not count the download as a change. */
   readonly keepsStamps?: true;
 }
@@ -317,6 +317,7 @@ export class S7PlusPlc {
     const { first, turn } = this.program.numbering;
     const numbering: Readonly<Record<NonNullable<Download["ids"]>, Numbering>> = {
       kept: { first, turn },
+      first: FIRST_NUMBERING,
       shifted: { first: first + SHIFT, turn },
       turned: { first, turn: turn + 1 },
     };

@@ -45,6 +45,8 @@ export interface Numbering {
   readonly turn: number;
 }
 
+export const FIRST_NUMBERING: Numbering = { first: 9, turn: 0 };
+
 export interface Member {
   readonly lid: number;
   readonly field: Field;
@@ -106,12 +108,7 @@ export class S7PlusProgram {
   readonly #blocks = new Map<number, Block>();
   readonly #layouts = new Map<number, Layout>();
 
-  constructor(
-    declaration: ProgramDeclaration,
-    before?: S7PlusProgram,
-    numbering: Numbering = { first: 9, turn: 0 },
-    keepsStamps?: boolean,
-  ) {
+  constructor(declaration: ProgramDeclaration, before?: S7PlusProgram, numbering: Numbering = FIRST_NUMBERING, keepsStamps?: boolean) {
     this.declaration = declaration;
     this.numbering = numbering;
     this.stamp = before === undefined ? FIRST_STAMP : before.stamp + 1_000_000_007n;
@@ -204,7 +201,7 @@ export class S7PlusProgram {
 
   #layoutOf(rid: number, name: string, fields: readonly Field[]): Layout {
     // What is S7's own is the same in all programs.
-    const { first, turn } = rid === DTL.rid ? { first: 9, turn: 0 } : this.numbering;
+    const { first, turn } = rid === DTL.rid ? FIRST_NUMBERING : this.numbering;
     const members = fields.map((field, i): Member => {
       const elementary = elementaryOf(field.type);
       const structure = field.type === DTL.word ? DTL.rid : this.#structures.get(field.type);

@@ -225,6 +225,8 @@ const PROGRAM: ProgramDeclaration = {
 
 /** Values that the symbols above lead to, beside those of the lists. */
 const MORE: readonly (readonly [address: string, type: string, value: Scalar])[] = [
+  ['"Types".dtl.YEAR', "UINT", 2026],
+  ['"Types".dtl.NANOSECOND', "UDINT", 123_456_789],
   ['"Arrays".levels[1]', "INT", 1500],
   ['"Arrays".shifted[-1]', "REAL", 0.5],
   ['"Arrays".flags[9]', "BOOL", true],
