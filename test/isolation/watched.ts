@@ -12,6 +12,8 @@ export interface Seen<Asked> {
   /** Counts those that failed too. */
   readonly number: number;
   readonly good: number;
+  /** Good by their quality, but not the values that a right driver reads. Counted at once: drivers reuse the objects. */
+  readonly wrong: number;
   readonly readout: Readout;
   /** What came to the device since the readout before. */
   readonly asked: Asked;
@@ -50,12 +52,9 @@ export abstract class WatchedAgent<Asked> {
   }
 
   #take(readout: Readout): void {
-    const isGood = (i: number) => {
-      const reading = readout.readings[i];
-      return reading?.quality === "good" && reading.value === this.valueOf(i);
-    };
-    const good = readout.readings.filter((_, i) => isGood(i)).length;
-    this.seen.push({ number: this.report().counters.readouts, good, readout, asked: this.takeAsked() });
+    const read = readout.readings.filter((reading) => reading?.quality === "good").length;
+    const good = readout.readings.filter((reading, i) => reading?.quality === "good" && reading.value === this.valueOf(i)).length;
+    this.seen.push({ number: this.report().counters.readouts, good, wrong: read - good, readout, asked: this.takeAsked() });
   }
 
   report(): SourceReport {
