@@ -258,10 +258,11 @@ describe("symbols that come slowly", () => {
     "are waited for over several readouts, with progress in status, and are not asked for again",
     async ({ onTestFinished }) => {
       const before = (plc: S7PlusPlant["plc"]) => {
-        plc.explorePause = { bytes: 500, ms: 150 };
-        plc.fragmentBytes = 250;
+        plc.explorePause = { bytes: 600, ms: 200 };
+        plc.fragmentBytes = 600;
       };
-      const plant = await start(onTestFinished, { before });
+      const plant = await start(onTestFinished, { before, local: { prepare_timeout: "1s" } });
+      await plant.until(() => plant.report().warnings.some((words) => words.startsWith("60 of 120 addresses are looked up")));
       await plant.until(() => plant.isWhole());
       const explores = plant.plc.requests.explore ?? 0;
       await plant.readouts(3);
