@@ -166,11 +166,17 @@ class InnerConnection extends StreamConnection {
   }
 }
 
+/** Without the thread and the place in OpenSSL's source that its messages begin with. */
+function opensslWords(error: unknown): string | undefined {
+  const reason: unknown = typeof error === "object" && error !== null && "reason" in error ? error.reason : undefined;
+  return typeof reason === "string" && reason !== "" ? reason : undefined;
+}
+
 function tlsFailure(error: unknown, where: string): ReasonError {
   const known = toReasonError(error);
   if (known.condition !== "internal_error") return known;
   const code = errorCode(error);
-  return new ReasonError("UNKNOWN", `TLS with ${where} failed: ${messageOf(error)}`, {
+  return new ReasonError("UNKNOWN", `TLS with ${where} failed: ${opensslWords(error) ?? messageOf(error)}`, {
     cause: error,
     condition: /CERT|UNABLE_TO|SELF_SIGNED|CRL/.test(code) ? "certificate_refused" : "protocol_violation",
   });

@@ -59,10 +59,13 @@ export async function startTls(
   return tls;
 }
 
+/** A CPU refuses a TSAP, or one connection too many, by ending the connection. */
+const REFUSALS: ReadonlySet<string> = new Set(["CONNECTION_CLOSED", "CONNECTION_RESET"]);
+
 function connectTo(connection: Connection, calledTsap: string, ctx: DriverContext): Promise<IsoConnected> {
   const target = { callingTsap: CALLING_TSAP, calledTsap: Buffer.from(calledTsap, "latin1") };
   return connectIso(connection, target, ctx).catch((error: unknown) => {
-    if (!(error instanceof ReasonError) || ctx.signal.aborted || error.reason.type === "TIMEOUT") throw error;
+    if (!(error instanceof ReasonError) || ctx.signal.aborted || !REFUSALS.has(error.reason.type)) throw error;
     const advice = `asked for the TSAP ${calledTsap}: all of its connections of this kind may be taken, try the other destination_tsap; and is it an S7-1200 or S7-1500?`;
     throw new ReasonError(error.reason, `${error.message}; ${advice}`, { cause: error, sessionLost: error.sessionLost });
   });
