@@ -8,7 +8,7 @@ export const PORTS = {
   api: 8420,
   http: 9420,
   broker: 1883,
-  machines: { press: 1502, oven: 1503, conveyor: 1504, robot: 4841, mixer: 1102, packer: 44818, filler: 19600 },
+  machines: { press: 1502, oven: 1503, conveyor: 1504, robot: 4841, mixer: 1102, palletizer: 1103, packer: 44818, filler: 19600 },
   opcua: 4840,
 } as const;
 /** Settings, keys and state, while it runs. */

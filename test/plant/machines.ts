@@ -3,6 +3,7 @@ import type { PORTS } from "./configured.ts";
 import { startFiller } from "./filler.ts";
 import { startMixer } from "./mixer.ts";
 import { startPacker } from "./packer.ts";
+import { startPalletizer } from "./palletizer.ts";
 import { startRobot } from "./robot.ts";
 import { type Power, switchable } from "./switchable.ts";
 
@@ -74,7 +75,7 @@ async function machine(
 /** Of 127.0.0.1; 0: a free one. */
 export type MachinePorts = Readonly<Record<keyof typeof PORTS.machines, number>>;
 
-export const ANYWHERE: MachinePorts = { press: 0, oven: 0, conveyor: 0, robot: 0, mixer: 0, packer: 0, filler: 0 };
+export const ANYWHERE: MachinePorts = { press: 0, oven: 0, conveyor: 0, robot: 0, mixer: 0, palletizer: 0, packer: 0, filler: 0 };
 
 /** The conveyor has one variable that its controller does not know: it costs itself only. */
 export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]> {
@@ -100,6 +101,7 @@ export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]>
     ]),
     startRobot(at.robot),
     startMixer(at.mixer),
+    startPalletizer(at.palletizer),
     startPacker(at.packer),
     startFiller(at.filler),
   ]);
