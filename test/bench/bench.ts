@@ -24,6 +24,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "FINS: requests for 1,000 words beside the fewest possible, CPU per value beside 1,000 Modbus registers and omron-fins",
     run: async () => (await import("./fins.ts")).benchFins(),
   },
+  s7plus: {
+    about: "CPU per value of 1,000 symbols a scan beside s7 in the same run; time and memory of browsing 20,000 and 50,000 symbols",
+    run: async () => (await import("./s7plus.ts")).benchS7Plus(),
+  },
   opcua: {
     about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
     run: async () => (await import("./opcua.ts")).benchOpcua(),

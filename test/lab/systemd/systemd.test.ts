@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
 import { startSimulator as startS7Simulator } from "../../../drivers/s7/simulator.ts";
+import { startSimulator as startS7PlusSimulator } from "../../../drivers/s7plus/simulator.ts";
 import type { Simulator } from "../../../drivers/simulator.ts";
 import { startSimulator as startVendorASimulator } from "../../../drivers/vendor_a/simulator.ts";
 import { type Api, apiOf } from "../../support/api.ts";
@@ -288,6 +289,35 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       expect(violations).toEqual([]);
       await api.remove(`/v2/data-sources/${source.uuid}`);
       await until("its connection is closed", () => simulator.connections() === 0, 20_000);
+      await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
+    } finally {
+      await simulator.close();
+    }
+  });
+
+  it("reads an S7-1500 by symbols beside it", async () => {
+    const simulator = await startS7PlusSimulator();
+    try {
+      const where = `s7plus host=127.0.0.1 port=${simulator.port}`;
+      const read = await machine.must(`collector read ${where} '"Types".real' '"Tag Motor"' 52.A`);
+      for (const value of ["23.5", "true", "4711"]) expect(read).toContain(value);
+      expect(await machine.must(`collector browse ${where}`)).toContain("Motor_DB.main.speed");
+      const details = { ...simulator.details("127.0.0.1", simulator.port), password: { type: "none" } };
+      const source = await api.post("/v2/data-sources", { name: "packer-1", collector: uuid, machine: randomUUID(), details });
+      await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
+      const variables = simulator.variables.filter(({ address }) => address.startsWith('"Types"'));
+      for (const [i, { address, type }] of variables.entries())
+        await api.post("/ext/v1/variables", { data_source: source.uuid, name: `v${i}`, address, type });
+      await until("both machines are read", async () => (await show("StatusText")).startsWith("reading 2 of 2"), 30_000);
+      const packer = async () => (await status()).sources.find(({ name }) => name === "packer-1");
+      await until("two readouts", async () => ((await packer())?.counters.values_read ?? 0) >= 2 * variables.length, 20_000);
+      expect((await packer())?.counters.values_faulted).toBe(0);
+      await until("its values at the broker", () => broker.received.some(({ topic }) => topic === "plant/packer-1"), 20_000);
+      expect(simulator.plc.violations).toEqual([]);
+      await api.remove(`/v2/data-sources/${source.uuid}`);
+      // Slots for sessions are few: it is deleted, not left.
+      await until("its session is deleted", () => simulator.plc.sessions() === 0 && simulator.connections() === 0, 20_000);
+      expect(simulator.plc.counts.deleted).toBe(simulator.plc.counts.created);
       await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
     } finally {
       await simulator.close();
