@@ -58,7 +58,7 @@ export async function openConnection(link: CipLink, route: Route, sizes: readonl
     if (typeof answer === "number")
       return { open: { triple: wish.triple, ownId: wish.ownId, targetId: answer, route }, sizeBytes: size.bytes };
     const { status, extended, mostBytes } = answer;
-    if (isNoWay(status, extended)) throw routeFailure(status, extended, `no way to the controller at ${routeWords(route)} (path)`);
+    if (isNoWay(status, extended)) throw routeFailure(status, extended, `no way to the controller (${routeWords(route)})`);
     refused = connectionWords(status, extended);
     const isSerialUsed: boolean = status === STATUS.connectionFailure && extended === IN_USE && !hasNewSerial;
     const isSize = status === STATUS.notSupported || (status === STATUS.connectionFailure && WRONG_SIZE.has(extended));

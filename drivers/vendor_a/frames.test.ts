@@ -82,7 +82,7 @@ describe("encapsulation", () => {
     const message = registerRequest();
     for (let length = 0; length < 24; length++) expect(messageLength(message.subarray(0, length), 0)).toBeUndefined();
     expect(messageLength(message, 0)).toBe(28);
-    expect(messageLength(hex("6f00 f0ff").subarray(0, 4), 0)).toBeUndefined();
+    expect(messageLength(Buffer.from("HTTP/1.1 400 Bad Request"), 0)).toBe("EtherNet/IP command 0x5448 in an answer");
     expect(messageLength(Buffer.concat([hex("6f00 f0ff"), Buffer.alloc(20)]), 0)).toBe("a message of 65544 bytes");
   });
 });

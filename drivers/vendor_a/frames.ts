@@ -5,6 +5,8 @@ export const HEADER_BYTES = 24;
 export const MAX_MESSAGE_BYTES = HEADER_BYTES + 65_511;
 
 export const COMMAND = { register: 0x65, unregister: 0x66, sendRequest: 0x6f, sendUnit: 0x70 } as const;
+/** Commands that a device may answer or send: those above, and lists. */
+const ANSWERS: ReadonlySet<number> = new Set([...Object.values(COMMAND), 0x04, 0x63, 0x64]);
 const VERSION = 1;
 
 const STATUS_AT = 8;
@@ -68,6 +70,8 @@ export const setSequence = (message: Buffer, sequence: number): void => void mes
 
 export function messageLength(bytes: Buffer, start: number): number | undefined | string {
   if (bytes.length - start < HEADER_BYTES) return undefined;
+  const command = bytes.readUInt16LE(start);
+  if (!ANSWERS.has(command)) return `EtherNet/IP command 0x${command.toString(16)} in an answer`;
   const length = HEADER_BYTES + bytes.readUInt16LE(start + 2);
   return length > MAX_MESSAGE_BYTES ? `a message of ${length} bytes` : length;
 }

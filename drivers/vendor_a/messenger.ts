@@ -110,6 +110,6 @@ export class Messenger {
       return new ReasonError("UNKNOWN", `the connection in the controller is lost: ${connectionWords(status, extended)}`, {
         sessionLost: true,
       });
-    return routeFailure(status, extended, `the controller at ${routeWords(this.#target.route)} cannot be reached`);
+    return routeFailure(status, extended, `no way to the controller (${routeWords(this.#target.route)}) any more`);
   }
 }

@@ -126,9 +126,9 @@ const NO_WAY: ReadonlySet<number> = new Set([UNCONNECTED_TIMEOUT, 0x0311, 0x0312
 export const isNoWay = (status: number, extended: number | undefined): boolean =>
   status === STATUS.connectionFailure && extended !== undefined && NO_WAY.has(extended);
 
-/** A message that did not come through: TIMEOUT where the target is silent, UNKNOWN for any other reason. */
+/** A message that did not come through: TIMEOUT where the target is silent; for any other reason the path is not right. */
 export function routeFailure(status: number, extended: number | undefined, what: string): ReasonError {
   const isSilent = status === STATUS.connectionFailure && extended === UNCONNECTED_TIMEOUT;
   const words = `${what}: ${connectionWords(status, extended)}`;
-  return isSilent ? new ReasonError("TIMEOUT", words) : new ReasonError("UNKNOWN", words, { condition: "protocol_violation" });
+  return isSilent ? new ReasonError("TIMEOUT", words) : new ReasonError("UNKNOWN", words, { condition: "configuration_invalid" });
 }

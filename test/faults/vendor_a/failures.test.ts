@@ -1,0 +1,15 @@
+import { describeFailures } from "../support/failures.ts";
+import { createBench, ROWS } from "./rows.ts";
+
+describeFailures({
+  type: "vendor_a",
+  title: "EtherNet/IP",
+  groups: {
+    network: "Network and protocol",
+    connection: "Connecting",
+    everything: "A whole request is refused",
+    tag: "One tag",
+  },
+  rows: ROWS,
+  createBench,
+});
