@@ -272,7 +272,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       const addresses = Array.from({ length: 200 }, (_, i) => `ns=${simulator.plantIndex};s=Bulk.${i}`);
       const read = await machine.must(`collector read opcua endpoint_url=${simulator.endpointUrl} "${addresses[7]}"`);
       expect(read).toContain("7.25");
-      const details = { ...simulator.details("127.0.0.1", simulator.port), ...others };
+      const details = simulator.details("127.0.0.1", simulator.port);
       const source = await api.post("/v2/data-sources", { name: "mill-1", collector: uuid, machine: randomUUID(), details });
       await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
       for (const address of addresses) await api.post("/ext/v1/variables", { data_source: source.uuid, name: address, address });
@@ -293,14 +293,11 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
 
   it.each(BESIDE)("reads $kind beside it", async ({ name, start, words, read, of, details: others }) => {
     const { simulator, violations, left } = await start();
+    const addresses = Object.keys(read).map((address) => `'${address}'`);
     try {
-      const printed = await machine.must(
-        `collector read ${words} host=127.0.0.1 port=${simulator.port} ${Object.keys(read)
-          .map((address) => `'${address}'`)
-          .join(" ")}`,
-      );
+      const printed = await machine.must(`collector read ${words} host=127.0.0.1 port=${simulator.port} ${addresses.join(" ")}`);
       for (const value of Object.values(read)) expect(printed).toContain(value);
-      const details = simulator.details("127.0.0.1", simulator.port);
+      const details = { ...simulator.details("127.0.0.1", simulator.port), ...others };
       const source = await api.post("/v2/data-sources", { name, collector: uuid, machine: randomUUID(), details });
       await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
       const variables = simulator.variables.filter(({ address }) => of.test(address));
