@@ -1,3 +1,5 @@
+import { wrongFins } from "./support/fins-frames.ts";
+
 /**
  * Which bytes a driver may send, decoded a second time and apart from the drivers' own fences: one entry per type in the
  * registry and of the tests. Takes all bytes of one connection; gives what is not a request that reads, in words.
@@ -83,22 +85,7 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
-  // FINS/TCP (Omron W421): a request for a node (command 0), then frames (command 2); over UDP frames alone. Each frame reads memory (0101,
-  // 0104) or the model (0501 00).
-  fins(sent) {
-    if (sent.toString("latin1", 0, 4) !== "FINS") return wrongFinsDatagrams(sent);
-    const wrong: string[] = [];
-    for (let at = 0; at < sent.length; ) {
-      if (sent.length - at < 16 || sent.toString("latin1", at, at + 4) !== "FINS") return [...wrong, `no FINS/TCP header at ${at}`];
-      const [length, command, error] = [sent.readUInt32BE(at + 4), sent.readUInt32BE(at + 8), sent.readUInt32BE(at + 12)];
-      const body = sent.subarray(at + 16, at + 8 + length);
-      if (length < 8 || at + 8 + length > sent.length) return [...wrong, `half a message at ${at}`];
-      const what = error !== 0 ? [`error ${error}`] : at === 0 ? wrongNodeRequest(command, body) : wrongFinsFrame(command, body);
-      wrong.push(...what.map((text) => `${text} at ${at}`));
-      at += 8 + length;
-    }
-    return wrong;
-  },
+  fins: wrongFins,
   // In the clear: one COTP connect request, one request for TLS (72 01, function 05b3), then records of TLS in data TPDUs and nothing else.
   s7plus(sent) {
     const wrong: string[] = [];
@@ -247,43 +234,6 @@ function wrongCip(cip: Buffer, isUnconnected: boolean): string[] {
   return CIP_READS.some((form) => form.test(words + data.toString("hex")))
     ? []
     : [`the CIP service ${words}${data.toString("hex", 0, 12)}`];
-}
-
-function wrongNodeRequest(command: number, body: Buffer): string[] {
-  return command === 0 && body.length === 4 && body.readUInt32BE(0) < 255 ? [] : [`${command} ${body.toString("hex")} for a node`];
-}
-
-/** Words and flags of every area that has no side effect; single bits are not asked for. */
-const FINS_AREAS = /^(80|81|82|01|09|89|b[0-3]|9[0-8]|a[0-9a-f]|6[0-8])[0-9a-f]{4}00$/;
-
-function wrongFinsFrame(command: number, frame: Buffer): string[] {
-  if (command !== 2 || frame.length < 12 || frame[0] !== 0x80 || frame[4] === 0xff) return [`FINS/TCP command ${command}`];
-  const [code, parameters] = [frame.readUInt16BE(10), frame.toString("hex", 12)];
-  if (code === 0x0501) return parameters === "00" ? [] : [`controller data ${parameters}`];
-  if (code === 0x0101 && parameters.length === 12) {
-    const count = Number.parseInt(parameters.slice(8), 16);
-    return FINS_AREAS.test(parameters.slice(0, 8)) && count >= 1 && count <= 999 ? [] : [`the range ${parameters}`];
-  }
-  if (code !== 0x0104 || parameters.length % 8 !== 0) return [`FINS command ${code.toString(16)} ${parameters}`];
-  const items = parameters.match(/.{8}/g) ?? [];
-  return items.length >= 1 && items.length <= 167
-    ? items.filter((item) => !FINS_AREAS.test(item)).map((item) => `the item ${item}`)
-    : [`${items.length} items`];
-}
-
-/** Datagrams one behind the other: a multiple read ends where the next frame begins, because no item of a CS controller begins with 80. */
-function wrongFinsDatagrams(sent: Buffer): string[] {
-  const wrong: string[] = [];
-  for (let at = 0; at < sent.length; ) {
-    if (sent.length - at < 12) return [...wrong, `half a frame at ${at}`];
-    const code = sent.readUInt16BE(at + 10);
-    let end = at + (code === 0x0101 ? 18 : code === 0x0501 ? 13 : 12);
-    if (code === 0x0104) while (end < sent.length && sent[end] !== 0x80) end += 4;
-    if (end > sent.length) return [...wrong, `half a frame at ${at}`];
-    wrong.push(...wrongFinsFrame(2, sent.subarray(at, end)).map((what) => `${what} at ${at}`));
-    at = end;
-  }
-  return wrong;
 }
 
 /** The services that read, find or keep up the session; the three-letter ones come in messages of that type. */
