@@ -4,6 +4,7 @@ import driver from "../../../drivers/s7/driver.ts";
 import { ITEM_CODES, JOB_ERRORS, S7Memory, type S7Plc, startS7Plc } from "../../../drivers/s7/simulator.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { freePort } from "../../support/free-port.ts";
+import type { FailureRow } from "../support/failures.ts";
 
 /** What a row may use; all of it ends with the row. */
 export interface Bench {
@@ -12,19 +13,7 @@ export interface Bench {
   later(work: () => unknown): void;
 }
 
-/** One way in which reading fails: it is done for real, and what comes out must be this. */
-export interface Row {
-  readonly group: "network" | "connection" | "everything" | "variable";
-  readonly what: string;
-  /** Of the source; or of the variable, with its scope. */
-  readonly reason?: string;
-  readonly condition?: string;
-  readonly fault?: string;
-  readonly scope?: string;
-  /** What the detail must say, so that no two causes read alike. */
-  readonly detail: RegExp;
-  run(bench: Bench): Promise<unknown>;
-}
+export type Row = FailureRow<Bench, "network" | "connection" | "everything" | "variable">;
 
 export function createBench(): Bench & { close(): Promise<void> } {
   const steps: (() => unknown)[] = [];
