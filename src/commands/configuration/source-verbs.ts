@@ -31,6 +31,7 @@ export const SOURCE_VERBS: VerbGroup = {
         "collector source add line-2 opcua endpoint_url=opc.tcp://10.0.0.7:4840 endpoint_security_policy=Basic256Sha256 username=reader",
         "collector source add line-5 opcua endpoint_url=opc.tcp://10.0.0.9:4840 username=reader --password-file pw.txt",
         "collector source add plc-3 s7 host=10.0.0.8 slot=1 --machine 'Press 3'",
+        "collector source add filler fins host=10.0.0.9 local_address=0.0.0 remote_address=0.10.0",
       ],
       options: [KEY_FILE, ...FIELDS],
       run: async (io, name: string, type: string, words: string[], options: SourceFields) =>

@@ -15,6 +15,7 @@ export const READ: Verb = {
     "collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json",
     "collector read modbus_tcp host=10.0.0.5 coil:0 --count 10 --interval 500ms",
     "collector read s7 host=10.0.0.8 slot=1 DB1.DBD4:real DB10.DBX0.1 MW20 'DB2.DBB0:STRING[20]'",
+    "collector read fins host=10.0.0.9 local_address=0.0.0 remote_address=0.10.0 D100:uint16 D102:real W10.03 T5",
     "collector read opcua endpoint_url=opc.tcp://10.0.0.7:4840 i=2258 'ns=2;s=Press.Temperature'",
     "collector read opcua endpoint_url=opc.tcp://10.0.0.7 username=reader 'nsu=http://example.com/press;s=Counter'",
     "collector read opcua endpoint_url=opc.tcp://10.0.0.7 security_mode=SignAndEncrypt \\",
