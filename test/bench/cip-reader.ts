@@ -11,10 +11,15 @@ const tags = benchTags("read");
 
 async function openOurs(): Promise<Scanner> {
   const variables = tags.map(({ name }) => ({ address: name, type: "DINT" }));
-  const { scan, takeFrames } = await openPlanned(vendorA, { type: "vendor_a", host: "127.0.0.1", port }, {}, variables);
-  takeFrames();
-  await scan();
-  return { scan, values: async () => valuesOf(await scan()), about: { packets: takeFrames() } };
+  const details = { type: "vendor_a", host: "127.0.0.1", port };
+  let sent = 0;
+  const counted = await openPlanned(vendorA, details, {}, variables, (direction) => void (direction === "out" && sent++));
+  sent = 0;
+  await counted.scan();
+  const packets = sent;
+  await counted.session.close();
+  const { scan } = await openPlanned(vendorA, details, {}, variables);
+  return { scan, values: async () => valuesOf(await scan()), about: { packets } };
 }
 
 async function openTheirs(): Promise<Scanner> {

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { type AnyDriver, type AnySession, type DriverContext, type Point, type Request, typeOf } from "../../drivers/driver.ts";
+import { type AnyDriver, type AnySession, type DriverContext, type Point, type Request, type Tap, typeOf } from "../../drivers/driver.ts";
 import { silentLog } from "../../src/model/context.ts";
 import type { Reading } from "../../src/model/value.ts";
 
@@ -30,25 +30,22 @@ export async function serveScans({ scan, values, about }: Scanner, sum: number):
 interface Planned {
   readonly session: AnySession;
   readonly requests: readonly Request[];
-  /** Frames that were sent since it was asked last. */
-  takeFrames(): number;
   scan(): Promise<readonly (readonly Reading[])[]>;
 }
 
-/** A session of one of our drivers with everything prepared and planned. */
+/** A session of one of our drivers with everything prepared and planned. A tap has every frame copied: not for what is measured. */
 export async function openPlanned(
   driver: AnyDriver,
   details: object,
   local: object,
   variables: readonly { readonly address: string; readonly type: string }[],
+  tap?: Tap,
 ): Promise<Planned> {
-  let frames = 0;
   const timeouts = { nameMs: 5000, connectMs: 5000, answerMs: 3000 };
-  const ctx: DriverContext = { signal: new AbortController().signal, log: silentLog, timeouts };
+  const ctx: DriverContext = { signal: new AbortController().signal, log: silentLog, timeouts, ...(tap && { tap }) };
   const settings = driver.settings.parse(local);
-  const tapped: DriverContext = { ...ctx, tap: (direction) => void (direction === "out" && frames++) };
   const input = { details: driver.details.parse(details), settings, secrets: {} };
-  const session = await driver.connect(input, tapped);
+  const session = await driver.connect(input, ctx);
   const points = variables.map(
     ({ address, type }, index): Point => ({ index, ...driver.parseAddress(address, typeOf(driver, type), settings) }),
   );
@@ -60,11 +57,6 @@ export async function openPlanned(
   return {
     session,
     requests,
-    takeFrames() {
-      const taken = frames;
-      frames = 0;
-      return taken;
-    },
     scan: () => scanAll(session, requests, ctx),
   };
 }
