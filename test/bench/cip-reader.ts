@@ -1,8 +1,9 @@
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import vendorA from "../../drivers/vendor_a/driver.ts";
+import { openPlanned } from "../support/planned.ts";
 import { openStEthernetIp } from "../support/st-ethernet-ip.ts";
 import { benchTags } from "./cip-tags.ts";
-import { openPlanned, type Scanner, serveScans, valuesOf } from "./scanning.ts";
+import { type Scanner, serveScans } from "./scanning.ts";
 
 /** Reads the tags of the CIP bench, or as many registers. Arguments: `vendor_a`, `st-ethernet-ip` or `modbus_tcp`, port. */
 const [who = "", portText = "0"] = process.argv.slice(2);
@@ -18,8 +19,7 @@ async function openOurs(): Promise<Scanner> {
   await counted.scan();
   const packets = sent;
   await counted.session.close();
-  const { scan } = await openPlanned(vendorA, details, {}, variables);
-  return { scan, values: async () => valuesOf(await scan()), about: { packets } };
+  return { ...(await openPlanned(vendorA, details, {}, variables)), about: { packets } };
 }
 
 async function openTheirs(): Promise<Scanner> {
