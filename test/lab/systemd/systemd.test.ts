@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSyn
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startSimulator as startFinsSimulator } from "../../../drivers/fins/simulator.ts";
 import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
 import { startSimulator as startS7Simulator } from "../../../drivers/s7/simulator.ts";
@@ -83,6 +84,17 @@ const BESIDE: readonly Beside[] = [
     },
     words: "vendor_a",
     read: { Temperature: "21.5", "Recipe1.On": "true", "Program:Main.Cycle": "77" },
+    of: /./,
+  },
+  {
+    kind: "an Omron controller",
+    name: "filler-1",
+    async start() {
+      const simulator = await startFinsSimulator();
+      return { simulator, violations: simulator.plc.violations };
+    },
+    words: "fins target_plc=Cs1OrNewer local_address=0.0.0 remote_address=0.10.0",
+    read: { "D100:uint16": "65535", "W10.03": "true", T8: "456" },
     of: /./,
   },
 ];
