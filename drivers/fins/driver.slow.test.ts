@@ -119,7 +119,7 @@ describe("limits that are smaller than those of Ethernet", () => {
     const device = deviceMemory();
     const first = await open(plc.port, { ctx: context({ device }) });
     expect(await read(first, words(600, 1))).toEqual(numbers(600, 1));
-    expect(asked(plc)).toEqual([600, 512, 269, 62, 269]);
+    expect(asked(plc)).toEqual([600, 88, 512, 62, 269, 269]);
     expect(first.session.warnings?.()).toEqual(["the controller or the network takes reads of 269 words at most"]);
     plc.resetCounts();
     expect(await read(first, words(150, 20))).toEqual(numbers(150, 20));
@@ -129,6 +129,13 @@ describe("limits that are smaller than those of Ethernet", () => {
     expect(await read(second, [...words(269, 1), ...words(89, 20, 1000)])).toEqual([...numbers(269, 1), ...numbers(89, 20, 1000)]);
     expect(asked(plc)).toEqual([269, -89]);
     expect(second.limits()).toMatchObject({ maxWords: 269, maxItems: 89, maxBytes: 538 });
+    // What was planned for larger limits: a range stays a range.
+    plc.resetCounts();
+    const bridged = words(150, 4);
+    const large = await open(plc.port);
+    expect(await read(large, [...bridged, ...words(50, 1, 1000)])).toEqual([...numbers(150, 4), ...numbers(50, 1, 1000)]);
+    expect(await read(large, ["D0:UINT[800]"])).toEqual([numbers(800, 1)]);
+    expect(plc.counts.errors).toBeLessThan(6);
   });
 
   it("are not looked for where size is not what a refusal is about", async () => {
@@ -150,7 +157,7 @@ describe("limits that are smaller than those of Ethernet", () => {
     const opened = await open(plc.port);
     expect(await read(opened, ["D5", "D500:DINT", "W30"])).toEqual([5, 501 * 65_536 + 500, 30]);
     // The simulator does not look at the items of a command that it does not know.
-    expect(asked(plc)).toEqual([-0, 1, 2, 1]);
+    expect(asked(plc)).toEqual([-0, 497, 1]);
     expect(opened.session.warnings?.()).toEqual([expect.stringMatching(/no multiple memory area read \(0104\)/)]);
     plc.resetCounts();
     expect(await read(opened, ["D5", "W30"])).toEqual([5, 30]);

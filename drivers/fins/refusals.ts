@@ -12,6 +12,13 @@ interface CodeWords {
 
 const ROUTE = "check remote_address, local_address and the routing tables of the nodes on the way";
 const about = (fault: Fault, words: string, hint: string): CodeWords => ({ fault, words, hint, scope: "points" });
+/** The node answers, and cannot be read at all. */
+const unreadable = (words: string): CodeWords => ({
+  fault: "device_error",
+  words,
+  hint: "what answers is not a CPU that can be read; check remote_address",
+  scope: "everything",
+});
 const busy = (words: string): CodeWords => ({
   fault: "device_error",
   words,
@@ -45,11 +52,8 @@ const CODES: ReadonlyMap<number, CodeWords> = new Map([
   [0x0302, unreachable("error of the CPU at the destination", "look at the error indicators of the CPU")],
   [0x0303, unreachable("error of the controller", "look at the error indicators of the unit")],
   [0x0304, unreachable("the unit number is set wrong", "check the unit number switches")],
-  [
-    0x0401,
-    about("device_error", "the command is not defined", "the controller does not know this read; check target_plc and remote_address"),
-  ],
-  [0x0402, about("device_error", "the command is not supported by this model or version", "check target_plc and remote_address")],
+  [0x0401, unreadable("the command is not defined")],
+  [0x0402, unreadable("the command is not supported by this model or version")],
   [0x0501, unreachable("the destination is not in the routing tables")],
   [0x0502, unreachable("there are no routing tables")],
   [0x0503, unreachable("error in the routing tables")],

@@ -56,6 +56,8 @@ class TooLarge extends Error {
   }
 }
 
+type Input = ConnectInput<FinsDetails, FinsSettings>;
+
 /** Words of items, one behind the other; nothing is awaited between filling and reading it. */
 const taken = Buffer.allocUnsafeSlow(MAX_ITEMS * 2);
 
@@ -63,6 +65,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
   readonly #link: FinsLink;
   readonly #controller: Controller;
   readonly #learned: Learned<Sizes>;
+  readonly #maxGap: number;
   #limits: FinsLimits;
   #messages = new WeakMap<FinsRead, Buffer>();
   /** Asking for less has not helped: what is refused for its size is the agent's to halve, which has a budget for that. */
@@ -71,15 +74,16 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
   #lastEndCode = 0;
   #usesCurrentBank = false;
 
-  private constructor(link: FinsLink, controller: Controller, { remote_address }: FinsDetails, ctx: DriverContext) {
+  private constructor(link: FinsLink, controller: Controller, { details, settings }: Input, ctx: DriverContext) {
     this.#link = link;
     this.#controller = controller;
-    this.#learned = new Learned(ctx.device, `sizes ${remote_address}`, { maxWords: MAX_WORDS, maxItems: MAX_ITEMS });
+    this.#learned = new Learned(ctx.device, `sizes ${details.remote_address}`, { maxWords: MAX_WORDS, maxItems: MAX_ITEMS });
+    this.#maxGap = settings.max_gap;
     this.#limits = this.#limitsNow();
   }
 
   /** Throws ReasonError; of two transports that fail, the reason of the one that worked last, or that of TCP. */
-  static async connect(input: ConnectInput<FinsDetails, FinsSettings>, ctx: DriverContext): Promise<FinsSession> {
+  static async connect(input: Input, ctx: DriverContext): Promise<FinsSession> {
     const { details, settings } = input;
     const { link, asked } = await overFirst(new TransportChoice(settings.transport, ctx.device), ctx.signal, async (transport) => {
       const opened = await openLink(transport, details, settings, ctx);
@@ -94,7 +98,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
       void link.close();
       throw asked;
     }
-    return new FinsSession(link, asked, details, ctx);
+    return new FinsSession(link, asked, input, ctx);
   }
 
   get limits(): FinsLimits {
@@ -116,13 +120,23 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
 
   // Not async, and less is asked for from within the answer: a readout of many requests has a promise fewer for each.
   read(request: FinsRead, ctx: DriverContext): Promise<readonly Reading[]> {
-    if (!fits(request, this.#limits)) return this.#readAsPlanned(request, ctx, this.#limits).catch(refusalOfSize);
+    if (!fits(request, this.#limits)) return this.#readInSeveral(request, ctx);
     return this.#ask(
       ctx,
       request,
       (frame) => readingsOf(request, ...this.#valuesIn(frame, request)),
       (error) => this.#readSmaller(request, ctx, error),
     );
+  }
+
+  /** What was planned for larger limits, or is longer than one read brings. */
+  async #readInSeveral(request: FinsRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    try {
+      return await this.#readAsPlanned(request, ctx, this.#limits);
+    } catch (error) {
+      if (error instanceof TooLarge) return this.#readSmaller(request, ctx, error);
+      throw error;
+    }
   }
 
   warnings(): readonly string[] {
@@ -152,7 +166,6 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
     const { address, type } = point;
     const place = placeOf(address, this.#controller.layout);
     if (typeof place === "string") return { point, refusal: new FaultError("address_invalid", place) };
-    if (address.area === "E" && address.bank === undefined) this.#usesCurrentBank = true;
     return { point, address: { ...address, place }, type };
   }
 
@@ -168,7 +181,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
       inFlight: layout === "cs" ? MAX_IN_FLIGHT : 1,
       maxWords,
       maxItems: Math.min(values.maxItems, layout === "c" || layout === "unknown" ? C_SERIES_ITEMS : MAX_ITEMS),
-      maxGap: MAX_WORDS,
+      maxGap: this.#maxGap,
     };
   }
 
@@ -186,6 +199,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
       range ? rangeCommand(range) : itemsCommand(items?.codes ?? NO_CODES, items?.addresses ?? NO_ADDRESSES),
     );
     this.#messages.set(request, message);
+    if (request.points.some(({ address }) => address.area === "E" && address.bank === undefined)) this.#usesCurrentBank = true;
     return message;
   }
 
@@ -238,7 +252,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
    */
   async #readSmaller(request: FinsRead, ctx: DriverContext, { refusal, isUnknown }: TooLarge): Promise<readonly Reading[]> {
     if (this.#isSizeRight) throw refusal;
-    for (const sizes of smallerThan(request, isUnknown)) {
+    for (const sizes of smallerThan(request, this.#limits, isUnknown)) {
       try {
         const readings = await this.#readAsPlanned(request, ctx, { ...this.#limits, ...sizes });
         this.#learn(sizes);
@@ -251,14 +265,12 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
     throw refusal;
   }
 
-  /**
-   * The points of a request in as many requests as these limits take, one after the other. No range bridges words that the request did not
-   * ask for: they may not be there.
-   */
+  /** The points of a request in as many requests as these limits take, one after the other; a range in ranges. */
   async #readAsPlanned(request: FinsRead, ctx: DriverContext, limits: FinsLimits): Promise<readonly Reading[]> {
     const places = new Map(request.points.map((point, i) => [point, i]));
     const readings: Reading[] = [];
-    for (const smaller of plan(request.points, { ...limits, maxBytes: limits.maxWords * 2, maxGap: 0 })) {
+    const maxItems = request.range ? 0 : limits.maxItems;
+    for (const smaller of plan(request.points, { ...limits, maxItems, maxBytes: limits.maxWords * 2 })) {
       const part = fits(smaller, limits) ? await this.#readPart(smaller, ctx) : await this.#readPieces(smaller, ctx, limits.maxWords);
       for (const [i, point] of smaller.points.entries()) {
         const reading = part[i];
@@ -302,17 +314,17 @@ const NO_ADDRESSES = new Uint16Array();
 
 const throwIt = (error: TooLarge): Promise<never> => Promise.reject(error);
 
-/** What the agent is to see of a size that is still too large. */
-const refusalOfSize = (error: unknown): never => {
-  throw error instanceof TooLarge ? error.refusal : error;
-};
-
 const fits = ({ range, items }: FinsRead, { maxWords, maxItems }: Sizes): boolean =>
   range ? range.count <= maxWords : (items?.codes.length ?? 0) <= maxItems;
 
-function* smallerThan({ range, items }: FinsRead, isUnknown: boolean): Generator<Partial<Sizes>> {
-  if (range) for (const maxWords of WORD_STEPS) if (maxWords < range.count) yield { maxWords };
-  const count = items?.codes.length ?? 0;
+/** What is tried where a request was too large: less of what it asks for. */
+function* smallerThan(
+  { range, items }: FinsRead,
+  { maxWords: most, maxItems: mostItems }: Sizes,
+  isUnknown: boolean,
+): Generator<Partial<Sizes>> {
+  if (range) for (const maxWords of WORD_STEPS) if (maxWords < Math.min(range.count, most)) yield { maxWords };
+  const count = Math.min(items?.codes.length ?? 0, mostItems);
   for (const maxItems of isUnknown ? [0] : ITEM_STEPS) if (maxItems < count) yield { maxItems };
 }
 
