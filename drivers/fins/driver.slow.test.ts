@@ -157,7 +157,7 @@ describe("limits that are smaller than those of Ethernet", () => {
     const opened = await open(plc.port);
     expect(await read(opened, ["D5", "D500:DINT", "W30"])).toEqual([5, 501 * 65_536 + 500, 30]);
     // The simulator does not look at the items of a command that it does not know.
-    expect(asked(plc)).toEqual([-0, 497, 1]);
+    expect(asked(plc)).toEqual([-0, 1, 2, 1]);
     expect(opened.session.warnings?.()).toEqual([expect.stringMatching(/no multiple memory area read \(0104\)/)]);
     plc.resetCounts();
     expect(await read(opened, ["D5", "W30"])).toEqual([5, 30]);

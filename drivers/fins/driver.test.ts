@@ -45,6 +45,16 @@ it("shares its place with sources over the same transport; what may be either co
   expect(driver.maxConnections).toBe(1);
 });
 
+it("warns of settings that have no effect", () => {
+  const warnings = (details: object, local: object) => driver.warningsOf?.(detailsOf(details), driver.settings.parse(local));
+  expect(warnings({}, {})).toEqual([]);
+  expect(warnings({ target_plc: "Classic" }, { plc_series: "cv", local_port: 9600 })).toEqual([]);
+  expect(warnings({}, { plc_series: "cv", transport: "tcp", local_port: 9600 })).toEqual([
+    "plc_series cv has no effect: target_plc is Cs1OrNewer",
+    "local_port 9600 has no effect: it is for UDP",
+  ]);
+});
+
 describe("nodes", () => {
   const nodes = (local: string, remote: string) =>
     nodesOf({ type: "fins", host: "plc", port: 9600, target_plc: "Cs1OrNewer", local_address: local, remote_address: remote });

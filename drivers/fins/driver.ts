@@ -19,6 +19,13 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
   connectionKey({ target_plc, local_address, remote_address }, { transport, local_port, plc_series, retransmissions }) {
     return ["fins", transport, local_port, retransmissions, local_address, remote_address, target_plc, plc_series].join(" ");
   },
+  warningsOf({ target_plc }, { plc_series, transport, local_port }) {
+    const words: string[] = [];
+    if (target_plc !== "Classic" && plc_series !== "auto")
+      words.push(`plc_series ${plc_series} has no effect: target_plc is ${target_plc}`);
+    if (transport === "tcp" && local_port > 0) words.push(`local_port ${local_port} has no effect: it is for UDP`);
+    return words;
+  },
   limits: (granted, { max_words, max_items, max_gap, in_flight }) => ({
     ...granted,
     maxWords: Math.min(granted.maxWords, max_words),

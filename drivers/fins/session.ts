@@ -39,6 +39,9 @@ const [C_SERIES_WORDS, C_SERIES_ITEMS] = [256, 128];
 const WORD_STEPS = [512, 269, 128, 64, 32, 16, 8, 4, 2, 1];
 const ITEM_STEPS = [128, 89, 44, 22, 11, 5, 2, 1, 0];
 
+/** Words of a range that every network takes. */
+const SAFE_WORDS = 128;
+
 /** What one read may ask for on this network. */
 interface Sizes {
   readonly maxWords: number;
@@ -269,8 +272,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
   async #readAsPlanned(request: FinsRead, ctx: DriverContext, limits: FinsLimits): Promise<readonly Reading[]> {
     const places = new Map(request.points.map((point, i) => [point, i]));
     const readings: Reading[] = [];
-    const maxItems = request.range ? 0 : limits.maxItems;
-    for (const smaller of plan(request.points, { ...limits, maxItems, maxBytes: limits.maxWords * 2 })) {
+    for (const smaller of plan(request.points, inSameForm(request, limits))) {
       const part = fits(smaller, limits) ? await this.#readPart(smaller, ctx) : await this.#readPieces(smaller, ctx, limits.maxWords);
       for (const [i, point] of smaller.points.entries()) {
         const reading = part[i];
@@ -313,6 +315,14 @@ const NO_CODES = new Uint8Array();
 const NO_ADDRESSES = new Uint16Array();
 
 const throwIt = (error: TooLarge): Promise<never> => Promise.reject(error);
+
+/** Limits under which a range becomes ranges, and a list lists: what the other form may have is not known. */
+function inSameForm({ range }: FinsRead, limits: FinsLimits): FinsLimits {
+  if (range) return { ...limits, maxItems: 0, maxBytes: limits.maxWords * 2 };
+  if (limits.maxItems > 0) return { ...limits, maxGap: 0, maxBytes: limits.maxWords * 2 };
+  const maxWords = Math.min(limits.maxWords, SAFE_WORDS);
+  return { ...limits, maxWords, maxBytes: maxWords * 2 };
+}
 
 const fits = ({ range, items }: FinsRead, { maxWords, maxItems }: Sizes): boolean =>
   range ? range.count <= maxWords : (items?.codes.length ?? 0) <= maxItems;

@@ -182,6 +182,11 @@ describe("a request", () => {
 });
 
 describe("the socket", () => {
+  it("knows this machine's address on the way to the device", async () => {
+    const { port } = await device(echo);
+    expect((await connect(port)).localAddress).toBe("127.0.0.1");
+  });
+
   it("says that nobody listens there: CONNECTION_REFUSED for all that wait, at once", async () => {
     const { port, close } = await device(echo);
     const plc = await connect(port);
