@@ -4,7 +4,7 @@ import driver from "../../../drivers/fins/driver.ts";
 import { END_CODES, FinsMemory, type FinsPlc, startFinsPlc, TCP_ERRORS } from "../../../drivers/fins/simulator.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { freePort } from "../../support/free-port.ts";
-import type { FailureRow } from "../support/failures.ts";
+import { type FailureRow, Steps } from "../support/failures.ts";
 
 /** What a row may use; all of it ends with the row. */
 export interface Bench {
@@ -16,8 +16,7 @@ export interface Bench {
 export type Row = FailureRow<Bench, "network" | "connection" | "relay" | "everything" | "variable">;
 
 export function createBench(): Bench & { close(): Promise<void> } {
-  const steps: (() => unknown)[] = [];
-  const later = (work: () => unknown) => void steps.push(work);
+  const { later, close } = new Steps();
   return {
     later,
     async start(change = () => {}) {
@@ -28,9 +27,7 @@ export function createBench(): Bench & { close(): Promise<void> } {
       change(plc);
       return plc;
     },
-    async close() {
-      for (const step of steps.reverse()) await step();
-    },
+    close,
   };
 }
 

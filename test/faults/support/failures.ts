@@ -19,6 +19,17 @@ export interface FailureRow<B, G extends string> {
   run(bench: B): Promise<unknown>;
 }
 
+/** What has to be done when a row is over, the last thing first. */
+export class Steps {
+  readonly #steps: (() => unknown)[] = [];
+
+  readonly later = (work: () => unknown): void => void this.#steps.push(work);
+
+  readonly close = async (): Promise<void> => {
+    for (const step of this.#steps.reverse()) await step();
+  };
+}
+
 /** Ends what a row used. */
 interface Closing {
   close(): Promise<void>;
