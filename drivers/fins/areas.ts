@@ -107,7 +107,7 @@ function bankOf(bank: number | undefined, layout: Layout): AreaOnWire | undefine
   return { code: bank < 0x10 ? 0xa0 + bank : 0x60 + bank - 0x10, base: 0, last: LAST };
 }
 
-/** `D`, `E0_`: what stands before the number. Banks are hexadecimal. */
+/** `D`, `E0_`: what precedes the number. Banks are hexadecimal. */
 export const areaName = ({ area, bank }: Pick<InArea, "area" | "bank">): string =>
   bank === undefined ? area : `${area}${bank.toString(16).toUpperCase()}_`;
 

@@ -114,7 +114,7 @@ const asked = ({ lastRequests }: FinsPlc) =>
     .map(({ code, items }) => (code === READ_COMMANDS.memory ? (items[0]?.count ?? 0) : -items.length));
 
 describe("limits that are smaller than those of Ethernet", () => {
-  it("are followed within a read, are kept over sessions, and are told", async () => {
+  it("are followed within a read, are kept over sessions, and are reported", async () => {
     const plc = await plcWith(({ limits }) => void Object.assign(limits, LIMITS.sysmacLink));
     const device = deviceMemory();
     const first = await open(plc.port, { ctx: context({ device }) });
@@ -317,7 +317,7 @@ describe("nodes", () => {
     [TCP_ERRORS.addressRefused, "notification"],
     [TCP_ERRORS.noFreeNode, "notification"],
     [0x99, "bare"],
-  ] as const)("are refused with error 0x%s (%s), which is told", async (code, form) => {
+  ] as const)("are refused with error 0x%s (%s), which is reported", async (code, form) => {
     const plc = await plcWith(({ tcp }) => {
       tcp.handshakeError = code;
       tcp.refusalForm = form;

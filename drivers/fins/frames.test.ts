@@ -53,7 +53,7 @@ describe("requests", () => {
     );
   });
 
-  it("leaves room for what stands before a frame", () => {
+  it("leaves room before a frame", () => {
     const message = commandFrame(ROUTE, CONTROLLER_DATA_COMMAND, 16);
     putFrameHeader(message);
     expect(message.toString("hex")).toBe(plain("46494e53 00000015 00000002 00000000 800002 000a00 000b00 00 0501 00"));

@@ -20,7 +20,7 @@ export interface FinsRead extends Request<FinsVariable> {
   readonly items: ItemList | undefined;
   /** The ranges that it asks for, in words. */
   readonly text: string;
-  /** Of the values, without what stands between them in an answer. */
+  /** Of the values, without the area codes between them in an answer. */
   readonly dataBytes: number;
   readonly decoders: readonly Decoder[];
   /** Where a point begins in these bytes. */
