@@ -326,9 +326,15 @@ const TROUBLES: readonly Trouble[] = [
 const SEVERAL = 20;
 
 /** Troubles at once, for a while, then all well again: how many readouts it takes, and the commands of the readouts after them. */
-async function play(onFinished: OnFinished, transport: FinsTransport, troubles: readonly Trouble[]) {
+async function play(
+  onFinished: OnFinished,
+  transport: FinsTransport,
+  troubles: readonly Trouble[],
+  meanwhile?: (plant: FinsPlant) => unknown,
+) {
   const plant = await start(onFinished, transport);
   await plant.until(() => plant.isWhole());
+  meanwhile?.(plant);
   for (const trouble of troubles) await trouble.begin(plant);
   await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
   for (const trouble of troubles) await trouble.end(plant);
@@ -385,5 +391,26 @@ describe.each(TRANSPORTS)("troubles at once over %s", (transport) => {
       const outcomes = await Promise.all(scenarios.map((troubles) => play(onTestFinished, transport, troubles)));
       expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", asked: FRESH, violations: [] })));
     },
+  );
+});
+
+describe.each(TRANSPORTS)("a network over %s that takes less from one moment on", (transport) => {
+  const own = TROUBLES.filter(({ only }) => only === undefined || only === transport);
+  const takeLess = ({ plc }: FinsPlant) => shrink(plc.limits, 128, 40);
+
+  it(
+    "while other things go wrong, is asked as from a fresh start once all but that is well",
+    async ({ onTestFinished }) => {
+      const small = await start(onTestFinished, transport, { before: (plc) => shrink(plc.limits, 128, 40) });
+      await small.until(() => small.isWhole());
+      await small.readouts(HEALED_WITHIN);
+      const asked = small.last?.asked ?? 0;
+      expect(asked).toBeGreaterThan(FRESH);
+      await small.stop();
+      const scenarios = fc.sample(fc.subarray([...own], { minLength: 1, maxLength: 3 }), SEVERAL);
+      const outcomes = await Promise.all(scenarios.map((troubles) => play(onTestFinished, transport, troubles, takeLess)));
+      expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", asked, violations: [] })));
+    },
+    TEST_MS,
   );
 });
