@@ -21,7 +21,7 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     run: async () => (await import("./cip.ts")).benchCip(),
   },
   fins: {
-    about: "FINS: requests for 1,000 words beside the fewest possible, CPU per value beside 1,000 Modbus registers and omron-fins",
+    about: "requests for 1,000 words of an Omron controller beside the fewest possible, CPU per value beside modbus_tcp and omron-fins",
     run: async () => (await import("./fins.ts")).benchFins(),
   },
   s7plus: {
