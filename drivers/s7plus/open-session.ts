@@ -23,6 +23,8 @@ export interface Credentials {
   /** "": the password of an access level. */
   readonly user: string;
   readonly password: string | undefined;
+  /** A password is configured, whether or not it is here. */
+  readonly isConfigured: boolean;
 }
 
 export interface OpenedSession {
@@ -98,12 +100,12 @@ class Opening {
   async #logIn(session: number, device: string | undefined): Promise<void> {
     const level = await this.#readLevel(session);
     if (level !== undefined && level <= FULL_ACCESS) return;
-    const { password } = this.#credentials;
+    const { password, isConfigured } = this.#credentials;
     if (password === undefined) {
       if (level === NO_ACCESS)
         throw s7plusError(
           "AUTHENTICATION",
-          "the PLC gives no access without a password (protection level 4); set the password of the data source, or give HMI access to anonymous users in the project",
+          `the PLC gives no access without a password (protection level 4); ${isConfigured ? "it is configured and not on this machine: collector secret keeps it here" : "set the password of the data source, or give HMI access to anonymous users in the project"}`,
         );
       return;
     }
