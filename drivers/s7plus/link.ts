@@ -25,6 +25,8 @@ interface Sent {
   readonly integrityId: number;
   readonly take: Take<void>;
   fail(error: Error): void;
+  /** The signal has aborted. */
+  stop(by: AbortSignal): void;
   /** So many bytes of its answer have come. */
   progress(bytes: number): void;
   /** It has ended. */
@@ -57,6 +59,10 @@ export class PlusLink {
   #sequence = 1;
   readonly #integrity = { read: 0, set: 0, none: 0 };
   #unmatched = 0;
+  #watched: AbortSignal | undefined;
+  readonly #onAbort = (): void => {
+    if (this.#watched) this.#sent?.stop(this.#watched);
+  };
 
   constructor(connection: Connection, ctx: DriverContext) {
     this.#connection = connection;
@@ -73,6 +79,7 @@ export class PlusLink {
     // What was asked has ended with the exchange.
     connection.onLost(() => {
       this.#sent?.release();
+      this.#watch(undefined);
       this.#deadlines.stop();
     });
   }
@@ -101,7 +108,7 @@ export class PlusLink {
     if (signal.aborted) return Promise.reject(stoppedWhile(`about to ask for ${describe()}`, signal));
     return this.#exchange.request(this.#lifelong, describe, (done, refuse) => {
       const giveUp = (failure: ReasonError): void => {
-        release();
+        deadline.cancel();
         refuse(failure);
         void this.close();
       };
@@ -109,12 +116,9 @@ export class PlusLink {
       const deadline = this.#deadlines.add(answerMs, () =>
         giveUp(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}${this.#unmatchedWords()}`)),
       );
-      const onAbort = () => giveUp(stoppedWhile(`waiting for the answer to ${describe()}`, signal));
-      const release = (): void => {
-        deadline.cancel();
-        signal.removeEventListener("abort", onAbort);
-      };
-      signal.addEventListener("abort", onAbort);
+      const stop = (by: AbortSignal): void => giveUp(stoppedWhile(`waiting for the answer to ${describe()}`, by));
+      const release = (): void => deadline.cancel();
+      this.#watch(signal);
       let partBytes = 0;
       const progress = (bytes: number): void => {
         partBytes += bytes;
@@ -122,8 +126,16 @@ export class PlusLink {
         partBytes = 0;
         deadline.extend();
       };
-      this.#send(draft, { take: (...answer) => done(take(...answer)), fail: refuse, progress, release });
+      this.#send(draft, { take: (...answer) => done(take(...answer)), fail: refuse, stop, progress, release });
     });
+  }
+
+  /** The signal is the readout's: listening once for all its requests costs less than once for each. */
+  #watch(signal: AbortSignal | undefined): void {
+    if (signal === this.#watched) return;
+    this.#watched?.removeEventListener("abort", this.#onAbort);
+    this.#watched = signal;
+    signal?.addEventListener("abort", this.#onAbort);
   }
 
   /** Deletes the session, which takes a second at most, then closes the connection. Idempotent, never throws. */
@@ -145,7 +157,13 @@ export class PlusLink {
     const describe = () => "the deletion of the session";
     return this.#exchange.request<void>(this.#lifelong, describe, (done, refuse) =>
       // Whatever it answers, there is nothing more to do.
-      this.#send(deleteSession(session), { take: () => done(undefined), fail: refuse, progress: () => {}, release: () => {} }),
+      this.#send(deleteSession(session), {
+        take: () => done(undefined),
+        fail: refuse,
+        stop: () => {},
+        progress: () => {},
+        release: () => {},
+      }),
     );
   }
 
