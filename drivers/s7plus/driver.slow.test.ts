@@ -503,6 +503,15 @@ describe("another program", () => {
     expect(session.alive()).toBe(true);
   });
 
+  it("is listed without time stamps by a CPU that knows none of them", async () => {
+    const plc = await simulated();
+    let refused = 0;
+    plc.misbehave = ({ name, object }) => (name === "explore" && object === 3 && refused++ === 0 ? { code: -32 } : undefined);
+    const session = await open(plc);
+    expect(await read(session, TEXTS.slice(0, 2))).toEqual([-7, 23.5]);
+    expect(refused).toBe(2);
+  });
+
   it("one type that cannot be read hurts no other", async () => {
     const plc = await simulated();
     const logged: string[] = [];

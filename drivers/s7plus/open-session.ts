@@ -167,6 +167,9 @@ const NOT_LOGGED_IN: ReadonlySet<number> = new Set([22, 38]);
 /** Invalid attribute, unknown request, not implemented: this log-in is none of the CPU's. */
 const UNKNOWN_LOGIN: ReadonlySet<number> = new Set([-32, -95, -119]);
 
+/** CPUs are said to delay or to block log-ins after several that failed. */
+const REFUSED_PAUSE_MS = 5000;
+
 /** The CPU does not know this kind of log-in. */
 class UnknownLogin extends ReasonError {
   constructor({ reason, message }: ReasonError) {
@@ -180,7 +183,7 @@ function loginRefusal(value: bigint, user: string): ReasonError {
     user === ""
       ? "is it right, and does the project use access levels with passwords? With user management (TIA Portal V19, firmware 3.1) set the local setting user too"
       : "are both right, and has the user the right to read?";
-  return s7plusError("AUTHENTICATION", `the PLC refused ${who}: ${returnWords(value)}; ${hint}`);
+  return s7plusError("AUTHENTICATION", `the PLC refused ${who}: ${returnWords(value)}; ${hint}`, { retryAfterMs: REFUSED_PAUSE_MS });
 }
 
 const noSession = ({ ids }: CreatedSession): ReasonError =>

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
+import { FaultError } from "../../src/model/fault.ts";
 import { createYielder } from "../../src/model/timer.ts";
 import type { DeviceMemory, DriverContext } from "../driver.ts";
 import { numberOf, parseExplored, parseItems } from "./answers.ts";
@@ -64,6 +65,7 @@ export class Program {
   #members = 0;
   #typesSinceMs = 0;
   #listedMs = Number.NEGATIVE_INFINITY;
+  #hasStamps = true;
 
   constructor(link: PlusLink, session: number, maxItems: number, memory: DeviceMemory | undefined) {
     this.#link = link;
@@ -102,10 +104,10 @@ export class Program {
   /** Asks for the blocks. True: there is another program than before. Throws as the link does, and FaultError. */
   async list(ctx: DriverContext): Promise<boolean> {
     const beganMs = performance.now();
-    const objects = await this.#explore(ctx, PROGRAM, [NAME, ...CHANGED], "the list of its blocks");
+    const objects = await this.#exploreBlocks(ctx);
     const blocks = new Map<string, number>();
     const stamps = createHash("sha256");
-    for (const { id, classId, attributes } of allObjects(objects ?? [])) {
+    for (const { id, classId, attributes } of allObjects(objects)) {
       if (classId !== DATA_BLOCK_CLASS || id >>> 16 !== AREA.dataBlock >>> 16) continue;
       const name = attributes.get(NAME)?.value.value;
       if (typeof name !== "string") continue;
@@ -120,6 +122,20 @@ export class Program {
     this.#blocks = blocks;
     this.#learn({ stamp, generation: generation + (isChanged ? 1 : 0), listMs: this.#listedMs - beganMs });
     return isChanged;
+  }
+
+  /** Without the time stamps of changes where the CPU knows none of them. */
+  async #exploreBlocks(ctx: DriverContext): Promise<PlusObject[]> {
+    const what = "the list of its blocks";
+    if (this.#hasStamps) {
+      const objects = await this.#explore(ctx, PROGRAM, [NAME, ...CHANGED], what).catch((error: unknown) => {
+        if (!(error instanceof FaultError) || error.scope !== "points") throw error;
+        ctx.log.debug({ err: error }, "the PLC does not tell when its blocks were changed");
+      });
+      if (objects) return objects;
+      this.#hasStamps = false;
+    }
+    return (await this.#explore(ctx, PROGRAM, [NAME], what)) ?? [];
   }
 
   /** Names of all blocks with where they are. Throws as `list`. */

@@ -106,7 +106,7 @@ const PERMIT =
 export const s7plusError = (
   category: "AUTHENTICATION" | "UNKNOWN",
   message: string,
-  options: ErrorOptions & { readonly sessionLost?: boolean } = {},
+  options: ErrorOptions & { readonly sessionLost?: boolean; readonly retryAfterMs?: number } = {},
 ): ReasonError => new ReasonError({ type: "S7PLUS_ERROR", category }, message, options);
 
 /** Why the device refused something without which there is no session. `what` in the field's words: `the set-up of the session`. */
