@@ -5,6 +5,7 @@ import driver from "../../../drivers/s7plus/driver.ts";
 import { type S7PlusPlc, startSimulator } from "../../../drivers/s7plus/simulator.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { freePort } from "../../support/free-port.ts";
+import type { FailureRow } from "../support/failures.ts";
 
 /** What a row may use; all of it ends with the row. */
 export interface Bench {
@@ -13,20 +14,7 @@ export interface Bench {
   later(work: () => unknown): void;
 }
 
-/** One way in which reading fails: it is done for real, and what comes out must be this. */
-export interface Row {
-  readonly group: "network" | "connection" | "login" | "session" | "variable";
-  readonly what: string;
-  /** Of the source, with its category where it is S7PLUS_ERROR; or of the variable, with its scope. */
-  readonly reason?: string;
-  readonly category?: string;
-  readonly condition?: string;
-  readonly fault?: string;
-  readonly scope?: string;
-  /** What the detail must say, so that no two causes read alike. */
-  readonly detail: RegExp;
-  run(bench: Bench): Promise<unknown>;
-}
+export type Row = FailureRow<Bench, "network" | "connection" | "login" | "session" | "variable">;
 
 export function createBench(): Bench & { close(): Promise<void> } {
   const steps: (() => unknown)[] = [];

@@ -11,6 +11,8 @@ export interface FailureRow<B, G extends string> {
   readonly what: string;
   /** Of the source; or of the variable, with its scope. */
   readonly reason?: string;
+  /** Of a reason that has one. */
+  readonly category?: string;
   readonly condition?: string;
   readonly fault?: string;
   readonly scope?: string;
@@ -57,7 +59,10 @@ interface Outcome<G extends string> {
 function outcomeOf<G extends string>(row: FailureRow<never, G>, ended: unknown): Outcome<G> {
   if (ended instanceof ReasonError) {
     expect({ reason: ended.reason.type, condition: ended.condition }).toEqual({ reason: row.reason, condition: row.condition });
-    const condition = ended.condition === undefined ? "" : ` (\`${ended.condition}\`)`;
+    const category = "category" in ended.reason ? ended.reason.category : undefined;
+    expect(category).toBe(row.category);
+    const more = category ?? ended.condition;
+    const condition = more === undefined ? "" : ` (\`${more}\`)`;
     const { nextStep } = explainReason(ended.reason, ended.condition ?? null);
     return { row, name: `\`${ended.reason.type}\`${condition}`, detail: ended.message, nextStep };
   }
@@ -105,7 +110,8 @@ export function describeFailures<B, G extends string>({ type, title, groups, row
 }
 
 /** Without what changes from run to run. */
-const plain = (text: string): string => text.replaceAll(/127\.0\.0\.1:\d+/g, "HOST:PORT");
+const plain = (text: string): string =>
+  text.replaceAll(/127\.0\.0\.1:\d+/g, "HOST:PORT").replaceAll(/[0-9A-F]{2}(?::[0-9A-F]{2}){31}/g, "FINGERPRINT");
 
 function table<G extends string>(groups: Readonly<Record<G, string>>, all: readonly Outcome<G>[]): string {
   const cell = (text: string) => plain(text).replaceAll("|", "\\|").replaceAll("\n", " ");
