@@ -31,11 +31,11 @@ test("the settings of the source count, those of every source among them left as
 
 test("where nobody can tell, every address passes, and the reason is reported", async () => {
   const broken = await addressCheck(MODBUS, { sources: { "press-1": { max_registers: "many" } } });
-  const unknown = await addressCheck({ ...MODBUS, type: "vendor_a" }, { sources: {} });
+  const unknown = await addressCheck({ ...MODBUS, type: "odac" }, { sources: {} });
   const inherited = await addressCheck({ ...MODBUS, type: "toString" }, { sources: {} });
   for (const { problemOf } of [broken, unknown, inherited]) expect(problemOf({ address: "anything", type: null })).toBeUndefined();
   expect(broken.note).toMatch(/^the addresses are not checked: sources.press-1 in the settings: max_registers: /);
-  expect(unknown.note).toBe("the addresses are not checked: this collector has no driver for vendor_a");
+  expect(unknown.note).toBe("the addresses are not checked: this collector has no driver for odac");
   expect(inherited.note).toContain("no driver for toString");
 });
 
@@ -81,8 +81,8 @@ test("a variable whose address the driver cannot read is refused before it is se
 
 test("variables of a type that has no driver here are sent as they are, with a note", async () => {
   const { run, well, write } = await commandLine();
-  await well("source", "add", "plc", "vendor_a", "host=h");
-  const note = "the addresses are not checked: this collector has no driver for vendor_a";
+  await well("source", "add", "plc", "odac", "host=h");
+  const note = "the addresses are not checked: this collector has no driver for odac";
   const csv = write("v.csv", "name;address\na;DB1.X0.0\n");
   expect(await run("variables", "import", "plc", csv)).toEqual({
     code: 0,

@@ -17,6 +17,7 @@ export const READ: Verb = {
     "collector read s7 host=10.0.0.8 slot=1 DB1.DBD4:real DB10.DBX0.1 MW20 'DB2.DBB0:STRING[20]'",
     "collector read fins host=10.0.0.9 local_address=0.0.0 remote_address=0.10.0 D100:uint16 D102:real W10.03 T5",
     "collector read s7plus host=10.0.0.9 '\"Motor_DB\".speed' '\"Temp 1\"' 8A0E0001.11",
+    "collector read vendor_a host=10.0.0.10 Boxes 'Temperatures[1]' Program:Main.Cycle Status.5",
     "collector read opcua endpoint_url=opc.tcp://10.0.0.7:4840 i=2258 'ns=2;s=Press.Temperature'",
     "collector read opcua endpoint_url=opc.tcp://10.0.0.7 username=reader 'nsu=http://example.com/press;s=Counter'",
     "collector read opcua endpoint_url=opc.tcp://10.0.0.7 security_mode=SignAndEncrypt \\",
@@ -51,6 +52,7 @@ export const BROWSE: Verb = {
   examples: [
     "collector browse opcua endpoint_url=opc.tcp://10.0.0.7:4840",
     "collector browse s7plus host=10.0.0.9 --filter 'Motor_DB/*'",
+    "collector browse vendor_a host=10.0.0.10 --filter 'Program:Main/*'",
     "collector browse press-1 --depth 3",
     "collector browse press-1 --filter temperature --json",
     "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
