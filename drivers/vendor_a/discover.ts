@@ -108,7 +108,7 @@ function* membersOf(
   { address, path, dimensions }: Pick<Held, "address" | "path" | "dimensions">,
   structure: Structure,
 ): Generator<Discovered> {
-  const elements = dimensions.reduce((so, n) => so * n, 1);
+  const elements = structure.members.some(({ isHidden }) => !isHidden) ? dimensions.reduce((so, n) => so * n, 1) : 0;
   for (let i = 0; i < elements; i++) {
     const index = dimensions.length === 0 ? "" : `[${indicesOf(i, dimensions).join(",")}]`;
     const within = index === "" ? path : [...path, index];

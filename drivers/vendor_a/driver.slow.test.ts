@@ -503,6 +503,42 @@ describe("tags", () => {
     expect((await open(device.port, {}, ctx)).session.epoch).toBe(opened.session.epoch);
   });
 
+  it("are known to belong to a program once the controller says which", async () => {
+    let isBusy = true;
+    const device = await start({}, (one) => {
+      one.misbehave = ({ service }) => (isBusy && service === 0x03 ? { status: STATUS.downloading } : undefined);
+    });
+    const opened = await open(device.port);
+    const before = opened.session.epoch;
+    isBusy = false;
+    const { ready } = await prepare(opened, ["Shown"]);
+    skip(6000);
+    const [request] = driver.plan(ready, opened.limits());
+    expect(request && (await opened.session.read(request, context())).map(shown)).toEqual([2]);
+    expect(opened.session.epoch).not.toBe(before);
+  });
+
+  it("are not looked up again and again where the mark is another one each time", async () => {
+    const device = await start();
+    const opened = await open(device.port);
+    const { ready } = await prepare(opened, ["Shown"]);
+    const [request] = driver.plan(ready, opened.limits());
+    if (!request) throw new Error("nothing is planned");
+    const outcomes: string[] = [];
+    for (let i = 1; i <= 9; i++) {
+      device.program.changes++;
+      vi.restoreAllMocks();
+      skip(6000 * i);
+      outcomes.push(
+        await opened.session.read(request, context()).then(
+          () => "read",
+          (error: FaultError) => error.scope,
+        ),
+      );
+    }
+    expect(outcomes).toEqual([...Array.from({ length: 6 }, () => "program"), "read", "read", "read"]);
+  });
+
   it("that have two types are looked up again once, and refused then", async () => {
     const device = await start({}, ({ cpu }) => {
       cpu.hasChangeMark = false;

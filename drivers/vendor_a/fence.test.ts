@@ -29,7 +29,7 @@ const READS = {
   definition: definitionRequest(0x101, 0, 100),
 } as const;
 const triple = { serial: 1, originator: 2 };
-const wish = { triple, ownId: 3, sizeBytes: 504, isLarge: false, route: slotRoute(0) };
+const wish = { triple, ownId: 3, sizeBytes: 504, isLarge: false, route: slotRoute(0), timeoutMs: 4000 };
 const write = request(0x4d, tag, hex("c400 0100 2a000000"));
 
 describe("what reads", () => {

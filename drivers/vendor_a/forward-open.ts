@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import type { DriverContext } from "../driver.ts";
 import { STATUS } from "./cip.ts";
 import type { CipLink, OpenConnection } from "./link.ts";
-import { MAX_SMALL_BYTES, type OpenWish, openRequest, parseOpened, type Route, routeWords } from "./manager.ts";
+import { MAX_SMALL_BYTES, type OpenWish, openRequest, parseOpened, type Route, routeMs, routeWords } from "./manager.ts";
 import { connectionWords, isNoWay, routeFailure } from "./refusals.ts";
 
 /** What a Forward Open that is not large asks for: modules of all ages take it. */
@@ -53,6 +53,7 @@ export async function openConnection(link: CipLink, route: Route, sizes: readonl
       sizeBytes: size.bytes,
       isLarge: size.isLarge,
       route,
+      timeoutMs: routeMs(ctx.timeouts.answerMs),
     };
     const answer = await tryOpen(link, wish, ctx);
     if (typeof answer === "number")

@@ -144,8 +144,8 @@ describe("the connection manager", () => {
   });
 
   it("opens a connection, large or small, and closes it", () => {
-    const wish = { triple, ownId: 0x55667788, sizeBytes: 4002, isLarge: true, route: slotRoute(0) };
-    const head = "0a0e" + "00000000" + "88776655" + "0201" + "cc0c" + "44332211" + "03" + "000000";
+    const wish = { triple, ownId: 0x55667788, sizeBytes: 4002, isLarge: true, route: slotRoute(0), timeoutMs: 4000 };
+    const head = "04fa" + "00000000" + "88776655" + "0201" + "cc0c" + "44332211" + "03" + "000000";
     expect(plain(openRequest(wish))).toBe(`5b0220062401${head}80841e00a20f004280841e00a20f0042a303010020022401`);
     expect(plain(openRequest({ ...wish, sizeBytes: 504, isLarge: false, route: DIRECT }))).toBe(
       `540220062401${head}80841e00f84380841e00f843a30220022401`,

@@ -3,7 +3,7 @@ import { formatDataType, parseDataType } from "../../src/model/value.ts";
 import { parseAddress } from "./address.ts";
 import { indicesOf, type KnownSymbol, locate, locateAlone, type Source } from "./locate.ts";
 import { makeStructure, parseDefinition, parseTemplateHead } from "./template.ts";
-import { STRUCTURE, type Structure } from "./types.ts";
+import { STRUCTURE, type Structure, valuesIn } from "./types.ts";
 
 /** A definition as it comes: members with their info, type and offset, then names. */
 function definition(name: string, members: readonly (readonly [name: string, info: number, type: number, offset: number])[]): Buffer {
@@ -212,6 +212,21 @@ describe("places", () => {
     ["Count.Value", undefined, "not_found", "has no member Value"],
   ])("refuses %s as %s: %s", (text, type, fault, words) => {
     expect(() => find(text, type)).toThrow(expect.objectContaining({ fault, message: expect.stringContaining(words) }));
+  });
+
+  it("refuses structures whose members lie over each other more often than anybody reads", () => {
+    const over = (id: number, type: number, inner: readonly Structure[]): Structure => {
+      const members = Array.from({ length: 100 }, (_, i) => [`M${i}`, 0, type, 0] as const);
+      return structure(id, 1, definition("Over;n", members), members.length, inner);
+    };
+    let nested = over(0x110, 0xc2, []);
+    for (let depth = 1; depth < 8; depth++) nested = over(0x110 + depth, 0x8000 | nested.id, [nested]);
+    expect(valuesIn(nested)).toBeGreaterThan(100 ** 8);
+    const { address, type } = parseAddress("Over", undefined);
+    expect(() => locate(address, type, { name: "Over", type: { structure: nested }, dimensions: [] })).toThrow(
+      expect.objectContaining({ fault: "type_mismatch", message: expect.stringContaining("more than 200000 values") }),
+    );
+    expect(() => locate(address, type, { name: "Over", type: { code: 0xc4 }, dimensions: [0] })).toThrow("it has no elements");
   });
 
   it("reads what is in no list by the type that a read of it has", () => {

@@ -2,7 +2,19 @@ import { FaultError } from "../../src/model/fault.ts";
 import { areDimensionsOf, type DataType, formatDataType, MAX_COUNT, NUMBER_BYTES, type ScalarType } from "../../src/model/value.ts";
 import { quote } from "../lib/text.ts";
 import { type CipAddress, type Step, textOf } from "./address.ts";
-import { ATOMICS, BITS_OF_DWORD, BOOL, bitsOf, bytesOfType, DWORD, isStructure, type MemberType, STRUCTURE, typeName } from "./types.ts";
+import {
+  ATOMICS,
+  BITS_OF_DWORD,
+  BOOL,
+  bitsOf,
+  bytesOfType,
+  DWORD,
+  isStructure,
+  type MemberType,
+  STRUCTURE,
+  typeName,
+  valuesIn,
+} from "./types.ts";
 
 /** A symbol as the controller lists it, its structure known. */
 export interface KnownSymbol {
@@ -49,6 +61,7 @@ export interface Place {
 
 /** Of one point, at most. */
 const MAX_BYTES = 2 ** 20;
+const MAX_VALUES = 200_000;
 
 /** What has been walked to: a value or an array. */
 interface Cursor {
@@ -258,6 +271,9 @@ function settle(
   const scalar = isAuto ? device.scalar : wanted.scalar;
   if (scalar === "auto") throw new TypeError("a type of the controller is not known");
   const settledCount = count ?? (isWhole ? total : undefined);
+  if (settledCount === 0) throw mismatch(text, "it has no elements");
+  if (isStructure(at.type) && (settledCount ?? 1) * valuesIn(at.type.structure) > MAX_VALUES)
+    throw mismatch(text, `it has more than ${MAX_VALUES} values: name a part of it`);
   if (settledCount !== undefined && settledCount > MAX_COUNT)
     throw mismatch(text, `it has ${settledCount} elements, a variable at most ${MAX_COUNT}: name a part, for example [0]{1000}`);
   if ((settledCount ?? 1) * bytesOfType(at.type) > MAX_BYTES && !isBits(at))

@@ -86,6 +86,9 @@ export function routed(embedded: Buffer, route: Route, timeoutMs: number): Buffe
   return request(MANAGER_SERVICE.unconnectedSend, MANAGER, data);
 }
 
+/** How long a bridge on the way may wait: it says why there is no answer before this end gives up. */
+export const routeMs = (answerMs: number): number => Math.max(1, answerMs * 0.8);
+
 /** 2^tick ms, so many times. */
 function ticksOf(timeoutMs: number): readonly [tick: number, ticks: number] {
   let tick = 0;
@@ -113,15 +116,16 @@ export interface OpenWish {
   readonly sizeBytes: number;
   readonly isLarge: boolean;
   readonly route: Route;
+  /** How long the way to the target may take. */
+  readonly timeoutMs: number;
 }
 
-export function openRequest({ triple, ownId, sizeBytes, isLarge, route }: OpenWish): Buffer {
+export function openRequest({ triple, ownId, sizeBytes, isLarge, route, timeoutMs }: OpenWish): Buffer {
   const path = Buffer.concat([route, ROUTER]);
   const parameterBytes = isLarge ? 4 : 2;
   const parameters = isLarge ? PARAMETERS * 0x1_0000 + sizeBytes : PARAMETERS | sizeBytes;
   const data = Buffer.alloc(22 + 2 * (4 + parameterBytes) + 2 + path.length);
-  data[0] = TICK;
-  data[1] = TICKS;
+  data.set(ticksOf(timeoutMs));
   data.writeUInt32LE(ownId, 6);
   putTriple(data, 10, triple);
   data[18] = MULTIPLIER;

@@ -3,7 +3,7 @@ import type { DriverContext } from "../driver.ts";
 import { identityRequest, STATUS } from "./cip.ts";
 import { openConnection, SMALL_BYTES } from "./forward-open.ts";
 import { type CipLink, isRouteReply, type Packet, type Take } from "./link.ts";
-import { CONNECTION_ENDS_MS, MAX_SMALL_BYTES, routed, routeWords } from "./manager.ts";
+import { CONNECTION_ENDS_MS, MAX_SMALL_BYTES, routed, routeMs, routeWords } from "./manager.ts";
 import { connectionWords, routeFailure } from "./refusals.ts";
 import type { Target } from "./route.ts";
 import type { CipSettings } from "./settings.ts";
@@ -67,9 +67,9 @@ export class Messenger {
   }
 
   /** For `send`: made once for a request that is asked again and again, for as long as the same connection is open. */
-  packet(cip: Buffer, timeoutMs: number): Packet {
+  packet(cip: Buffer, answerMs: number): Packet {
     if (this.#link.open) return this.#link.connectedPacket(cip);
-    return this.#link.unconnectedPacket(routed(cip, this.#target.route, timeoutMs), cip[0] ?? 0);
+    return this.#link.unconnectedPacket(routed(cip, this.#target.route, routeMs(answerMs)), cip[0] ?? 0);
   }
 
   /** Throws as `CipLink.ask`, and ReasonError where the message does not come through. */

@@ -8,6 +8,8 @@ const CHECK_MS = 5000;
 const BELIEVE_MS = 30_000;
 /** A mark that is another one each time says nothing. */
 const MAX_CHANGES_IN_A_ROW = 5;
+/** The controller does not know the object; with any other status it may know it later. */
+const NO_MARK: ReadonlySet<number> = new Set([0x04, 0x05, 0x08, 0x14, 0x16]);
 const KEY = "programs";
 
 /** Which program a controller has: by what class AC says, and by types that are not those that were looked up. */
@@ -15,8 +17,10 @@ export class ProgramWatch {
   readonly #messenger: Messenger;
   readonly #memory: DeviceMemory | undefined;
   readonly #serial: string;
-  /** In hexadecimal; undefined: the controller has none. */
+  /** In hexadecimal; undefined: not known. */
   #mark: string | undefined;
+  /** False: the controller has no mark. */
+  #hasMark = true;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #changesInARow = 0;
   #believedAt = Number.NEGATIVE_INFINITY;
@@ -35,22 +39,25 @@ export class ProgramWatch {
 
   /** Whether it says when it changes. */
   get hasMark(): boolean {
-    return this.#mark !== undefined;
+    return this.#hasMark;
   }
 
   get isDue(): boolean {
-    return this.#mark !== undefined && performance.now() - this.#checkedAt >= CHECK_MS;
+    return this.#hasMark && performance.now() - this.#checkedAt >= CHECK_MS;
   }
 
   /** True: the program is another one than before. Throws ReasonError. */
   async check(ctx: DriverContext): Promise<boolean> {
-    const isFirst = this.#checkedAt === Number.NEGATIVE_INFINITY;
-    if (!isFirst && this.#mark === undefined) return false;
+    if (!this.#hasMark) return false;
     const mark = await this.#ask(ctx);
     this.#checkedAt = performance.now();
-    const isChanged = !isFirst && mark !== undefined && mark !== this.#mark;
-    this.#changesInARow = isChanged ? this.#changesInARow + 1 : 0;
-    if (isFirst || isChanged) this.#mark = this.#changesInARow > MAX_CHANGES_IN_A_ROW ? undefined : mark;
+    if (mark === undefined || mark === this.#mark) {
+      this.#changesInARow = 0;
+      return false;
+    }
+    const isChanged = this.#mark !== undefined;
+    this.#mark = mark;
+    if (isChanged && ++this.#changesInARow > MAX_CHANGES_IN_A_ROW) this.#hasMark = false;
     return isChanged;
   }
 
@@ -77,6 +84,7 @@ export class ProgramWatch {
       changesRequest(),
       ({ status, bytes, at, end }, done) => {
         const isKnown = status === STATUS.ok || status === STATUS.attributeList;
+        if (NO_MARK.has(status)) this.#hasMark = false;
         done(isKnown && end > at ? bytes.toString("hex", at, Math.min(end, at + 128)) : undefined);
         return undefined;
       },

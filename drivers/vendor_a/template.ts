@@ -15,6 +15,8 @@ const [FIRST_USER_ID, LAST_USER_ID] = [0x100, 0xeff];
 const PREDEFINED_HOSTS = new Set(["CTL", "Control"]);
 const STRING_TYPE = "ASCIISTRING82";
 const MAX_MEMBERS = 4096;
+const MAX_STRUCTURE_BYTES = 2 ** 20;
+const MAX_WORDS = 0x1_0000;
 
 /** What attributes 4, 5, 2 and 1 of a template say. */
 export interface TemplateHead {
@@ -44,7 +46,7 @@ export function parseTemplateHead(bytes: Buffer, at: number, end: number): Templ
   const [words, structureBytes, members, handle] = [found.get(4), found.get(5), found.get(2), found.get(1)];
   if (words === undefined || structureBytes === undefined || members === undefined || handle === undefined)
     return "the controller does not say how large a structure is";
-  if (members > MAX_MEMBERS || structureBytes > 0xff_ffff || words > 0x4000)
+  if (members > MAX_MEMBERS || structureBytes < 1 || structureBytes > MAX_STRUCTURE_BYTES || words > MAX_WORDS)
     return `a structure of ${members} members and ${structureBytes} bytes`;
   return { bytes: definitionBytes(words), structureBytes, members, handle };
 }

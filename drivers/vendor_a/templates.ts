@@ -4,18 +4,22 @@ import { definitionRequest, STATUS, templateRequest } from "./cip.ts";
 import type { Messenger } from "./messenger.ts";
 import { refusalOf } from "./refusals.ts";
 import { type Draft, makeStructure, nestedIds, parseDefinition, parseTemplateHead, type TemplateHead } from "./template.ts";
-import type { Structure } from "./types.ts";
+import { type Structure, valuesIn } from "./types.ts";
 
 /** Structures within each other, and structures that are kept. */
 const MAX_DEPTH = 16;
 const MAX_TEMPLATES = 4096;
 const MAX_ASKED = 0xfff0;
+/** Members that are kept in all, and values in one structure. */
+const MAX_MEMBERS = 200_000;
+const MAX_VALUES = 200_000;
 
 /** The structures of a controller's program, each asked for once. */
 export class Templates {
   readonly #messenger: Messenger;
   /** What could not be had, and why. */
   readonly #known = new Map<number, Structure | FaultError>();
+  #members = 0;
 
   constructor(messenger: Messenger) {
     this.#messenger = messenger;
@@ -24,6 +28,7 @@ export class Templates {
   /** It has another program. */
   forget(): void {
     this.#known.clear();
+    this.#members = 0;
   }
 
   /** Throws FaultError: the structure cannot be had; what scope it has says whether that is about the structure. */
@@ -48,6 +53,9 @@ export class Templates {
     for (const nested of nestedIds(draft)) if (!inner.has(nested)) inner.set(nested, await this.get(nested, ctx, depth + 1));
     const structure = makeStructure(draft, (nested) => inner.get(nested));
     if (!structure) throw unusable(id, "a structure in it is not known");
+    if (valuesIn(structure) > MAX_VALUES) throw unusable(id, `it has more than ${MAX_VALUES} values`);
+    this.#members += structure.members.length;
+    if (this.#members > MAX_MEMBERS) throw unusable(id, `the structures of the program have more than ${MAX_MEMBERS} members`);
     return structure;
   }
 

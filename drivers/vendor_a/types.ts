@@ -88,6 +88,20 @@ export type MemberType = { readonly code: number } | { readonly structure: Struc
 
 export const isStructure = (type: MemberType): type is { readonly structure: Structure } => "structure" in type;
 
+const valuesOf = new WeakMap<Structure, number>();
+
+/** Values in one structure, those of the structures in it among them: what it takes to read it. */
+export function valuesIn(structure: Structure): number {
+  const known = valuesOf.get(structure);
+  if (known !== undefined) return known;
+  const values = structure.members.reduce(
+    (sum, { type, count = 1 }) => sum + count * (isStructure(type) ? valuesIn(type.structure) : 1),
+    1,
+  );
+  valuesOf.set(structure, values);
+  return values;
+}
+
 /** Of one element on the wire. */
 export const bytesOfType = (type: MemberType): number =>
   isStructure(type) ? type.structure.bytes : (ATOMICS.get(type.code)?.bytes ?? 0) || SHORT_STRING_BYTES;
