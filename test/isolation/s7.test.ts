@@ -2,13 +2,10 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { JOB_ERRORS } from "../../drivers/s7/simulator.ts";
 import { holds, S7Plant, type S7PlantOptions } from "./s7-rig.ts";
+import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble, wellAfter } from "./troubles.ts";
 
 /** In 30 ranges of four words: two jobs of 19 and 11 ranges at messages of 240 bytes. */
 const VARIABLES = 120;
-const INTERVAL_MS = 200;
-/** Readouts after what was wrong is well again. */
-const HEALED_WITHIN = 3;
-const TROUBLED_READOUTS = 6;
 const TEST_MS = 90_000;
 const OUT_OF_RANGE = 5;
 
@@ -147,17 +144,12 @@ describe.concurrent("a controller that takes less", () => {
   );
 });
 
-interface Trouble {
-  readonly name: string;
-  begin(plant: S7Plant): unknown;
-  end(plant: S7Plant): unknown;
-}
-const odd = (name: string, what: ReturnType<NonNullable<S7Plant["plc"]["misbehave"]>>): Trouble => ({
+const odd = (name: string, what: ReturnType<NonNullable<S7Plant["plc"]["misbehave"]>>): Trouble<S7Plant> => ({
   name,
   begin: (plant) => plant.odd.set(name, () => what),
   end: (plant) => plant.odd.delete(name),
 });
-const TROUBLES: readonly Trouble[] = [
+const TROUBLES: readonly Trouble<S7Plant>[] = [
   odd("PUT/GET forbidden", { error: JOB_ERRORS.serviceForbidden }),
   odd("busy", { error: JOB_ERRORS.shortOfResources }),
   odd("silent", { silent: true }),
@@ -209,34 +201,23 @@ const TROUBLES: readonly Trouble[] = [
     },
   },
 ];
-const PAIRS = TROUBLES.flatMap((one, i) => TROUBLES.slice(i + 1).map((other) => [one, other]));
 const SEVERAL = 20;
-
-/** Troubles at once, for a while, then all well again: how many readouts it takes, and the jobs of the readouts after them. */
-async function play(onFinished: OnFinished, troubles: readonly Trouble[]) {
-  const plant = await start(onFinished);
-  await plant.until(() => plant.isWhole());
-  for (const trouble of troubles) await trouble.begin(plant);
-  await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
-  for (const trouble of troubles) await trouble.end(plant);
-  const took = await plant.readoutsUntilWhole();
-  const after = await plant.readouts(HEALED_WITHIN);
-  await plant.stop();
-  // One readout may have begun before they ended.
-  return { of: namesOf(troubles), took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, jobs: after.at(-1)?.asked };
-}
-const namesOf = (troubles: readonly Trouble[]): string => troubles.map(({ name }) => name).join(", ");
 
 describe("troubles at once", () => {
   it.for([
-    ["every two", PAIRS],
+    ["every two", everyTwo(TROUBLES)],
     ["three to five", fc.sample(fc.subarray([...TROUBLES], { minLength: 3, maxLength: 5 }), SEVERAL)],
   ] as const)(
     "%s, leave no trace: all is read again, with the jobs of a fresh start",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
-      const outcomes = await Promise.all(scenarios.map((troubles) => play(onTestFinished, troubles)));
-      expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", jobs: fresh })));
+      const play = async (troubles: (typeof scenarios)[number]) => {
+        const plant = await start(onTestFinished);
+        const outcome = await playTroubles(plant, troubles);
+        await plant.stop();
+        return outcome;
+      };
+      expect(await Promise.all(scenarios.map(play))).toEqual(scenarios.map((troubles) => wellAfter(troubles, fresh)));
     },
   );
 });

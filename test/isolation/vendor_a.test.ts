@@ -1,13 +1,10 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type CipStatus, CONNECTION_ERRORS, type Misbehaviour, STATUS } from "../../drivers/vendor_a/simulator.ts";
+import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble, wellAfter } from "./troubles.ts";
 import { CipPlant, type CipPlantOptions, CONNECTION_BYTES, tagOf } from "./vendor-a-rig.ts";
 
 const VARIABLES = 120;
-const INTERVAL_MS = 200;
-/** Readouts after what was wrong is well again. */
-const HEALED_WITHIN = 3;
-const TROUBLED_READOUTS = 6;
 const TEST_MS = 90_000;
 /** A controller without a free connection is asked again every 30 s. */
 const ASKED_AGAIN_MS = 40_000;
@@ -192,17 +189,12 @@ describe.concurrent("a download", () => {
   );
 });
 
-interface Trouble {
-  readonly name: string;
-  begin(plant: CipPlant): unknown;
-  end(plant: CipPlant): unknown;
-}
-const odd = (name: string, what: Misbehaviour): Trouble => ({
+const odd = (name: string, what: Misbehaviour): Trouble<CipPlant> => ({
   name,
   begin: (plant) => plant.odd.set(name, () => what),
   end: (plant) => plant.odd.delete(name),
 });
-const grants = (name: string, less: Partial<CipPlant["device"]["manager"]["grants"]>): Trouble => {
+const grants = (name: string, less: Partial<CipPlant["device"]["manager"]["grants"]>): Trouble<CipPlant> => {
   const usual = { maxConnections: 32, largeBytes: CONNECTION_BYTES, fullStatus: CONNECTION_ERRORS.noMore };
   return {
     name,
@@ -216,7 +208,7 @@ const grants = (name: string, less: Partial<CipPlant["device"]["manager"]["grant
     },
   };
 };
-const TROUBLES: readonly Trouble[] = [
+const TROUBLES: readonly Trouble<CipPlant>[] = [
   odd("short of resources", { status: STATUS.resources }),
   odd("silent", { silent: true }),
   odd("resets", { ends: "rst" }),
@@ -238,35 +230,24 @@ const TROUBLES: readonly Trouble[] = [
   grants("smaller connections", { largeBytes: 200 }),
   grants("no free connection", { maxConnections: 0 }),
 ];
-const PAIRS = TROUBLES.flatMap((one, i) => TROUBLES.slice(i + 1).map((other) => [one, other]));
 const SEVERAL = 20;
-
-/** Troubles at once, for a while, then all well again: how many readouts it takes, and the messages of the readouts after them. */
-async function play(onFinished: OnFinished, troubles: readonly Trouble[]) {
-  const plant = await start(onFinished);
-  await plant.until(() => plant.isWhole());
-  for (const trouble of troubles) await trouble.begin(plant);
-  await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
-  for (const trouble of troubles) await trouble.end(plant);
-  const took = await plant.readoutsUntilWhole();
-  const after = await plant.readouts(HEALED_WITHIN);
-  await plant.stop();
-  // One readout may have begun before they ended.
-  const healed = took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`;
-  return { of: namesOf(troubles), took: healed, messages: after.at(-1)?.asked, wrong: plant.wrong().length };
-}
-const namesOf = (troubles: readonly Trouble[]): string => troubles.map(({ name }) => name).join(", ");
 
 describe("troubles at once", () => {
   it.for([
-    ["every two", PAIRS],
+    ["every two", everyTwo(TROUBLES)],
     ["three to five", fc.sample(fc.subarray([...TROUBLES], { minLength: 3, maxLength: 5 }), SEVERAL)],
   ] as const)(
     "%s, leave no trace: all is read again, with the messages of a fresh start",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
-      const outcomes = await Promise.all(scenarios.map((troubles) => play(onTestFinished, troubles)));
-      expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", messages: fresh, wrong: 0 })));
+      const play = async (troubles: (typeof scenarios)[number]) => {
+        const plant = await start(onTestFinished);
+        const outcome = await playTroubles(plant, troubles);
+        expect(plant.wrong(), outcome.of).toEqual([]);
+        await plant.stop();
+        return outcome;
+      };
+      expect(await Promise.all(scenarios.map(play))).toEqual(scenarios.map((troubles) => wellAfter(troubles, fresh)));
     },
   );
 });
