@@ -260,16 +260,28 @@ function innerRequests(data: Buffer): readonly Buffer[] | undefined {
   return offsets.map((from, i) => data.subarray(from, ends[i]));
 }
 
-/** What a request asks for, for asserts. */
+/** What a request asks for, for asserts; its reads are taken out of it when somebody looks at them. */
 export function describeMessage(request: CipRequest, via: CipMessage["via"]): CipMessage {
-  const isMultiple = request.service === SERVICES.multiple;
-  const inner = isMultiple ? (innerRequests(request.data) ?? []).flatMap((bytes) => parseRequest(bytes) ?? []) : [request];
-  const reads = inner.flatMap(({ service, path, data }): readonly TagRead[] => {
-    const isFragmented = service === SERVICES.readTagFragmented;
-    if ((service !== SERVICES.readTag && !isFragmented) || path[0]?.kind !== "symbol" || data.length < 2) return [];
-    return [
-      { path: pathText(path), count: data.readUInt16LE(0), offset: isFragmented && data.length >= 6 ? data.readUInt32LE(2) : undefined },
-    ];
-  });
-  return { service: request.service, path: pathText(request.path), items: inner.length, reads, bytes: request.bytes, via };
+  const { service, data, bytes } = request;
+  const isMultiple = service === SERVICES.multiple;
+  let reads: readonly TagRead[] | undefined;
+  return {
+    service,
+    path: pathText(request.path),
+    items: isMultiple && data.length >= 2 ? data.readUInt16LE(0) : 1,
+    bytes,
+    via,
+    get reads() {
+      reads ??= (isMultiple ? (innerRequests(data) ?? []).flatMap((one) => parseRequest(one) ?? []) : [request]).flatMap(readsOf);
+      return reads;
+    },
+  };
+}
+
+function readsOf({ service, path, data }: CipRequest): readonly TagRead[] {
+  const isFragmented = service === SERVICES.readTagFragmented;
+  if ((service !== SERVICES.readTag && !isFragmented) || path[0]?.kind !== "symbol" || data.length < 2) return [];
+  return [
+    { path: pathText(path), count: data.readUInt16LE(0), offset: isFragmented && data.length >= 6 ? data.readUInt32LE(2) : undefined },
+  ];
 }

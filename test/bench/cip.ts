@@ -1,8 +1,8 @@
 import { benchTags, fewestPackets } from "./cip-tags.ts";
 import { type Measured, median, type Reader, startDevice, startReader } from "./reader-process.ts";
 
-const SCANS = { warmUp: 400, measured: 300, theirs: 20 } as const;
-const ROUNDS = 5;
+const SCANS = { warmUp: 2000, measured: 400, theirs: 20 } as const;
+const ROUNDS = 9;
 const CONNECTION_BYTES = 4002;
 
 /** The driver beside our Modbus driver that reads as many adjacent registers, and beside st-ethernet-ip, in turns. */
