@@ -232,6 +232,34 @@ const TROUBLES: readonly Trouble<CipPlant>[] = [
 ];
 const SEVERAL = 20;
 
+describe.concurrent("every second answer", () => {
+  it.for<[string, Misbehaviour]>([
+    ["is cut", { cutAfter: 40 }],
+    ["lacks its last bytes", { change: (reply) => reply.subarray(0, -3) }],
+    ["has the length of another", { change: (reply) => reply.subarray(0, reply.length >> 1) }],
+    ["does not come", { silent: true }],
+    ["is a reset", { ends: "rst" }],
+    ["is an encapsulation error", { encapsulation: 3, hangUp: true }],
+    ["says that the connection is lost", { status: { general: 0x07 } }],
+  ])(
+    "%s: whatever was isolated meanwhile comes back, and nothing wrong is read",
+    { timeout: TEST_MS },
+    async ([, what], { onTestFinished }) => {
+      const plant = await start(onTestFinished);
+      await plant.until(() => plant.isWhole());
+      let messages = 0;
+      plant.odd.set("second", () => (++messages % 2 === 0 ? what : undefined));
+      await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
+      plant.odd.clear();
+      // What had no answer is asked in a part of the time alone: seconds, not readouts.
+      await plant.until(() => plant.isWhole());
+      await plant.readouts(HEALED_WITHIN);
+      expect(plant.last?.asked).toBe(fresh);
+      expect([plant.wrong(), plant.device.violations]).toEqual([[], []]);
+    },
+  );
+});
+
 describe("troubles at once", () => {
   it.for([
     ["every two", everyTwo(TROUBLES)],
