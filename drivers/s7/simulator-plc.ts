@@ -1,4 +1,4 @@
-import net, { type AddressInfo } from "node:net";
+import { DeviceServer, type Listening } from "../simulator.ts";
 import { PlcConnection } from "./simulator-connection.ts";
 import type { ConfirmForm, ErrorForm, ItemRequest } from "./simulator-frames.ts";
 import { S7Memory } from "./simulator-memory.ts";
@@ -26,11 +26,7 @@ export type Misbehaviour =
   | { readonly change: (pdu: Buffer) => Buffer }
   | { readonly hangUp: "fin" | "rst" };
 
-export interface S7PlcOptions {
-  /** 0 or absent takes a free one. */
-  readonly port?: number;
-  /** 127.0.0.1 unless told otherwise. */
-  readonly host?: string;
+export interface S7PlcOptions extends Listening {
   readonly memory?: S7Memory;
   /** Before each read job; ms since the start. Values that change by themselves are put here. */
   readonly update?: (memory: S7Memory, ms: number) => void;
@@ -93,44 +89,36 @@ export class S7Plc {
   /** Most jobs of one connection that waited for their answers at once. */
   mostInFlight = 0;
 
-  readonly #server: net.Server;
-  readonly #connections = new Set<PlcConnection>();
+  readonly #server: DeviceServer<PlcConnection>;
   readonly #began = performance.now();
   readonly #update: S7PlcOptions["update"];
 
   constructor({ memory = new S7Memory(), update }: S7PlcOptions) {
     this.memory = memory;
     this.#update = update;
-    this.#server = net.createServer({ noDelay: true }, (socket) => {
+    this.#server = new DeviceServer((socket) => {
       this.counts.accepted++;
-      const connection = new PlcConnection(this, socket);
-      this.#connections.add(connection);
-      socket.on("close", () => this.#connections.delete(connection));
+      return new PlcConnection(this, socket);
     });
   }
 
-  async listen({ port = 0, host = "127.0.0.1" }: Pick<S7PlcOptions, "port" | "host">): Promise<void> {
-    await new Promise<void>((ready, failed) =>
-      this.#server.once("error", failed).listen(port, host, () => {
-        this.#server.removeListener("error", failed);
-        ready();
-      }),
-    );
+  listen(where: Listening): Promise<void> {
+    return this.#server.listen(where);
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#server.port;
   }
 
   /** TCP connections that are open now. */
   connections(): number {
-    return this.#connections.size;
+    return this.#server.connections.size;
   }
 
   /** Connections whose connect request was confirmed, by type or all. */
   confirmed(type?: ConnectionType): number {
     let count = 0;
-    for (const connection of this.#connections)
+    for (const connection of this.#server.connections)
       if (connection.type !== undefined && (type === undefined || connection.type === type)) count++;
     return count;
   }
@@ -143,7 +131,7 @@ export class S7Plc {
 
   /** Ends all connections, as a restart of the CPU or of the network does. */
   drop(how: "fin" | "rst" = "rst"): void {
-    for (const connection of this.#connections) connection.hangUp(how);
+    this.#server.drop(how);
   }
 
   /** Loads other blocks: what is not among them is gone. Connections stay, as with a download in RUN. */
@@ -174,9 +162,8 @@ export class S7Plc {
     this.mostInFlight = 0;
   }
 
-  async close(): Promise<void> {
-    this.drop();
-    await new Promise<void>((done) => this.#server.close(() => done()));
+  close(): Promise<void> {
+    return this.#server.close();
   }
 }
 

@@ -1,4 +1,4 @@
-import net, { type AddressInfo } from "node:net";
+import { DeviceServer, type Listening } from "../simulator.ts";
 import { DeviceConnection } from "./simulator-connection.ts";
 import { type CipMessage, LogixCpu } from "./simulator-cpu.ts";
 import type { CipStatus, Segment } from "./simulator-frames.ts";
@@ -29,11 +29,7 @@ export type Misbehaviour =
 /** `bridge`: a chassis behind an Ethernet module in slot 2, the CPU in slot 3, an I/O module in slot 4, something silent in slot 5. */
 export type Layout = "bridge" | "compact" | "micro";
 
-export interface CipDeviceOptions {
-  /** 0 or absent takes a free one. */
-  readonly port?: number;
-  /** 127.0.0.1 unless told otherwise. */
-  readonly host?: string;
+export interface CipDeviceOptions extends Listening {
   /** Default: compact, a CPU in slot 0 that owns the socket. */
   readonly layout?: Layout;
   readonly program?: LogixProgram;
@@ -89,8 +85,7 @@ export class CipDevice {
   /** Most messages of one class 3 connection that waited for their answers at once; one that never had an answer counts on. */
   mostInFlight = 0;
 
-  readonly #server: net.Server;
-  readonly #connections = new Set<DeviceConnection>();
+  readonly #server: DeviceServer<DeviceConnection>;
   readonly #began = performance.now();
   readonly #update: CipDeviceOptions["update"];
   #nextSession = 0x1500_0001;
@@ -110,25 +105,21 @@ export class CipDevice {
       this.cpu.hasChangeMark = false;
       this.manager.grants.largeBytes = 0;
     }
-    this.#server = net.createServer({ noDelay: true }, (socket) => {
-      this.counts.accepted++;
-      const connection = new DeviceConnection(this, socket);
-      this.#connections.add(connection);
-      socket.on("close", () => this.#onClosed(connection));
-    });
-  }
-
-  async listen({ port = 0, host = "127.0.0.1" }: Pick<CipDeviceOptions, "port" | "host">): Promise<void> {
-    await new Promise<void>((ready, failed) =>
-      this.#server.once("error", failed).listen(port, host, () => {
-        this.#server.removeListener("error", failed);
-        ready();
-      }),
+    this.#server = new DeviceServer(
+      (socket) => {
+        this.counts.accepted++;
+        return new DeviceConnection(this, socket);
+      },
+      (connection) => this.#onClosed(connection),
     );
   }
 
+  listen(where: Listening): Promise<void> {
+    return this.#server.listen(where);
+  }
+
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#server.port;
   }
 
   get program(): LogixProgram {
@@ -137,12 +128,12 @@ export class CipDevice {
 
   /** TCP connections that are open now. */
   connections(): number {
-    return this.#connections.size;
+    return this.#server.connections.size;
   }
 
   /** Sessions that are registered now. */
   sessions(): number {
-    return [...this.#connections].filter(({ session }) => session !== undefined).length;
+    return [...this.#server.connections].filter(({ session }) => session !== undefined).length;
   }
 
   nextSession(): number {
@@ -150,7 +141,6 @@ export class CipDevice {
   }
 
   #onClosed(connection: DeviceConnection): void {
-    this.#connections.delete(connection);
     this.leftOpen += this.manager.all().filter(({ owner }) => owner === connection).length;
     this.manager.lose(({ owner }) => owner === connection);
   }
@@ -182,7 +172,7 @@ export class CipDevice {
 
   /** Ends all TCP connections, as a restart or the network does. */
   drop(how: "fin" | "rst" = "rst"): void {
-    for (const connection of this.#connections) connection.hangUp(how);
+    this.#server.drop(how);
   }
 
   /** Forgets all class 3 connections without a word: what comes over them is ignored. */
@@ -192,7 +182,7 @@ export class CipDevice {
 
   /** Forgets all sessions: what comes in them is refused with 64. */
   loseSessions(): void {
-    for (const connection of this.#connections) connection.session = undefined;
+    for (const connection of this.#server.connections) connection.session = undefined;
   }
 
   /** Loads another program: instances of symbols and types change; `change` may make and remove tags. Connections stay. */
@@ -226,9 +216,8 @@ export class CipDevice {
     this.leftOpen = 0;
   }
 
-  async close(): Promise<void> {
-    this.drop();
-    await new Promise<void>((done) => this.#server.close(() => done()));
+  close(): Promise<void> {
+    return this.#server.close();
   }
 }
 
