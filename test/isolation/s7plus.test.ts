@@ -309,11 +309,15 @@ const TROUBLES: readonly Trouble[] = [
   odd("aborted", { code: SERVICE_ABORTED, error2: true }),
   odd("silent", { silent: true }),
   odd("ended", { endSession: true }),
+  odd("cut answers", { cutAfter: 9 }),
+  odd("bytes that mean nothing", { raw: Buffer.from("who is there?") }),
+  odd("answers to another request", { stale: true }),
   odd("no exploring", { code: ACCESS_DENIED }, "explore"),
   refused("invalid ids", INVALID_LID),
   refused("denied items", ACCESS_DENIED),
   refused("lost items", "lost"),
   state("no TLS", { ssl: "no-tls" }),
+  state("no free session", { maxSessions: 0 }),
   state("a few items", { maxReadItems: 9 }),
   state("small fragments", { fragmentBytes: 7, payloadBytes: 40 }, false),
   {
@@ -340,7 +344,7 @@ const TROUBLES: readonly Trouble[] = [
 const PAIRS = TROUBLES.flatMap((one, i) => TROUBLES.slice(i + 1).map((other) => [one, other]));
 const SEVERAL = 15;
 /** So many plants at once: each costs TLS handshakes. */
-const AT_ONCE = 24;
+const AT_ONCE = 32;
 
 /** Troubles at once, for a while, then all well again: how many readouts it takes, and the reads of the readouts after them. */
 async function play(onFinished: OnFinished, troubles: readonly Trouble[]) {
