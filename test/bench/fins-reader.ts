@@ -1,8 +1,9 @@
 import fins from "../../drivers/fins/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { openOmronFins } from "../support/omron-fins.ts";
+import { openPlanned } from "../support/planned.ts";
 import { fewestRequests, type LayoutName, placesOf, valueAt } from "./fins-places.ts";
-import { openPlanned, type Scanner, serveScans, valuesOf } from "./scanning.ts";
+import { type Scanner, serveScans } from "./scanning.ts";
 
 /** Reads 1,000 words, or as many registers. Arguments: `fins`, `omron-fins` or `modbus_tcp`, port, transport, layout. */
 const [who = "", portText = "0", transport = "udp", layout = "adjacent"] = process.argv.slice(2);
@@ -30,8 +31,8 @@ async function overFewest(words: readonly number[]): Promise<number> {
 async function openOurs(): Promise<Scanner> {
   let mostOfFewest = await overFewest(places);
   for (const seed of OTHER_SEEDS) mostOfFewest = Math.max(mostOfFewest, await overFewest(placesOf(layout as LayoutName, seed)));
-  const { scan, requests } = await openWords(places);
-  return { scan, values: async () => valuesOf(await scan()), about: { requests: requests.length, mostOfFewest } };
+  const { scan, values, requests } = await openWords(places);
+  return { scan, values, about: { requests: requests.length, mostOfFewest } };
 }
 
 async function openModbus(): Promise<Scanner> {
