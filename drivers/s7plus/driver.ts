@@ -22,6 +22,6 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
-  plan: (points, limits) => plan(points, limits),
+  plan,
   connect: (input, ctx) => S7plusSession.connect(input, ctx),
 });

@@ -35,20 +35,24 @@ function valueBytes({ kind, chars, count }: Place): number {
 
 /**
  * As few requests as the limits allow, in the order of the source's variables, whatever order the points come in. Points without a place are
- * not to be had yet, and are in a request without items. Pure.
+ * not to be had yet, and are in a request without items. One of `apart` begins a request: an answer may be unreadable as a whole. Pure.
  */
-export function plan(points: readonly Point<PlusAddress>[], { maxItems, maxPoints, maxBytes }: PlusLimits): PlusRead[] {
+export function plan(
+  points: readonly Point<PlusAddress>[],
+  { maxItems, maxPoints, maxBytes }: PlusLimits,
+  apart?: ReadonlySet<Point>,
+): PlusRead[] {
   const inOrder = points.toSorted((one, other) => one.index - other.index);
   const decoders = new Map<string, Decoder>();
   const most = Math.max(1, Math.min(maxItems, maxPoints));
   const reads: PlusRead[] = [];
   let draft = new Draft(decoders);
   for (const point of inOrder) {
-    if (!draft.take(point, most, maxBytes)) {
-      reads.push(draft.read());
-      draft = new Draft(decoders);
-      draft.take(point, most, maxBytes);
-    }
+    const isApart = draft.points.length > 0 && apart?.has(point) === true;
+    if (!isApart && draft.take(point, most, maxBytes)) continue;
+    reads.push(draft.read());
+    draft = new Draft(decoders);
+    draft.take(point, most, maxBytes);
   }
   if (draft.points.length > 0) reads.push(draft.read());
   return reads;

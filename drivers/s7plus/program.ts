@@ -159,7 +159,9 @@ export class Program {
   async type(typeId: number, ctx: DriverContext): Promise<TypeTable | undefined> {
     if (this.#types.has(typeId)) return this.#types.get(typeId);
     const objects = await this.#explore(ctx, typeId, [], `its type 0x${typeId.toString(16).toUpperCase()}`);
-    const found = [...allObjects(objects ?? [])].find(({ id }) => id === typeId);
+    const lists = [...allObjects(objects ?? [])].filter(({ typeBlocks }) => typeBlocks.length > 0);
+    // Where one object alone lists members, it is what was asked for, whatever its id.
+    const found = lists.find(({ id }) => id === typeId) ?? (lists.length === 1 ? lists[0] : undefined);
     const table = found && (await tableOf(found).catch((error: unknown) => this.#unreadable(error, typeId, ctx)));
     this.#members += table?.size ?? 0;
     if (this.#members > MAX_MEMBERS) {

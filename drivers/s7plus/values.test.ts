@@ -198,6 +198,9 @@ describe("planning", () => {
     const reads = driver.plan(points, limits) as unknown as readonly { items: Buffer; points: readonly unknown[] }[];
     for (const { items } of reads) expect(items.length).toBeLessThanOrEqual(840);
     expect(reads.length).toBeLessThan(9);
+    const apart = new Set(points.filter((_, i) => [3, 4, 200].includes(i)));
+    const firsts = driver.plan(points.toReversed(), limits, apart).map(({ points: [first] }) => first?.index);
+    expect(firsts).toEqual(expect.arrayContaining([0, 3, 4, 200]));
     const texts = points.map(({ index }) => ({
       index,
       ...driver.parseAddress(`8A0E0001.${index}`, { scalar: "string", word: "WSTRING", maxBytes: 32_000 }, {}),
