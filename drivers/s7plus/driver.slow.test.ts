@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import type { Reading, Value } from "../../src/model/value.ts";
+import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
 import type { AnySession, DeviceMemory, Discovered, DriverContext, Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
 import driver from "./driver.ts";
@@ -557,7 +557,14 @@ describe("browsing", () => {
     );
     expect(refused).toEqual([]);
     expect(ready.map(({ type }) => type)).toEqual(expect.arrayContaining(variables.map(({ type }) => type)));
+    // With the types as browse --csv writes them, the same.
+    const typed = await prepare(
+      session,
+      variables.map(({ address, type }) => `${address}:${type && formatDataType(type)}`),
+    );
+    expect(typed.refused).toEqual([]);
     const read = await readReady(session, ready);
+    expect(await readReady(session, typed.ready)).toEqual(read);
     expect(read.filter((value) => typeof value === "string" && /^[a-z_]+: /.test(value))).toEqual([
       expect.stringMatching(/^access_denied: Motor_DB\.secret/),
     ]);
