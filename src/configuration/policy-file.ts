@@ -1,11 +1,10 @@
 import { dirname, join } from "node:path";
-import { parse } from "yaml";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { isAbsent } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
-import { nearest } from "../model/nearest.ts";
 import { type Policy, policySchema } from "../model/policy.ts";
-import { DEFAULT_SETTINGS_FILE, SettingsError, type SettingsProblem } from "./settings-file.ts";
+import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
+import { readYaml, SettingsError, schemaProblems } from "./strict-yaml.ts";
 
 const MAX_BYTES = 1024 * 1024;
 
@@ -20,35 +19,20 @@ export const policyFile = (settingsFile: string | undefined): string => join(dir
 
 /** Reads the policy, or takes the defaults where there is no file. Throws SettingsError: a policy that cannot be read opens nothing. */
 export function loadPolicy(file: string): LoadedPolicy {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readBoundedFile(file, MAX_BYTES).toString("utf8");
+    bytes = readBoundedFile(file, MAX_BYTES);
   } catch (error) {
     if (isAbsent(error)) return { policy: policySchema.parse({}), file: undefined };
-    throw failed(file, [{ path: "", message: messageOf(error) }], error);
+    throw new SettingsError(file, [{ path: "", message: messageOf(error) }], { cause: error });
   }
-  let content: unknown;
-  try {
-    content = parse(text, { uniqueKeys: true, maxAliasCount: 100 }) ?? {};
-  } catch (error) {
-    throw failed(file, [{ path: "", message: `not valid YAML: ${messageOf(error).split("\n")[0]}` }], error);
-  }
-  const result = policySchema.safeParse(content);
+  const yaml = readYaml(bytes);
+  if ("problems" in yaml) throw new SettingsError(file, yaml.problems);
+  const result = policySchema.safeParse(yaml.content);
   if (result.success) return { policy: result.data, file };
-  throw failed(
-    file,
-    result.error.issues.flatMap((issue): SettingsProblem[] => {
-      const path = issue.path.map(String);
-      if (issue.code !== "unrecognized_keys") return [{ path: path.join("."), message: issue.message }];
-      const known = path.length === 0 ? Object.keys(policySchema.shape) : ["networks", "ports"];
-      return issue.keys.map((key) => ({
-        path: [...path, key].join("."),
-        message: `this key is not known; did you mean ${nearest(key, known) ?? known.join(", ")}?`,
-      }));
-    }),
-    result.error,
-  );
+  const problems = schemaProblems(result.error.issues, yaml, knownKeys, () => undefined);
+  throw new SettingsError(file, problems, { cause: result.error });
 }
 
-const failed = (file: string, problems: readonly SettingsProblem[], cause: unknown): SettingsError =>
-  new SettingsError(file, problems, { cause });
+const knownKeys = (path: readonly string[]): readonly string[] => (path.length === 0 ? Object.keys(policySchema.shape) : REACH_KEYS);
+const REACH_KEYS = Object.keys(policySchema.shape.sources.unwrap().shape);

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nearest } from "../model/nearest.ts";
-import { loadSettings, parseSettings, SettingsError, variablesDir } from "./settings-file.ts";
+import { loadSettings, parseSettings, variablesDir } from "./settings-file.ts";
+import { SettingsError } from "./strict-yaml.ts";
 
 let folder: string;
 beforeAll(() => {

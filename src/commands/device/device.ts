@@ -3,7 +3,7 @@ import type { AnyDriver, DriverContext, DriverEntry } from "../../../drivers/dri
 import { DRIVERS } from "../../../drivers/index.ts";
 import { permittedResolve } from "../../agent/resolve.ts";
 import { type LoadedPolicy, loadPolicy, policyFile } from "../../configuration/policy-file.ts";
-import { SettingsError } from "../../configuration/settings-file.ts";
+import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { toJson } from "../../lib/json.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { explainReason } from "../../model/catalogue.ts";

@@ -1,4 +1,5 @@
-import { loadSettings, SettingsError } from "../../configuration/settings-file.ts";
+import { loadSettings } from "../../configuration/settings-file.ts";
+import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { createLogger, isJournal } from "../../os/log.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 
