@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
+import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { SupervisedWorker } from "./lib/thread/host.ts";
 import type { Layout } from "./model/layout.ts";
 import type { SourceReport } from "./model/report.ts";
@@ -13,9 +14,7 @@ import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./threads/
 
 export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources"> {
   readonly run: string;
-  readonly maxBytes: number;
-  readonly maxAgeMs: number;
-  readonly keepRemovedMs: number;
+  readonly bounds: BufferBounds;
   readonly onAlarm: (message: string) => void;
 }
 
@@ -24,7 +23,8 @@ const WORKER_STOP_MS = 4000;
 
 /** From a readout to the sinks: the store and the delivery workers, and what they report. */
 export class Pipeline {
-  readonly #maxBytes: number;
+  readonly #options: PipelineOptions;
+  #bounds: BufferBounds;
   readonly #client: StoreClient;
   readonly #store: SupervisedWorker<FromStore>;
   readonly #deliveryOptions: DeliveryOptions;
@@ -39,7 +39,8 @@ export class Pipeline {
   readonly #names = new Map<string, string | null>();
 
   constructor(options: PipelineOptions) {
-    this.#maxBytes = options.maxBytes;
+    this.#options = options;
+    this.#bounds = options.bounds;
     this.#client = new StoreClient({
       run: options.run,
       onLedger: (ledger, fileBytes) => {
@@ -48,7 +49,7 @@ export class Pipeline {
       },
       onAlarm: options.onAlarm,
     });
-    this.#store = this.#startStore(options);
+    this.#store = this.#startStore();
     this.#deliveryOptions = { ...options, link: (of) => this.#link(of), sources: () => this.#sources };
     this.#every = new DeliveryHost("every", this.#deliveryOptions);
   }
@@ -76,6 +77,13 @@ export class Pipeline {
     this.#latest?.setSinks(serving);
   }
 
+  /** What the buffer keeps from now on. */
+  setBounds(bounds: BufferBounds): void {
+    this.#bounds = bounds;
+    this.#store.setWorkerData(this.#storeData());
+    this.#store.post({ type: "bounds", bounds } satisfies ToStore);
+  }
+
   /** The sources as they are now, for retained status and metadata. */
   describe(sources: readonly SourceReport[]): void {
     this.#sources = sources;
@@ -93,7 +101,7 @@ export class Pipeline {
     const { values: overflow } = this.#client.rejected();
     return {
       bytes: this.#fileBytes,
-      max_bytes: this.#maxBytes,
+      max_bytes: this.#bounds.maxBytes,
       unanswered_bytes: this.#client.unanswered().bytes,
       // Until the store has sent its account, what this run knows.
       rejected: ledger?.rejected ?? (overflow > 0 ? { overflow } : {}),
@@ -109,11 +117,17 @@ export class Pipeline {
     await this.#store.stop(WORKER_STOP_MS);
   }
 
-  #startStore({ run, bufferFile, maxBytes, maxAgeMs, keepRemovedMs, log, workerUrl }: PipelineOptions): SupervisedWorker<FromStore> {
+  #storeData(): StoreWorkerData {
+    const { run, bufferFile } = this.#options;
+    return { file: bufferFile, run, ...this.#bounds };
+  }
+
+  #startStore(): SupervisedWorker<FromStore> {
+    const { log, workerUrl } = this.#options;
     return new SupervisedWorker({
       entry: workerUrl("store"),
       name: "store",
-      workerData: { file: bufferFile, run, maxBytes, maxAgeMs, keepRemovedMs } satisfies StoreWorkerData,
+      workerData: this.#storeData(),
       log,
       onOnline: (worker) => this.#client.attach((message) => worker.postMessage(message)),
       onExit: () => {

@@ -5,6 +5,7 @@ import { DRIVERS } from "../drivers/index.ts";
 import { Agent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
 import { apiAccess } from "./api/access.ts";
+import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { Applier } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
 import { createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
@@ -15,6 +16,7 @@ import { listenRefusal, permitOf } from "./lib/policy.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
+import type { Settings } from "./model/settings.ts";
 import { startClock } from "./os/clock.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -55,9 +57,7 @@ export async function runService(options: RunOptions): Promise<void> {
   const pipeline = new Pipeline({
     run: randomUUID(),
     bufferFile: path.join(stateDir, "buffer.db"),
-    maxBytes: settings.buffer.max_bytes,
-    maxAgeMs: settings.buffer.max_age,
-    keepRemovedMs: settings.buffer.keep_removed,
+    bounds: boundsOf(settings),
     log,
     workerUrl,
     policy,
@@ -112,6 +112,12 @@ export async function runService(options: RunOptions): Promise<void> {
   await aborted(signal);
   await service.stop();
 }
+
+const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
+  maxBytes: buffer.max_bytes,
+  maxAgeMs: buffer.max_age,
+  keepRemovedMs: buffer.keep_removed,
+});
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((done) => {

@@ -219,6 +219,29 @@ describe("buffer file", () => {
     expectExact(buffer, file);
   });
 
+  it("keeps to bounds that change while it is open, in bounded steps", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    using buffer = open(file, { now: () => NOW + 3000 });
+    buffer.setSinks([A]);
+    const large = (seq: number): NewBatch => ({ ...batch(seq, 8, 2, NOW + seq), payload: new Uint8Array(2000).fill(seq) });
+    for (let seq = 1; seq <= 1000; seq += 10) append(buffer, ...Array.from({ length: 10 }, (_, i) => large(seq + i)));
+    expect(buffer.bytes()).toBeGreaterThan(1_000_000);
+    buffer.setBounds({ maxBytes: 400_000, maxAgeMs: 1e12 });
+    let steps = 0;
+    while (buffer.maintain()) steps++;
+    expect(steps).toBeGreaterThan(1);
+    expect(buffer.bytes()).toBeLessThanOrEqual(400_000);
+    const kept = rowIds(file).length;
+    expect(ledgerOf(buffer, "a")).toMatchObject({ pending: 8 * kept, dropped: { buffer_full: 8000 - 8 * kept } });
+    buffer.setBounds({ maxBytes: 2 ** 30, maxAgeMs: 2000 + 10 });
+    while (buffer.maintain());
+    expect(rowIds(file)[0]).toBe(990);
+    for (let seq = 1001; seq <= 1400; seq += 10) append(buffer, ...Array.from({ length: 10 }, (_, i) => large(seq + i)));
+    expect(buffer.bytes()).toBeGreaterThan(400_000);
+    expectExact(buffer, file);
+  });
+
   it("gives a row whose bytes have changed as one that decodes to nothing", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");

@@ -13,17 +13,21 @@ import { DamagedFileError } from "./set-aside.ts";
 import { aged, agedWhileClosed, isOver, ledgerOf, type SinkState, sinksDiffer, withoutThoseOver, withSinks } from "./sink-state.ts";
 import { Tables } from "./tables.ts";
 
-export interface BufferLimits {
+export interface BufferLimits extends BufferBounds {
+  /** Epoch ms; default: the wall clock. */
+  readonly now?: () => number;
+  /** Never steps; default: the process' own. */
+  readonly monotonicMs?: () => number;
+}
+
+/** What is kept, and how long; may change while the file is open. */
+export interface BufferBounds {
   /** Bound of the file with its WAL, for commits up to an eighth of it; the oldest values are dropped and counted. */
   readonly maxBytes: number;
   /** Values whose readout is older are dropped and counted. */
   readonly maxAgeMs: number;
   /** How long what waits for a removed sink is kept for it; absent: not at all. */
   readonly keepRemovedMs?: number | undefined;
-  /** Epoch ms; default: the wall clock. */
-  readonly now?: () => number;
-  /** Never steps; default: the process' own. */
-  readonly monotonicMs?: () => number;
 }
 
 /** Layouts that nothing names any more are kept up to so many. */
@@ -44,8 +48,8 @@ export class BufferFile implements Buffer {
   readonly #file: string;
   readonly #inode: number | undefined;
   readonly #lost: Ledger["lost"];
-  readonly #maxAgeMs: number;
-  readonly #keepRemovedMs: number;
+  #maxAgeMs: number;
+  #keepRemovedMs: number;
   readonly #now: () => number;
   readonly #monotonicMs: () => number;
   readonly #onClosed: () => void;
@@ -96,6 +100,13 @@ export class BufferFile implements Buffer {
     this.#state = { ...loaded, sinks: agedWhileClosed(loaded.sinks, this.#keepRemovedMs, this.#now()) };
     this.#agedAtMs = this.#monotonicMs();
     this.#savedNextId = loaded.savedNextId;
+  }
+
+  /** From now on. What is beyond them goes with the next commits and steps of maintenance, and is counted. */
+  setBounds({ maxBytes, maxAgeMs, keepRemovedMs = 0 }: BufferBounds): void {
+    this.#space.setMaxBytes(maxBytes);
+    this.#maxAgeMs = maxAgeMs;
+    this.#keepRemovedMs = keepRemovedMs;
   }
 
   lastSeq(run: string): number {

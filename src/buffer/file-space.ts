@@ -16,17 +16,22 @@ export class FileSpace {
   readonly #file: string;
   readonly #tables: Tables;
   readonly #pageBytes: number;
-  readonly #walLimitBytes: number;
-  readonly #maxWalBytes: number;
-  readonly #maxPages: number;
-  readonly #dropAbovePages: number;
+  #walLimitBytes = 0;
+  #maxWalBytes = 0;
+  #maxPages = 0;
+  #dropAbovePages = 0;
 
-  /** Sets the bounds that SQLite keeps by itself. */
   constructor(db: Database.Database, file: string, tables: Tables, maxBytes: number) {
     this.#db = db;
     this.#file = file;
     this.#tables = tables;
     this.#pageBytes = Number(db.pragma("page_size", { simple: true }));
+    this.setMaxBytes(maxBytes);
+  }
+
+  /** Sets the bounds that SQLite keeps by itself, too. A file that is larger is made smaller by what follows, not here. */
+  setMaxBytes(maxBytes: number): void {
+    const db = this.#db;
     this.#walLimitBytes = Math.min(WAL_BYTES, maxBytes / 16);
     this.#maxWalBytes = Math.min(MAX_WAL_BYTES, maxBytes / 4);
     // Room is left for what a commit adds before it drops. SQLite's own bound is above it, and only stops what could not be foreseen.

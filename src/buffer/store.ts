@@ -1,7 +1,7 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
-import type { BufferFile, BufferLimits } from "./buffer-file.ts";
+import type { BufferBounds, BufferFile } from "./buffer-file.ts";
 import { CommitGroup } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
@@ -9,7 +9,7 @@ import { createRecentLayouts } from "./recent-layouts.ts";
 import { isDamage } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
 
-export interface StoreOptions extends Pick<BufferLimits, "maxBytes" | "maxAgeMs" | "keepRemovedMs"> {
+export interface StoreOptions extends BufferBounds {
   readonly file: string;
   /** One life of the process: batches posted again within it are known. */
   readonly run: string;
@@ -69,6 +69,7 @@ export class Store {
   readonly #commitDelayMs: number;
   readonly #retryMs: number;
   readonly #trouble: Trouble;
+  #bounds: BufferBounds;
   #buffer: BufferFile | undefined;
   #group = new CommitGroup();
   /** By key, for as long as the host takes them to be known; numbered for unstored batches, whose layout is in no file. */
@@ -94,6 +95,8 @@ export class Store {
   constructor(options: StoreOptions, listener: StoreListener) {
     this.#options = options;
     this.#listener = listener;
+    const { maxBytes, maxAgeMs, keepRemovedMs } = options;
+    this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs };
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
     this.#trouble = new Trouble(options.file, (message) => listener.alarm(message));
@@ -139,6 +142,13 @@ export class Store {
     if (this.#group.hasBatches && this.#trouble.lastsForMs() === 0) this.#commit();
     this.#desiredSinks = sinks;
     this.#flush();
+  }
+
+  /** What is kept from now on. */
+  setBounds(bounds: BufferBounds): void {
+    this.#bounds = bounds;
+    // A file that cannot be opened at this moment has them when it is.
+    if (this.#buffer) this.#attempt((file) => file.setBounds(bounds));
   }
 
   /** Values that the host had no room for, since the start of the process. */
@@ -209,9 +219,9 @@ export class Store {
   }
 
   #open(): BufferFile {
-    const { file, run, maxBytes, maxAgeMs, keepRemovedMs } = this.#options;
+    const { file, run } = this.#options;
     const onAlarm = (message: string): void => this.#listener.alarm(message);
-    const buffer = openBuffer(file, { maxBytes, maxAgeMs, keepRemovedMs, damage: this.#damage, onAlarm });
+    const buffer = openBuffer(file, { ...this.#bounds, damage: this.#damage, onAlarm });
     this.#buffer = buffer;
     this.#damage = undefined;
     this.#nextCheckMs = 0;

@@ -162,6 +162,17 @@ test("the level can be changed while running, for children too; debug shows stac
   });
 });
 
+test("the format can be changed while running, for children too", () => {
+  const lines: string[] = [];
+  const log = createLogger({ level: "info", format: "text", journald: false, stream: { write: (line) => lines.push(line) } });
+  const child = log.child({ source: "press-1" });
+  child.info({}, "for people");
+  log.format = "json";
+  child.info({}, "for programs");
+  expect(lines[0]).toMatch(/INFO .*press-1.*for people/);
+  expect(JSON.parse(lines[1] ?? "")).toMatchObject({ source: "press-1", msg: "for programs" });
+});
+
 describe("secrets", () => {
   const CANARY = "canary-7f3a";
 

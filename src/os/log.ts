@@ -29,22 +29,27 @@ export interface Logger extends Log {
   child(fields: object): Logger;
   /** Least level that is written; also of every child. */
   level: LogLevel;
+  /** How each line is written; also of every child. */
+  format: LogOptions["format"];
 }
+
+/** Of a log and all its children. */
+type Shared = Pick<Logger, "level" | "format">;
 
 /** While the stream holds back more than this, lines are dropped and counted: a log that nobody reads must not fill the memory. */
 const MAX_PENDING_BYTES = 1024 * 1024;
 
 /** Writes whole lines to `stream`, synchronously as far as the stream does. Never throws. Secrets are redacted by the names of their fields. */
 export function createLogger({ level, format, stream, journald }: LogOptions): Logger {
-  const json = format === "json";
   const style = { journald, colour: stream.isTTY === true && !journald };
-  const shared: { level: LogLevel } = { level };
+  const shared: Shared = { level, format };
   let dropped = 0;
   const put = (line: string): void => {
     if ((stream.writableLength ?? 0) > MAX_PENDING_BYTES) {
       dropped++;
       return;
     }
+    const json = shared.format === "json";
     try {
       if (dropped > 0) {
         const lost = droppedRecord(dropped);
@@ -71,7 +76,7 @@ export function createLogger({ level, format, stream, journald }: LogOptions): L
 
 const RANK: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
 
-function wrap(target: Pino, shared: { level: LogLevel }): Logger {
+function wrap(target: Pino, shared: Shared): Logger {
   const write = (level: LogLevel, fields: object, message: string): void => {
     if (RANK[level] < RANK[shared.level]) return;
     const safe = toLoggable(fields instanceof Error ? { err: fields } : fields, shared.level === "debug");
@@ -90,6 +95,12 @@ function wrap(target: Pino, shared: { level: LogLevel }): Logger {
     },
     set level(next) {
       shared.level = next;
+    },
+    get format() {
+      return shared.format;
+    },
+    set format(next) {
+      shared.format = next;
     },
   };
 }

@@ -24,9 +24,7 @@ const installation = randomUUID();
 const pipeline = new Pipeline({
   run: randomUUID(),
   bufferFile: path.join(dir, "buffer.db"),
-  maxBytes: 2 ** 30,
-  maxAgeMs: 86_400_000,
-  keepRemovedMs: 0,
+  bounds: { maxBytes: 2 ** 30, maxAgeMs: 86_400_000, keepRemovedMs: 0 },
   log: createLogger({ level: "warn", format: "text", stream: process.stderr, journald: false }),
   workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),

@@ -57,6 +57,7 @@ export class SupervisedWorker<In> {
   /** For what the worker does not catch and what libraries print. */
   readonly #noticeLog: Log;
   readonly #minRestartDelayMs: number;
+  #workerData: unknown;
   #worker: Worker | undefined;
   /** Why the worker ends, if it is known before it has. */
   #failure: string | undefined;
@@ -69,6 +70,7 @@ export class SupervisedWorker<In> {
     this.#options = options;
     this.#name = options.name;
     this.#log = options.log;
+    this.#workerData = options.workerData;
     this.#noticeLog = budgetLog(options.log, { linesPerMinute: NOTICES_PER_MINUTE, of: `the ${options.name} worker` });
     this.#minRestartDelayMs = options.minRestartDelayMs ?? MIN_RESTART_DELAY_MS;
     this.#restartDelayMs = this.#minRestartDelayMs;
@@ -79,6 +81,11 @@ export class SupervisedWorker<In> {
   post(message: unknown, transfer: readonly TransferListItem[] = []): boolean {
     this.#worker?.postMessage(message, transfer);
     return this.#worker !== undefined;
+  }
+
+  /** What the worker is started with the next time. */
+  setWorkerData(workerData: unknown): void {
+    this.#workerData = workerData;
   }
 
   /** Asks the worker to end, ends it after `timeoutMs`, and starts it no more. Idempotent, never throws. */
@@ -112,10 +119,10 @@ export class SupervisedWorker<In> {
   }
 
   #newWorker(): Worker {
-    const { entry, name, workerData, execArgv, needsHeap, resourceLimits } = this.#options;
+    const { entry, name, execArgv, needsHeap, resourceLimits } = this.#options;
     return new Worker(entry, {
       name,
-      workerData,
+      workerData: this.#workerData,
       stdout: true,
       stderr: true,
       ...(execArgv && { execArgv: [...execArgv] }),

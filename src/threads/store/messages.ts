@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "../../buffer/buffer.ts";
+import type { BufferBounds } from "../../buffer/buffer-file.ts";
 import type { StoreOptions } from "../../buffer/store.ts";
 import type { Layout } from "../../model/layout.ts";
 
@@ -19,6 +20,8 @@ export type ToStore =
   | { readonly type: "layout"; readonly key: string; readonly layout: Layout }
   | { readonly type: "append"; readonly batches: readonly NewBatch[] }
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
+  /** What is kept from now on. */
+  | { readonly type: "bounds"; readonly bounds: BufferBounds }
   /** Values that found no room to wait in, since the start of the process. */
   | { readonly type: "overflow"; readonly values: number }
   /** A new channel to a delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */

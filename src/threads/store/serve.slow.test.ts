@@ -134,6 +134,21 @@ describe("store", () => {
     expect(rowsOf(file).map(({ id }) => id)).toEqual(ids.slice(4));
   });
 
+  it("keeps to other bounds from the moment they are posted, in the file of now and in the next one", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file), client);
+    client.setSinks([A]);
+    client.append(layout, { ...plainReadout(10, 1), time: Date.now() - 60_000 });
+    await poll(() => store.ledger()?.sinks[0]?.pending).toBe(10);
+    store.post({ type: "bounds", bounds: { maxBytes: 2 ** 30, maxAgeMs: 1000, keepRemovedMs: 0 } });
+    await poll(() => store.ledger()?.sinks[0]).toMatchObject({ pending: 0, dropped: { too_old: 10 } });
+    for (const name of [file, `${file}-wal`, `${file}-shm`]) rmSync(name, { force: true });
+    await poll(() => store.alarms().length).toBe(1);
+    for (const n of [2, 3]) client.append(layout, { ...plainReadout(10, n), time: Date.now() - 60_000 });
+    await poll(() => store.ledger()?.sinks[0]?.dropped).toMatchObject({ too_old: 20 });
+  });
+
   it("hands the same to a second delivery, and one that keeps none of it does not hold up the other", async () => {
     const { client } = newClient();
     const store = startStore(optionsOf(newFile(), { maxUnderWayBytes: 1 }));

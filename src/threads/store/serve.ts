@@ -49,6 +49,9 @@ class StoreServer implements StoreListener {
       case "sinks":
         this.#store.setSinks(message.sinks);
         return;
+      case "bounds":
+        this.#store.setBounds(message.bounds);
+        return;
       case "overflow":
         this.#store.setOverflow(message.values);
         return;

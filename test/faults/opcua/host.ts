@@ -42,9 +42,7 @@ const pkiDir = path.join(dir, "pki");
 const pipeline = new Pipeline({
   run: randomUUID(),
   bufferFile: path.join(dir, "buffer.db"),
-  maxBytes: 2 ** 30,
-  maxAgeMs: 86_400_000,
-  keepRemovedMs: 86_400_000,
+  bounds: { maxBytes: 2 ** 30, maxAgeMs: 86_400_000, keepRemovedMs: 86_400_000 },
   log: createLogger({ level: "debug", format: "json", stream: process.stderr, journald: false }),
   workerUrl: (name) => new URL(`../../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
