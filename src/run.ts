@@ -6,7 +6,7 @@ import { Agent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
 import { apiAccess } from "./api/access.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
-import { Applier } from "./configuration/applier.ts";
+import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
 import { createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
 import { installationUuid } from "./configuration/identity.ts";
@@ -80,13 +80,16 @@ export async function runService(options: RunOptions): Promise<void> {
     late: (ms) => service.late(ms),
     changed: () => service.sourceChanged(),
   });
-  const applier = new Applier({
-    settings,
-    stateDir,
+  const localOf = (now: Settings): LocalSettings => ({
+    settings: now,
     settingsDir: settingsFile ? path.dirname(settingsFile) : stateDir,
-    variablesDir: variablesDir({ settings, file: settingsFile }),
+    variablesDir: variablesDir({ settings: now, file: settingsFile }),
+    api: apiAccess(now, stateDir),
+  });
+  const applier = new Applier({
+    local: localOf(settings),
+    stateDir,
     credentials,
-    api: apiAccess(settings, stateDir),
     clock,
     log,
     signal,
@@ -105,7 +108,8 @@ export async function runService(options: RunOptions): Promise<void> {
     workerUrl,
     onAlarm: alarms.raise,
     reports: () => agent.reports(),
-    discovery: policy.discovery,
+    mayDiscover: () => policy.discovery,
+    listenRefusal: (at) => listenRefusal(policy, at),
     onConfiguration: (desired) => applier.setDesired(desired),
   });
   service.start({ agent, pipeline, sessions, applier, configuration });

@@ -13,15 +13,21 @@ import { type Round, Rounds } from "./rounds.ts";
 import { readSecretFiles } from "./secret-files.ts";
 import { type VariableFiles, VariableFolder } from "./variable-files.ts";
 
-export interface ApplierOptions {
+/** What of this machine's settings says what runs. */
+export interface LocalSettings {
   readonly settings: Settings;
-  readonly stateDir: string;
   /** Folder that relative paths of the settings count from. */
   readonly settingsDir: string;
   /** Of local variable files. */
   readonly variablesDir: string;
-  readonly credentials: Credentials;
   readonly api: ApiAccess;
+}
+
+export interface ApplierOptions {
+  /** Of the start. */
+  readonly local: LocalSettings;
+  readonly stateDir: string;
+  readonly credentials: Credentials;
   readonly clock: ConstructorParameters<typeof VariableFolder>[1];
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -35,6 +41,9 @@ export interface ApplierOptions {
 /** How often local variable files and password files are looked at. */
 export const LOOK_EVERY_MS = 2000;
 
+/** A new folder is taken after this, whichever of its files still changes. */
+const LONGEST_FOLDER_WAIT_MS = 10_000;
+
 /** A round that changes nothing. */
 const UNCHANGED: Round = { made: Promise.resolve() };
 
@@ -44,19 +53,25 @@ const UNCHANGED: Round = { made: Promise.resolve() };
  */
 export class Applier {
   readonly #options: ApplierOptions;
-  readonly #folder: VariableFolder;
+  #local: LocalSettings;
+  #folder: VariableFolder;
+  /** What takes the folder's place once its files can be taken; since when, monotonic ms. */
+  #nextFolder: { readonly folder: VariableFolder; readonly sinceMs: number } | undefined;
   readonly #rounds: Rounds;
   /** Problems of files that were logged. */
   readonly #logged = new Set<string>();
   #desired: Desired | undefined;
-  #applied: { readonly desired: Desired; readonly files: VariableFiles; readonly secretFiles: string } | undefined;
+  #applied:
+    | { readonly desired: Desired; readonly local: LocalSettings; readonly files: VariableFiles; readonly secretFiles: string }
+    | undefined;
   #isReady = false;
   #looking: NodeJS.Timeout | undefined;
 
   constructor(options: ApplierOptions) {
-    const { log, clock, stateDir, variablesDir } = options;
+    const { log, local } = options;
     this.#options = options;
-    this.#folder = new VariableFolder(variablesDir, clock, path.join(stateDir, "variable-files.json"));
+    this.#local = local;
+    this.#folder = this.#folderAt(local.variablesDir);
     this.#rounds = new Rounds({
       take: () => {
         const round = this.#take();
@@ -91,6 +106,14 @@ export class Applier {
     this.#rounds.ask();
   }
 
+  /** Other settings of this machine: what they do not change notices nothing. */
+  use(local: LocalSettings): void {
+    if (local.variablesDir !== this.#local.variablesDir)
+      this.#nextFolder = { folder: this.#folderAt(local.variablesDir), sinceMs: this.#options.clock.monotonicMs() };
+    this.#local = local;
+    this.#rounds.ask();
+  }
+
   /** A secret of this machine has changed: everything is applied again. */
   secretsChanged(): void {
     this.#applied = undefined;
@@ -98,17 +121,21 @@ export class Applier {
   }
 
   async #take(): Promise<Round> {
-    const { settings, settingsDir, credentials, api, signal } = this.#options;
+    const { credentials, signal } = this.#options;
     await this.#waitForFiles();
     const desired = this.#desired;
     if (!desired || signal.aborted) return UNCHANGED;
+    const local = this.#local;
+    const { settings, settingsDir, api } = local;
+    await this.#takeNextFolder();
     const files = await this.#folder.look(desired.sources);
     const secretFiles = readSecretFiles(settings, settingsDir);
     // Compared only, because they are secrets.
     const secretTexts = JSON.stringify([...secretFiles]);
     const applied = this.#applied;
-    if (applied?.desired === desired && applied.files === files && applied.secretFiles === secretTexts) return UNCHANGED;
-    this.#applied = { desired, files, secretFiles: secretTexts };
+    if (applied?.desired === desired && applied.local === local && applied.files === files && applied.secretFiles === secretTexts)
+      return UNCHANGED;
+    this.#applied = { desired, local, files, secretFiles: secretTexts };
     this.#logProblems(files);
     const { sources, sinks } = await desiredState({ desired, files, credentials, secretFiles, settings, api });
     this.#options.applySinks(sinks);
@@ -117,6 +144,22 @@ export class Applier {
       this.#isReady = true;
     });
     return { made };
+  }
+
+  #folderAt(variablesDir: string): VariableFolder {
+    const { clock, stateDir } = this.#options;
+    return new VariableFolder(variablesDir, clock, path.join(stateDir, "variable-files.json"));
+  }
+
+  /** Until the files of a new folder can be taken, those of the old one are at work: what the API says is not, in between. */
+  async #takeNextFolder(): Promise<void> {
+    const next = this.#nextFolder;
+    if (!next) return;
+    await next.folder.watch();
+    const waitedMs = this.#options.clock.monotonicMs() - next.sinceMs;
+    if (next !== this.#nextFolder || (next.folder.stillInMs() > 0 && waitedMs < LONGEST_FOLDER_WAIT_MS)) return;
+    this.#folder = next.folder;
+    this.#nextFolder = undefined;
   }
 
   /** Files that were there at the start are taken once they have stayed the same for a moment. */

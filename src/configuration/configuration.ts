@@ -1,8 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/access.ts";
 import { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
-import { heaps } from "../lib/heap.ts";
-import type { ApiAccess } from "../model/api-access.ts";
+import { messageOf } from "../model/failure.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
@@ -10,9 +10,10 @@ import type { Settings } from "../model/settings.ts";
 import type { Logger } from "../os/log.ts";
 import { EmbeddedApi } from "../threads/api/host.ts";
 import { type ApiWorkerData, embeddedDatabase, lastGoodFile } from "../threads/api/messages.ts";
-import { type PollState, runPolling } from "./poll.ts";
+import { ApiLink } from "./api-link.ts";
 
 export interface ConfigurationOptions {
+  /** Of the start. */
   readonly settings: Settings;
   readonly stateDir: string;
   /** This collector's uuid. */
@@ -24,96 +25,167 @@ export interface ConfigurationOptions {
   readonly onConfiguration: (desired: Desired) => void;
   /** All data sources as they stand now. */
   readonly reports: () => readonly SourceReport[];
-  /** Whether devices may be asked what they have. */
-  readonly discovery: boolean;
+  /** Whether devices may be asked what they have, as the policy says now. */
+  readonly mayDiscover: () => boolean;
+  /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
+  readonly listenRefusal: (at: string) => string | undefined;
   readonly onAlarm: (message: string) => void;
+}
+
+/** The embedded API as it runs. */
+interface Embedded {
+  readonly api: EmbeddedApi;
+  readonly data: ApiWorkerData;
 }
 
 /** Where the configuration comes from: the platform's API or the embedded one, and how that is. */
 export class Configuration {
   readonly #options: ConfigurationOptions;
-  readonly #embedded: EmbeddedApi | undefined;
-  readonly #api: ApiAccess;
-  readonly #client: ApiClient;
-  /** Settles once the signal has aborted and nothing is under way. */
-  readonly #polling: Promise<void>;
+  /** What the link was made from. */
+  #settings: Settings;
+  /** What it is to be made from: the latest. */
+  #desiredSettings: Settings;
+  /** The configuration at work. */
+  #current: Desired | undefined;
   #origin: ConfigStatus["origin"] = "none";
-  #state: PollState | undefined;
-  #warnings: readonly string[] = [];
+  #embedded: Embedded | undefined;
+  #link: ApiLink;
+  /** Why the API of the desired settings cannot be asked. */
+  #problem: string | undefined;
+  /** Never rejects. */
+  #changing: Promise<void> = Promise.resolve();
 
   /** Starts the embedded API where no other is configured, and polling. Throws an Error that names the setting which cannot be used. */
   constructor(options: ConfigurationOptions) {
-    const { settings, stateDir, collector, log, workerUrl, onAlarm } = options;
+    const { settings } = options;
     this.#options = options;
-    this.#embedded = settings.api
-      ? undefined
-      : new EmbeddedApi({ entry: workerUrl("api"), workerData: embeddedApiData(options), log, onAlarm });
-    this.#api = apiAccess(settings, stateDir);
-    const access = requesterAccess(this.#api);
-    this.#client = new ApiClient({
-      ...access,
-      collector,
-      readKey: async () => {
-        await this.#embedded?.started;
-        return access.readKey();
-      },
-      log,
-    });
-    this.#polling = this.#poll();
+    this.#settings = settings;
+    this.#desiredSettings = settings;
+    this.#embedded = this.#start(this.#embeddedData(settings));
+    this.#link = this.#open(this.#clientOf(settings), settings);
+  }
+
+  /**
+   * Goes over to the API of these settings; what runs goes on until that has answered. An embedded API that is to be as it is goes on too.
+   * Settles when it is done; of several calls the latest counts.
+   */
+  use(settings: Settings): Promise<void> {
+    this.#desiredSettings = settings;
+    this.#changing = this.#changing.then(() => this.#change());
+    return this.#changing;
+  }
+
+  /** The embedded API ends where it may not listen any more, and starts where it may again. Settles when it is done. */
+  policyChanged(): Promise<void> {
+    return this.use(this.#desiredSettings);
   }
 
   status(): ConfigStatus {
-    const state = this.#state;
+    const { state, warnings } = this.#link;
     return {
       origin: this.#origin,
-      api_url: this.#api.url,
+      api_url: apiAccess(this.#settings, this.#options.stateDir).url,
       ok: state?.ok ?? false,
       message: state?.message ?? null,
       since: state?.since ?? null,
-      warnings: this.#warnings,
+      warnings,
     };
   }
 
   /** What a person should know of it all the time. */
   notes(): readonly string[] {
-    const { api, embedded_api } = this.#options.settings;
-    const isReadable = !api && embedded_api.insecure && !embedded_api.tls && this.#api.socketFile !== undefined;
+    const { api, embedded_api } = this.#settings;
+    const hasSocket = embeddedSocket(this.#settings, this.#options.stateDir) !== undefined;
+    const isReadable = !api && embedded_api.insecure && !embedded_api.tls && hasSocket;
     const readable =
       `the embedded configuration API serves ${embedded_api.listen} in plain http (embedded_api.insecure: true): ` +
       "keys and passwords can be read on the network; name a certificate in embedded_api.tls";
-    return [...(isReadable ? [readable] : []), ...(this.#embedded?.notes() ?? [])];
+    const closed = this.#closed(this.#settings);
+    return [
+      ...(this.#problem === undefined ? [] : [`${this.#problem}; the configuration API of before is asked`]),
+      ...(closed === undefined ? [] : [`${closed}; the embedded configuration API is not served`]),
+      ...(isReadable ? [readable] : []),
+      ...(this.#embedded?.api.notes() ?? []),
+    ];
   }
 
   /** The embedded API runs until `flushed` has settled: what is sent to the platform goes to it. */
   async stop(flushed: Promise<void>): Promise<void> {
-    await this.#polling;
-    this.#client.close();
+    await this.#changing;
+    await this.#link.end();
     await flushed;
-    await this.#embedded?.stop();
+    await this.#embedded?.api.stop();
   }
 
-  #poll(): Promise<void> {
-    const { settings, stateDir, collector, log, signal, onConfiguration } = this.#options;
-    const client = this.#client;
-    return runPolling(
+  async #change(): Promise<void> {
+    const { signal, log } = this.#options;
+    const settings = this.#desiredSettings;
+    const data = this.#embeddedData(settings);
+    const isSameServer = isDeepStrictEqual(data, this.#embedded?.data);
+    if (signal.aborted || (settings === this.#settings && isSameServer)) return;
+    let client: ApiClient;
+    try {
+      client = this.#clientOf(settings);
+    } catch (error) {
+      this.#problem = messageOf(error);
+      log.error({ err: error }, "the configuration API cannot be asked as the settings say; the one of before is asked");
+      return;
+    }
+    this.#problem = undefined;
+    await this.#link.end();
+    if (!isSameServer) {
+      await this.#embedded?.api.stop();
+      this.#embedded = this.#start(data);
+    }
+    this.#settings = settings;
+    if (this.#origin === "api") this.#origin = "last_good";
+    this.#link = this.#open(client, settings);
+  }
+
+  /** Why the embedded API that these settings ask for may not listen. */
+  #closed({ api, embedded_api }: Settings): string | undefined {
+    const refusal = api ? undefined : this.#options.listenRefusal(embedded_api.listen);
+    return refusal === undefined ? undefined : `embedded_api.listen: ${refusal}`;
+  }
+
+  /** Undefined: these settings ask for no embedded API, or the policy for none. */
+  #embeddedData(settings: Settings): ApiWorkerData | undefined {
+    return settings.api || this.#closed(settings) !== undefined ? undefined : embeddedApiData({ ...this.#options, settings });
+  }
+
+  #start(data: ApiWorkerData | undefined): Embedded | undefined {
+    const { workerUrl, log, onAlarm } = this.#options;
+    return data && { api: new EmbeddedApi({ entry: workerUrl("api"), workerData: data, log, onAlarm }), data };
+  }
+
+  /** Throws an Error that names the setting which cannot be used. */
+  #clientOf(settings: Settings): ApiClient {
+    const { stateDir, collector, log } = this.#options;
+    const access = requesterAccess(apiAccess(settings, stateDir));
+    return new ApiClient({
+      ...access,
+      collector,
+      readKey: async () => {
+        await this.#embedded?.api.started;
+        return access.readKey();
+      },
+      log,
+    });
+  }
+
+  #open(client: ApiClient, settings: Settings): ApiLink {
+    const { stateDir, collector, log, signal, onConfiguration } = this.#options;
+    return new ApiLink(
       {
-        client: {
-          base: client.base,
-          pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)),
-          reportStatuses: (reports, stop) => client.reportStatuses(reports, stop),
-        },
+        client,
+        ...(this.#current && { current: this.#current }),
         collector,
         lastGoodFile: lastGoodFile(stateDir),
         pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,
         onConfiguration: (desired, origin) => {
+          this.#current = desired;
           this.#origin = origin;
           onConfiguration(desired);
-        },
-        onState: (state) => {
-          this.#state = state;
-        },
-        onWarnings: (warnings) => {
-          this.#warnings = warnings;
         },
         takeReports: () => this.#reports(),
       },
@@ -122,11 +194,11 @@ export class Configuration {
   }
 
   #reports(): ReadoutStatusReport {
-    const { reports, discovery } = this.#options;
+    const { reports, mayDiscover } = this.#options;
     return reports().map(({ uuid, status, discovers }) => ({
       data_source: uuid,
       readout_status: status,
-      ...(discovers !== undefined && { capabilities: { variable_discovery: discovers && discovery } }),
+      ...(discovers !== undefined && { capabilities: { variable_discovery: discovers && mayDiscover() } }),
     }));
   }
 }

@@ -92,6 +92,18 @@ test("the last good configuration comes before any network, the API's replaces i
   expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
 });
 
+test("what is at work already goes on until the API answers: its secrets too, and a revision of before counts for nothing", async () => {
+  const lastGoodFile = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(lastGoodFile, desired());
+  const current = desired({ revision: "1", secrets: { a: { password: "Canary" } } });
+  const { client, pulls } = fakeClient(() => ({ type: "unchanged" }));
+  const { applied, stop } = start(client, { lastGoodFile, current });
+  await until(() => pulls.length).toBeGreaterThan(1);
+  await stop();
+  expect(applied).toEqual([]);
+  expect(pulls[0]).toEqual({ ...current, revision: null });
+});
+
 test("failures keep what runs, are one line each, and health is one line again", async () => {
   const failed = (kind: "unreachable" | "timeout"): PullResult => ({ type: "failed", kind, message: `no ${kind}` });
   const { client, pulls } = fakeClient((n) => {

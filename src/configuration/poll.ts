@@ -45,6 +45,8 @@ export interface PollingOptions {
   readonly client: Pick<ApiClient, "base" | "pull" | "reportStatuses">;
   readonly collector: string;
   readonly lastGoodFile: string;
+  /** What is at work already; absent: the last good one from disk is, as soon as it is read. */
+  readonly current?: Desired | undefined;
   /** 50 ms to a day; bounded to that. */
   readonly pollIntervalMs: number;
   /** The whole configuration, each time it may differ. Must not throw; what it throws is logged. */
@@ -60,9 +62,9 @@ export interface PollingOptions {
 }
 
 /**
- * Keeps the configuration current until the signal aborts: the last good one from disk before any network, then a pull each `pollIntervalMs`
- * ± 10 %, after a failure with a growing wait; and reports statuses back. One log line per change of state. Settles once nothing is under
- * way; never rejects.
+ * Keeps the configuration current until the signal aborts: the last good one from disk before any network, unless one is at work, then a pull
+ * each `pollIntervalMs` ± 10 %, after a failure with a growing wait; and reports statuses back. One log line per change of state. Settles
+ * once nothing is under way; never rejects.
  */
 export async function runPolling(options: PollingOptions, ctx: Context): Promise<void> {
   const times: PollTimes = { ...POLL_TIMES, ...options.times };
@@ -103,9 +105,11 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
     }
   };
 
-  let current: Desired | null = null;
+  // Another API, or the same after a change of the settings: nothing that it said before counts.
+  let current: Desired | null = options.current ? { ...options.current, revision: null } : null;
   const loaded = await loadLastGood(lastGoodFile, collector);
-  if (loaded.type === "loaded") {
+  if (current) log.info({ api: client.base }, "what runs goes on until the configuration API has answered");
+  else if (loaded.type === "loaded") {
     current = loaded.configuration;
     log.info({ file: lastGoodFile, fetched_at: current.fetchedAt }, "running on the last good configuration until the API answers");
     warn(loaded.warnings, { file: lastGoodFile });

@@ -151,6 +151,12 @@ export class VariableFolder {
     return waits.reduce((longest, wait) => Math.max(longest, wait), 0);
   }
 
+  /** How long until every file of the last look has stayed the same for long enough to be taken, in ms; those that go on changing count too. */
+  stillInMs(): number {
+    const nowMs = this.#clock.monotonicMs();
+    return [...this.#watched.values()].reduce((longest, { sinceMs }) => Math.max(longest, sinceMs + STILL_MS - nowMs), 0);
+  }
+
   /** The variables as they are to be used now; the same object as long as nothing has changed. */
   async look(sources: readonly SourceName[]): Promise<VariableFiles> {
     await this.watch();

@@ -1,0 +1,55 @@
+import type { ApiClient } from "../api/client.ts";
+import { heaps } from "../lib/heap.ts";
+import type { Context } from "../model/context.ts";
+import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
+
+export interface ApiLinkOptions extends Omit<PollingOptions, "client" | "onState" | "onWarnings" | "times"> {
+  readonly client: ApiClient;
+}
+
+/** One configuration API as the collector asks it: its polling, until it is ended or the signal aborts. */
+export class ApiLink {
+  readonly #client: ApiClient;
+  readonly #end = new AbortController();
+  readonly #polling: Promise<void>;
+  #state: PollState | undefined;
+  #warnings: readonly string[] = [];
+
+  constructor({ client, ...options }: ApiLinkOptions, { signal, log }: Context) {
+    this.#client = client;
+    this.#polling = runPolling(
+      {
+        ...options,
+        client: {
+          base: client.base,
+          pull: (previous, stop) => heaps.whileFilling(() => client.pull(previous, stop)),
+          reportStatuses: (reports, stop) => client.reportStatuses(reports, stop),
+        },
+        onState: (state) => {
+          this.#state = state;
+        },
+        onWarnings: (warnings) => {
+          this.#warnings = warnings;
+        },
+      },
+      { signal: AbortSignal.any([signal, this.#end.signal]), log },
+    );
+  }
+
+  /** Of the last pull; undefined: none has ended yet. */
+  get state(): PollState | undefined {
+    return this.#state;
+  }
+
+  /** What of the configuration in force cannot be used or was replaced. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  /** Settles once nothing is under way. Never rejects. */
+  async end(): Promise<void> {
+    this.#end.abort();
+    await this.#polling;
+    this.#client.close();
+  }
+}
