@@ -162,6 +162,7 @@ function silentIo(version: string): Parameters<typeof createProgram>[0] {
     signal: new AbortController().signal,
     version,
     crashesTo: () => undefined,
+    onHangup: () => undefined,
     workerUrl: () => new URL("file:///"),
   };
 }

@@ -48,6 +48,9 @@ const io: CommandIo = {
     crashLog = log;
     printed = budgetLog(log, { linesPerMinute: PRINTED_PER_MINUTE, of: "libraries" });
   },
+  onHangup: (handler) => {
+    process.on("SIGHUP", handler);
+  },
   // The worker entries lie beside this file, as sources and in the bundle alike.
   workerUrl: (name) => new URL(`./threads/${name}/worker${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
 };

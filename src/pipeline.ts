@@ -3,6 +3,7 @@ import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { SupervisedWorker } from "./lib/thread/host.ts";
 import type { Layout } from "./model/layout.ts";
+import type { Policy } from "./model/policy.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Readout } from "./model/value.ts";
@@ -27,7 +28,7 @@ export class Pipeline {
   #bounds: BufferBounds;
   readonly #client: StoreClient;
   readonly #store: SupervisedWorker<FromStore>;
-  readonly #deliveryOptions: DeliveryOptions;
+  #deliveryOptions: DeliveryOptions;
   readonly #every: DeliveryHost;
   /** Started with the first sink that needs it. */
   #latest: DeliveryHost | undefined;
@@ -75,6 +76,12 @@ export class Pipeline {
     this.#every.setSinks(keeping);
     if (serving.length > 0) this.#latest ??= new DeliveryHost("latest", this.#deliveryOptions);
     this.#latest?.setSinks(serving);
+  }
+
+  /** Where sinks may connect to and listen from now on. */
+  setPolicy(policy: Policy): void {
+    this.#deliveryOptions = { ...this.#deliveryOptions, policy };
+    for (const delivery of this.#deliveries()) delivery.setPolicy(policy);
   }
 
   /** What the buffer keeps from now on. */

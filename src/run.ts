@@ -8,16 +8,20 @@ import { apiAccess } from "./api/access.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
-import { createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
+import { type Credentials, createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
 import { installationUuid } from "./configuration/identity.ts";
 import { loadPolicy, policyFile } from "./configuration/policy-file.ts";
-import { variablesDir } from "./configuration/settings-file.ts";
-import { listenRefusal, permitOf } from "./lib/policy.ts";
+import { Reloader } from "./configuration/reloader.ts";
+import { type LoadedSettings, variablesDir } from "./configuration/settings-file.ts";
+import { listenRefusal, PolicyInForce } from "./lib/policy.ts";
+import type { Clock } from "./model/clock.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
+import type { Policy } from "./model/policy.ts";
 import type { Settings } from "./model/settings.ts";
 import { startClock } from "./os/clock.ts";
+import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
 import { Pipeline } from "./pipeline.ts";
 import { Alarms } from "./service/alarms.ts";
@@ -25,11 +29,28 @@ import { Service, type ServiceOptions } from "./service/service.ts";
 import { SessionHost } from "./threads/session/host.ts";
 import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
-export interface RunOptions extends Pick<ServiceOptions, "settings" | "log" | "signal" | "version" | "env" | "pid"> {
-  /** Absolute; undefined: there is none, and the settings are the defaults. */
-  readonly settingsFile: string | undefined;
+export interface RunOptions extends Pick<ServiceOptions, "log" | "signal" | "version" | "env" | "pid"> {
+  /** Of the start; the file is read again when it changes. */
+  readonly loaded: LoadedSettings;
   /** Entry of a worker, by its name. */
   readonly workerUrl: (name: string) => URL;
+  /** From now on a person who asks for the settings to be read again calls this. */
+  readonly onHangup: (handler: () => void) => void;
+}
+
+/** What all parts of the service are made with. */
+interface Base extends RunOptions {
+  readonly stateDir: string;
+  /** This collector's uuid. */
+  readonly collector: string;
+  readonly policy: Policy;
+  readonly inForce: PolicyInForce;
+  readonly hasPolicyFile: boolean;
+  readonly pki: PkiPlace;
+  readonly credentials: Credentials;
+  readonly clock: Clock;
+  readonly alarms: Alarms;
+  readonly service: Service;
 }
 
 /**
@@ -37,35 +58,79 @@ export interface RunOptions extends Pick<ServiceOptions, "settings" | "log" | "s
  * where it cannot start (the state folder, another service in it); nothing else ends it.
  */
 export async function runService(options: RunOptions): Promise<void> {
-  const { settings, settingsFile, log, signal, version, env, workerUrl } = options;
+  const { signal, onHangup } = options;
+  let reread = (): void => {};
+  onHangup(() => reread());
+  const base = baseOf(options);
+  const { service } = base;
+  // First of all: a second service with this state folder must end before it touches anything.
+  await service.open();
+  const pipeline = pipelineOf(base);
+  const sessions = new SessionHost({ entry: options.workerUrl("session"), workerData: { pki: base.pki }, log: options.log });
+  const agent = agentOf(base, pipeline, sessions);
+  const applier = applierOf(base, pipeline, agent);
+  await applier.watchFiles();
+  const configuration = configurationOf(base, agent, applier);
+  const reloader = reloaderOf(base, { pipeline, agent, applier, configuration });
+  service.start({ agent, pipeline, sessions, applier, configuration, reloader });
+  reread = () => reloader.reread();
+  await aborted(signal);
+  await service.stop();
+}
+
+function baseOf(options: RunOptions): Base {
+  const { loaded, log, signal, env } = options;
+  const { settings, file } = loaded;
   const stateDir = path.resolve(settings.state_dir);
   openStateDir(stateDir);
   const collector = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
-  const loaded = loadCredentials(env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
-  for (const problem of loaded.problems) log.warn({}, `a secret cannot be read: ${problem}`);
-  const credentials = createCredentials(loaded.secrets);
-  const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
-  const { policy } = loadPolicy(policyFile(settingsFile));
+  const secrets = loadCredentials(env["CREDENTIALS_DIRECTORY"], credentialsFolder(file));
+  for (const problem of secrets.problems) log.warn({}, `a secret cannot be read: ${problem}`);
+  const credentials = createCredentials(secrets.secrets);
+  const { policy, file: policyFound } = loadPolicy(policyFile(file));
   const closed = settings.api ? undefined : listenRefusal(policy, settings.embedded_api.listen);
   if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
+  const inForce = new PolicyInForce(policy);
   const alarms = new Alarms(log);
   const clock = startClock(signal);
-  const service = new Service({ ...options, collector, stateDir, policy, credentials, clock, alarms });
+  const { listenRefusal: refusal } = inForce;
+  const service = new Service({ ...options, settings, collector, stateDir, listenRefusal: refusal, credentials, clock, alarms });
+  const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
+  return {
+    ...options,
+    stateDir,
+    collector,
+    policy,
+    inForce,
+    hasPolicyFile: policyFound !== undefined,
+    pki,
+    credentials,
+    clock,
+    alarms,
+    service,
+  };
+}
 
-  // First of all: a second service with this state folder must end before it touches anything.
-  await service.open();
-  const pipeline = new Pipeline({
+const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms }: Base): Pipeline =>
+  new Pipeline({
     run: randomUUID(),
     bufferFile: path.join(stateDir, "buffer.db"),
-    bounds: boundsOf(settings),
+    bounds: boundsOf(loaded.settings),
     log,
     workerUrl,
     policy,
     pki,
     onAlarm: alarms.raise,
   });
-  const sessions = new SessionHost({ entry: workerUrl("session"), workerData: { pki }, log });
-  const agent = new Agent({
+
+const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
+  maxBytes: buffer.max_bytes,
+  maxAgeMs: buffer.max_age,
+  keepRemovedMs: buffer.keep_removed,
+});
+
+const agentOf = ({ clock, log, inForce, service }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
+  new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
     resolver: createResolver({
@@ -74,20 +139,16 @@ export async function runService(options: RunOptions): Promise<void> {
       onStale: (host, address, ageMs) =>
         log.warn({ host, address }, `no name server answers for ${host}: its last address is used, ${formatDuration(ageMs)} old`),
     }),
-    permit: permitOf(policy, "sources"),
+    permit: inForce.permitSource,
     logFor: (fields) => log.child(fields),
     emit: (layout, readout) => void pipeline.append(layout, readout),
     late: (ms) => service.late(ms),
     changed: () => service.sourceChanged(),
   });
-  const localOf = (now: Settings): LocalSettings => ({
-    settings: now,
-    settingsDir: settingsFile ? path.dirname(settingsFile) : stateDir,
-    variablesDir: variablesDir({ settings: now, file: settingsFile }),
-    api: apiAccess(now, stateDir),
-  });
-  const applier = new Applier({
-    local: localOf(settings),
+
+const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service }: Base, pipeline: Pipeline, agent: Agent): Applier =>
+  new Applier({
+    local: localOf(loaded, stateDir),
     stateDir,
     credentials,
     clock,
@@ -97,31 +158,62 @@ export async function runService(options: RunOptions): Promise<void> {
     applySources: (sources) => agent.apply(sources),
     onSettled: () => service.reconciled(),
   });
-  await applier.watchFiles();
-  const configuration = new Configuration({
-    settings,
-    stateDir,
-    collector,
-    version,
-    log,
-    signal,
-    workerUrl,
-    onAlarm: alarms.raise,
+
+const localOf = ({ settings, file }: LoadedSettings, stateDir: string): LocalSettings => ({
+  settings,
+  settingsDir: file ? path.dirname(file) : stateDir,
+  variablesDir: variablesDir({ settings, file }),
+  api: apiAccess(settings, stateDir),
+});
+
+const configurationOf = (base: Base, agent: Agent, applier: Applier): Configuration =>
+  new Configuration({
+    ...base,
+    settings: base.loaded.settings,
+    onAlarm: base.alarms.raise,
     reports: () => agent.reports(),
-    mayDiscover: () => policy.discovery,
-    listenRefusal: (at) => listenRefusal(policy, at),
+    mayDiscover: () => base.inForce.mayDiscover,
+    listenRefusal: base.inForce.listenRefusal,
     onConfiguration: (desired) => applier.setDesired(desired),
   });
-  service.start({ agent, pipeline, sessions, applier, configuration });
-  await aborted(signal);
-  await service.stop();
+
+interface Changeable {
+  readonly pipeline: Pipeline;
+  readonly agent: Agent;
+  readonly applier: Applier;
+  readonly configuration: Configuration;
 }
 
-const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
-  maxBytes: buffer.max_bytes,
-  maxAgeMs: buffer.max_age,
-  keepRemovedMs: buffer.keep_removed,
-});
+/** Which part takes which change. */
+function reloaderOf(base: Base, { pipeline, agent, applier, configuration }: Changeable): Reloader {
+  const { loaded, policy, hasPolicyFile, collector, log, stateDir, inForce, service } = base;
+  return new Reloader({
+    loaded,
+    policy,
+    policyFile: policyFile(loaded.file),
+    hasPolicyFile,
+    uuid: collector,
+    log,
+    onSettings: (now, effects) => {
+      if (effects.has("log")) useLog(log, now.settings);
+      if (effects.has("buffer")) pipeline.setBounds(boundsOf(now.settings));
+      if (effects.has("configuration")) void configuration.use(now.settings);
+      if (effects.has("configuration") || effects.has("applied")) applier.use(localOf(now, stateDir));
+    },
+    onPolicy: (now) => {
+      inForce.use(now);
+      pipeline.setPolicy(now);
+      void agent.policyChanged();
+      void configuration.policyChanged();
+      service.policyChanged();
+    },
+  });
+}
+
+function useLog(log: Logger, { log: { level, format } }: Pick<Settings, "log">): void {
+  log.level = level;
+  log.format = format;
+}
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((done) => {

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { DriverEntry } from "../../drivers/driver.ts";
 import { canonicalJson, reconcile } from "../lib/reconcile.ts";
+import { literalAddress } from "../model/address.ts";
 import type { Budget } from "../model/budget.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -90,6 +91,18 @@ export class Agent {
     });
   }
 
+  /**
+   * The policy that `permit` follows is another one: sources whose device may be connected to no longer, or may be now, begin again at once.
+   * The others notice nothing. Settles when those are started; never rejects.
+   */
+  async policyChanged(): Promise<void> {
+    const concerned = [...this.#slots].filter(([, slot]) => this.#isConcerned(slot));
+    // All have closed before the first begins again: they may share connections.
+    await Promise.all(concerned.map(([id, slot]) => this.#guarded(id, slot.hold())));
+    await Promise.all(concerned.map(([id, slot]) => this.#guarded(id, slot.resume())));
+    if (concerned.length > 0) this.#deps.changed();
+  }
+
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#taken;
@@ -147,6 +160,26 @@ export class Agent {
       for (const warning of fresh) log.warn({}, warning);
     }
     return haveChanged;
+  }
+
+  /** Whether the policy says something else of its device than it does. */
+  #isConcerned(slot: SourceSlot): boolean {
+    const { permit, resolver } = this.#deps;
+    const { endpoint } = slot;
+    if (!permit || !endpoint) return false;
+    const literal = literalAddress(endpoint.host);
+    const addresses = literal ? [literal] : (resolver?.addressesInUse(endpoint.host) ?? []);
+    const allowed = addresses.filter(({ address }) => permit(address, endpoint.port) === undefined);
+    const isForbidden = slot.report()?.error?.condition === "forbidden_by_policy";
+    return isForbidden ? allowed.length > 0 || addresses.length === 0 : allowed.length < addresses.length;
+  }
+
+  async #guarded(id: string, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#deps.logFor({ source: id }).error({ err: error }, "the data source could not be begun again after a change of the policy");
+    }
   }
 
   /** Of one source, whatever the others do. */
@@ -256,6 +289,7 @@ function parked(input: SourceInput, configured: number, lastReadoutAt: number | 
   const state = nextState(before, problem, now);
   logChange(deps.logFor({ source: record.name, type: record.type }), before, state, { source: record.name, endpoint: null });
   return {
+    endpoint: undefined,
     report: () => ({
       uuid: record.uuid,
       name: record.name,

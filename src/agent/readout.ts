@@ -192,7 +192,7 @@ export class Readouts {
       timeouts,
       device,
       ...(this.#resolve && { resolve: this.#resolve }),
-      ...(resolver && { connected: (host: string, address: string) => resolver.connected(host, address) }),
+      ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),
     };
     const open = async (): Promise<AnySession> => {
       connecting();
@@ -228,6 +228,13 @@ export class Readouts {
     } catch (error) {
       return toReasonError(error);
     }
+  }
+
+  #connected(host: string, address: string): void {
+    const { resolver, permit } = this.#deps;
+    resolver?.connected(host, address);
+    // The policy has closed it since it was asked.
+    if (permit?.(address, this.#spec.endpoint.port) !== undefined) this.#isToRenew = true;
   }
 
   #giveBack(turn: Turn, { session, closing, refused }: Read, stop: AbortSignal): void {

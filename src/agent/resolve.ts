@@ -32,6 +32,8 @@ export interface Resolver {
    * addresses, is tried last.
    */
   suspect(host: string): void;
+  /** The address that the host was last connected at, or else all that it is known to have, without asking: empty where it has none. */
+  addressesInUse(host: string): readonly Address[];
   /**
    * One text for one device, as far as is known without asking: the address that the host was last connected at, or else the first it is
    * known to have, so that two names of one address share it; where the name has not been looked up, `deviceKey` of the model. What a name
@@ -135,6 +137,11 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       entry.fresh = false;
       entry.failed = entry.connected ?? inOrder(entry)[0]?.address;
       entry.connected = undefined;
+    },
+    addressesInUse(host) {
+      const entry = entries.get(keyOf(host));
+      const connected = entry?.addresses.find(({ address }) => address === entry.connected);
+      return connected ? [connected] : (entry?.addresses ?? []);
     },
     deviceKey(host) {
       const entry = entries.get(keyOf(host));

@@ -20,6 +20,7 @@ export class SourceSlot {
   #running: { readonly fingerprint: string; readonly task: RunningSource } | undefined;
   /** Of the instance before the one that runs. */
   #lastReport: SourceReport | undefined;
+  #isHeld = false;
   #isWorking = false;
   #work: Promise<void> = Promise.resolve();
 
@@ -32,8 +33,24 @@ export class SourceSlot {
   /** Undefined: none is to run. Settles when what runs is what was desired last; rejects with what `start` throws. */
   want(desired: DesiredSource | undefined): Promise<void> {
     this.#desired = desired;
-    if (!this.#isWorking) this.#work = this.#change();
-    return this.#work;
+    return this.#bring();
+  }
+
+  /** Stops what runs, and starts nothing until `resume`. Settles when nothing runs. */
+  hold(): Promise<void> {
+    this.#isHeld = true;
+    return this.#bring();
+  }
+
+  /** Starts what is desired after `hold`. As `want`. */
+  resume(): Promise<void> {
+    this.#isHeld = false;
+    return this.#bring();
+  }
+
+  /** Where the instance that runs connects to; undefined: none runs, or it cannot run as it is configured. */
+  get endpoint(): RunningSource["endpoint"] {
+    return this.#running?.task.endpoint;
   }
 
   /** While an instance is replaced, the last report of the one before; undefined: none has run yet. */
@@ -41,10 +58,19 @@ export class SourceSlot {
     return this.#running?.task.report() ?? this.#lastReport;
   }
 
+  get #target(): DesiredSource | undefined {
+    return this.#isHeld ? undefined : this.#desired;
+  }
+
+  #bring(): Promise<void> {
+    if (!this.#isWorking) this.#work = this.#change();
+    return this.#work;
+  }
+
   async #change(): Promise<void> {
     this.#isWorking = true;
     try {
-      while (this.#running?.fingerprint !== this.#desired?.fingerprint) {
+      while (this.#running?.fingerprint !== this.#target?.fingerprint) {
         if (this.#running) await this.#stopRunning(this.#running.task);
         else await this.#startDesired();
       }
@@ -64,7 +90,7 @@ export class SourceSlot {
 
   async #startDesired(): Promise<void> {
     await this.#turn();
-    const desired = this.#desired;
+    const desired = this.#target;
     if (!desired) return;
     const task = await this.#start(desired, this.#lastReport);
     this.#running = { fingerprint: desired.fingerprint, task };

@@ -1,3 +1,4 @@
+import type { Endpoint } from "../../drivers/driver.ts";
 import { createBackoff } from "../lib/retry.ts";
 import type { Budget } from "../model/budget.ts";
 import type { Clock } from "../model/clock.ts";
@@ -34,6 +35,8 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
 }
 
 export interface RunningSource {
+  /** Where it connects to; undefined: it cannot run as it is configured. */
+  readonly endpoint: Endpoint | undefined;
   report(): SourceReport;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
@@ -52,7 +55,7 @@ type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K
 /** One source, from its first readout until it is stopped. Everything that fails becomes its status. */
 export function startSource(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps): RunningSource {
   const task = new SourceTask(spec, configured, lastReadoutAt, deps);
-  return { report: () => task.report(), stop: () => task.stop() };
+  return { endpoint: spec.endpoint, report: () => task.report(), stop: () => task.stop() };
 }
 
 interface Trouble {

@@ -14,6 +14,8 @@ export interface CommandIo {
   readonly version: string;
   /** Where an error that nobody caught is logged before the process ends; stderr until this is called. */
   crashesTo(log: Log): void;
+  /** From now on SIGHUP calls this, and does not end the process. */
+  onHangup(handler: () => void): void;
   /** Entry of a worker, by its name. */
   workerUrl(name: string): URL;
 }

@@ -60,6 +60,7 @@ export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOption
   signal: signal ?? new AbortController().signal,
   version: "0",
   crashesTo: () => {},
+  onHangup: () => {},
   workerUrl: (name) => new URL(`../threads/${name}/worker.ts`, import.meta.url),
 });
 

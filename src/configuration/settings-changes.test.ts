@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type Settings, settingsSchema } from "../model/settings.ts";
-import { awaitedWords, effectsOf, SETTINGS_EFFECTS, settingsInForce } from "./settings-changes.ts";
+import { awaitedWords, changesOf, SETTINGS_EFFECTS, settingsInForce } from "./settings-changes.ts";
 
 const UUID = "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11";
 const OTHER = "11111111-6a52-4f7e-9a43-1f0c2f1d4a11";
@@ -9,7 +9,7 @@ const API = { url: "https://api.example", key_file: "/etc/key" };
 
 const settingsOf = (input: z.input<typeof settingsSchema> = {}): Settings => settingsSchema.parse(input);
 const effects = (before: z.input<typeof settingsSchema>, after: z.input<typeof settingsSchema>) =>
-  [...effectsOf(settingsOf(before), settingsOf(after))].sort();
+  changesOf(settingsOf(before), settingsOf(after)).map(([, effect]) => effect);
 
 interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -38,10 +38,10 @@ describe("what a change of a setting does", () => {
     [{}, { buffer: { max_age: "1h" } }, ["buffer"]],
     [{ sources: { a: { interval: "1s" } } }, { sources: { a: { interval: "2s" } } }, ["applied"]],
     [{ sources: { a: { x: 1, y: 2 } } }, { sources: { a: { y: 2, x: 1 } } }, []],
-    [{}, { sinks: { b: {} }, embedded_api: { poll_interval: "5s" } }, ["applied", "configuration"]],
+    [{}, { sinks: { b: {} }, embedded_api: { poll_interval: "5s" } }, ["configuration", "applied"]],
     [{}, { variables_dir: "/v" }, ["applied"]],
     [{ collector: UUID }, { collector: UUID, api: API }, ["configuration"]],
-    [{}, { http: { listen: "127.0.0.1:1" }, state_dir: "/s" }, ["restart"]],
+    [{}, { http: { listen: "127.0.0.1:1" }, state_dir: "/s" }, ["restart", "restart"]],
     [{}, { readout_interval_unit: "milliseconds" }, ["configuration"]],
   ] as const)("%j → %j: %j", (before, after, expected) => {
     expect(effects(before as object, after as object)).toEqual(expected);

@@ -44,12 +44,9 @@ export interface SettingsInForce {
   readonly awaited: readonly AwaitedSetting[];
 }
 
-/** What a change from one to the other does. Pure. */
-export function effectsOf(before: Settings, after: Settings): ReadonlySet<SettingsEffect> {
-  return new Set(
-    SETTINGS_EFFECTS.flatMap(([path, effect]) => (isDeepStrictEqual(valueAt(before, path), valueAt(after, path)) ? [] : [effect])),
-  );
-}
+/** Which settings differ, and what each of them does. Pure. */
+export const changesOf = (before: Settings, after: Settings): typeof SETTINGS_EFFECTS =>
+  SETTINGS_EFFECTS.filter(([path]) => !isDeepStrictEqual(valueAt(before, path), valueAt(after, path)));
 
 /**
  * What of the file's settings a service can take that runs on others, as which collector (`uuid`), and what it cannot. An embedded API that

@@ -1,10 +1,11 @@
-import { type Dirent, readdirSync, statSync } from "node:fs";
+import { type Dirent, readdirSync } from "node:fs";
 import { extname, join } from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { FileOwners } from "./file-owners.ts";
+import { stampOf } from "./file-stamp.ts";
 import { uuidV5 } from "./uuid-v5.ts";
 import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
 
@@ -352,17 +353,5 @@ async function parse(path: string, yieldToEventLoop: YieldToEventLoop): Promise<
     return await format.parse(readBoundedFile(path, format.maxBytes), yieldToEventLoop);
   } catch (error) {
     return { variables: [], problems: [{ message: messageOf(error).replace(`${path} `, "") }] };
-  }
-}
-
-/** Undefined: there is no such file. One that cannot be looked at has a stamp that says so. */
-function stampOf(path: string): { readonly text: string; readonly modifiedMs: number } | undefined {
-  try {
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-    if (!found) return undefined;
-    const { ino, size, mtimeNs, ctimeNs } = found;
-    return { text: [ino, size, mtimeNs, ctimeNs].join(" "), modifiedMs: Number(mtimeNs / 1_000_000n) };
-  } catch (error) {
-    return { text: messageOf(error), modifiedMs: 0 };
   }
 }

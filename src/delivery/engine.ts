@@ -6,7 +6,7 @@ import { logOver } from "../lib/thread/log.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
-import type { Permit } from "../model/policy.ts";
+import type { Permit, Policy } from "../model/policy.ts";
 import type { SinkReport } from "../model/report.ts";
 import { SINKS, type SinkEntry } from "../sinks/index.ts";
 import type { FromDelivery, SinkSpec, ToDelivery } from "../threads/delivery/messages.ts";
@@ -24,6 +24,8 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly permit?: Permit;
   /** Words for why a sink may not listen on an address; default: it may. */
   readonly listenRefusal?: (at: string) => string | undefined;
+  /** Puts another policy in force, which permit and listenRefusal follow; default: there is none. */
+  readonly usePolicy?: (policy: Policy) => void;
   /** The certificates, with a log for what happens to them; absent: sinks have none. */
   readonly openPki?: (log: Log) => Pki;
   /** Folder of the files that sinks keep over restarts (retained topics); absent: they keep nothing. */
@@ -112,6 +114,10 @@ export class DeliveryEngine {
       case "sources":
         if (this.#sources.describe(message.sources)) this.#buffer.shareLayouts();
         for (const pump of this.#pumps()) pump.describe(this.#sources.all() ?? []);
+        return;
+      case "policy":
+        this.#options.usePolicy?.(message.policy);
+        for (const pump of this.#pumps()) pump.policyChanged();
         return;
       case "store":
         this.#store.connect(message.port);

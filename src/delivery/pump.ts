@@ -4,12 +4,13 @@ import { createBackoff, HEALTHY_MS } from "../lib/retry.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import { type ReasonError, restMsOf } from "../model/reason.ts";
+import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
 import { isClose } from "../sinks/lib/in-flight-window.ts";
 import type { Sink, SinkMemory } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
+import { AskedPolicy } from "./asked-policy.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
 import { Notices } from "./notices.ts";
 import type { Opening } from "./opening.ts";
@@ -76,6 +77,10 @@ export class SinkPump {
   /** Resolves when the pump has stopped. */
   #ending: Promise<void> | undefined;
   #opening: Opening | undefined;
+  /** What the policy said to the last try to open. */
+  #asked: AskedPolicy;
+  /** Ends the wait for the next try. */
+  #pause: AbortController | undefined;
   /** Aborts when the opening ends. */
   #openingEnd = new AbortController();
   /** Openings in a row that the server closed soon, with no write or refusal that may be the cause. */
@@ -86,6 +91,7 @@ export class SinkPump {
     this.#prepared = prepared;
     this.#port = port;
     this.#limits = limits;
+    this.#asked = new AskedPolicy(port.surroundings ?? {});
     const { spec, kind, endpoint } = prepared;
     this.#log = withFields(port.log, { sink: spec.name ?? spec.uuid, type: spec.type, endpoint });
     this.#memory = kind.openMemory?.({ folder: port.memoryDir, uuid: spec.uuid, endpoint, log: this.#log });
@@ -159,6 +165,17 @@ export class SinkPump {
     this.#reportWarnings();
   }
 
+  /** The policy is another one: where that concerns this sink, its opening ends now, or the next try comes now. */
+  policyChanged(): void {
+    const change = this.#asked.change();
+    if (!change) return;
+    this.#pause?.abort();
+    if (!this.#opening) return;
+    // What is under way is not the cause.
+    this.#writer.giveUp();
+    this.#opening.lose(endedByPolicy(change));
+  }
+
   report(): SinkReport {
     const { spec, endpoint } = this.#prepared;
     const { uuid, name, type } = spec;
@@ -221,7 +238,7 @@ export class SinkPump {
       }
       const nowMs = performance.now();
       trouble ??= { beganMs: nowMs, backoff: createBackoff() };
-      await this.#pause(reason, trouble.backoff(nowMs - trouble.beganMs), isIsolating);
+      await this.#waitForRetry(reason, trouble.backoff(nowMs - trouble.beganMs), isIsolating);
     }
   }
 
@@ -232,12 +249,17 @@ export class SinkPump {
     const timeout = AbortSignal.timeout(this.#limits.openTimeoutMs);
     const signal = AbortSignal.any([this.#openingEnd.signal, this.#stopping.signal, timeout]);
     const { uuid, name, secrets } = spec;
+    const { surroundings = {} } = this.#port;
+    const asked = new AskedPolicy(surroundings);
+    this.#asked = asked;
     const sink = await kind.open(
       { uuid, name, details, settings, secrets, memory: this.#memory },
-      { ...this.#port.surroundings, signal, log: this.#log },
+      { ...surroundings, ...asked.context, signal, log: this.#log },
     );
-    if (!this.#stopping.signal.aborted) return sink;
+    const change = asked.change();
+    if (!this.#stopping.signal.aborted && !change) return sink;
     await sink.close();
+    if (change) throw endedByPolicy(change);
     return undefined;
   }
 
@@ -280,13 +302,17 @@ export class SinkPump {
   }
 
   /** Waits for the next try: longer where the server asks for it, or where another client seems to take the connection over. */
-  async #pause(reason: ReasonError, backoffMs: number, isIsolating: boolean): Promise<void> {
+  async #waitForRetry(reason: ReasonError, backoffMs: number, isIsolating: boolean): Promise<void> {
     const { closedSoonHint } = this.#prepared.kind;
     const isTakeover = this.#closedSoon >= CLOSED_SOON_TIMES && closedSoonHint !== undefined;
     const delayMs = isTakeover ? TAKEOVER_MS : Math.max(backoffMs, restMsOf(reason));
     const hint = `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${closedSoonHint}`;
     this.#state.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
-    await sleep(delayMs, this.#stopping.signal);
+    // The policy has changed since it was asked: what it says now decides.
+    if (this.#asked.change()) return;
+    this.#pause = new AbortController();
+    await sleep(delayMs, AbortSignal.any([this.#stopping.signal, this.#pause.signal]));
+    this.#pause = undefined;
   }
 
   async #end(removed: boolean): Promise<void> {
@@ -339,6 +365,11 @@ export class SinkPump {
     this.#port.changed();
   }
 }
+
+const endedByPolicy = ({ refusal }: { readonly refusal: string | undefined }): ReasonError =>
+  refusal === undefined
+    ? new ReasonError("UNKNOWN", "policy.yaml has changed: the sink is opened again as it says now")
+    : new ReasonError("UNKNOWN", refusal, { condition: "forbidden_by_policy" });
 
 function withFields(log: Log, fields: object): Log {
   return {

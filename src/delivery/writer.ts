@@ -44,7 +44,7 @@ export class Writer {
   #wasSuspect = false;
   /** Normal jobs ended the opening before with nothing taken: in this one a suspect is first, or none would ever be tried. */
   #isSuspectFirst = false;
-  /** The writer itself ends this opening: the writes under way are not the cause. */
+  /** This opening is ended from here: the writes under way are not the cause. */
   #isGivenUp = false;
   /** The last loss may have been due to a notice: once, the writes are not suspected for it. */
   #isInDoubt = false;
@@ -99,6 +99,11 @@ export class Writer {
   drain(): void {
     this.#isDraining = true;
     this.wake();
+  }
+
+  /** This opening ends, and not because of what is written. */
+  giveUp(): void {
+    this.#isGivenUp = true;
   }
 
   /** No timer is left. */

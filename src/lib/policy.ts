@@ -36,6 +36,37 @@ export function listenRefusal({ listen }: Policy, at: string): string | undefine
   return contains(listOf(listen), address) ? undefined : `${host} is not among the addresses that policy.yaml opens (listen)`;
 }
 
+/** The policy that is in force at any moment: its judges follow it. */
+export class PolicyInForce {
+  #policy: Policy;
+  #sources: Permit;
+  #sinks: Permit;
+
+  constructor(policy: Policy) {
+    this.#policy = policy;
+    this.#sources = permitOf(policy, "sources");
+    this.#sinks = permitOf(policy, "sinks");
+  }
+
+  use(policy: Policy): void {
+    this.#policy = policy;
+    this.#sources = permitOf(policy, "sources");
+    this.#sinks = permitOf(policy, "sinks");
+  }
+
+  /** Whether devices may be asked what variables they have. */
+  get mayDiscover(): boolean {
+    return this.#policy.discovery;
+  }
+
+  /** See permitOf. */
+  readonly permitSource: Permit = (address, port) => this.#sources(address, port);
+  readonly permitSink: Permit = (address, port) => this.#sinks(address, port);
+
+  /** See listenRefusal. */
+  readonly listenRefusal = (at: string): string | undefined => listenRefusal(this.#policy, at);
+}
+
 function listOf(networks: readonly string[]): net.BlockList {
   const list = new net.BlockList();
   for (const text of networks) {

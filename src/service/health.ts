@@ -1,34 +1,66 @@
-import { listenRefusal } from "../lib/policy.ts";
 import type { Log } from "../model/context.ts";
-import type { Policy } from "../model/policy.ts";
 import { type HttpListener, type Page, startHttpListener } from "./http-listener.ts";
 import type { Metrics } from "./metrics.ts";
 
 export interface HealthOptions {
   /** `address:port`. */
   readonly listen: string;
-  readonly policy: Policy;
-  readonly metrics: Metrics;
+  /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
+  readonly listenRefusal: (at: string) => string | undefined;
+  readonly metrics: Pick<Metrics, "contentType" | "text">;
   readonly isHealthy: () => boolean;
   readonly isReady: () => boolean;
   readonly log: Log;
   readonly onTrouble: (message: string) => void;
 }
 
-/** /metrics, /healthz and /readyz; undefined where the policy does not let it listen, which is an alarm. */
-export function startHttp({ listen, policy, metrics, isHealthy, isReady, log, onTrouble }: HealthOptions): HttpListener | undefined {
-  const closed = listenRefusal(policy, listen);
-  if (closed !== undefined) {
-    onTrouble(`http.listen: ${closed}; metrics and health are not served`);
-    return undefined;
+/** /metrics, /healthz and /readyz, where and while the policy lets them be served. */
+export class Health {
+  readonly #options: HealthOptions;
+  #listener: HttpListener | undefined;
+  /** Why nothing is served. */
+  #closed: string | undefined;
+  #isEnded = false;
+
+  constructor(options: HealthOptions) {
+    this.#options = options;
+    this.look();
   }
-  const pages = {
-    "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
-    "/healthz": () => verdict(isHealthy(), "no data source that is due is being read; restart the collector if this lasts"),
-    "/readyz": () => verdict(isReady(), "not ready: no configuration is at work yet; see collector status"),
-  };
-  // Closed by its own end: until then a stopping service says that it is not ready.
-  return startHttpListener({ listen, pages, onTrouble }, { signal: new AbortController().signal, log });
+
+  /** The policy may be another one: begins or ends listening. */
+  look(): void {
+    const { listen, listenRefusal, log } = this.#options;
+    const refusal = listenRefusal(listen);
+    const closed = refusal === undefined ? undefined : `http.listen: ${refusal}; metrics and health are not served`;
+    if (closed !== undefined && closed !== this.#closed) log.error({}, closed);
+    this.#closed = closed;
+    if (closed !== undefined) {
+      void this.#listener?.close();
+      this.#listener = undefined;
+    } else if (!this.#isEnded) this.#listener ??= this.#start();
+  }
+
+  /** What a person should know of it, for status. */
+  notes(): readonly string[] {
+    return this.#closed === undefined ? [] : [this.#closed];
+  }
+
+  /** Never throws. */
+  async close(): Promise<void> {
+    this.#isEnded = true;
+    await this.#listener?.close();
+  }
+
+  #start(): HttpListener {
+    const { listen, metrics, isHealthy, isReady, log, onTrouble } = this.#options;
+    const pages = {
+      "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
+      "/healthz": () => verdict(isHealthy(), "no data source that is due is being read; restart the collector if this lasts"),
+      "/readyz": () => verdict(isReady(), "not ready: no configuration is at work yet; see collector status"),
+    };
+    // Closed by its own end: until then a stopping service says that it is not ready.
+    return startHttpListener({ listen, pages, onTrouble }, { signal: new AbortController().signal, log });
+  }
 }
 
 const verdict = (ok: boolean, otherwise: string): Page => ({

@@ -3,14 +3,13 @@ import type { Agent } from "../agent/agent.ts";
 import { type Applier, LOOK_EVERY_MS } from "../configuration/applier.ts";
 import type { Configuration, ConfigurationOptions } from "../configuration/configuration.ts";
 import type { Credentials } from "../configuration/credentials.ts";
+import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
-import type { Policy } from "../model/policy.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type BufferStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
 import type { Alarms } from "./alarms.ts";
-import { startHttp } from "./health.ts";
-import type { HttpListener } from "./http-listener.ts";
+import { Health } from "./health.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
@@ -33,12 +32,14 @@ export interface ServiceParts {
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
   readonly applier: Pick<Applier, "isReady" | "secretsChanged" | "start" | "stop">;
   readonly configuration: Configuration;
+  readonly reloader: Pick<Reloader, "notes" | "start" | "stop">;
 }
 
 export interface ServiceOptions
   extends Pick<ConfigurationOptions, "settings" | "stateDir" | "collector" | "version" | "log" | "signal">,
     Pick<NotifyingOptions, "env" | "pid"> {
-  readonly policy: Policy;
+  /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
+  readonly listenRefusal: (at: string) => string | undefined;
   readonly credentials: Pick<Credentials, "set" | "remove">;
   readonly clock: Clock;
   readonly alarms: Alarms;
@@ -62,7 +63,7 @@ export class Service {
   #socket: LocalSocket | undefined;
   #parts: ServiceParts | undefined;
   #metrics: Metrics | undefined;
-  #http: HttpListener | undefined;
+  #health: Health | undefined;
   #describing: NodeJS.Timeout | undefined;
 
   constructor(options: ServiceOptions) {
@@ -84,12 +85,12 @@ export class Service {
   }
 
   start(parts: ServiceParts): void {
-    const { version, collector, settings, stateDir, policy, alarms, log, signal } = this.#options;
+    const { version, collector, settings, stateDir, listenRefusal, alarms, log, signal } = this.#options;
     this.#parts = parts;
     this.#metrics = createMetrics(() => this.#status(parts));
-    this.#http = startHttp({
+    this.#health = new Health({
       listen: settings.http.listen,
-      policy,
+      listenRefusal,
       metrics: this.#metrics,
       isHealthy: () => this.#progress.ok(parts.agent.reports()),
       isReady: () => parts.applier.isReady && !signal.aborted,
@@ -97,6 +98,7 @@ export class Service {
       onTrouble: alarms.raise,
     });
     parts.applier.start();
+    parts.reloader.start();
     log.info({ version, collector, api: parts.configuration.status().api_url, stateDir }, "collector ready");
     this.#startNotifying(parts);
   }
@@ -104,15 +106,16 @@ export class Service {
   /** Commits what was read, ends all parts. */
   async stop(): Promise<void> {
     const { log } = this.#options;
-    const { agent, pipeline, sessions, applier, configuration } = this.#runningParts();
+    const { agent, pipeline, sessions, applier, configuration, reloader } = this.#runningParts();
     log.info({}, "stopping: writing what was read to disk");
+    reloader.stop();
     applier.stop();
     clearTimeout(this.#describing);
     await agent.stop();
     pipeline.describe(agent.reports());
     const flushed = pipeline.stop();
     await Promise.all([flushed, configuration.stop(flushed), sessions.stop(SESSIONS_STOP_MS)]);
-    await this.#http?.close();
+    await this.#health?.close();
     this.#metrics?.stop();
     await this.#socket?.close();
     log.info({}, "stopped");
@@ -132,6 +135,11 @@ export class Service {
     }, DESCRIBE_AFTER_MS);
   }
 
+  /** The policy that `listenRefusal` follows is another one. */
+  policyChanged(): void {
+    this.#health?.look();
+  }
+
   /** A round of applying the configuration has ended. */
   reconciled(): void {
     this.#progress.reconciled();
@@ -142,7 +150,7 @@ export class Service {
     return this.#parts;
   }
 
-  #status({ agent, pipeline, configuration }: ServiceParts): ServiceStatus {
+  #status({ agent, pipeline, configuration, reloader }: ServiceParts): ServiceStatus {
     const { version, collector, alarms } = this.#options;
     return {
       version,
@@ -152,7 +160,7 @@ export class Service {
       sources: agent.reports().map(toSourceStatus),
       sinks: pipeline.sinks(),
       buffer: pipeline.buffer(),
-      alarms: [...configuration.notes(), ...alarms.list()],
+      alarms: [...reloader.notes(), ...configuration.notes(), ...(this.#health?.notes() ?? []), ...alarms.list()],
     };
   }
 

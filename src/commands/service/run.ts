@@ -16,7 +16,8 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
   const { runService } = await import("../../run.ts");
   try {
     const { signal, version, env, pid, workerUrl } = io;
-    await runService({ settings, settingsFile: file, log, signal, version, env, pid, workerUrl });
+    const onHangup = (handler: () => void): void => io.onHangup(handler);
+    await runService({ loaded: { settings, file }, log, signal, version, env, pid, workerUrl, onHangup });
     return EXIT.good;
   } catch (error) {
     log.error({ err: error, nextStep: "Correct what the message names, then start the collector again" }, "the collector cannot start");

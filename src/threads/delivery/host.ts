@@ -12,7 +12,7 @@ import type { DeliveryWorkerData, FromDelivery, SinkSpec, ToDelivery } from "./m
 
 export interface DeliveryOptions {
   readonly bufferFile: string;
-  /** Where sinks may connect to and listen. */
+  /** Where sinks may connect to and listen, at the start. */
   readonly policy: Policy;
   /** Where the certificates of ours and of others are, for sinks that are servers. */
   readonly pki: PkiPlace;
@@ -35,23 +35,19 @@ export class DeliveryHost {
   readonly #options: DeliveryOptions;
   readonly #worker: SupervisedWorker<FromDelivery>;
   readonly #describer: Describer;
+  #policy: Policy;
   #specs: ReadonlyMap<string, SinkSpec> = new Map();
   #reports: readonly SinkReport[] = [];
 
   constructor(of: DeliveryOf, options: DeliveryOptions) {
     this.#of = of;
     this.#options = options;
+    this.#policy = options.policy;
     this.#describer = new Describer((message) => this.#post(message), options.sources);
     this.#worker = new SupervisedWorker({
       entry: options.workerUrl("delivery"),
       name: NAME[of],
-      workerData: {
-        policy: options.policy,
-        memoryDir: path.join(path.dirname(options.bufferFile), "sinks"),
-        serves: of === "latest",
-        // Only servers show the collector's certificate.
-        ...(of === "latest" && { pki: options.pki }),
-      } satisfies DeliveryWorkerData,
+      workerData: this.#workerData(),
       // What a server makes of each value for each of its clients lives for a moment, and is much.
       needsHeap: of === "latest",
       log: options.log,
@@ -75,6 +71,13 @@ export class DeliveryHost {
     }
   }
 
+  /** Sinks that it concerns end or begin at once, the others notice nothing. */
+  setPolicy(policy: Policy): void {
+    this.#policy = policy;
+    this.#worker.setWorkerData(this.#workerData());
+    this.#post({ type: "policy", policy });
+  }
+
   /** Hands on the sources as they are now. */
   describe(): void {
     this.#describer.describe();
@@ -92,6 +95,17 @@ export class DeliveryHost {
 
   stop(timeoutMs: number): Promise<void> {
     return this.#worker.stop(timeoutMs);
+  }
+
+  #workerData(): DeliveryWorkerData {
+    const { bufferFile, pki } = this.#options;
+    return {
+      policy: this.#policy,
+      memoryDir: path.join(path.dirname(bufferFile), "sinks"),
+      serves: this.#of === "latest",
+      // Only servers show the collector's certificate.
+      ...(this.#of === "latest" && { pki }),
+    };
   }
 
   #post(message: ToDelivery, transfer: readonly MessagePort[] = []): void {

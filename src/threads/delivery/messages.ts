@@ -41,6 +41,8 @@ export type ToDelivery =
   /** A piece of a source's layout: its variables from this place on, where 0 begins it. `sources` makes it the source's. */
   | { readonly type: "layout"; readonly source: Layout["source"]; readonly from: number; readonly variables: Layout["variables"] }
   | { readonly type: "sources"; readonly sources: readonly DescribedSource[] }
+  /** The policy from now on. */
+  | { readonly type: "policy"; readonly policy: Policy }
   /** A channel to the store, after either was restarted. */
   | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
   /** Close every sink, end. */

@@ -1,0 +1,37 @@
+import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../test/support/free-port.ts";
+import { silentLog } from "../model/context.ts";
+import { Health } from "./health.ts";
+
+test("serves while the policy lets it, and says why it does not", async () => {
+  const listen = `127.0.0.1:${await freePort()}`;
+  let refusal: string | undefined = "127.0.0.1 is closed";
+  const errors: string[] = [];
+  const health = new Health({
+    listen,
+    listenRefusal: () => refusal,
+    metrics: { contentType: "text/plain", text: async () => "figures\n" },
+    isHealthy: () => true,
+    isReady: () => true,
+    log: { ...silentLog, error: (_, message) => errors.push(message) },
+    onTrouble: (message) => errors.push(message),
+  });
+  onTestFinished(() => health.close());
+  const answer = () =>
+    fetch(`http://${listen}/metrics`).then(
+      (response) => response.text(),
+      () => "nobody",
+    );
+  const closed = "http.listen: 127.0.0.1 is closed; metrics and health are not served";
+  expect(await answer()).toBe("nobody");
+  expect(health.notes()).toEqual([closed]);
+  refusal = undefined;
+  health.look();
+  await expect.poll(answer).toBe("figures\n");
+  expect(health.notes()).toEqual([]);
+  refusal = "127.0.0.1 is closed";
+  health.look();
+  health.look();
+  await expect.poll(answer).toBe("nobody");
+  expect(errors).toEqual([closed, closed]);
+});
