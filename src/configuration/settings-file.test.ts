@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nearest } from "../model/nearest.ts";
-import { loadSettings, parseSettings, variablesDir } from "./settings-file.ts";
+import { loadSettings, parseSettings, stateDirIn, variablesDir } from "./settings-file.ts";
 import { SettingsError } from "./strict-yaml.ts";
 
 let folder: string;
@@ -18,6 +18,25 @@ const problems = (yaml: string | Uint8Array) => {
   return "problems" in result ? result.problems : [];
 };
 const UUID = "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11";
+
+describe("the state folder of settings that cannot be used", () => {
+  test.each([
+    ["bufer: 1\nstate_dir: state\n", "state"],
+    ["state_dir: 'st ate' # here\nbufer: 1\n", "st ate"],
+    ['state_dir: "/var/x"\n  log: [\n', "/var/x"],
+    ["state_dir: st ate # here\n- x\n", "st ate"],
+    ["bufer: 1\n", "/var/lib/collector"],
+    ["# state_dir: a\nbufer: 1\n", "/var/lib/collector"],
+  ])("%j is %s", (yaml, expected) => {
+    const file = join(folder, "bad.yaml");
+    writeFileSync(file, yaml);
+    expect(stateDirIn(file)).toBe(resolve(folder, expected));
+  });
+
+  test("where there is no file is the usual one", () => {
+    expect(stateDirIn(join(folder, "none.yaml"))).toBe("/var/lib/collector");
+  });
+});
 
 describe("bad settings name line, key and what would be right", () => {
   const cases: readonly [name: string, yaml: string, line: number | undefined, path: string, message: RegExp][] = [

@@ -36,6 +36,21 @@ export function loadSettings(path: string | undefined, usualFile = DEFAULT_SETTI
   return { settings: absolute(parsed.settings, dirname(file)), file };
 }
 
+/**
+ * The state folder that a settings file names, whatever else is wrong with it, so that a service that runs can still be asked. Where it names
+ * none, or cannot be read, the usual one.
+ */
+export function stateDirIn(path: string | undefined): string {
+  const file = resolve(path ?? DEFAULT_SETTINGS_FILE);
+  let text = "";
+  try {
+    text = readBoundedFile(file, MAX_BYTES).toString("utf8");
+  } catch {}
+  const [, quote, quoted, plain] = /^state_dir:[ \t]*(?:(["'])(.+?)\1|([^"'#\s][^#\n]*?))[ \t]*(?:#.*)?$/m.exec(text) ?? [];
+  const named = quote === undefined ? plain : quoted;
+  return named === undefined ? settingsSchema.parse({}).state_dir : resolve(dirname(file), named);
+}
+
 /** Where the local variable files are: `variables_dir`, else `variables` in the folder of the settings file. */
 export function variablesDir({ settings, file }: LoadedSettings): string {
   return settings.variables_dir ?? join(dirname(file ?? DEFAULT_SETTINGS_FILE), "variables");

@@ -1,23 +1,25 @@
+import { stateDirIn } from "../../configuration/settings-file.ts";
 import { toJson } from "../../lib/json.ts";
 import { escapeControls } from "../../lib/log-text.ts";
 import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
-import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
 
-/** `collector status`: how the running service is. Throws UsageError where the settings cannot be used. */
+/** `collector status`: how the running service is. Throws UsageError where no service answers and the settings cannot be used. */
 export async function status(options: { readonly config?: string; readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
-  const { settings } = settingsOrUsage(options.config);
+  const found = stateDirOf(options.config);
   let answer: unknown;
   try {
-    answer = await askService(localSocketPath(settings.state_dir), "/status", io.signal);
+    answer = await askService(localSocketPath(found.stateDir), "/status", io.signal);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (io.signal.aborted) return EXIT.interrupted;
+    if (found.problem) throw found.problem;
     complain(io, error.message);
     return EXIT.ownFailure;
   }
@@ -25,6 +27,16 @@ export async function status(options: { readonly config?: string; readonly json?
   const report = answer as ServiceStatus;
   io.stdout.write(options.json ? `${toJson(report)}\n` : renderStatus(report, Date.now()));
   return exitOf(report);
+}
+
+/** A service that runs goes on with the settings of before, and its status says what is wrong with those of now. */
+function stateDirOf(config: string | undefined): { readonly stateDir: string; readonly problem?: UsageError } {
+  try {
+    return { stateDir: settingsOrUsage(config).settings.state_dir };
+  } catch (error) {
+    if (error instanceof UsageError) return { stateDir: stateDirIn(config), problem: error };
+    throw error;
+  }
 }
 
 function exitOf({ sources, sinks }: ServiceStatus): ExitCode {
