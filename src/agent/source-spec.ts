@@ -55,7 +55,9 @@ export interface Scaling {
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
 export function fingerprintOf({ record, variables, local, secrets, missingSecret, readoutIntervalUnit }: SourceInput): unknown {
   const { name, type, details, readout_interval, readout_limit } = record;
-  return { name, type, details, readout_interval, readout_limit, variables, local, secrets, missingSecret, readoutIntervalUnit };
+  // An interval of this machine wins: the API's and its unit are not used.
+  const interval = local["interval"] === undefined ? { readout_interval, readoutIntervalUnit } : {};
+  return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret };
 }
 
 export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
