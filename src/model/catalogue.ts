@@ -175,7 +175,7 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause:
       "policy.yaml does not open this address or port; without that file, loopback, link-local, multicast and metadata addresses are closed.",
     nextStep:
-      "If the connection is intended, add the address to networks in policy.yaml, in the folder of the settings file, and restart the collector; then type `collector status`.",
+      "If the connection is intended, add the address to networks in policy.yaml, in the folder of the settings file; it is taken within seconds. Then type `collector status`.",
   }),
   certificate_refused: ({ device }) => ({
     sentence: `The secure connection with ${device} failed: one side did not accept the other's certificate.`,

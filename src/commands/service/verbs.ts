@@ -10,7 +10,8 @@ export const RUN: Verb = {
     "collector run --config ./collector.yaml    settings from another file",
   ],
   json: false,
-  notes: "SIGINT or SIGTERM stops it in order; a second one ends it at once.",
+  notes:
+    "SIGINT or SIGTERM stops it in order; a second one ends it at once. SIGHUP reads settings and policy again at once; changes of both files are taken within seconds without it.",
   run: async (io, options: { config?: string }) => (await import("./run.ts")).run(options, io),
 };
 

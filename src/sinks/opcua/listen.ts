@@ -29,7 +29,7 @@ export function listenPlace(configured: string | undefined, port: number, { list
   return {
     host: HERE,
     notes: [
-      `only programs on this machine reach the server: it listens on ${HERE}. To let others in, add "${EVERYWHERE}" to listen in policy.yaml and restart the collector`,
+      `only programs on this machine reach the server: it listens on ${HERE}. To let others in, add "${EVERYWHERE}" to listen in policy.yaml`,
     ],
   };
 }

@@ -329,6 +329,22 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     }
   });
 
+  it("takes changed settings on systemctl reload, in the process that runs", async () => {
+    const file = path.join(machine.root, "etc/collector/collector.yaml");
+    const before = readFileSync(file, "utf8");
+    const pid = await pidOf();
+    const isBounded = async () => (await machine.run("collector status")).stdout.includes(" of 64.0 MiB;");
+    writeFileSync(file, `${before}buffer:\n  max_bytes: 64MiB\n`);
+    await machine.must("systemctl reload collector");
+    expect(await machine.must("journalctl -u collector -n 5 --no-pager -o cat")).toMatch(/settings and the policy are read again/);
+    await until("the changed bound", isBounded, 10_000);
+    writeFileSync(file, before);
+    await machine.must("systemctl reload collector");
+    await until("the bound of before", async () => !(await isBounded()), 10_000);
+    expect(await pidOf()).toBe(pid);
+    expect(await show("ActiveState")).toBe("active");
+  });
+
   it("starts without the folder of the secrets, and with one that cannot be decrypted", async () => {
     await machine.must(
       "cp -a /etc/collector /root/kept; echo junk > /etc/collector/credentials.encrypted/junk; rm -rf /etc/collector/credentials",
