@@ -334,6 +334,42 @@ describe("the agent", () => {
     expect(new Set(asked)).toEqual(new Set([`127.0.0.1:${device.port}`, `127.0.0.2:${device.port}`, `127.0.0.9:${device.port}`]));
   });
 
+  it("ends at once what another policy closes, begins at once what it opens, and touches nothing else", async () => {
+    const [first, second, third] = [await plant(), await plant(), await plant()];
+    const closed = new Set<number>();
+    const { agent, of, report } = running({
+      resolver: createResolver({ lookUp: async () => [{ address: "127.0.0.1", family: 4 }], now: clock.monotonicMs }),
+      permit: (to, port) => (closed.has(port) ? `port ${port} of ${to} is closed` : undefined),
+    });
+    // Two share a connection, and one is known by a name.
+    await agent.apply([
+      source(1, first.port),
+      source(2, second.port),
+      source(3, second.port),
+      source(4, third.port, {}, { host: "press.lab" }),
+    ]);
+    await expect.poll(() => Math.min(...[1, 2, 3, 4].map((n) => of(`machine-${n}`).length))).toBeGreaterThan(1);
+    expect([first, second, third].map((device) => device.accepted())).toEqual([1, 1, 1]);
+    closed.add(second.port).add(third.port);
+    await agent.policyChanged();
+    expect([second.connections(), third.connections()]).toEqual([0, 0]);
+    for (const n of [2, 3, 4])
+      await expect
+        .poll(() => report(n)?.error)
+        .toMatchObject({ condition: "forbidden_by_policy", detail: expect.stringContaining("is closed") });
+    const readouts = report(1)?.counters.readouts ?? 0;
+    // By now the tries of the closed ones are a second apart.
+    await expect.poll(() => report(1)?.counters.readouts).toBeGreaterThan(readouts + 10);
+    closed.delete(second.port);
+    await agent.policyChanged();
+    await expect.poll(() => [report(2), report(3)].map((one) => one?.status.state.type), { interval: 10 }).toEqual(["OK", "OK"]);
+    // Not by a retry: what was begun again has not failed.
+    expect([report(2), report(3)].map((one) => one?.counters.failed_readouts)).toEqual([0, 0]);
+    expect(report(4)?.error?.condition).toBe("forbidden_by_policy");
+    expect([first, second, third].map((device) => device.accepted())).toEqual([1, 2, 1]);
+    expect(report(1)?.counters.readouts).toBeGreaterThan(readouts);
+  });
+
   it("leaves no connection behind when it stops", async () => {
     const device = await plant();
     const { agent, of } = rig();
