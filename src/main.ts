@@ -1,3 +1,4 @@
+import { closeSync, constants, openSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
@@ -49,7 +50,11 @@ const io: CommandIo = {
     printed = budgetLog(log, { linesPerMinute: PRINTED_PER_MINUTE, of: "libraries" });
   },
   onHangup: (handler) => {
-    process.on("SIGHUP", handler);
+    process.on("SIGHUP", () => {
+      // A terminal that was closed sends the same signal: a service in its foreground ends with it.
+      if (process.stderr.isTTY && isTerminalGone()) stop.abort(new Error("the terminal was closed"));
+      else handler();
+    });
   },
   // The worker entries lie beside this file, as sources and in the bundle alike.
   workerUrl: (name) => new URL(`./threads/${name}/worker${extname(fileURLToPath(import.meta.url))}`, import.meta.url),
@@ -66,6 +71,16 @@ for (const [signal, code] of [
     if (stop.signal.aborted || isEnding) process.exit(code);
     stop.abort(new Error(`stopped by ${signal}`));
   });
+
+/** Whether this process has lost its controlling terminal (tty(4)), or never had one. */
+function isTerminalGone(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY));
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 /** Ends the process: with everything printed first. */
 async function end(code: ExitCode): Promise<void> {
