@@ -61,6 +61,8 @@ export class Agent {
   #lastTurn: Promise<void> = Promise.resolve();
   /** One after the other, as the starts are; never rejects. */
   #lastSpec: Promise<unknown> = Promise.resolve();
+  /** Changes of the policy are taken one after the other. Never rejects. */
+  #policyTaken: Promise<void> = Promise.resolve();
   #isStopped = false;
 
   constructor(deps: AgentDeps) {
@@ -95,18 +97,23 @@ export class Agent {
    * The policy that `permit` follows is another one: sources whose device may be connected to no longer, or may be now, begin again at once.
    * The others notice nothing. Settles when those are started; never rejects.
    */
-  async policyChanged(): Promise<void> {
-    const concerned = [...this.#slots].filter(([, slot]) => this.#isConcerned(slot));
-    // All have closed before the first begins again: they may share connections.
-    await Promise.all(concerned.map(([id, slot]) => this.#guarded(id, slot.hold())));
-    await Promise.all(concerned.map(([id, slot]) => this.#guarded(id, slot.resume())));
-    if (concerned.length > 0) this.#deps.changed();
+  policyChanged(): Promise<void> {
+    this.#policyTaken = this.#policyTaken.then(() => this.#takePolicy());
+    return this.#policyTaken;
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#taken;
     await Promise.all([...this.#slots.values()].map((slot) => slot.want(undefined)));
+  }
+
+  async #takePolicy(): Promise<void> {
+    const concerned = [...this.#slots].filter(([, slot]) => this.#isConcerned(slot));
+    // All have closed before the first begins again: they may share connections.
+    await Promise.all(concerned.map(([id, slot]) => this.#guarded(id, slot.hold())));
+    await Promise.all(concerned.map(([id, slot]) => this.#guarded(id, slot.resume())));
+    if (concerned.length > 0) this.#deps.changed();
   }
 
   async #takeQueued(): Promise<Round> {
