@@ -21,6 +21,7 @@ const LONGEST = [
   "test/faults/opcua/hosted-server.test.ts",
   "test/e2e/demo-kill.test.ts",
   "test/e2e/platform.test.ts",
+  "test/e2e/reload.test.ts",
   "drivers/opcua/driver.slow.test.ts",
   "src/commands/configuration/restore.slow.test.ts",
   "src/main.slow.test.ts",

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { freePort } from "../../../test/support/free-port.ts";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { type Rig as DeliveryRig, startRig } from "../../delivery/testing/rig.ts";
+import { policySchema } from "../../model/policy.ts";
 import { userSecretName } from "../../model/sink-details.ts";
 import { createRig, type Rig, reportOf, user } from "./testing/rig.ts";
 
@@ -10,6 +11,8 @@ import { createRig, type Rig, reportOf, user } from "./testing/rig.ts";
 
 let rig: Rig;
 let delivery: DeliveryRig | undefined;
+/** Where the policy lets it listen. */
+let opened = ["127."];
 beforeAll(async () => {
   rig = await createRig();
   rig.server.trust(rig.client.own);
@@ -17,6 +20,7 @@ beforeAll(async () => {
 afterEach(async () => {
   await delivery?.stop();
   delivery = undefined;
+  opened = ["127."];
 });
 afterAll(() => rig.end());
 
@@ -24,7 +28,7 @@ async function start(early = 0): Promise<{ readonly running: DeliveryRig; readon
   const port = await freePort();
   const running = await startRig(
     {},
-    { openPki: () => rig.server.pki, listenRefusal: (at) => (at.startsWith("127.") ? undefined : "closed") },
+    { openPki: () => rig.server.pki, listenRefusal: (at) => (opened.some((address) => at.startsWith(address)) ? undefined : "closed") },
   );
   delivery = running;
   running.start();
@@ -73,6 +77,26 @@ test("what was read while the server was being opened is shown when it is open",
   await expect.poll(async () => (await session.read({ nodeId, attributeId: AttributeIds.Value })).value.value).toBe(2);
   await session.close();
   await client.disconnect();
+});
+
+test("the server listens where another policy lets it, and ends where none does", async () => {
+  const { running } = await start();
+  const changed = (...addresses: string[]): void => {
+    opened = addresses;
+    running.ask({ type: "policy", policy: policySchema.parse({}) });
+  };
+  const report = () => running.report("opcua-1");
+  const isSeen = <T>(look: () => T) => expect.poll(look, { timeout: 20_000 });
+  expect(report()?.warnings.join()).toMatch(/only programs on this machine/);
+  const { since } = report() ?? {};
+  changed("127.0.0.");
+  changed("127.", "0.0.0.0");
+  await isSeen(() => [report()?.state, report()?.warnings.join()]).toEqual(["OK", expect.not.stringMatching(/only programs/)]);
+  expect(report()?.since).not.toBe(since);
+  changed();
+  await isSeen(() => report()?.error).toMatchObject({ condition: "forbidden_by_policy" });
+  changed("127.");
+  await isSeen(() => report()?.state).toBe("OK");
 });
 
 test("a refused client and a closed listen address stand in the sink's report", async () => {
