@@ -5,7 +5,7 @@ export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
   fins: { driver: () => import("./fins/driver.ts") },
   modbus_tcp: { driver: () => import("./modbus_tcp/driver.ts") },
   opcua: { inWorker: true, certificates: true, driver: () => import("./opcua/driver.ts") },
-  vendor_a: { driver: () => import("./vendor_a/driver.ts") },
   s7: { driver: () => import("./s7/driver.ts") },
   s7plus: { driver: () => import("./s7plus/driver.ts") },
+  vendor_a: { driver: () => import("./vendor_a/driver.ts") },
 };

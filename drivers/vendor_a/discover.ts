@@ -111,7 +111,7 @@ function* membersOf(
   const elements = structure.members.some(({ isHidden }) => !isHidden) ? dimensions.reduce((so, n) => so * n, 1) : 0;
   for (let i = 0; i < elements; i++) {
     const index = dimensions.length === 0 ? "" : `[${indicesOf(i, dimensions).join(",")}]`;
-    const within = index === "" ? path : [...path, index];
+    const within = index === "" ? path : [...path.slice(0, -1), `${path.at(-1)}${index}`];
     for (const member of structure.members) if (!member.isHidden) yield* oneMember(`${address}${index}`, within, member);
   }
 }

@@ -598,7 +598,7 @@ describe("discovery", () => {
     expect(byAddress.get("Label")).toMatchObject({ type: { scalar: "string" } });
     expect(byAddress.get("Recipe1.Cooling.DN")).toMatchObject({ name: "DN", path: ["Recipe1", "Cooling"], type: { scalar: "bool" } });
     expect(byAddress.get("Recipe1.Flags")).toMatchObject({ type: { scalar: "bool", count: 32 } });
-    expect(byAddress.get("Recipes[2].Steps")).toMatchObject({ path: ["Recipes", "[2]"], type: { scalar: "int32", count: 4 } });
+    expect(byAddress.get("Recipes[2].Steps")).toMatchObject({ path: ["Recipes[2]"], type: { scalar: "int32", count: 4 } });
     expect([...byAddress.keys()].filter((address) => /__|ZZZZ|CTL|Routine|Label\./.test(address))).toEqual([]);
     const places = ["Recipe1", "Program:Main.Cycle", "Recipe1.Speed"].map((address) => found.findIndex((one) => one.address === address));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
