@@ -1,13 +1,13 @@
 import { createYielder } from "../../src/model/timer.ts";
-import type { DataType } from "../../src/model/value.ts";
-import { MAX_COUNT } from "../../src/model/value.ts";
+import { type DataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { Discovered, DriverContext } from "../driver.ts";
 import { levelText, symbolText } from "./address.ts";
 import type { Dimension, Member } from "./members.ts";
 import { AREAS, type Program } from "./program.ts";
 import { elementTypeOf, isStructured, isWhole, typeOfElement } from "./soft-types.ts";
+import type { TypeTable } from "./symbols.ts";
 
-/** Variables and folders that are told at most: a bound against a CPU that invents them. */
+/** Variables and folders that are listed at most: a bound against a CPU that invents them. */
 const MAX_FOUND = 250_000;
 const MAX_DEPTH = 32;
 
@@ -26,31 +26,30 @@ interface Pending {
  */
 export async function* discover(program: Program, ctx: DriverContext): AsyncGenerator<Discovered> {
   const yieldToEventLoop = createYielder();
-  let found = 0;
-  let looked = 0;
+  let [found, looked] = [0, 0];
   let level = await rootsOf(program, ctx);
   for (const { address, name } of level) yield { address, name, path: [], type: undefined };
   for (let depth = 0; level.length > 0 && depth < MAX_DEPTH; depth++) {
     const below: Pending[] = [];
-    for (const pending of level) {
-      const table = await program.type(pending.typeId, ctx);
-      looked++;
-      for (const member of table?.values() ?? []) {
-        for (const one of entriesOf(pending, member)) {
-          if (found >= MAX_FOUND) {
-            ctx.log.warn({ variables: MAX_FOUND }, "the PLC has more variables than are told; the rest was not found");
-            return;
-          }
-          found++;
-          if (one.typeId !== undefined) below.push({ ...one.discovered, path: one.discovered.path ?? [], typeId: one.typeId });
-          yield one.discovered;
-          await yieldToEventLoop();
+    for (const [i, owner] of level.entries()) {
+      const table = await program.type(owner.typeId, ctx);
+      for (const { discovered, typeId } of entriesIn(owner, table)) {
+        if (found++ >= MAX_FOUND) {
+          ctx.log.warn({ variables: MAX_FOUND }, "the PLC has more variables than are listed; the rest was not found");
+          return;
         }
+        if (typeId !== undefined) below.push({ ...discovered, path: discovered.path ?? [], typeId });
+        yield discovered;
+        await yieldToEventLoop();
       }
-      ctx.progress?.(looked, looked + below.length + (level.length - 1 - level.indexOf(pending)));
+      ctx.progress?.(++looked, looked + below.length + level.length - 1 - i);
     }
     level = below;
   }
+}
+
+function* entriesIn(owner: Pending, table: TypeTable | undefined): Generator<Entry> {
+  for (const member of table?.values() ?? []) yield* entriesOf(owner, member);
 }
 
 /** Areas without anything in them are left out, and so are blocks that are not in working memory. */
