@@ -2,15 +2,12 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { END_CODES, type FinsLimits, TCP_ERRORS } from "../../drivers/fins/simulator.ts";
 import { FinsPlant, type FinsPlantOptions, type FinsTransport } from "./fins-rig.ts";
+import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble, wellAfter } from "./troubles.ts";
 
 /** A range of the block, and a list of the others: two commands. */
 const [BLOCK, LIST] = [200, 60];
 const VARIABLES = BLOCK + LIST;
 const FRESH = 2;
-const INTERVAL_MS = 200;
-/** Readouts after what was wrong is well again. */
-const HEALED_WITHIN = 3;
-const TROUBLED_READOUTS = 6;
 const TEST_MS = 90_000;
 const TRANSPORTS = ["tcp", "udp"] as const;
 /** Longer than answers are waited for. */
@@ -240,14 +237,11 @@ describe.concurrent("units on the way", () => {
 const shrink = (limits: FinsLimits, words: number, addresses: number) =>
   Object.assign(limits, { maxBytes: words * 2, maxElements: words * 2, maxAddresses: addresses });
 
-interface Trouble {
-  readonly name: string;
+interface FinsTrouble extends Trouble<FinsPlant> {
   readonly only?: FinsTransport;
-  begin(plant: FinsPlant): unknown;
-  end(plant: FinsPlant): unknown;
 }
 type Ask = Parameters<FinsPlant["odd"]["set"]>[1];
-const odd = (name: string, what: ReturnType<Ask>, only?: FinsTransport): Trouble => ({
+const odd = (name: string, what: ReturnType<Ask>, only?: FinsTransport): FinsTrouble => ({
   name,
   ...(only && { only }),
   begin: (plant) => plant.odd.set(name, () => what),
@@ -259,7 +253,7 @@ function everySecond(what: ReturnType<Ask>): Ask {
   let count = 0;
   return () => (count++ % 2 === 0 ? what : undefined);
 }
-const oddBySecond = (name: string, what: ReturnType<Ask>): Trouble => ({
+const oddBySecond = (name: string, what: ReturnType<Ask>): FinsTrouble => ({
   name,
   begin: (plant) => plant.odd.set(name, everySecond(what)),
   end: (plant) => plant.odd.delete(name),
@@ -267,7 +261,7 @@ const oddBySecond = (name: string, what: ReturnType<Ask>): Trouble => ({
 
 const AT = { endCode: END_CODES.noRoute, network: 3, node: 7 };
 const cutAnswer = (frame: Buffer): Buffer => frame.subarray(0, frame.length - 1);
-const TROUBLES: readonly Trouble[] = [
+const TROUBLES: readonly FinsTrouble[] = [
   odd("busy", { endCode: END_CODES.busy }),
   oddBySecond("too many commands", { endCode: END_CODES.tooManyCommands }),
   odd("silent", { isSilent: true }),
@@ -325,28 +319,22 @@ const TROUBLES: readonly Trouble[] = [
 
 const SEVERAL = 20;
 
-/** Troubles at once, for a while, then all well again: how many readouts it takes, and the commands of the readouts after them. */
+/** `meanwhile`: what goes on from the beginning to the end, and does not heal. */
 async function play(
   onFinished: OnFinished,
   transport: FinsTransport,
-  troubles: readonly Trouble[],
+  troubles: readonly FinsTrouble[],
   meanwhile?: (plant: FinsPlant) => unknown,
 ) {
   const plant = await start(onFinished, transport);
   await plant.until(() => plant.isWhole());
   meanwhile?.(plant);
-  for (const trouble of troubles) await trouble.begin(plant);
-  await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
-  for (const trouble of troubles) await trouble.end(plant);
-  const took = await plant.readoutsUntilWhole();
-  const after = await plant.readouts(HEALED_WITHIN);
+  const outcome = await playTroubles(plant, troubles);
   const { violations } = plant.plc;
   await plant.stop();
-  // One readout may have begun before they ended.
-  const words = took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`;
-  return { of: namesOf(troubles), took: words, asked: after.at(-1)?.asked, violations };
+  expect(violations, outcome.of).toEqual([]);
+  return outcome;
 }
-const namesOf = (troubles: readonly Trouble[]): string => troubles.map(({ name }) => name).join(", ");
 
 describe.concurrent("every second answer", () => {
   it.for([
@@ -379,17 +367,16 @@ describe.concurrent("every second answer", () => {
 
 describe.each(TRANSPORTS)("troubles at once over %s", (transport) => {
   const own = TROUBLES.filter(({ only }) => only === undefined || only === transport);
-  const pairs = own.flatMap((one, i) => own.slice(i + 1).map((other) => [one, other]));
   it.for([
     ["each by itself", own.map((one) => [one])],
-    ["any two", fc.sample(fc.constantFrom(...pairs), SEVERAL)],
+    ["any two", fc.sample(fc.constantFrom(...everyTwo(own)), SEVERAL)],
     ["three to five", fc.sample(fc.subarray([...own], { minLength: 3, maxLength: 5 }), SEVERAL)],
   ] as const)(
     "%s, leave no trace: all is read again, with the commands of a fresh start",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
       const outcomes = await Promise.all(scenarios.map((troubles) => play(onTestFinished, transport, troubles)));
-      expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", asked: FRESH, violations: [] })));
+      expect(outcomes).toEqual(scenarios.map((troubles) => wellAfter(troubles, FRESH)));
     },
   );
 });
@@ -409,7 +396,7 @@ describe.each(TRANSPORTS)("a network over %s that takes less from one moment on"
       await small.stop();
       const scenarios = fc.sample(fc.subarray([...own], { minLength: 1, maxLength: 3 }), SEVERAL);
       const outcomes = await Promise.all(scenarios.map((troubles) => play(onTestFinished, transport, troubles, takeLess)));
-      expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", asked, violations: [] })));
+      expect(outcomes).toEqual(scenarios.map((troubles) => wellAfter(troubles, asked)));
     },
     TEST_MS,
   );
