@@ -1,5 +1,5 @@
-import net from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { ByteClient } from "../../test/support/byte-client.ts";
 import { openNodes7 } from "../../test/support/nodes7.ts";
 import { bytesOf, ITEM_CODES, JOB_ERRORS, S7Memory, type S7Plc, s5TimeWord, startS7Plc, startSimulator } from "./simulator.ts";
 
@@ -16,24 +16,12 @@ const SETUP = "0300 0019 02f080 3201 0000 0001 0008 0000 f000 0008 0008 03c0";
 
 const SOON = { interval: 5 };
 
-/** A client of bytes. */
-class Wire {
-  readonly socket: net.Socket;
-  #received = Buffer.alloc(0);
-  /** How the connection ended, once it did. */
-  ended: "fin" | "rst" | undefined;
+const packetLength = (bytes: Buffer): number | undefined => (bytes.length >= 4 ? bytes.readUInt16BE(2) : undefined);
 
+/** TPKT packets. */
+class Wire extends ByteClient {
   constructor(port: number) {
-    this.socket = net.connect(port, "127.0.0.1");
-    this.socket.on("data", (chunk) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
-    });
-    this.socket.on("error", () => {
-      this.ended = "rst";
-    });
-    this.socket.on("end", () => {
-      this.ended ??= "fin";
-    });
+    super(port);
     cleanUp.push(() => this.socket.destroy());
   }
 
@@ -46,11 +34,8 @@ class Wire {
     const found: string[] = [];
     await expect
       .poll(() => {
-        while (found.length < count && this.#received.length >= 4 && this.#received.length >= this.#received.readUInt16BE(2)) {
-          const length = this.#received.readUInt16BE(2);
-          found.push(this.#received.toString("hex", 0, length));
-          this.#received = this.#received.subarray(length);
-        }
+        for (let packet = this.take(packetLength); packet; packet = found.length < count ? this.take(packetLength) : undefined)
+          found.push(packet.toString("hex"));
         return found.length === count || this.ended !== undefined;
       }, SOON)
       .toBe(true);
@@ -60,10 +45,6 @@ class Wire {
   async ask(text: string): Promise<string> {
     this.send(text);
     return (await this.packets(1))[0] ?? "nothing";
-  }
-
-  get unread(): number {
-    return this.#received.length;
   }
 }
 

@@ -1,5 +1,5 @@
-import net from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { ByteClient } from "../../test/support/byte-client.ts";
 import { type CipDevice, type CipDeviceOptions, LogixProgram, microProgram, startCipDevice, startSimulator } from "./simulator.ts";
 
 // The byte layouts: ODVA volumes 1 and 2, and 1756-PM020 (Logix 5000 Data Access).
@@ -16,25 +16,14 @@ const word = (value: number): string => Buffer.of(value & 0xff, value >> 8).toSt
 const doubleWord = (value: number): string => word(value & 0xffff) + word(value >>> 16);
 const CONTEXT = "0102030405060708";
 
-/** A client of bytes, in a session of its own. */
-class Wire {
-  readonly socket: net.Socket;
-  #received = Buffer.alloc(0);
+const frameLength = (bytes: Buffer): number | undefined => (bytes.length >= 24 ? 24 + bytes.readUInt16LE(2) : undefined);
+
+/** Encapsulated frames, in a session of its own. */
+class Wire extends ByteClient {
   session = 0;
-  /** How the connection ended, once it did. */
-  ended: "fin" | "rst" | undefined;
 
   constructor(port: number) {
-    this.socket = net.connect(port, "127.0.0.1");
-    this.socket.on("data", (chunk) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
-    });
-    this.socket.on("error", () => {
-      this.ended = "rst";
-    });
-    this.socket.on("end", () => {
-      this.ended ??= "fin";
-    });
+    super(port);
     cleanUp.push(() => this.socket.destroy());
   }
 
@@ -51,18 +40,14 @@ class Wire {
 
   /** The next frame in hex, or what is there when the connection ends. */
   async frame(): Promise<string> {
-    let found: string | undefined;
+    let found: Buffer | undefined;
     await expect
       .poll(() => {
-        const whole = this.#received.length >= 24 ? 24 + this.#received.readUInt16LE(2) : Number.POSITIVE_INFINITY;
-        if (this.#received.length >= whole) {
-          found = this.#received.toString("hex", 0, whole);
-          this.#received = this.#received.subarray(whole);
-        } else if (this.ended !== undefined) found = this.#received.toString("hex");
+        found = this.take(frameLength) ?? (this.ended === undefined ? undefined : this.takeAll());
         return found !== undefined;
       }, SOON)
       .toBe(true);
-    return found ?? "";
+    return found?.toString("hex") ?? "";
   }
 
   async ask(command: string, payload: string, session?: number): Promise<string> {
@@ -96,10 +81,6 @@ class Wire {
   async open(message: string): Promise<{ readonly reply: string; readonly id: number }> {
     const reply = await this.unconnected(message);
     return { reply, id: hex(reply).length >= 8 ? hex(reply).readUInt32LE(4) : 0 };
-  }
-
-  get unread(): number {
-    return this.#received.length;
   }
 }
 
