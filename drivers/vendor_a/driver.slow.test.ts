@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError, PartialRefusal } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import type { Reading, Value } from "../../src/model/value.ts";
+import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
 import type { AnySession, DeviceMemory, Discovered, DriverContext, Limits, Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
 import driver from "./driver.ts";
@@ -602,10 +602,12 @@ describe("discovery", () => {
     expect([...byAddress.keys()].filter((address) => /__|ZZZZ|CTL|Routine|Label\./.test(address))).toEqual([]);
     const places = ["Recipe1", "Program:Main.Cycle", "Recipe1.Speed"].map((address) => found.findIndex((one) => one.address === address));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
-    // What is listed with a type can be read.
+    // What is listed with a type is read with it.
     const opened = await open(device.port);
-    const readable = found.filter(({ type }) => type !== undefined).map(({ address }) => address);
+    const readable = found.flatMap(({ address, type }) => (type === undefined ? [] : [`${address}:${formatDataType(type)}`]));
     const values = await read(opened, readable);
+    expect(values).toHaveLength(readable.length);
+    expect(values).not.toContain(undefined);
     expect(values.filter((value) => typeof value === "string" && /^[a-z_]+(?: \(|: )/.test(value))).toEqual([]);
   });
 
