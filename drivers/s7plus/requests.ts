@@ -143,10 +143,13 @@ export interface Path {
   readonly lids: readonly number[];
 }
 
+/** Nothing is awaited between filling and copying it: there are thousands of items in a plan. */
+const ITEM = new BytesOut();
+
 /** The address of one item. `crc` 0: the device does not check which variable it is. */
 export function itemAddress({ area, lids }: Path, crc = 0): Buffer {
   const isBlock = area >= AREA.dataBlock;
-  const bytes = new BytesOut()
+  const bytes = ITEM.clear()
     .vlq32(crc)
     .vlq32(area)
     .vlq32(1 + lids.length)

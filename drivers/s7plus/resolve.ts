@@ -1,3 +1,4 @@
+import { createYielder } from "../../src/model/timer.ts";
 import type { DriverContext, Point, Prepared } from "../driver.ts";
 import { type Level, levelText, type PlusAddress } from "./address.ts";
 import { AREAS, type Program } from "./program.ts";
@@ -6,7 +7,7 @@ import { locate, type Root, SymbolFault } from "./symbols.ts";
 /** A symbol that is not there is looked for again after this long: not every change of a program is noticed. */
 const AGAIN_MS = 300_000;
 /** Points in one batch. */
-const BATCH = 500;
+const BATCH = 250;
 
 /**
  * Where each point is in the CPU's present program. Ends between two requests when the signal aborts. Throws as `Session.read` does.
@@ -18,8 +19,11 @@ export async function* resolvePoints(
   ctx: DriverContext,
 ): AsyncGenerator<readonly Prepared<PlusAddress>[]> {
   const raw = points.filter(({ address }) => !address.levels);
-  for (let at = 0; at < raw.length; at += BATCH)
+  const yieldToEventLoop = createYielder();
+  for (let at = 0; at < raw.length; at += BATCH) {
     yield raw.slice(at, at + BATCH).map((point) => ({ point, address: point.address, type: point.type }));
+    await yieldToEventLoop();
+  }
   if (raw.length === points.length) return;
   const byRoot = Map.groupBy(
     points.filter(({ address }) => address.levels),
@@ -36,6 +40,7 @@ export async function* resolvePoints(
       const batch: Prepared<PlusAddress>[] = [];
       for (const point of own.slice(at, at + BATCH)) batch.push(await resolver.prepare(point));
       yield batch;
+      await yieldToEventLoop();
     }
 }
 
