@@ -7,12 +7,6 @@ export class BytesOut {
     return this.#length;
   }
 
-  /** Forgets what was put; its room stays. */
-  clear(): this {
-    this.#length = 0;
-    return this;
-  }
-
   /** A copy of what was put. */
   done(): Buffer {
     return Buffer.from(this.#bytes.subarray(0, this.#length));

@@ -1,8 +1,9 @@
 import type { Limits, Point, Request } from "../driver.ts";
 import { sizeOf } from "../lib/step7-types.ts";
 import { accessString, type Place, type PlusAddress } from "./address.ts";
+import { BytesOut } from "./bytes-out.ts";
 import { type Decoder, decoderOf } from "./decode.ts";
-import { itemAddress, itemFields, MAX_ITEMS_BYTES } from "./requests.ts";
+import { itemBytes, itemFields, MAX_ITEMS_BYTES, putItem } from "./requests.ts";
 
 /** One read. `decoders[i]` belongs to `points[i]`; `items` are the addresses of all of them. */
 export interface PlusRead extends Request<PlusAddress> {
@@ -61,10 +62,9 @@ export function plan(
 /** A read while its points are taken. */
 class Draft {
   readonly points: Point<PlusAddress>[] = [];
-  readonly #items: Buffer[] = [];
+  readonly #items = new BytesOut();
   readonly #decoders: Decoder[] = [];
   readonly #known: Map<string, Decoder>;
-  #itemBytes = 0;
   #valueBytes = 0;
   #fields = 0;
   #hasSymbols = false;
@@ -80,12 +80,10 @@ class Draft {
     const isPlaced = this.#items.length > 0;
     if (this.points.length >= maxPoints || (!isFirst && isPlaced !== (place !== undefined))) return false;
     if (place) {
-      const item = itemAddress(place, place.crc);
       const bytes = valueBytes(place);
-      const isFull = this.#itemBytes + item.length > MAX_ITEMS_BYTES || this.#valueBytes + bytes > maxBytes;
+      const isFull = this.#items.length + itemBytes(place, place.crc) > MAX_ITEMS_BYTES || this.#valueBytes + bytes > maxBytes;
       if (!isFirst && isFull) return false;
-      this.#items.push(item);
-      this.#itemBytes += item.length;
+      putItem(this.#items, place, place.crc);
       this.#valueBytes += bytes;
       this.#fields += itemFields(place);
       this.#hasSymbols ||= levels !== undefined;
@@ -97,7 +95,7 @@ class Draft {
 
   read(): PlusRead {
     const { points } = this;
-    return { points, items: Buffer.concat(this.#items), fields: this.#fields, decoders: this.#decoders, hasSymbols: this.#hasSymbols };
+    return { points, items: this.#items.done(), fields: this.#fields, decoders: this.#decoders, hasSymbols: this.#hasSymbols };
   }
 }
 

@@ -1,4 +1,4 @@
-import { BytesOut, putVlq32 } from "./bytes-out.ts";
+import { BytesOut, putVlq32, vlq32Bytes } from "./bytes-out.ts";
 import { HEADER_BYTES, MAX_REQUEST_BYTES, VERSION, wholeFrame } from "./frames.ts";
 
 /** What a request asks for. */
@@ -30,6 +30,8 @@ export const AREA = { dataBlock: 0x8a0e_0000, inputs: 80, outputs: 81, memory: 8
 const BLOCK_VALUES = 2550;
 const AREA_VALUES = 3736;
 const SYSTEM_LIMITS = 1037;
+/** Each of them takes so many. */
+const SUB_AREA_BYTES = 2;
 /** Of the system limits: variables in one request. */
 const MAX_ITEMS_LIMIT = 1000;
 
@@ -143,19 +145,29 @@ export interface Path {
   readonly lids: readonly number[];
 }
 
-/** Nothing is awaited between filling and copying it: there are thousands of items in a plan. */
-const ITEM = new BytesOut();
-
-/** The address of one item. `crc` 0: the device does not check which variable it is. */
-export function itemAddress({ area, lids }: Path, crc = 0): Buffer {
+/** Puts the address of one item. `crc` 0: the device does not check which variable it is. */
+export function putItem(out: BytesOut, { area, lids }: Path, crc: number): void {
   const isBlock = area >= AREA.dataBlock;
-  const bytes = ITEM.clear()
+  out
     .vlq32(crc)
     .vlq32(area)
     .vlq32(1 + lids.length)
     .vlq32(area === AREA.root ? SYSTEM_LIMITS : isBlock ? BLOCK_VALUES : AREA_VALUES);
-  for (const lid of lids) bytes.vlq32(lid);
-  return bytes.done();
+  for (const lid of lids) out.vlq32(lid);
+}
+
+/** Bytes that the address of an item takes. */
+export function itemBytes({ area, lids }: Path, crc: number): number {
+  let bytes = vlq32Bytes(crc) + vlq32Bytes(area) + vlq32Bytes(1 + lids.length) + SUB_AREA_BYTES;
+  for (const lid of lids) bytes += vlq32Bytes(lid);
+  return bytes;
+}
+
+/** The address of one item by itself. */
+export function itemAddress(path: Path): Buffer {
+  const out = new BytesOut();
+  putItem(out, path, 0);
+  return out.done();
 }
 
 /** Fields of an item in the count of a read. */
