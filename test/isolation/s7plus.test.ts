@@ -1,14 +1,11 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Asked, programOf, S7PlusPlant, type S7PlusPlantOptions, symbolOf } from "./s7plus-rig.ts";
+import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble as TroubleOf, wellAfter } from "./troubles.ts";
 import type { Seen } from "./watched.ts";
 
 /** In two blocks, and in two requests: one holds about 70. */
 const VARIABLES = 120;
-const INTERVAL_MS = 200;
-/** Readouts after what was wrong is well again. */
-const HEALED_WITHIN = 3;
-const TROUBLED_READOUTS = 6;
 const TEST_MS = 90_000;
 const [INVALID_LID, ACCESS_DENIED, NOT_ENOUGH_MEMORY, SERVICE_ABORTED, OUT_OF_RESOURCES] = [-255, -100, -4, -135, 37];
 const [NO_ACCESS, FULL_ACCESS] = [4, 1];
@@ -273,11 +270,7 @@ describe("symbols that come slowly", () => {
   );
 });
 
-interface Trouble {
-  readonly name: string;
-  begin(plant: S7PlusPlant): unknown;
-  end(plant: S7PlusPlant): unknown;
-}
+type Trouble = TroubleOf<S7PlusPlant>;
 type Odd = ReturnType<NonNullable<S7PlusPlant["plc"]["misbehave"]>>;
 const odd = (name: string, what: Odd, of: string = "getMultiVariables"): Trouble => ({
   name,
@@ -342,44 +335,28 @@ const TROUBLES: readonly Trouble[] = [
     },
   },
 ];
-const PAIRS = TROUBLES.flatMap((one, i) => TROUBLES.slice(i + 1).map((other) => [one, other]));
 const SEVERAL = 15;
 /** So many plants at once: each costs TLS handshakes. */
 const AT_ONCE = 32;
 
-/** Troubles at once, for a while, then all well again: how many readouts it takes, and the reads of the readouts after them. */
-async function play(onFinished: OnFinished, troubles: readonly Trouble[]) {
-  const plant = await start(onFinished);
-  await plant.until(() => plant.isWhole());
-  for (const trouble of troubles) await trouble.begin(plant);
-  await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
-  for (const trouble of troubles.toReversed()) await trouble.end(plant);
-  const took = await plant.readoutsUntilWhole();
-  const after = await plant.readouts(HEALED_WITHIN);
-  const values = wrong(plant);
-  await plant.stop();
-  // One readout may have begun before they ended.
-  return {
-    of: namesOf(troubles),
-    took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`,
-    reads: after.at(-1)?.asked.reads,
-    values,
-  };
-}
-const namesOf = (troubles: readonly Trouble[]): string => troubles.map(({ name }) => name).join(", ");
-
 describe("troubles at once", () => {
   it.for([
-    ["every two", PAIRS],
+    ["every two", everyTwo(TROUBLES)],
     ["three to five", fc.sample(fc.subarray([...TROUBLES], { minLength: 3, maxLength: 5 }), SEVERAL)],
   ] as const)(
     "%s, leave no trace: all is read again, with the reads of a fresh start and without a wrong value",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
+      const play = async (troubles: (typeof scenarios)[number]) => {
+        const plant = await start(onTestFinished);
+        const outcome = await playTroubles(plant, troubles);
+        await plant.stop();
+        return outcome;
+      };
       const outcomes: unknown[] = [];
       for (let at = 0; at < scenarios.length; at += AT_ONCE)
-        outcomes.push(...(await Promise.all(scenarios.slice(at, at + AT_ONCE).map((troubles) => play(onTestFinished, troubles)))));
-      expect(outcomes).toEqual(scenarios.map((troubles) => ({ of: namesOf(troubles), took: "in time", reads: fresh, values: 0 })));
+        outcomes.push(...(await Promise.all(scenarios.slice(at, at + AT_ONCE).map(play))));
+      expect(outcomes).toEqual(scenarios.map((troubles) => wellAfter(troubles, { reads: fresh, explores: 0 })));
     },
   );
 });

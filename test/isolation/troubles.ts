@@ -23,17 +23,20 @@ export interface Outcome {
   /** `in time`, or how many readouts it took until every value was good again. */
   readonly took: string;
   /** Of the last of the readouts after that. */
-  readonly asked: number | undefined;
+  readonly asked: unknown;
+  /** Values of all readouts that are good by their quality alone. */
+  readonly wrong: number;
 }
 
-export const wellAfter = (troubles: readonly Trouble<never>[], fresh: number): Outcome => ({
+export const wellAfter = (troubles: readonly Trouble<never>[], fresh: unknown): Outcome => ({
   of: namesOf(troubles),
   took: "in time",
   asked: fresh,
+  wrong: 0,
 });
 
 /** Troubles of a plant at once, for a while, then all well again. The plant is not stopped. */
-export async function playTroubles<Plant extends WatchedAgent<number>>(
+export async function playTroubles<Plant extends WatchedAgent<unknown>>(
   plant: Plant,
   troubles: readonly Trouble<Plant>[],
 ): Promise<Outcome> {
@@ -43,8 +46,9 @@ export async function playTroubles<Plant extends WatchedAgent<number>>(
   for (const trouble of troubles) await trouble.end(plant);
   const took = await plant.readoutsUntilWhole();
   const after = await plant.readouts(HEALED_WITHIN);
+  const wrong = plant.seen.reduce((total, one) => total + one.wrong, 0);
   // One readout may have begun before they ended.
-  return { of: namesOf(troubles), took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, asked: after.at(-1)?.asked };
+  return { of: namesOf(troubles), took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, asked: after.at(-1)?.asked, wrong };
 }
 
 const namesOf = (troubles: readonly Trouble<never>[]): string => troubles.map(({ name }) => name).join(", ");
