@@ -1,5 +1,5 @@
-import net, { type AddressInfo } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
+import { DeviceServer, type Listening } from "../simulator.ts";
 import { makePlcCertificate, type PlcCertificate } from "./simulator-certificate.ts";
 import { PlcConnection } from "./simulator-connection.ts";
 import type { EventKind, FunctionName } from "./simulator-messages.ts";
@@ -57,11 +57,7 @@ export type Misbehaviour =
   | { readonly endSession: true }
   | { readonly hangUp: "fin" | "rst" };
 
-export interface S7PlusPlcOptions {
-  /** 0 or absent takes a free one. */
-  readonly port?: number;
-  /** 127.0.0.1 unless told otherwise. */
-  readonly host?: string;
+export interface S7PlusPlcOptions extends Listening {
   readonly program?: ProgramDeclaration;
   readonly certificate?: PlcCertificate;
   /** Before each read; ms since the start. Values that change by themselves are put here. */
@@ -175,8 +171,7 @@ export class S7PlusPlc {
   /** Bytes inside TLS to clients. */
   sentBytes = 0;
 
-  readonly #server: net.Server;
-  readonly #connections = new Set<PlcConnection>();
+  readonly #server: DeviceServer<PlcConnection>;
   readonly #orphans = new Set<NodeJS.Timeout>();
   readonly #began = performance.now();
   readonly #update: S7PlusPlcOptions["update"];
@@ -191,30 +186,20 @@ export class S7PlusPlc {
     this.#update = update;
     ownCertificate ??= makePlcCertificate();
     this.#certificate = certificate ?? ownCertificate;
-    this.#server = net.createServer({ noDelay: true }, (socket) => {
+    this.#server = new DeviceServer((socket) => {
       this.counts.accepted++;
-      if (this.#away) {
-        socket.on("error", () => {});
-        socket.resetAndDestroy();
-        return;
-      }
       const connection = new PlcConnection(this, socket);
-      this.#connections.add(connection);
-      socket.on("close", () => this.#connections.delete(connection));
+      if (this.#away) connection.hangUp("rst");
+      return connection;
     });
   }
 
-  async listen({ port = 0, host = "127.0.0.1" }: Pick<S7PlusPlcOptions, "port" | "host">): Promise<void> {
-    await new Promise<void>((ready, failed) =>
-      this.#server.once("error", failed).listen(port, host, () => {
-        this.#server.removeListener("error", failed);
-        ready();
-      }),
-    );
+  listen(where: Listening): Promise<void> {
+    return this.#server.listen(where);
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#server.port;
   }
 
   /** For TLS as it is offered now. Called by connections. */
@@ -237,13 +222,13 @@ export class S7PlusPlc {
 
   /** TCP connections that are open now. */
   connections(): number {
-    return this.#connections.size;
+    return this.#server.connections.size;
   }
 
   /** Sessions that are open now, without those whose connection has gone. */
   sessions(): number {
     let count = 0;
-    for (const { session } of this.#connections) if (session?.isOpen) count++;
+    for (const { session } of this.#server.connections) if (session?.isOpen) count++;
     return count;
   }
 
@@ -269,44 +254,43 @@ export class S7PlusPlc {
 
   /** Ends all connections. */
   drop(how: "fin" | "rst" = "rst"): void {
-    for (const connection of this.#connections) connection.hangUp(how);
+    this.#server.drop(how);
   }
 
   /** Reports the end of each session and closes, as a CPU does that needs the place. */
   endSessions(): void {
-    for (const connection of this.#connections) connection.endSession();
+    for (const connection of this.#server.connections) connection.endSession();
   }
 
   /** The level of one who has not logged in, for the sessions that are open too. */
   setLevel(level: number): void {
     this.level = level;
-    for (const { session } of this.#connections) session?.setLevel(level);
+    for (const { session } of this.#server.connections) session?.setLevel(level);
   }
 
   /** Takes back what was gained by logging in. */
   delegitimate(): void {
-    for (const { session } of this.#connections) session?.delegitimate();
+    for (const { session } of this.#server.connections) session?.delegitimate();
   }
 
   /** Reports something to all sessions. */
   report(kind: EventKind): void {
-    for (const connection of this.#connections) connection.report(kind);
+    for (const connection of this.#server.connections) connection.report(kind);
   }
 
   /** Sends bytes to all clients, inside TLS where it has begun. */
   babble(bytes: Buffer): void {
-    for (const connection of this.#connections) connection.babble(bytes);
+    for (const connection of this.#server.connections) connection.babble(bytes);
   }
 
   /** Ends all connections and takes none for so long; sessions are forgotten. */
   restart(awayMs = 0): void {
-    for (const timer of this.#orphans) clearTimeout(timer);
-    this.#orphans.clear();
     this.drop();
     for (const timer of this.#orphans) clearTimeout(timer);
     this.#orphans.clear();
-    if (awayMs <= 0) return;
     clearTimeout(this.#away);
+    this.#away = undefined;
+    if (awayMs <= 0) return;
     this.#away = setTimeout(() => {
       this.#away = undefined;
     }, awayMs);
@@ -347,10 +331,9 @@ export class S7PlusPlc {
     this.sentBytes = 0;
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.restart();
-    clearTimeout(this.#away);
-    await new Promise<void>((done) => this.#server.close(() => done()));
+    return this.#server.close();
   }
 }
 
