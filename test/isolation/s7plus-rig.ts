@@ -1,7 +1,7 @@
 import { DRIVERS } from "../../drivers/index.ts";
 import { type PlcRequest, type ProgramDeclaration, type S7PlusPlc, startS7PlusPlc } from "../../drivers/s7plus/simulator.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
-import { sourceOf, WatchedAgent } from "./watched.ts";
+import { firstOf, sourceOf, WatchedAgent } from "./watched.ts";
 
 const IN_BLOCK = 60;
 
@@ -50,8 +50,8 @@ export class S7PlusPlant extends WatchedAgent<Asked> {
     super(DRIVERS, variables);
     this.plc = plc;
     this.proxy = proxy;
-    plc.misbehave = (request) => first(this.odd.values(), request);
-    plc.refuse = (_, symbol) => first(this.refusals.values(), symbol);
+    plc.misbehave = (request) => firstOf(this.odd.values(), request);
+    plc.refuse = (_, symbol) => firstOf(this.refusals.values(), symbol);
   }
 
   static async start({ variables, intervalMs, local = {}, secrets, before }: S7PlusPlantOptions): Promise<S7PlusPlant> {
@@ -87,12 +87,4 @@ export class S7PlusPlant extends WatchedAgent<Asked> {
     await this.proxy.close();
     await this.plc.close();
   }
-}
-
-function first<T, R>(all: Iterable<(one: T) => R | undefined>, one: T): R | undefined {
-  for (const ask of all) {
-    const answer = ask(one);
-    if (answer !== undefined) return answer;
-  }
-  return undefined;
 }
