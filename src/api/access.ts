@@ -1,15 +1,19 @@
+import { X509Certificate } from "node:crypto";
 import path from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Settings } from "../model/settings.ts";
+import { type ProxyEnvironment, proxyEnvironment } from "../os/proxy-environment.ts";
+import type { Route } from "./connections.ts";
 import { isLoopback } from "./loopback.ts";
+import { proxyFor } from "./proxy.ts";
 import type { RequesterOptions } from "./requester.ts";
 
 /** Where the configuration API is and how it is asked, as the settings say: for the service, for what it sends there, and for people. */
 
 const MAX_KEY_BYTES = 4096;
-const MAX_CA_BYTES = 2 ** 20;
+const MAX_PEM_BYTES = 2 ** 20;
 
 type ApiSettings = Pick<Settings, "api" | "embedded_api">;
 
@@ -24,7 +28,7 @@ export function apiAccess(settings: ApiSettings, stateDir: string): ApiAccess {
       url: api.url,
       keyFile: api.key_file,
       ...(api.authorization !== undefined && { authorization: api.authorization }),
-      ...(api.ca !== undefined && { caFile: api.ca }),
+      ...routeFiles(api),
       insecure: api.insecure,
       embedded: false,
     };
@@ -54,26 +58,87 @@ export function embeddedSocket({ api, embedded_api: { listen, tls } }: ApiSettin
   return path.join(stateDir, "api.sock");
 }
 
+function routeFiles({ tls = {}, proxy, proxy_password_file }: NonNullable<Settings["api"]>): Partial<ApiAccess> {
+  const { ca_file, cert_file, key_file } = tls;
+  return {
+    ...(ca_file !== undefined && { caFile: ca_file }),
+    ...(cert_file !== undefined && key_file !== undefined && { certificate: { certFile: cert_file, keyFile: key_file } }),
+    ...(proxy !== undefined && {
+      proxy: { url: proxy, ...(proxy_password_file !== undefined && { passwordFile: proxy_password_file }) },
+    }),
+  };
+}
+
 /**
- * What a requester needs of it; the key is read for each request, so that a changed one needs no restart. Throws Error, which names the
- * setting, where the certificate authorities cannot be read.
+ * What a requester needs of it. Its files are read for each request, so that one that is renewed needs no restart and one that is missing
+ * or damaged costs the requests alone, each of which says so by its setting.
  */
-export function requesterAccess(access: ApiAccess): Omit<RequesterOptions, "timeouts"> {
-  const { url, keyFile, authorization, caFile, socketFile, insecure } = access;
+export function requesterAccess(access: ApiAccess): RequesterAccess {
+  const { url, keyFile, authorization, socketFile, insecure } = access;
   return {
     url,
     readKey: () => readBoundedFile(keyFile, MAX_KEY_BYTES).toString("utf8"),
     authorization,
-    ca: caFile === undefined ? undefined : authorities(caFile),
+    readRoute: () => routeOf(access, proxyEnvironment()),
     socketPath: socketFile,
     insecure,
   };
 }
 
+export type RequesterAccess = Omit<RequesterOptions, "timeouts" | "readRoute"> & { readonly readRoute: () => Route };
+
+/** Throws an Error that names the setting which cannot be used, and nothing that it holds. */
+function routeOf({ url, caFile, certificate, proxy, embedded }: ApiAccess, environment: ProxyEnvironment): Route {
+  if (embedded) return {};
+  return {
+    ca: caFile === undefined ? undefined : authorities(caFile),
+    cert: certificate && pem("api.tls.cert_file", certificate.certFile, "CERTIFICATE"),
+    key: certificate && pem("api.tls.key_file", certificate.keyFile, "PRIVATE KEY"),
+    proxy: proxyFor(new URL(url), proxy && { url: proxy.url, password: proxyPassword(proxy.passwordFile) }, environment),
+  };
+}
+
+const BLOCK = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]*?(?:-----END (?:TRUSTED |X509 )?CERTIFICATE-----|$)/g;
+
+/** Node passes over what it cannot read of authorities, and none of a server's certificates would be accepted. */
 function authorities(file: string): string {
+  const text = pem("api.tls.ca_file", file, "CERTIFICATE");
+  for (const [index, [block]] of [...text.matchAll(BLOCK)].entries())
+    if (!isCertificate(block))
+      throw new Error(`api.tls.ca_file: ${file}: certificate ${index + 1} in it is damaged or cut off; bring the file again`);
+  return text;
+}
+
+function isCertificate(block: string): boolean {
   try {
-    return readBoundedFile(file, MAX_CA_BYTES).toString("utf8");
+    return new X509Certificate(block).subject !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** A PEM file with at least one block of `what`. */
+function pem(setting: string, file: string, what: "CERTIFICATE" | "PRIVATE KEY"): string {
+  const text = named(setting, () => readBoundedFile(file, MAX_PEM_BYTES)).toString("utf8");
+  if (text.trim() === "") throw new Error(`${setting}: ${file} is empty`);
+  if (!new RegExp(`-----BEGIN [A-Z0-9 ]*${what}-----`).test(text))
+    throw new Error(`${setting}: ${file} holds no ${what.toLowerCase()} in PEM (-----BEGIN … ${what}-----)`);
+  return text;
+}
+
+function proxyPassword(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined;
+  const [password = ""] = named("api.proxy_password_file", () => readBoundedFile(file, MAX_KEY_BYTES))
+    .toString("utf8")
+    .split(/\r?\n/, 1);
+  if (password === "") throw new Error(`api.proxy_password_file: ${file} is empty; put the password there, one line`);
+  return password;
+}
+
+function named<T>(setting: string, read: () => T): T {
+  try {
+    return read();
   } catch (error) {
-    throw new Error(`api.ca: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${setting}: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -150,7 +150,7 @@ test("an expired certificate, and one of nobody's, are refused before the key is
     [TEST_CERTIFICATE, undefined, "SELF_SIGNED"],
   ] as const) {
     const { url, requests } = await scripted((_, response) => json(response, page([])), { key: TEST_KEY, cert });
-    const result = await clientOf(url, { ca }).pull(null, never);
+    const result = await clientOf(url, { readRoute: () => ({ ca }) }).pull(null, never);
     expect(result).toMatchObject({ type: "failed", kind: "tls", message: expect.stringContaining(words) });
     expect(requests).toEqual([]);
   }
@@ -158,7 +158,9 @@ test("an expired certificate, and one of nobody's, are refused before the key is
     plainPlatform((response) => json(response, page([]))),
     { key: TEST_KEY, cert: TEST_CERTIFICATE },
   );
-  expect(await clientOf(good.url, { ca: TEST_CERTIFICATE }).pull(null, never)).toMatchObject({ type: "configuration" });
+  expect(await clientOf(good.url, { readRoute: () => ({ ca: TEST_CERTIFICATE }) }).pull(null, never)).toMatchObject({
+    type: "configuration",
+  });
 });
 
 test("a redirect to another host is not followed, from whatever page it comes", async () => {

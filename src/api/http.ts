@@ -1,8 +1,13 @@
-import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { formatDuration } from "../model/duration.ts";
-import { messageOf } from "../model/failure.ts";
+import { errorCode, messageOf } from "../model/failure.ts";
+import { certificateWords, tlsWords } from "./certificate-words.ts";
+import type { Agents } from "./connections.ts";
+import { firstOf, networkWords } from "./network-words.ts";
+import type { HttpProxy } from "./proxy.ts";
+import { ProxyError } from "./tunnel.ts";
 
 /** Deadlines of one request, in milliseconds. */
 export interface HttpTimeouts {
@@ -24,12 +29,11 @@ export interface HttpRequest {
   readonly timeouts: HttpTimeouts;
   /** Bound of the answer's body, in bytes. */
   readonly maxBytes: number;
-  /** Certificate authorities (PEM) instead of the system's. */
-  readonly ca?: string | undefined;
   /** A unix socket to connect to instead of the address, over plain HTTP. */
   readonly socketPath?: string | undefined;
-  /** Keeps connections; undefined: a connection of its own. */
-  readonly agent?: Agent | undefined;
+  readonly agents: Agents;
+  /** On the way to the address; the agents open tunnels through it where the address is https. */
+  readonly proxy?: HttpProxy | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -52,16 +56,16 @@ export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
   const first = await exchange(input, progress);
   // What creates might have been carried out all the same: only what may be repeated is.
   const stale = first.type === "failed" && first.kind === "unreachable" && progress.reused && !progress.answered && input.method !== "POST";
-  return stale ? exchange({ ...input, agent: undefined }, progress) : first;
+  return stale ? exchange(input, progress, true) : first;
 }
 
 /**
  * One request over HTTP or HTTPS. Redirects are not followed: the headers, with a key in them, go to this address alone.
  * Settles within `totalMs`, holds at most `maxBytes`, never throws.
  */
-function exchange(input: HttpRequest, progress: Progress): Promise<HttpAnswer> {
+function exchange(input: HttpRequest, progress: Progress, onItsOwn = false): Promise<HttpAnswer> {
   if (input.signal.aborted) return Promise.resolve({ type: "failed", kind: "aborted", message: "stopped" });
-  return new Exchange(input, progress).start();
+  return new Exchange(input, progress, onItsOwn).start();
 }
 
 /** What is known of a request that failed. */
@@ -72,11 +76,20 @@ interface Progress {
   answered: boolean;
 }
 
+interface Target {
+  readonly host?: string;
+  readonly port?: string | number;
+  readonly path: string;
+  readonly socketPath?: string;
+  readonly more?: Readonly<Record<string, string>>;
+}
+
 /** One request under way: each step of it has a deadline, and the first outcome counts. */
 class Exchange {
   readonly #input: HttpRequest;
   readonly #progress: Progress;
   readonly #overTls: boolean;
+  readonly #onItsOwn: boolean;
   readonly #result = Promise.withResolvers<HttpAnswer>();
   readonly #total: NodeJS.Timeout;
   readonly #onAbort = (): void => this.#fail("aborted", "stopped");
@@ -84,10 +97,12 @@ class Exchange {
   #step: NodeJS.Timeout | undefined;
   #isSettled = false;
 
-  constructor(input: HttpRequest, progress: Progress) {
+  /** `onItsOwn`: over a fresh connection, which is closed afterwards. */
+  constructor(input: HttpRequest, progress: Progress, onItsOwn: boolean) {
     const { url, timeouts, signal, socketPath } = input;
     this.#input = input;
     this.#progress = progress;
+    this.#onItsOwn = onItsOwn;
     this.#overTls = url.protocol === "https:" && socketPath === undefined;
     this.#total = setTimeout(
       () => this.#fail("timeout", `the answer was not complete within ${formatDuration(timeouts.totalMs)}`),
@@ -97,8 +112,8 @@ class Exchange {
   }
 
   start(): Promise<HttpAnswer> {
-    const { body, timeouts } = this.#input;
-    this.#within(timeouts.connectMs, "no connection");
+    const { body, timeouts, proxy } = this.#input;
+    this.#within(timeouts.connectMs, proxy ? `no connection through the proxy ${proxy.name}` : "no connection");
     try {
       const bytes = body === undefined ? undefined : Buffer.from(body);
       const outgoing = this.#request(bytes);
@@ -117,19 +132,29 @@ class Exchange {
   }
 
   #request(body: Buffer | undefined): ClientRequest {
-    const { url, method, headers, socketPath, agent, ca } = this.#input;
+    const { method, headers, agents } = this.#input;
+    const { host, port, path, socketPath, more } = this.#target();
     return (this.#overTls ? httpsRequest : httpRequest)({
       protocol: this.#overTls ? "https:" : "http:",
-      ...(socketPath !== undefined
-        ? { socketPath }
-        : // Node wants an IPv6 address without its brackets.
-          { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port }),
-      path: url.pathname + url.search,
+      ...(socketPath !== undefined ? { socketPath } : { host, port }),
+      path,
       method,
-      headers: { ...headers, ...(body && { "content-type": "application/json", "content-length": body.length }) },
-      agent: agent ?? false,
-      ...(ca !== undefined && { ca }),
+      headers: { ...headers, ...more, ...(body && { "content-type": "application/json", "content-length": body.length }) },
+      agent: this.#onItsOwn ? agents.single() : agents.kept,
     });
+  }
+
+  /** Where the request goes, and what it says there beside its own headers. */
+  #target(): Target {
+    const { url, socketPath, proxy } = this.#input;
+    const path = url.pathname + url.search;
+    if (socketPath !== undefined) return { socketPath, path };
+    // Node wants an IPv6 address without its brackets.
+    if (!proxy || this.#overTls) return { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port, path };
+    // RFC 9112, 3.2.2: a proxy is given the whole address. Over TLS, the agent has a tunnel to it instead.
+    const { authorization } = proxy;
+    const more = { host: url.host, ...(authorization !== undefined && { "proxy-authorization": authorization }) };
+    return { host: proxy.host, port: proxy.port, path: `${url.origin}${path}`, more };
   }
 
   #onSocket(socket: Socket, isReused: boolean): void {
@@ -182,28 +207,11 @@ class Exchange {
   }
 }
 
-const WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused: nothing listens there",
-  ECONNRESET: "the connection was reset",
-  EPIPE: "the connection was closed",
-  EHOSTUNREACH: "no route to the host",
-  ENETUNREACH: "the network is unreachable",
-  ETIMEDOUT: "the connection timed out",
-  ENOTFOUND: "the name is not known",
-  EAI_AGAIN: "the name server does not answer",
-};
-
 function describeError(error: Error): { readonly kind: Failure["kind"]; readonly message: string } {
-  const inner = error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error;
-  const code = "code" in inner && typeof inner.code === "string" ? inner.code : "";
-  if (/^(ERR_TLS_CERT|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH)/.test(code))
-    return {
-      kind: "tls",
-      message: `the server's certificate is not accepted: ${inner.message} (${code}); api.ca names the authorities to trust`,
-    };
-  if (/^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/.test(code))
-    return { kind: "tls", message: `TLS cannot be agreed on with what answers (${code})` };
-  if (code.startsWith("HPE_")) return { kind: "unreachable", message: `what answers does not speak HTTP (${code})` };
-  const words = WORDS[code];
-  return { kind: "unreachable", message: words === undefined ? inner.message : `${words} (${code})` };
+  if (error instanceof ProxyError) return { kind: "unreachable", message: error.message };
+  const code = errorCode(firstOf(error));
+  const certificate = certificateWords(error);
+  if (certificate !== undefined) return { kind: "tls", message: certificate };
+  if (/^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/.test(code)) return { kind: "tls", message: tlsWords(code) };
+  return { kind: "unreachable", message: networkWords(error) };
 }

@@ -1,9 +1,9 @@
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
 import * as z from "zod";
 import { messageOf } from "../model/failure.ts";
+import { type Agents, Connections, type Route } from "./connections.ts";
 import { type HttpAnswer, type HttpRequest, type HttpTimeouts, sendRequest } from "./http.ts";
 import { isLoopback } from "./loopback.ts";
+import { type HttpProxy, refusalWords } from "./proxy.ts";
 
 export type FailureKind =
   /** No connection, or it was lost. */
@@ -15,6 +15,8 @@ export type FailureKind =
   | "aborted"
   /** The key cannot be read, or is none. */
   | "key_unusable"
+  /** A file or setting that the way to the API needs cannot be used: authorities, the certificate of this collector, the proxy. */
+  | "route_unusable"
   /** The key would travel in the clear. */
   | "insecure"
   | "unauthorized"
@@ -53,8 +55,8 @@ export interface RequesterOptions {
   readonly readKey: () => Promise<string> | string;
   /** Form of the Authorization header; undefined: the key alone, and the other form once after a 401. */
   readonly authorization?: "bare" | "bearer" | undefined;
-  /** Certificate authorities, PEM. */
-  readonly ca?: string | undefined;
+  /** Read for each request too. May throw, in words for people; absent: straight there, with the authorities of Node and the system. */
+  readonly readRoute?: (() => Route) | undefined;
   /** A unix socket of this machine on which the API listens: it is asked there, over plain http, and `url` is its name in messages. */
   readonly socketPath?: string | undefined;
   /** Send the key over plain http to another host. */
@@ -81,18 +83,20 @@ export interface Requester {
 }
 
 const MAX_RETRY_AFTER_MS = 3_600_000;
+/** RFC 9110, 10.1.5: what the server's log shows of who asks. */
+const USER_AGENT = "collector";
 
 /** Sends requests with the API key, in the form of the Authorization header that the server takes. Throws TypeError when `url` is none. */
 export function createRequester(options: RequesterOptions): Requester {
   const url = new URL(options.url);
   const prefix = `${url.pathname.replace(/\/+$/, "").replace(/\/api$/, "")}/api`;
   const base = `${url.origin}${prefix}`;
-  const { socketPath } = options;
+  const { socketPath, readRoute = () => ({}) } = options;
   const confidential = socketPath !== undefined || url.protocol === "https:" || isLoopback(url.hostname);
-  const agent =
-    url.protocol === "https:" && socketPath === undefined
-      ? new HttpsAgent({ keepAlive: true, maxSockets: 4 })
-      : new HttpAgent({ keepAlive: true, maxSockets: 4 });
+  const connections = new Connections({
+    overTls: url.protocol === "https:" && socketPath === undefined,
+    connectMs: options.timeouts.connectMs,
+  });
   let bearer = options.authorization === "bearer";
 
   const failed: Fail = (kind, message, rest = {}) => ({
@@ -111,21 +115,25 @@ export function createRequester(options: RequesterOptions): Requester {
       const key = await readKey(options.readKey, request.signal);
       if (request.signal.aborted) return failed("aborted", "stopped");
       if (typeof key !== "string") return failed("key_unusable", key.problem);
+      const way = routeOf(readRoute, connections);
+      if ("problem" in way) return failed("route_unusable", way.problem);
+      const { route, agents } = way;
       const attempt = (withBearer: boolean): Promise<HttpAnswer> =>
         sendRequest({
           url: new URL(`${base}${request.path}`),
           method: request.method,
           headers: {
             accept: "application/json",
+            "user-agent": USER_AGENT,
             authorization: withBearer ? `Bearer ${key}` : key,
             ...(request.ifNoneMatch !== undefined && { "if-none-match": request.ifNoneMatch }),
           },
           ...(request.body !== undefined && { body: request.body }),
           timeouts: options.timeouts,
           maxBytes: request.maxBytes,
-          ca: options.ca,
           socketPath,
-          agent,
+          agents,
+          proxy: route.proxy,
           signal: request.signal,
         });
       const where = `${request.method} ${request.path.split("?")[0]}`;
@@ -139,10 +147,10 @@ export function createRequester(options: RequesterOptions): Requester {
       const result =
         answer.type === "failed"
           ? failed(answer.kind, `${where}: ${answer.message}`, { cause: answer.cause })
-          : await interpret(answer, where, failed, request.parse);
+          : await interpret(answer, where, failed, { parse: request.parse, proxy: route.proxy });
       return result.type === "failed" ? { ...result, message: result.message.replaceAll(key, "<key>") } : result;
     },
-    close: () => agent.destroy(),
+    close: () => connections.close(),
   };
 }
 
@@ -168,15 +176,35 @@ async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): 
   return key;
 }
 
+/** The way to the API as its files and settings have it at this moment; never throws. */
+function routeOf(
+  read: () => Route,
+  connections: Connections,
+): { readonly route: Route; readonly agents: Agents } | { readonly problem: string } {
+  let route: Route;
+  try {
+    route = read();
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+  try {
+    return { route, agents: connections.along(route) };
+  } catch (error) {
+    // OpenSSL's words: none of them holds anything of a key.
+    return { problem: `api.tls: certificate, key and authorities cannot be used together: ${messageOf(error)}` };
+  }
+}
+
 type Fail = (kind: FailureKind, message: string, rest?: Omit<ApiFailure, "type" | "kind" | "message">) => ApiFailure;
 
 async function interpret(
   answer: Extract<HttpAnswer, { type: "answer" }>,
   where: string,
   failed: Fail,
-  parse: (text: string) => unknown = JSON.parse,
+  { parse = JSON.parse, proxy }: { readonly parse?: ((text: string) => unknown) | undefined; readonly proxy?: HttpProxy | undefined },
 ): Promise<ApiAnswer> {
   const { status, headers, body } = answer;
+  if (status === 407 && proxy) return failed("unreachable", `${where}: ${refusalWords(status, proxy)}`);
   if (status === 304) return { type: "not_modified" };
   if (status >= 300 && status < 400)
     return failed(

@@ -158,6 +158,16 @@ describe("the file", () => {
   });
 });
 
+test("api.ca of earlier versions is api.tls.ca_file; both of them are a question, and no password of a proxy is shown", () => {
+  const settings = (rest: string) =>
+    parseSettings(Buffer.from(`collector: 0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1\napi:\n  url: https://api.example\n  key_file: k\n${rest}`));
+  expect(settings("  ca: /etc/ca.pem\n")).toMatchObject({ settings: { api: { tls: { ca_file: "/etc/ca.pem" } } } });
+  expect(settings("  ca: /etc/ca.pem\n  tls: { ca_file: /etc/other.pem }\n")).toMatchObject({ problems: [{ line: 5, path: "api.ca" }] });
+  const refused = settings("  proxy: http://user:canary@proxy:3128\n");
+  expect(refused).toMatchObject({ problems: [{ line: 5, path: "api.proxy", message: expect.stringContaining("proxy_password_file") }] });
+  expect(JSON.stringify(refused)).not.toContain("canary");
+});
+
 test("the nearest known word, or none", () => {
   expect(nearest("hots", ["host", "port"])).toBe("host");
   expect(nearest("Max-Bytes", ["max_bytes", "max_age"])).toBe("max_bytes");

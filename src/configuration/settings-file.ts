@@ -60,7 +60,7 @@ export function variablesDir({ settings, file }: LoadedSettings): string {
 export function parseSettings(bytes: Uint8Array): { readonly settings: Settings } | { readonly problems: readonly SettingsProblem[] } {
   const yaml = readYaml(bytes);
   if ("problems" in yaml) return yaml;
-  const result = settingsSchema.safeParse(yaml.content);
+  const result = settingsSchema.safeParse(withEarlierWords(yaml.content));
   if (result.success) return { settings: result.data };
   return { problems: schemaProblems(result.error.issues, yaml, knownKeys, describedAt) };
 }
@@ -95,8 +95,30 @@ function absolute(settings: Settings, folder: string): Settings {
     ...(tls && {
       embedded_api: { ...embedded_api, tls: { cert_file: resolve(folder, tls.cert_file), key_file: resolve(folder, tls.key_file) } },
     }),
-    ...(api && { api: { ...api, key_file: resolve(folder, api.key_file), ...(api.ca !== undefined && { ca: resolve(folder, api.ca) }) } }),
+    ...(api && { api: absoluteApi(api, folder) }),
   };
 }
+
+function absoluteApi(api: NonNullable<Settings["api"]>, folder: string): NonNullable<Settings["api"]> {
+  const { key_file, tls, proxy_password_file } = api;
+  const files = Object.entries(tls ?? {}).flatMap(([name, file]) => (file === undefined ? [] : [[name, resolve(folder, file)]]));
+  return {
+    ...api,
+    key_file: resolve(folder, key_file),
+    ...(tls && { tls: Object.fromEntries(files) }),
+    ...(proxy_password_file !== undefined && { proxy_password_file: resolve(folder, proxy_password_file) }),
+  };
+}
+
+/** `api.ca`, as files of earlier versions have it, is `api.tls.ca_file`. What names both is left for the schema to refuse. */
+function withEarlierWords(content: unknown): unknown {
+  const { api } = recordOf(content);
+  const { ca, tls = {}, ...rest } = recordOf(api);
+  if (ca === undefined || "ca_file" in recordOf(tls)) return content;
+  return { ...recordOf(content), api: { ...rest, tls: { ...recordOf(tls), ca_file: ca } } };
+}
+
+const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 
 const isAbsent = (error: unknown): boolean => error instanceof Error && ["ENOENT", "ENOTDIR"].includes(errorCode(error.cause));

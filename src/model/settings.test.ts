@@ -3,6 +3,11 @@ import { settingsSchema, sourceSettingsSchema } from "./settings.ts";
 
 const pathsOf = (input: unknown) => settingsSchema.safeParse(input).error?.issues.map((issue) => issue.path.join("."));
 
+const api = (more: object) => ({
+  collector: "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1",
+  api: { url: "https://api.example", key_file: "k", ...more },
+});
+
 test("an empty file is the embedded API on loopback with every default", () => {
   expect(settingsSchema.parse({})).toMatchObject({
     state_dir: "/var/lib/collector",
@@ -39,6 +44,12 @@ describe("refused, at its key", () => {
     ["a uuid that is none", { collector: "press-1" }, "collector"],
     ["a URL that is none", { collector: "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1", api: { url: "not a url", key_file: "k" } }, "api.url"],
     ["a URL of another kind", { collector: "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1", api: { url: "ftp://x", key_file: "k" } }, "api.url"],
+    ["a proxy that is no address", api({ proxy: "proxy:3128" }), "api.proxy"],
+    ["a proxy of another kind", api({ proxy: "socks5://proxy:1080" }), "api.proxy"],
+    ["a proxy with a path", api({ proxy: "http://proxy:3128/pac" }), "api.proxy"],
+    ["a proxy's password in the settings", api({ proxy: "http://user:canary@proxy:3128" }), "api.proxy"],
+    ["a proxy's password without its user", api({ proxy: "http://proxy:3128", proxy_password_file: "p" }), "api.proxy_password_file"],
+    ["a certificate without its key", api({ tls: { cert_file: "c" } }), "api.tls"],
     ["a port that is none", { embedded_api: { listen: "127.0.0.1:65536" } }, "embedded_api.listen"],
     ["an address without a port", { embedded_api: { listen: "127.0.0.1" } }, "embedded_api.listen"],
     ["an IPv6 address without brackets", { embedded_api: { listen: "::1:8420" } }, "embedded_api.listen"],

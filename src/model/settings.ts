@@ -53,6 +53,11 @@ export const sourceSettingsSchema = z.strictObject({
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const isLoopbackHost = (host: string): boolean => LOOPBACK.has(host.toLowerCase()) || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);
 
+function isProxyAddress(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.hostname !== "" && /^\/?$/.test(url.pathname + url.search + url.hash);
+}
+
 export const apiSettingsSchema = z
   .strictObject({
     url: z
@@ -64,7 +69,32 @@ export const apiSettingsSchema = z
       .optional()
       .describe("Form of the Authorization header; absent: the bare key, and once Bearer after a 401"),
     poll_interval: duration("10s").describe("How often the configuration is asked for"),
-    ca: z.string().min(1).optional().describe("File with the certificate authorities of the API's server (PEM)"),
+    tls: z
+      .strictObject({
+        ca_file: z
+          .string()
+          .min(1)
+          .optional()
+          .describe("File with the authorities to trust (PEM), instead of those that Node and the system know; a new one is taken over"),
+        cert_file: z.string().min(1).optional().describe("Certificate of this collector, for an API that asks for one (PEM)"),
+        key_file: z.string().min(1).optional().describe("File with the certificate's private key (PEM, without a passphrase)"),
+      })
+      .refine(
+        (tls) => (tls.cert_file === undefined) === (tls.key_file === undefined),
+        "cert_file and key_file go together; set both or none",
+      )
+      .optional()
+      .describe("TLS towards the API"),
+    proxy: z
+      .string()
+      .refine((text) => isProxyAddress(text), "expected an address such as http://proxy.example:3128 or http://user@proxy.example:3128")
+      .refine(
+        (text) => !isProxyAddress(text) || new URL(text).password === "",
+        "holds a password; put it in a file, and name that in proxy_password_file",
+      )
+      .optional()
+      .describe("HTTP proxy on the way to the API; absent: HTTPS_PROXY and NO_PROXY of the environment count"),
+    proxy_password_file: z.string().min(1).optional().describe("File with the password of the proxy's user, one line"),
     insecure: z.boolean().default(false).describe("Send the key over plain http to another host than this one"),
   })
   .refine(
@@ -75,6 +105,14 @@ export const apiSettingsSchema = z
     {
       path: ["url"],
       message: "plain http would show the API key to the network; use https, or set insecure: true next to it",
+    },
+  )
+  .refine(
+    ({ proxy, proxy_password_file }) =>
+      proxy_password_file === undefined || (isProxyAddress(proxy ?? "") && new URL(proxy ?? "").username !== ""),
+    {
+      path: ["proxy_password_file"],
+      message: "belongs to the user that proxy names, as in http://user@proxy.example:3128",
     },
   );
 

@@ -78,7 +78,7 @@ test("with a certificate it speaks TLS and nothing else, and the collector besid
   // On the network, the same certificate is trusted where its authority is named, and refused where not.
   const trusting = new ApiClient({
     url: server.url,
-    ca: TEST_CERTIFICATE,
+    readRoute: () => ({ ca: TEST_CERTIFICATE }),
     collector: COLLECTOR,
     readKey: () => key,
     log: recordingLog(),

@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { TlsOptions } from "node:tls";
 import { onTestFinished } from "vitest";
 import { COLLECTOR, MACHINE } from "./testing.ts";
 
 /** A server that answers as it is told; `requests` are what it was asked, `keys` what it was shown. */
 export async function scripted(
   answer: (request: IncomingMessage, response: ServerResponse, path: string) => void,
-  tls?: { readonly key: string; readonly cert: string },
+  tls?: Pick<TlsOptions, "key" | "cert" | "ca" | "requestCert" | "rejectUnauthorized">,
 ) {
   const requests: string[] = [];
   const keys: (string | undefined)[] = [];

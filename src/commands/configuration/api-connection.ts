@@ -6,8 +6,6 @@ import { pageSchema } from "../../api/list-pages.ts";
 import { type ListPage, readList } from "../../api/read-list.ts";
 import { type ApiFailure, createRequester, type Requester } from "../../api/requester.ts";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
-import type { ApiAccess } from "../../model/api-access.ts";
-import { messageOf } from "../../model/failure.ts";
 import type { Settings } from "../../model/settings.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -83,16 +81,7 @@ export async function askWithKey(settings: Settings, keyFile: string, target: st
 
 function requesterOf(settings: Settings, keyFile: string | undefined): Requester {
   const access = personalAccess(settings, path.resolve(settings.state_dir), keyFile);
-  return createRequester({ ...optionsOf(access), timeouts: CLIENT_TIMEOUTS });
-}
-
-/** As `requesterAccess`. Throws UsageError. */
-export function optionsOf(access: ApiAccess): ReturnType<typeof requesterAccess> {
-  try {
-    return requesterAccess(access);
-  } catch (error) {
-    throw new UsageError(messageOf(error));
-  }
+  return createRequester({ ...requesterAccess(access), timeouts: CLIENT_TIMEOUTS });
 }
 
 const uuidRecord = z.object({ uuid: uuidSchema });

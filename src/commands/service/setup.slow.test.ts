@@ -2,6 +2,7 @@ import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../../api/server/testing.ts";
+import { TEST_CERTIFICATE } from "../../api/server/testing-certificates.ts";
 import { json, page, scripted, source } from "../../api/server/testing-scripted.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
 import { runCommand } from "../testing.ts";
@@ -39,7 +40,7 @@ test("what the service needs is next to the settings, readable by the service an
   const api = await startTestServer();
   const { folder, config, kept, run } = files(api.collectorKey);
   const ca = join(folder, "plant-ca.pem");
-  writeFileSync(ca, "-----BEGIN CERTIFICATE-----\n");
+  writeFileSync(ca, TEST_CERTIFICATE);
   const stateDir = join(folder, "state");
   mkdirSync(stateDir);
   if (isRoot) chownSync(stateDir, NOBODY, NOBODY);
@@ -49,7 +50,7 @@ test("what the service needs is next to the settings, readable by the service an
   const { gid, mode } = statSync(kept);
   expect([mode & 0o777, gid]).toEqual(isRoot ? [0o640, NOBODY] : [0o600, process.getgid?.()]);
   const copy = join(folder, "etc", "api-ca.pem");
-  expect(loadSettings(config).settings.api).toMatchObject({ ca: copy, key_file: kept });
+  expect(loadSettings(config).settings.api).toMatchObject({ tls: { ca_file: copy }, key_file: kept });
   expect(readFileSync(copy, "utf8")).toBe(readFileSync(ca, "utf8"));
   expect((await run(api.server.url, "--ca", copy)).code).toBe(0);
 });
@@ -58,7 +59,7 @@ test("what is given again replaces what stood there, and what is not given any m
   const api = await startTestServer();
   const { folder, config, run } = files(api.collectorKey);
   const ca = join(folder, "plant-ca.pem");
-  writeFileSync(ca, "-----BEGIN CERTIFICATE-----\n");
+  writeFileSync(ca, TEST_CERTIFICATE);
   expect(await run(api.server.url, "--ca", ca, "--insecure")).toMatchObject({ code: 0, err: "" });
   const kept = "\nlog: { level: warn } # ours\n";
   writeFileSync(
@@ -68,11 +69,11 @@ test("what is given again replaces what stood there, and what is not given any m
   const other = await startTestServer();
   writeFileSync(join(folder, "given.txt"), `${other.collectorKey}\n`);
   const again = loadSettings(config).settings.api;
-  expect(again).toMatchObject({ ca: join(folder, "etc", "api-ca.pem"), insecure: true, poll_interval: 7000 });
+  expect(again).toMatchObject({ tls: { ca_file: join(folder, "etc", "api-ca.pem") }, insecure: true, poll_interval: 7000 });
 
   expect(await run(other.server.url)).toMatchObject({ code: 0, err: "" });
   const text = readFileSync(config, "utf8");
-  expect(text).not.toMatch(/\bca:|insecure/);
+  expect(text).not.toMatch(/\bca(_file)?:|insecure/);
   expect(text).toContain("poll_interval: 7s # slowly");
   expect(text.endsWith(kept)).toBe(true);
   expect(loadSettings(config).settings.api).toMatchObject({ url: other.server.url, insecure: false, poll_interval: 7000 });
@@ -115,7 +116,7 @@ test("what cannot be used is reported, and nothing is written", async () => {
     [api.collectorKey, "http://127.0.0.1:1", [], 4, "connection refused"],
     [api.collectorKey, "http://platform.invalid", [], 2, "plain http would show the API key"],
     [api.collectorKey, "ftp://x", [], 2, "Invalid URL"],
-    [api.collectorKey, api.server.url, ["--ca", "/nowhere/ca.pem"], 2, "api.ca: /nowhere/ca.pem does not exist"],
+    [api.collectorKey, api.server.url, ["--ca", "/nowhere/ca.pem"], 2, "api.tls.ca_file: /nowhere/ca.pem does not exist"],
     [api.collectorKey, api.server.url, ["--collector", "press"], 2, "collector: "],
     [api.collectorKey, api.server.url, ["--collector", source(9).uuid], 2, "does not reach"],
   ] as const) {

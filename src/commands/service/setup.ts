@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { isMap, parseDocument } from "yaml";
-import { apiAccess } from "../../api/access.ts";
+import { apiAccess, type RequesterAccess, requesterAccess } from "../../api/access.ts";
 import { CLIENT_TIMEOUTS } from "../../api/client.ts";
 import { createRequester } from "../../api/requester.ts";
 import { DEFAULT_SETTINGS_FILE, parseSettings } from "../../configuration/settings-file.ts";
@@ -10,7 +10,7 @@ import { type FileOptions, replaceFile } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { settingsSchema } from "../../model/settings.ts";
 import { answer } from "../answer.ts";
-import { ApiError, collectorsOf, connectionOf, optionsOf } from "../configuration/api-connection.ts";
+import { ApiError, collectorsOf, connectionOf } from "../configuration/api-connection.ts";
 import { issueWords } from "../configuration/fields.ts";
 import { passwordFrom } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -39,12 +39,13 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
   const keyFile = path.join(path.dirname(file), "api.key");
   const ca = options.ca === undefined ? undefined : path.resolve(options.ca);
   const insecure = options.insecure ? true : undefined;
-  const asked = { url, key_file: keyFile, ...(ca !== undefined && { ca }), ...(insecure && { insecure }) };
+  const asked = { url, key_file: keyFile, ...(ca !== undefined && { tls: { ca_file: ca } }), ...(insecure && { insecure }) };
   const keptCa = path.join(path.dirname(file), "api-ca.pem");
   const checked = settingsSchema.safeParse({ api: asked, collector: options.collector ?? "00000000-0000-0000-0000-000000000000" });
   if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
 
-  const access = optionsOf(apiAccess(checked.data, path.dirname(file)));
+  const access = requesterAccess(apiAccess(checked.data, path.dirname(file)));
+  const authorities = authoritiesOf(access);
   // The settings' key file does not exist yet.
   const requester = createRequester({ ...access, readKey: () => key, timeouts: CLIENT_TIMEOUTS });
   let known: readonly string[];
@@ -63,7 +64,7 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
     const { text, stateDir } = edited(file, { url, key_file: keyFile, ca: ca && keptCa, insecure }, collector);
     // What they name comes first: settings whose key is not there would not start. The service sees nobody's home: hence copies.
     replaceFile(keyFile, `${key}\n`, readableBy(stateDir));
-    if (access.ca !== undefined) replaceFile(keptCa, access.ca, { mode: 0o644 });
+    if (authorities !== undefined) replaceFile(keptCa, authorities, { mode: 0o644 });
     replaceFile(file, text, { mode: 0o644 });
   } catch (error) {
     if (error instanceof UsageError) throw error;
@@ -77,6 +78,15 @@ export async function setup(url: string, options: SetupOptions, io: CommandIo): 
     `${requester.base} accepts the key.\nCollector: ${collector}\nKept in ${file} and ${keyFile}.\nRestart the service: systemctl restart collector\n`,
   );
   return EXIT.good;
+}
+
+/** The certificate authorities to keep. Throws UsageError where a file cannot be used. */
+function authoritiesOf({ readRoute }: RequesterAccess): string | undefined {
+  try {
+    return readRoute().ca;
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
 }
 
 /** Throws UsageError where it is not clear, or not the one that was named. */
@@ -107,7 +117,7 @@ function readableBy(stateDir: string): FileOptions {
  */
 function edited(
   file: string,
-  api: { readonly url: string; readonly key_file: string; readonly ca: string | undefined; readonly insecure: true | undefined },
+  { ca, ...api }: { readonly url: string; readonly key_file: string; readonly ca: string | undefined; readonly insecure: true | undefined },
   collector: string,
 ): { readonly text: string; readonly stateDir: string } {
   const text = existsSync(file) ? readBoundedFile(file, MAX_SETTINGS_BYTES).toString("utf8") : "";
@@ -115,9 +125,11 @@ function edited(
   if (document.errors.length > 0 || (document.contents !== null && !isMap(document.contents)))
     throw new UsageError(`${file} is not a settings file; correct it first`);
   document.set("collector", collector);
-  for (const [name, value] of Object.entries(api))
+  for (const [name, value] of Object.entries({ ...api, ca: undefined }))
     if (value === undefined) document.deleteIn(["api", name]);
     else document.setIn(["api", name], value);
+  if (ca !== undefined) document.setIn(["api", "tls", "ca_file"], ca);
+  else if (document.hasIn(["api", "tls", "ca_file"])) document.deleteIn(["api", "tls", "ca_file"]);
   const next = document.toString({ lineWidth: 0 });
   const parsed = parseSettings(Buffer.from(next));
   if ("problems" in parsed)

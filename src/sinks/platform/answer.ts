@@ -75,6 +75,7 @@ export function reasonOf({ kind, message, cause, retryAfterMs }: ApiFailure): Re
     case "key_unusable":
       return new ReasonError("UNKNOWN", message, { condition: "secret_missing" });
     case "insecure":
+    case "route_unusable":
       return new ReasonError("UNKNOWN", message, { condition: "configuration_invalid" });
     case "unauthorized":
     case "http_status":
