@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { hostSchema } from "./host.ts";
 
 /** `details.type` of the data sources in the API (API-V2, 2.2). */
 export const DETAILS_TYPES = [
@@ -52,7 +53,11 @@ const finsAddress = z
   );
 
 /** Node takes an empty host for this machine, so an empty one is an error in both forms. */
-const host = z.string().min(1, "expected a host name or an IP address").describe("Host name or IP address, without a port");
+const HOST = "Host name or IP address, without a port";
+const host = z.string().min(1, "expected a host name or an IP address").describe(HOST);
+
+/** Where it is given; what is stored already is its source's own trouble. */
+const createdHost = hostSchema.describe(HOST);
 
 /** A port is bounded where it is created; the source's status reports a bad one that the API sends (DESIGN, 6). */
 const createdPort = z.int().min(0).max(65_535).describe("Port, 0..65535");
@@ -73,7 +78,7 @@ function forms<
 >(type: T, port: P, fields: F, differences: { readonly create: C; readonly read: R }) {
   const constant = z.literal(type).describe("Type of the data source");
   return {
-    create: z.strictObject({ type: constant, host, port: port.create as P["create"], ...fields, ...differences.create }),
+    create: z.strictObject({ type: constant, host: createdHost, port: port.create as P["create"], ...fields, ...differences.create }),
     read: z.object({ type: constant, host, port: port.read as P["read"], ...fields, ...differences.read }),
   } as const;
 }

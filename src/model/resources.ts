@@ -18,7 +18,10 @@ const manufacturer = z.string().nullable().describe("Manufacturer of the data so
 const deviceModel = z.string().nullable().describe("Model or name that describes the data source as concretely as possible");
 const note = z.string().nullable().describe("General remarks");
 const readoutInterval = z.int().describe("Time between two readouts, in seconds unless readout_interval_unit says milliseconds");
-const readoutLimit = z.int().nullable().describe("At most this many variables are read per readout; null: no limit");
+const LIMIT = "At most this many variables are read per readout; null: no limit";
+const readoutLimit = z.int().nullable().describe(LIMIT);
+/** Of what is set; what comes from elsewhere is its source's own trouble. */
+const AT_LEAST_ONE = "expected a whole number from 1";
 /** Fields of the details in one PATCH: many times those of the largest type. */
 const MAX_DETAILS_FIELDS = 100;
 const changedDetails = boundedRecord(z.unknown(), MAX_DETAILS_FIELDS);
@@ -80,8 +83,8 @@ export const dataSourcePatchSchema = z
     device_model: z.exactOptional(deviceModel),
     note: z.exactOptional(note),
     machine: z.exactOptional(machine),
-    readout_interval: z.exactOptional(readoutInterval),
-    readout_limit: z.exactOptional(readoutLimit),
+    readout_interval: z.exactOptional(readoutInterval.min(1, AT_LEAST_ONE)),
+    readout_limit: z.exactOptional(z.int().min(1, `${AT_LEAST_ONE}, or null`).nullable().describe(LIMIT)),
     details: z.exactOptional(changedDetails).describe("The fields of the details to replace, each as a whole"),
   })
   .describe("Only the fields that are present change");

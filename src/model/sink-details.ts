@@ -2,6 +2,7 @@ import * as z from "zod";
 import { boundedArray } from "./bounded.ts";
 import { SECURITY_MODES, SECURITY_POLICIES } from "./details.ts";
 import { OPCUA_PORT } from "./endpoint-url.ts";
+import { hostSchema } from "./host.ts";
 
 /** `details.type` of the data sinks (API-V2, 1 and 2.5: an MQTT broker, an OPC UA server hosted by the collector, the platform itself). */
 export const SINK_TYPES = ["mqtt", "opcua", "platform"] as const;
@@ -33,17 +34,20 @@ const topic = z
 const createdPort = z.int().min(0).max(65_535).default(1883).describe("Port of the broker, 0..65535");
 const readPort = z.int().default(1883).describe("Port of the broker");
 
+const BROKER = "Host name or IP address of the broker, without a port";
+
+const publishInterval = z.int();
+const PUBLISH_INTERVAL =
+  "Readouts of one source within this time make one message; in seconds unless publish_interval_unit says milliseconds; absent: 1 s";
+/** Bounded where it is given, like host and port. */
+const createdPublishInterval = publishInterval.min(1, "expected a whole number from 1").optional().describe(PUBLISH_INTERVAL);
+
 const mqtt = {
   type: z.literal("mqtt").describe("Type of the data sink"),
-  host: z.string().min(1, "expected a host name or an IP address").describe("Host name or IP address of the broker, without a port"),
+  host: z.string().min(1, "expected a host name or an IP address").describe(BROKER),
   client_id: z.string().min(1).optional().describe("MQTT client identifier; absent: collector-<uuid of the sink>"),
   topic,
-  publish_interval: z
-    .int()
-    .optional()
-    .describe(
-      "Readouts of one source within this time make one message; in seconds unless publish_interval_unit says milliseconds; absent: 1 s",
-    ),
+  publish_interval: publishInterval.optional().describe(PUBLISH_INTERVAL),
 } as const;
 
 const MAX_USERS = 100;
@@ -98,7 +102,10 @@ const platform = {
 
 /** Every sink type, described once: how it is created, and how it is read. The fields that the API does not show are decided in DESIGN, 6. */
 export const SINK_DETAILS = {
-  mqtt: { create: z.strictObject({ ...mqtt, port: createdPort }), read: z.object({ ...mqtt, port: readPort }) },
+  mqtt: {
+    create: z.strictObject({ ...mqtt, host: hostSchema.describe(BROKER), publish_interval: createdPublishInterval, port: createdPort }),
+    read: z.object({ ...mqtt, port: readPort }),
+  },
   opcua: {
     create: z
       .strictObject({
@@ -122,7 +129,7 @@ export const SINK_DETAILS = {
       users: z.array(z.object({ username })).default([]).describe(USERS),
     }),
   },
-  platform: { create: z.strictObject(platform), read: z.object(platform) },
+  platform: { create: z.strictObject({ ...platform, publish_interval: createdPublishInterval }), read: z.object(platform) },
 } as const satisfies { readonly [T in SinkType]: { readonly create: z.ZodObject; readonly read: z.ZodObject } };
 
 /** `details` of a creation request. Unknown fields are errors. */

@@ -180,10 +180,25 @@ export const READ_DETAILS = READ;
 
 // 2.4: the differences to 2.2, and the bound on ports that is ours for all but odac.
 
+/** A host where it is given: API-V2 has a field for the port, and no scheme in it. */
+const givenHost = string("host", {
+  ...R,
+  ours: {
+    minLength: 1,
+    takes: ["192.168.0.10", "press-1.example", "fd00::1", "fe80::1%eth0", "x"],
+    refuses: ["", "192.168.0.10:502", "[fd00::1]:502", "tcp://press-1", "press 1", " press-1", "press-1/"],
+  },
+});
+/** An interval or a limit where it is given. */
+const FROM_ONE = { min: 1 };
+
 const variant = (type: string): readonly Row[] => {
   const shape = READ[type];
   if (shape === undefined) throw new Error(`API-V2 2.2 has no type ${type}`);
-  return shape.map((row) => (row.field === "port" ? { ...row, ours: { min: 0, max: 65_535 } } : row));
+  return replaced(
+    shape.map((row) => (row.field === "port" ? { ...row, ours: { min: 0, max: 65_535 } } : row)),
+    givenHost,
+  );
 };
 
 /** Details as they are created, by type (2.4). */
@@ -305,8 +320,8 @@ export const DATA_SOURCE_PATCH: Table = {
     string("device_model", { ...O, nullable: true }),
     string("note", { ...O, nullable: true }),
     uuid("machine", O),
-    integer("readout_interval", O),
-    integer("readout_limit", { ...O, nullable: true }),
+    integer("readout_interval", { ...O, ours: FROM_ONE }),
+    integer("readout_limit", { ...O, nullable: true, ours: FROM_ONE }),
     { field: "details", type: "record", ...O },
   ],
 };
@@ -362,13 +377,18 @@ const PLATFORM: readonly Row[] = [integer("publish_interval", O)];
 export const READ_SINK_DETAILS: Readonly<Record<string, readonly Row[]>> = { mqtt: MQTT, opcua: OPCUA, platform: PLATFORM };
 /** Sink details as they are created, by type (2.5). */
 export const CREATE_SINK_DETAILS: typeof READ_SINK_DETAILS = {
-  mqtt: replaced(MQTT, integer("port", { ...O, ours: { default: 1883, min: 0, max: 65_535 } })),
+  mqtt: replaced(
+    MQTT,
+    givenHost,
+    integer("port", { ...O, ours: { default: 1883, min: 0, max: 65_535 } }),
+    integer("publish_interval", { ...O, ours: FROM_ONE }),
+  ),
   opcua: replaced(
     OPCUA,
     integer("port", { ...O, ours: { default: 4840, min: 0, max: 65_535 } }),
     array("users", [username, string("password", { ...R, ours: { minLength: 1 } })], { ...O, unique: "username", ours: { default: [] } }),
   ),
-  platform: PLATFORM,
+  platform: replaced(PLATFORM, integer("publish_interval", { ...O, ours: FROM_ONE })),
 };
 
 export const DATA_SINK: Table = {

@@ -44,7 +44,7 @@ export function recordRoutes<R extends z.ZodType, C extends z.ZodType, P extends
       body: kind.create,
       responses: { 201: record, ...problemsOf(problems.create) },
     }),
-    get: route({ ...one, method: "GET", summary: summaries.get, responses: { 200: record, ...problemsOf([404]) } }),
+    get: route({ ...one, method: "GET", summary: summaries.get, responses: { 200: record, 304: null, ...problemsOf([404]) } }),
     patch: route({
       ...one,
       method: "PATCH",

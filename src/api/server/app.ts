@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import swagger from "@fastify/swagger";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
@@ -9,10 +10,11 @@ import { isLoopback } from "../loopback.ts";
 import { ROUTES } from "../routes/index.ts";
 import { type Method, problemSchema, type Route } from "../routes/route.ts";
 import { BodyRoom } from "./body-room.ts";
-import { HttpProblem, invalid, invalidJson, type Part, validationEntries } from "./errors.ts";
+import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
 import { hasLongInteger, parseExactly } from "./exact-json.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
 import { hasMoreParts } from "./json-parts.ts";
+import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -25,6 +27,8 @@ const BODY_PARTS = 400_000;
 const URL_CHARACTERS = 10_000;
 const JSON_TYPE = "application/json; charset=utf-8";
 export const HTTP_OPTIONS = { headersTimeout: 10_000, maxHeaderSize: 16_384 } as const;
+/** How long a connection that is given up is still read. */
+const LINGER_MS = 500;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path", headers: "header" };
 /** Retry-After of a wrong key when too many of its address wait already, in seconds. */
@@ -75,21 +79,40 @@ function createFastify(tls: AppOptions["tls"]): FastifyInstance {
     ...serverOptions(tls),
     forceCloseConnections: true,
     frameworkErrors: (_error, _request, reply) => void problem(reply, new HttpProblem(404, "there is no such path")),
-    clientErrorHandler: (_error, socket) => {
-      const body = JSON.stringify({ detail: "this is not an HTTP request that can be understood" });
-      if (socket.writable)
-        socket.write(
-          `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-        );
-      socket.destroy();
-    },
+    clientErrorHandler: refuseConnection,
   });
 }
+
+/** What came is no request: says why, and ends the connection. */
+function refuseConnection({ code }: { readonly code?: string }, socket: Socket): void {
+  if (!socket.writable) return void socket.destroy();
+  const [status, detail, more = ""] = CONNECTION_REFUSALS[code ?? ""] ?? [
+    "400 Bad Request",
+    "this is not an HTTP request that can be understood",
+  ];
+  const body = JSON.stringify({ detail });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\n${more}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  // Closed at once, with bytes that nobody read, the connection would be reset and the answer lost on its way.
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** What Node's parser gives up with: status, words, and headers of it. */
+const CONNECTION_REFUSALS: Readonly<Record<string, readonly [status: string, detail: string, more?: string]>> = {
+  HPE_HEADER_OVERFLOW: [
+    "431 Request Header Fields Too Large",
+    `the request's target and headers have more than ${HTTP_OPTIONS.maxHeaderSize} bytes`,
+  ],
+  HPE_INVALID_METHOD: ["405 Method Not Allowed", "no path takes this method", `Allow: ${METHODS.join(", ")}\r\n`],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request was not complete in time"],
+};
 
 function setValidation(app: FastifyInstance, log: Log): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
     const part = PARTS[httpPart ?? ""] ?? "body";
-    const check = (data: unknown) => validate(schema as z.ZodType, part, data);
+    const check = (data: unknown) => validate(schema as z.ZodType, part, data, FIXED.get(schema as z.ZodType));
     return part === "query" ? remembered(check) : check;
   });
   // Answers are made from the database's own columns; the tests hold every one of them to its schema.
@@ -102,12 +125,13 @@ function setBodyParser(app: FastifyInstance): void {
   app.removeContentTypeParser("text/plain");
   const parseJson = app.getDefaultJsonParser("error", "error");
   // A body that is not there is the schema's matter: a DELETE with a content type has none, and needs none.
-  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
-    const text = String(body);
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body: Buffer, done) => {
+    const text = textOf(body);
+    if (text === undefined) return void done(notUtf8());
     if (text === "") return void done(null, undefined);
     if (hasMoreParts(text, BODY_PARTS)) return void done(tooManyParts());
     return void parseJson(request, text, (error, value) =>
-      error ? done(error) : done(null, exactWhereGood(configOf(request).exactBody, text, value)),
+      error ? done(malformedJson(text)) : done(null, exactWhereGood(configOf(request).exactBody, text, value)),
     );
   });
 }
@@ -207,15 +231,23 @@ function addRoute(app: FastifyInstance, { operation, definition, url, handler, c
         ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
       });
       reply.code(answer.status);
+      const made = answer.status === 201 ? uuidIn(answer.body) : undefined;
+      // RFC 9110, 10.2.2.
+      if (made !== undefined) reply.header("location", `${url}/${made}`);
       if (answer.headers) reply.headers({ ...answer.headers });
       return reply.send(answer.body);
     },
   });
 }
 
+const uuidIn = (body: unknown): string | undefined =>
+  typeof body === "object" && body !== null && "uuid" in body && typeof body.uuid === "string" ? body.uuid : undefined;
+
 function refuseOtherMethods(app: FastifyInstance, taken: ReadonlyMap<string, readonly Method[]>): void {
   for (const [url, methods] of taken) {
-    const others = METHODS.filter((method) => !methods.includes(method));
+    const others = [...METHODS, "OPTIONS", "TRACE", ...(methods.includes("GET") ? [] : ["HEAD"])].filter(
+      (method) => !methods.some((taken) => taken === method),
+    );
     app.route({
       method: others,
       url,
@@ -289,9 +321,19 @@ function schemaOf(operation: string, definition: Route): Record<string, unknown>
   };
 }
 
+/** By the body of each PATCH: the fields that the record has, as its creation answers it, and no PATCH takes. */
+const FIXED: ReadonlyMap<z.ZodType, ReadonlySet<string>> = new Map(
+  (Object.values(ROUTES) as readonly Route[]).flatMap(({ method, path, body }) => {
+    if (method !== "PATCH" || !body) return [];
+    const created = (Object.values(ROUTES) as readonly Route[]).find((other) => other.method === "POST" && `${other.path}/{uuid}` === path);
+    const record = created?.responses[201];
+    return record instanceof z.ZodObject ? [[body, new Set(Object.keys(record.shape))]] : [];
+  }),
+);
+
 const toFastifyPath = (path: string): string => `/api${path.replaceAll(/\{(\w+)\}/g, ":$1")}`;
 
-function validate(schema: z.ZodType, part: Part, data: unknown): { value: unknown } | { error: Error } {
+function validate(schema: z.ZodType, part: Part, data: unknown, fixed?: ReadonlySet<string>): { value: unknown } | { error: Error } {
   if (part === "body") {
     const array = schema instanceof z.ZodArray;
     if (typeof data !== "object" || data === null || Array.isArray(data) !== array)
@@ -299,7 +341,9 @@ function validate(schema: z.ZodType, part: Part, data: unknown): { value: unknow
   }
   const sent = part === "query" ? repeatedAsArrays(schema, data) : data;
   const parsed = schema.safeParse(sent);
-  return parsed.success ? { value: parsed.data } : { error: new HttpProblem(422, validationEntries(part, parsed.error.issues, sent)) };
+  return parsed.success
+    ? { value: parsed.data }
+    : { error: new HttpProblem(422, validationEntries(part, parsed.error.issues, sent, fixed)) };
 }
 
 const MAX_REMEMBERED = 256;
@@ -360,9 +404,13 @@ function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProbl
   return new HttpProblem(500, "the collector failed to answer; its log says why");
 }
 
-/** Bypasses the response schemas: problems have one shape everywhere. */
+/**
+ * Bypasses the response schemas: problems have one shape everywhere. The connection stays open, so that who is still sending a body gets to
+ * read the answer; the rest of it is discarded, for as long as a request may take.
+ */
 function problem(reply: FastifyReply, { status, detail }: HttpProblem): FastifyReply {
   return reply
+    .removeHeader("connection")
     .code(status)
     .type(JSON_TYPE)
     .serializer((body) => JSON.stringify(body))

@@ -18,6 +18,9 @@ const STAND_INS: { readonly [T in DetailsType]?: Fields } = {
   s7plus: { password: { type: "none" } },
 };
 
+/** A host is judged where it is given: a stored one that is none holds up no change of other fields. */
+const HOST_STAND_IN: Fields = { host: "stored" };
+
 /** Fields that carry a write-only secret. */
 const SECRET_FIELDS: { readonly [T in DetailsType]?: string } = { opcua: "user_identity", s7plus: "password" };
 
@@ -41,7 +44,7 @@ export interface MergedDetails {
  */
 export function mergeDetails({ type, details: stored, hasPassword }: StoredDetails, patch: Fields): MergedDetails {
   keepType(type, patch);
-  const standIns = stored === null ? {} : (STAND_INS[stored.type] ?? {});
+  const standIns: Fields = stored === null ? {} : { ...HOST_STAND_IN, ...STAND_INS[stored.type] };
   const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
   const candidate: Record<string, unknown> = { ...stored, ...patch };
   for (const field of kept) {
@@ -74,7 +77,11 @@ function requirePassword(stored: Details, merged: Details): void {
 }
 
 /** As STAND_INS, for data sinks: the stored users have no passwords. */
-const SINK_STAND_INS: { readonly [T in SinkType]?: Fields } = { opcua: { users: [] } };
+const SINK_STAND_INS: { readonly [T in SinkType]: Fields } = {
+  mqtt: { ...HOST_STAND_IN, publish_interval: undefined },
+  opcua: { users: [] },
+  platform: { publish_interval: undefined },
+};
 
 export interface MergedSinkDetails {
   readonly details: SinkDetails;
@@ -85,13 +92,13 @@ export interface MergedSinkDetails {
 /** As mergeDetails, for a data sink. A list of users replaces the stored one whole (API-V2, 4.2, PATCH rule 4). */
 export function mergeSinkDetails(type: string, stored: SinkDetails, patch: Fields): MergedSinkDetails {
   keepType(type, patch);
-  const standIns = SINK_STAND_INS[stored.type] ?? {};
-  const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
+  const original: Fields = { ...stored };
+  const standIns = SINK_STAND_INS[stored.type];
+  const kept = Object.keys(standIns).filter((field) => Object.hasOwn(original, field) && !Object.hasOwn(patch, field));
   const candidate = { ...stored, ...patch, ...Object.fromEntries(kept.map((field) => [field, standIns[field]])) };
   const { details, secrets } = toReadSinkDetails(validated(sinkDetailsCreateSchema, candidate));
-  const original: Fields = { ...stored };
   const merged = { ...details, ...Object.fromEntries(kept.map((field) => [field, original[field]])) };
-  const keepsSecrets = Object.keys(standIns).length === 0 || kept.length > 0;
+  const keepsSecrets = stored.type !== "opcua" || !Object.hasOwn(patch, "users");
   // Every field is of the read form: as toReadSinkDetails made it, or as it was stored.
   return { details: merged as SinkDetails, secrets: keepsSecrets ? undefined : secrets };
 }

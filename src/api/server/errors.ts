@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { MAX_ISSUES } from "../../model/bounded.ts";
+import { jsonErrorAt } from "./json-text.ts";
 
 /** One entry of a 422 (API-V2, 7.1). */
 export interface ValidationEntry {
@@ -30,32 +31,58 @@ export const notFound = (what: string): HttpProblem => new HttpProblem(404, `the
 /** A 422 with one entry of our own. */
 export const invalid = (entry: ValidationEntry): HttpProblem => new HttpProblem(422, [entry]);
 
-/** A missing, malformed or wrong-shaped body: fixed words, nothing of what was sent (DESIGN 6). */
+/** A missing or wrong-shaped body: fixed words, nothing of what was sent (DESIGN 6). */
 export const invalidJson = (expected: "object" | "array" = "object"): HttpProblem =>
   invalid({ loc: ["body"], msg: `the body is not a JSON ${expected}`, type: "json_invalid" });
+
+/** A body that is no JSON: where, and nothing of what was sent. */
+export function malformedJson(text: string): HttpProblem {
+  const at = jsonErrorAt(text);
+  if (!at) return invalidJson();
+  const { line, column } = at;
+  return invalid({
+    loc: ["body"],
+    msg: `the body is not JSON: look at line ${line}, column ${column}`,
+    type: "json_invalid",
+    ctx: { line, column },
+  });
+}
+
+export const notUtf8 = (): HttpProblem =>
+  invalid({ loc: ["body"], msg: "the body is not UTF-8: JSON is sent in no other encoding (RFC 8259, 8.1)", type: "json_invalid" });
 
 /** Characters of an `input` or a `loc` part that are given back. */
 const MAX_TEXT = 200;
 
-/** The entries for what zod found wrong in one part of a request, the first MAX_ISSUES of them. `sent` is that part as it came. */
-export function validationEntries(part: Part, issues: readonly z.core.$ZodIssue[], sent: unknown): ValidationEntry[] {
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * The entries for what zod found wrong in one part of a request, the first MAX_ISSUES of them. `sent` is that part as it came; `fixed` are
+ * fields that the record has and this request cannot change.
+ */
+export function validationEntries(part: Part, issues: readonly z.core.$ZodIssue[], sent: unknown, fixed = NONE): ValidationEntry[] {
   const entries: ValidationEntry[] = [];
   for (const issue of issues) {
-    entries.push(...entriesOf(part, issue, sent, MAX_ISSUES - entries.length));
+    entries.push(...entriesOf(part, issue, { sent, fixed, atMost: MAX_ISSUES - entries.length }));
     if (entries.length === MAX_ISSUES) break;
   }
   return entries;
 }
 
 /** One issue can name each field of an object: `atMost` of them have an entry. */
-function entriesOf(part: Part, issue: z.core.$ZodIssue, sent: unknown, atMost: number): ValidationEntry[] {
+function entriesOf(
+  part: Part,
+  issue: z.core.$ZodIssue,
+  { sent, fixed, atMost }: { readonly sent: unknown; readonly fixed: ReadonlySet<string>; readonly atMost: number },
+): ValidationEntry[] {
   const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
   const loc = [part, ...path].map((key) => (typeof key === "string" ? key.slice(0, MAX_TEXT) : key));
   if (issue.code === "unrecognized_keys")
     return issue.keys.slice(0, atMost).map((key) => ({
       loc: [...loc, key.slice(0, MAX_TEXT)],
-      msg: part === "query" ? "unknown query parameter" : "unknown field",
-      type: "extra_forbidden",
+      ...(path.length === 0 && fixed.has(key)
+        ? { msg: "cannot be changed", type: "immutable" }
+        : { msg: part === "query" ? "unknown query parameter" : "unknown field", type: "extra_forbidden" }),
     }));
   const secret = isSecretPath(path);
   const value = valueAt(sent, path);

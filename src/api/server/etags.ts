@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type Database, databaseEpoch } from "./database.ts";
 import { HttpProblem } from "./errors.ts";
 
@@ -5,11 +6,19 @@ import { HttpProblem } from "./errors.ts";
 const TABLES = ["data_sources", "data_sinks", "variables", "sites", "collectors", "machines"] as const;
 export type VersionedTable = (typeof TABLES)[number];
 
-/** ETags that name the configuration of one record, not its status: reports change none. */
+/**
+ * ETags of one record. Those of a data source have two parts: its configuration, which If-Match is about and no report changes, and, where the
+ * record is answered with its status, a digest of that. The record must be there.
+ */
 export interface Etags {
-  /** The record must be there. */
+  /** Of the configuration alone. */
   of(table: VersionedTable, uuid: string): string;
+  /** Of the whole record as it is answered. */
+  ofContent(table: VersionedTable, record: { readonly uuid: string }): string;
 }
+
+/** The only records that change without their configuration. */
+const WITH_STATUS: ReadonlySet<VersionedTable> = new Set(["data_sources"]);
 
 export function openEtags(db: Database): Etags {
   const epoch = databaseEpoch(db);
@@ -19,7 +28,14 @@ export function openEtags(db: Database): Etags {
       (table) => [table, db.prepare<[string], string>(`SELECT id || '-' || version FROM ${table} WHERE uuid = ?`).pluck()] as const,
     ),
   );
-  return { of: (table, uuid) => `"${epoch}-${statements.get(table)?.get(uuid) ?? 0}"` };
+  const of: Etags["of"] = (table, uuid) => `"${epoch}-${statements.get(table)?.get(uuid) ?? 0}"`;
+  return {
+    of,
+    ofContent(table, record) {
+      const tag = of(table, record.uuid);
+      return WITH_STATUS.has(table) ? `${tag.slice(0, -1)}.${digest(record)}"` : tag;
+    },
+  };
 }
 
 /** RFC 9110, 13.1.2: a list of tags compared weakly, or `*`. */
@@ -29,11 +45,14 @@ export function matchesNone(ifNoneMatch: string | undefined, etag: string): bool
 
 /** RFC 9110, 13.1.1: a list of tags compared strongly, or `*`. Throws HttpProblem 412 where If-Match is there and none fits. */
 export function requireMatch(ifMatch: string | undefined, etag: string): void {
-  if (ifMatch === undefined || tags(ifMatch).some((tag) => tag === "*" || tag === etag)) return;
+  if (ifMatch === undefined || tags(ifMatch).some((tag) => tag === "*" || tag.replace(STATUS_PART, '"') === etag)) return;
   throw new HttpProblem(
     412,
     "the record has changed since it was read (If-Match): read it again and repeat the change on what is there now",
   );
 }
+
+const STATUS_PART = /\.[\w-]+"$/;
+const digest = (record: object): string => createHash("sha256").update(JSON.stringify(record)).digest("base64url").slice(0, 16);
 
 const tags = (header: string | undefined): readonly string[] => (header ?? "").split(",").map((tag) => tag.trim());

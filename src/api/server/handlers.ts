@@ -54,7 +54,7 @@ export interface Resources {
 }
 
 /** Of a request for one record. */
-type OfOne = Pick<Incoming<Route>, "caller" | "ifMatch"> & { readonly params: { readonly uuid: string } };
+type OfOne = Pick<Incoming<Route>, "caller" | "ifMatch" | "ifNoneMatch"> & { readonly params: { readonly uuid: string } };
 
 /** Records of one table, by their uuid. */
 interface Records<P> {
@@ -95,8 +95,8 @@ class HandlerBasics {
       throw invalid({ loc: ["body", "collector"], msg: "there is no such collector for this key", type: "collector_unknown", input: uuid });
   }
 
-  record(table: VersionedTable, status: 200 | 201, body: { readonly uuid: string }): Outgoing {
-    return { status, body, headers: { etag: this.#etags.of(table, body.uuid) } };
+  created(table: VersionedTable, body: { readonly uuid: string }): Outgoing {
+    return { status: 201, body, headers: { etag: this.#etags.ofContent(table, body) } };
   }
 
   /** What is done with one record of a table, within reach. `mayChange` throws HttpProblem where the key may not. */
@@ -113,7 +113,11 @@ class HandlerBasics {
       mayChange(caller);
     };
     return {
-      get: ({ params: { uuid }, caller }: OfOne): Outgoing => this.record(table, 200, records.get(uuid, reach(caller))),
+      get: ({ params: { uuid }, caller, ifNoneMatch }: OfOne): Outgoing => {
+        const record = records.get(uuid, reach(caller));
+        const headers = { etag: etags.ofContent(table, record) };
+        return matchesNone(ifNoneMatch, headers.etag) ? { status: 304, headers } : { status: 200, headers, body: record };
+      },
       patch: ({ params: { uuid }, body, caller, ifMatch }: OfOne & { readonly body: P }): Outgoing => {
         found(uuid, caller);
         requireMatch(ifMatch, etags.of(table, uuid));
@@ -150,7 +154,7 @@ function sourceHandlers({ dataSources }: Resources, common: HandlerBasics) {
       ok(dataSources.list({ cursor, filters, reach: common.reachOf(caller) })),
     createDataSource: ({ body, caller }) => {
       common.requireCollector(body.collector, caller);
-      return common.record("data_sources", 201, dataSources.create(body));
+      return common.created("data_sources", dataSources.create(body));
     },
     getDataSource: ofSources.get,
     patchDataSource: ofSources.patch,
@@ -164,7 +168,7 @@ function sinkHandlers({ dataSinks }: Resources, common: HandlerBasics) {
     listDataSinks: ({ query: { cursor, ...filters }, caller }) => ok(dataSinks.list({ cursor, filters, reach: common.reachOf(caller) })),
     createDataSink: ({ body, caller }) => {
       common.requireCollector(body.collector, caller);
-      return common.record("data_sinks", 201, dataSinks.create(body));
+      return common.created("data_sinks", dataSinks.create(body));
     },
     getDataSink: ofSinks.get,
     patchDataSink: ofSinks.patch,
@@ -178,7 +182,7 @@ function siteHandlers({ sites }: Resources, common: HandlerBasics) {
     listSites: ({ query: { cursor }, caller }) => ok(sites.list({ cursor, filters: {}, reach: common.sitesOf(caller) })),
     createSite: ({ body, caller }) => {
       requireAdmin(caller);
-      return common.record("sites", 201, sites.create(body));
+      return common.created("sites", sites.create(body));
     },
     getSite: ofSites.get,
     patchSite: ofSites.patch,
@@ -200,7 +204,7 @@ function extensionHandlers({ collectors, dataSources, dataSinks, variables, secr
     listVariables: ({ query: { cursor, ...filters }, caller }) => ok(variables.list({ cursor, filters, reach: common.reachOf(caller) })),
     createVariable: ({ body, caller }) => {
       const source = findSource(dataSources, body.data_source, common.reachOf(caller));
-      return common.record("variables", 201, variables.create(body, source.collector));
+      return common.created("variables", variables.create(body, source.collector));
     },
     patchVariable: ofVariables.patch,
     deleteVariable: ofVariables.delete,
@@ -232,7 +236,7 @@ function inventoryHandlers({ collectorRecords, machines }: Resources, common: Ha
       ok(collectorRecords.list({ cursor, filters, reach: common.reachOf(caller) })),
     createCollector: ({ body, caller }) => {
       requireAdmin(caller);
-      return common.record("collectors", 201, collectorRecords.create(body));
+      return common.created("collectors", collectorRecords.create(body));
     },
     getCollector: ofCollectors.get,
     patchCollector: ofCollectors.patch,
@@ -240,7 +244,7 @@ function inventoryHandlers({ collectorRecords, machines }: Resources, common: Ha
     listMachines: ({ query: { cursor, ...filters }, caller }) => ok(machines.list({ cursor, filters, reach: common.sitesOf(caller) })),
     createMachine: ({ body, caller }) => {
       requireAdmin(caller);
-      return common.record("machines", 201, machines.create(body));
+      return common.created("machines", machines.create(body));
     },
     getMachine: ofMachines.get,
     patchMachine: ofMachines.patch,

@@ -293,7 +293,7 @@ test("other errors have their status and one sentence", async () => {
   await detail(414, "GET", `/v2/data-sources?cursor=${"a".repeat(10_001)}`);
   await detail(415, "POST", "/v2/data-sources", "name: x", { "content-type": "application/yaml" });
   await detail(415, "POST", "/v2/data-sources", "{}", { "content-type": "text/plain" });
-  for (const body of [undefined, "", "{", "[]", "null", '"text"', "7", '{"__proto__": {}}', "\u0000"]) {
+  for (const body of [undefined, "", "[]", "null", '"text"', "7", '{"__proto__": {}}']) {
     const answer = await api.send("POST", "/v2/data-sources", body);
     expect([answer.status, answer.body["detail"]], String(body)).toEqual([
       422,
