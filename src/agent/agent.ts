@@ -253,6 +253,7 @@ interface Round {
 const isSameInput = (before: SourceInput, now: SourceInput): boolean =>
   before.record === now.record &&
   before.missingSecret === now.missingSecret &&
+  before.awaitedSecret === now.awaitedSecret &&
   before.readoutIntervalUnit === now.readoutIntervalUnit &&
   (before.variables === now.variables ||
     (before.variables.length === now.variables.length && before.variables.every((variable, i) => variable === now.variables[i]))) &&

@@ -23,6 +23,8 @@ export interface SourceInput {
   readonly secrets: Readonly<Record<string, string>>;
   /** A secret that is configured and cannot be had: which, where, and what to do. */
   readonly missingSecret: string | undefined;
+  /** A secret that is not here and may still come from the API, in words. */
+  readonly awaitedSecret?: string | undefined;
   readonly readoutIntervalUnit: "seconds" | "milliseconds";
 }
 
@@ -53,11 +55,19 @@ export interface Scaling {
 }
 
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
-export function fingerprintOf({ record, variables, local, secrets, missingSecret, readoutIntervalUnit }: SourceInput): unknown {
+export function fingerprintOf({
+  record,
+  variables,
+  local,
+  secrets,
+  missingSecret,
+  awaitedSecret,
+  readoutIntervalUnit,
+}: SourceInput): unknown {
   const { name, type, details, readout_interval, readout_limit } = record;
   // An interval of this machine wins: the API's and its unit are not used.
   const interval = local["interval"] === undefined ? { readout_interval, readoutIntervalUnit } : {};
-  return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret };
+  return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret, awaitedSecret };
 }
 
 export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
@@ -74,6 +84,7 @@ export async function specOf(
   const details = check(driver.details, record.details, "details");
   if ("problem" in details) return details;
   if (input.missingSecret !== undefined) return problem("secret_missing", input.missingSecret);
+  if (input.awaitedSecret !== undefined) return problem("secret_awaited", input.awaitedSecret);
   const shared = new Set(Object.keys(sourceSettingsSchema.shape));
   const part = (own: boolean) => Object.fromEntries(Object.entries(input.local).filter(([key]) => shared.has(key) === own));
   const where = `sources.${record.name}`;

@@ -64,6 +64,27 @@ test("the real server: every page, variables, secrets; then 304 until something 
   expect(await client.secrets(never)).toEqual({});
 });
 
+test("secrets are awaited until the API has answered about them", async () => {
+  let status = 500;
+  const { url } = await scripted((_, response, path) => {
+    if (path.startsWith("/api/ext/v1/secrets"))
+      return status === 200 ? json(response, { secrets: {} }) : json(response, { detail: "no" }, status);
+    if (path === "/api/ext/v1") return json(response, { extension: "collector", version: 1 });
+    if (path.startsWith("/api/ext/v1/revision")) return json(response, { revision: "1" });
+    return json(response, page([]));
+  });
+  const { client } = clientOf(url);
+  const first = await client.pull(null, never);
+  if (first.type !== "configuration") throw new Error(JSON.stringify(first));
+  expect(first.configuration.areSecretsAwaited).toBe(true);
+  for (const answered of [200, 403]) {
+    status = answered;
+    const next = await client.pull(first.configuration, never);
+    expect(next).toMatchObject({ type: "configuration" });
+    if (next.type === "configuration") expect(next.configuration).not.toHaveProperty("areSecretsAwaited");
+  }
+});
+
 test("an admin's key gets no secrets, and those known stay", async () => {
   const api = await startTestServer();
   const { client } = clientOf(api.server.url, { readKey: () => api.adminKey });

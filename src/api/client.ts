@@ -88,10 +88,11 @@ const isSameContent = (before: Desired, now: Omit<Desired, "fetchedAt">): boolea
   before.sinks === now.sinks &&
   before.variables === now.variables &&
   before.revision === now.revision &&
+  before.areSecretsAwaited === now.areSecretsAwaited &&
   isDeepStrictEqual(before.secrets, now.secrets);
 
 /** What a pull puts together, part by part. */
-interface PulledParts extends Pick<Desired, "sources" | "sinks" | "variables" | "secrets" | "revision"> {
+interface PulledParts extends Pick<Desired, "sources" | "sinks" | "variables" | "secrets" | "areSecretsAwaited" | "revision"> {
   readonly warnings: readonly string[];
   /** A part is older than the rest. */
   readonly isOutdated: boolean;
@@ -197,7 +198,9 @@ export class ApiClient {
     let parts = await this.#takeSources(send, previous, revision);
     if (!("type" in parts)) parts = await this.#takeSinks(send, previous, parts);
     if (!("type" in parts) && offered === true) parts = await this.#takeVariables(send, parts);
-    if (!("type" in parts) && offered === true) parts = await this.#takeSecrets(send, parts);
+    if (!("type" in parts) && offered === true) parts = await this.#takeSecrets(send, previous, parts);
+    // Whether there are secrets is not known, as it was before.
+    if (!("type" in parts) && typeof offered !== "boolean") parts = { ...parts, ...awaitedAsBefore(previous) };
     return "type" in parts ? parts : this.#finish(previous, parts);
   }
 
@@ -266,10 +269,14 @@ export class ApiClient {
     return stays ? outdated(parts, `${variables.message}; the last good variables stay`) : variables;
   }
 
-  async #takeSecrets(send: Send, parts: PulledParts): Promise<PulledParts> {
+  async #takeSecrets(send: Send, previous: Desired | null, parts: PulledParts): Promise<PulledParts> {
     const fetched = await this.#fetchSecrets(send, parts.secrets);
     if (!fetched) return parts;
-    if (fetched.type === "failed") return outdated(parts, `${fetched.message}; the secrets known so far stay`);
+    if (fetched.type === "failed") {
+      const older = outdated(parts, `${fetched.message}; the secrets known so far stay`);
+      // A key that gets none will get none later.
+      return isRefusal(fetched) ? older : { ...older, ...awaitedAsBefore(previous) };
+    }
     return { ...withPart(parts, fetched), secrets: fetched.secrets };
   }
 
@@ -298,7 +305,12 @@ export class ApiClient {
   }
 }
 
+const isRefusal = ({ status = 0 }: ApiFailure): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
+
 const isExtensionMissing = ({ status }: ApiFailure): boolean => EXTENSION_NOT_OFFERED.has(status ?? 0);
+
+const awaitedAsBefore = (previous: Desired | null): Pick<Desired, "areSecretsAwaited"> =>
+  previous === null || previous.areSecretsAwaited ? { areSecretsAwaited: true } : {};
 
 const outdated = (parts: PulledParts, warning: string): PulledParts => ({
   ...parts,

@@ -19,6 +19,8 @@ export interface StoredDesired {
 /** What the configuration API wants this collector to do. A list that has not changed is the same array again. */
 export interface Desired extends StoredDesired {
   readonly secrets: Secrets;
+  /** The API has not been heard about its secrets since the start: one that is not in `secrets` may still come. */
+  readonly areSecretsAwaited?: boolean;
   /** What the API named this state of the configuration; null where it does not say, or where a part of it is an older one. */
   readonly revision: string | null;
 }

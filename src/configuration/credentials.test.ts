@@ -10,6 +10,7 @@ import {
   credentialsFolder,
   loadCredentials,
   missingPassword,
+  overrideNote,
   secretCommand,
   withLocalSecrets,
 } from "./credentials.ts";
@@ -154,6 +155,26 @@ describe("the secrets of the configuration", () => {
     [{}, { user_identity: "username" }, {}, undefined],
     [{ username: "u" }, null, { password: "" }, undefined],
   ])("%o, %o and %o miss: %s", (settings, details, secrets, expected) =>
-    expect(missingPassword(broker, { settings, details, secrets })).toBe(expected),
+    expect(missingPassword(broker, { settings, details, secrets })?.missingSecret).toBe(expected),
   );
+
+  it("a password that may still come from the API is awaited, and nobody is asked to set one here", () => {
+    const needed = { settings: {}, details: { username: "u" }, secrets: {} };
+    const awaited = missingPassword(broker, needed, true);
+    expect(awaited).toEqual({ awaitedSecret: expect.stringContaining('the password of user "u" is asked for at the configuration API') });
+    expect(JSON.stringify(awaited)).not.toContain("secret set");
+    const server = { settings: {}, details: { users: [{ username: "a" }, { username: "b" }] }, secrets: { "users.a.password": "p" } };
+    expect(missingPassword(broker, server, true)).toEqual({ awaitedSecret: expect.stringContaining('users "b" are asked for') });
+    expect(missingPassword(broker, server)).toBeUndefined();
+    expect(missingPassword(broker, { ...needed, secrets: { password: "p" } }, true)).toBeUndefined();
+  });
+
+  it("a secret of this machine that differs from the API's is noted, without either", () => {
+    const note = overrideNote(broker, { password: "canary-api" }, { password: "canary-local" }, false);
+    expect(note).toContain("sudo collector secret rm broker");
+    expect(note).not.toContain("canary");
+    expect(overrideNote(broker, { password: "p" }, { password: "q" }, true)).toContain("password_file");
+    expect(overrideNote(broker, { password: "p" }, { password: "p" }, false)).toBeUndefined();
+    expect(overrideNote(broker, undefined, { password: "p" }, false)).toBeUndefined();
+  });
 });

@@ -4,6 +4,7 @@ import { readBoundedFile } from "../lib/bounded-file.ts";
 import { isAbsent } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
 import { userSecretName } from "../model/sink-details.ts";
+import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
 
 /** A data source or a data sink, as its secret is looked up. */
@@ -141,10 +142,9 @@ const canonical = (key: string): string => {
 };
 
 /** The command that brings the missing secret of an entry. */
-export function secretCommand({ uuid, name }: Entry): string {
-  const key = name !== null && /^[\w][\w.-]{0,100}$/.test(name) ? name : uuid;
-  return `sudo collector secret set ${key}`;
-}
+export const secretCommand = ({ uuid, name }: Entry): string => `sudo collector secret set ${keyFor(name, uuid)}`;
+
+const keyFor = (name: string | null, uuid: string): string => (name !== null && /^[\w][\w.-]{0,100}$/.test(name) ? name : uuid);
 
 type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -166,7 +166,7 @@ export function withLocalSecrets(
 
 /**
  * Words for a password that is needed and not here, with the command that brings it: a user is named, in the details or in the settings, and
- * there is no password. An empty one counts as one: some users have none. Pure.
+ * there is no password; `isAwaited`: the API may still have it. An empty one counts as one: some users have none. Pure.
  */
 export function missingPassword(
   entry: Entry,
@@ -175,13 +175,41 @@ export function missingPassword(
     settings,
     secrets,
   }: { readonly details: unknown; readonly settings: unknown; readonly secrets: Readonly<Record<string, string>> },
-): string | undefined {
+  isAwaited = false,
+): Pick<SinkSpec, "missingSecret" | "awaitedSecret"> | undefined {
   if (secrets["password"] !== undefined) return undefined;
+  const waiting = isAwaited ? usersWithout(details, secrets) : [];
+  if (waiting.length > 0) return { awaitedSecret: awaitedWords(`the passwords of users ${waiting.join(", ")} are`) };
   // opcua has the user one level down, with the kind of identity; a certificate's has none.
   const user = [settings, details, fieldOf(details, "user_identity")].map(usernameIn).find((name) => name !== undefined);
-  return user === undefined
-    ? undefined
-    : `the password of user ${JSON.stringify(user)} is not on this machine; type: ${secretCommand(entry)}`;
+  if (user === undefined) return undefined;
+  const password = `the password of user ${JSON.stringify(user)}`;
+  // A secret that is set here meanwhile would win over the API's from then on.
+  return isAwaited
+    ? { awaitedSecret: awaitedWords(`${password} is`) }
+    : { missingSecret: `${password} is not on this machine; type: ${secretCommand(entry)}` };
+}
+
+const awaitedWords = (what: string): string => `${what} asked for at the configuration API, which has not answered yet`;
+
+/** Users of a server of ours whose password is not here. What a missing one means later, the sink says. */
+function usersWithout(details: unknown, secrets: Readonly<Record<string, string>>): readonly string[] {
+  const users = fieldOf(details, "users");
+  const names = Array.isArray(users) ? users.map(usernameIn).filter((name) => name !== undefined) : [];
+  return names.filter((name) => secrets[userSecretName(name)] === undefined).map((name) => JSON.stringify(name));
+}
+
+/** Words for secrets of this machine that are used instead of others that the API has; undefined: there are none. Pure. */
+export function overrideNote(
+  { uuid, name }: Entry,
+  api: Readonly<Record<string, string>> | undefined,
+  used: Readonly<Record<string, string>>,
+  isFromFile: boolean,
+): string | undefined {
+  const overridden = Object.keys(used).filter((field) => api?.[field] !== undefined && api[field] !== used[field]);
+  if (overridden.length === 0) return undefined;
+  const remedy = isFromFile ? "take password_file out of its settings" : `type: sudo collector secret rm ${keyFor(name, uuid)}`;
+  return `a password of this machine is used, which differs from the one in the configuration API; to use the API's, ${remedy}`;
 }
 
 const usernameIn = (value: unknown): string | undefined => {

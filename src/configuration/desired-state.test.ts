@@ -88,6 +88,20 @@ describe("desiredState", () => {
     expect(sources[1]?.variables.map(({ name }) => name)).toEqual(["v"]);
   });
 
+  it("waits for passwords that the API may still give, and notes those of this machine that differ from its own", async () => {
+    const waiting = await desiredState(input({ desired: { ...input().desired, areSecretsAwaited: true } }));
+    for (const entry of [waiting.sources[0], waiting.sinks[0]]) {
+      expect(entry).toMatchObject({ awaitedSecret: expect.stringContaining("has not answered yet") });
+      expect(entry?.missingSecret).toBeUndefined();
+    }
+    expect(waiting.sources[1]?.awaitedSecret).toBeUndefined();
+    const desired = { ...input().desired, secrets: { [uuid(1)]: { password: "api" }, [uuid(4)]: { password: "api" } } };
+    const credentials = { secretOf: () => "machine", userSecretsOf: () => new Map() };
+    const { sources, sinks } = await desiredState(input({ desired, credentials }));
+    expect(sources.map(({ warnings }) => warnings)).toEqual([[expect.stringContaining("sudo collector secret rm a")], []]);
+    expect(sinks[0]?.notes).toEqual([expect.stringContaining("sudo collector secret rm broker")]);
+  });
+
   it("takes a password file before this machine's secrets, and these before the API's", async () => {
     const desired = { ...input().desired, secrets: { [uuid(1)]: { password: "api" }, [uuid(4)]: { password: "api" } } };
     const credentials: DesiredStateInput["credentials"] = {

@@ -4,16 +4,16 @@ import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
-import { type Credentials, missingPassword, withLocalSecrets } from "./credentials.ts";
+import { type Credentials, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";
 import { desiredSinks } from "./desired-sinks.ts";
 import { desiredSources } from "./desired-sources.ts";
 import { localOptionsIn } from "./local-options.ts";
-import type { SecretFiles } from "./secret-files.ts";
+import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
 import type { VariableFiles } from "./variable-files.ts";
 
 export interface DesiredStateInput {
   /** What the API configures. */
-  readonly desired: Pick<Desired, "sources" | "sinks" | "variables" | "secrets">;
+  readonly desired: Pick<Desired, "sources" | "sinks" | "variables" | "secrets" | "areSecretsAwaited">;
   /** The variables of local files, which win over the API's. */
   readonly files: VariableFiles;
   /** The secrets of this machine, which win over the API's. */
@@ -35,17 +35,20 @@ export interface DesiredState {
 export async function desiredState(input: DesiredStateInput): Promise<DesiredState> {
   const { desired, files, credentials, secretFiles, settings, api } = input;
   const secrets = withLocalSecrets(desired.secrets, [...desired.sources, ...desired.sinks], credentials);
-  const sinks = desiredSinks({ sinks: desired.sinks, secrets }, settings, localOptionsIn(settings.sinks), secretFiles, api).map((sink) => {
-    const missingSecret = sink.missingSecret ?? missingPassword(sink, sink);
-    return missingSecret === undefined ? sink : { ...sink, missingSecret };
+  const localOf = localOptionsIn(settings.sinks);
+  const sinks = desiredSinks({ sinks: desired.sinks, secrets }, settings, localOf, secretFiles, api).map((sink) => {
+    const note = overrideNote(sink, desired.secrets[sink.uuid], sink.secrets, fileSecretOf(localOf(sink), secretFiles) !== undefined);
+    const missing = sink.missingSecret === undefined ? missingPassword(sink, sink, desired.areSecretsAwaited) : undefined;
+    return { ...sink, ...missing, ...(note !== undefined && { notes: [note] }) };
   });
   const yieldToEventLoop = createYielder();
   const sources: SourceInput[] = [];
   for (const source of await desiredSources({ ...desired, secrets }, files, settings, secretFiles)) {
     const { record, local } = source;
-    const missingSecret =
-      source.missingSecret ?? missingPassword(record, { details: record.details, settings: local, secrets: source.secrets });
-    sources.push({ ...source, missingSecret });
+    const note = overrideNote(record, desired.secrets[record.uuid], source.secrets, fileSecretOf(local, secretFiles) !== undefined);
+    const needed = { details: record.details, settings: local, secrets: source.secrets };
+    const missing = source.missingSecret === undefined ? missingPassword(record, needed, desired.areSecretsAwaited) : undefined;
+    sources.push({ ...source, ...missing, ...(note !== undefined && { warnings: [...source.warnings, note] }) });
     await yieldToEventLoop();
   }
   return { sources, sinks };

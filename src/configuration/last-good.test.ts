@@ -39,7 +39,7 @@ test("what was saved is loaded, without secrets and revision; the file is its ow
   expect(readFileSync(file, "utf8")).not.toContain("Canary");
   expect(await loadLastGood(file, COLLECTOR.toUpperCase())).toEqual({
     type: "loaded",
-    configuration: { ...desired, secrets: {}, revision: null },
+    configuration: { ...desired, secrets: {}, areSecretsAwaited: true, revision: null },
     warnings: [],
   });
   await saveLastGood(file, { ...desired, sources: [] });

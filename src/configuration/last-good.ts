@@ -114,7 +114,7 @@ const loadedFrom = ({
   readonly warnings: readonly string[];
 }): LoadedConfiguration => ({
   type: "loaded",
-  configuration: { ...stored, secrets: {}, revision: null },
+  configuration: { ...stored, secrets: {}, areSecretsAwaited: true, revision: null },
   warnings,
 });
 

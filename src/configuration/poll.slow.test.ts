@@ -80,15 +80,19 @@ test("the last good configuration comes before any network, the API's replaces i
   const { client, pulls } = fakeClient((n) => (n === 1 ? new Promise((resolve) => (answer = resolve)) : { type: "unchanged" }));
   const { applied, stop, states } = start(client, { lastGoodFile });
   await until(() => applied.length).toBe(1);
-  expect(applied[0]).toEqual([desired({ variables: [] }), "last_good"]);
+  expect(applied[0]).toEqual([desired({ variables: [], areSecretsAwaited: true }), "last_good"]);
   await until(() => pulls.length).toBe(1);
   expect(states).toEqual([]);
   answer({ type: "configuration", configuration: fresh, warnings: [] });
   await until(() => pulls.length).toBeGreaterThan(2);
   expect(applied.slice(1)).toEqual([[fresh, "api"]]);
-  expect(pulls.slice(0, 2)).toEqual([desired({ variables: [] }), fresh]);
+  expect(pulls.slice(0, 2)).toEqual([desired({ variables: [], areSecretsAwaited: true }), fresh]);
   await stop();
-  expect(await loadLastGood(lastGoodFile, COLLECTOR)).toEqual({ type: "loaded", configuration: desired(), warnings: [] });
+  expect(await loadLastGood(lastGoodFile, COLLECTOR)).toEqual({
+    type: "loaded",
+    configuration: desired({ areSecretsAwaited: true }),
+    warnings: [],
+  });
   expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
 });
 

@@ -354,7 +354,7 @@ export class SinkPump {
   }
 
   #warnings(): readonly string[] {
-    return this.#opening?.sink.warnings ?? [];
+    return [...(this.#prepared.spec.notes ?? []), ...(this.#opening?.sink.warnings ?? [])];
   }
 
   /** Warnings change without an event: they are compared as often as the sources are described. */

@@ -160,6 +160,11 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     nextStep:
       "Type `collector secret set NAME` as root, with the name of this data source or data sink, or name a file that holds it as password_file in the settings.",
   }),
+  secret_awaited: () => ({
+    sentence: "The password has not come from the configuration API yet.",
+    cause: "The collector keeps the API's passwords in memory alone, and asks for them at each start.",
+    nextStep: "Wait a moment; if it stays, type `collector status` to see why the configuration API does not answer.",
+  }),
   interval_invalid: () => ({
     sentence: "The configured interval must be above zero.",
     cause: "readout_interval or publish_interval is 0 or negative in the configuration API.",

@@ -4,6 +4,7 @@ export const CONDITIONS = [
   /** details, settings or variables that do not validate */ "configuration_invalid",
   /** a `type` without a driver, or a sink type without a sink */ "type_not_supported",
   /** a password or key that is configured but not here */ "secret_missing",
+  /** a password that the configuration API may have, which has not given its secrets since the start */ "secret_awaited",
   /** readout_interval or publish_interval ≤ 0 */ "interval_invalid",
   /** the device answers, and every variable is faulted */ "all_variables_faulted",
   /** policy.yaml does not let the collector connect there */ "forbidden_by_policy",

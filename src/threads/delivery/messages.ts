@@ -16,6 +16,10 @@ export interface SinkSpec {
   readonly secrets: Readonly<Record<string, string>>;
   /** A secret that is configured and cannot be had, in words: the sink then does not open (condition secret_missing). */
   readonly missingSecret?: string;
+  /** One that is not here and may still come from the API (condition secret_awaited). */
+  readonly awaitedSecret?: string;
+  /** What a person should know of how it is configured. */
+  readonly notes?: readonly string[];
   readonly publishIntervalUnit: "seconds" | "milliseconds";
 }
 
