@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadPolicy, policyFile } from "../configuration/policy-file.ts";
@@ -31,13 +31,38 @@ describe("without a policy file", () => {
     "::127.0.0.1",
     "64:ff9b::7f00:1",
     "0:0:0:0:0:FFFF:7f00:0001",
+    "2002:7f00:1::1",
+    "2002:a9fe:a9fe::",
+    "64:ff9b:1:7f00:0:100::",
+    "64:ff9b:1::7f:0:1:0",
+    "64:ff9b:1::7f00:1",
     "press-1",
     "",
   ])("%j is closed", (address) => expect(byDefault(address, 502)).toEqual(expect.any(String)));
 
-  it.each(["10.0.0.1", "192.168.1.7", "172.16.0.1", "8.8.8.8", "fd00::7", "2001:db8::1", "::ffff:10.0.0.1"])("%s is open", (address) =>
-    expect(byDefault(address, 502)).toBeUndefined(),
-  );
+  it.each([
+    "10.0.0.1",
+    "192.168.1.7",
+    "172.16.0.1",
+    "8.8.8.8",
+    "fd00::7",
+    "2001:db8::1",
+    "::ffff:10.0.0.1",
+    "2002:a00:1::1",
+    "64:ff9b:1::a00:1",
+  ])("%s is open", (address) => expect(byDefault(address, 502)).toBeUndefined());
+
+  it("an address of this machine is closed, in whatever form, unless the policy names it", () => {
+    const own = Object.values(networkInterfaces())
+      .flatMap((list) => list ?? [])
+      .filter(({ internal }) => !internal);
+    for (const { address, family } of own) {
+      expect(byDefault(address, 502), address).toEqual(expect.any(String));
+      if (family === "IPv4") expect(byDefault(`::ffff:${address}`, 502)).toContain("an address of this machine");
+      const policy = policySchema.parse({ sources: { networks: [address.split("%")[0]] } });
+      expect(permitOf(policy, "sources")(address, 502)).toBeUndefined();
+    }
+  });
 
   it("listens on loopback only", () => {
     const policy = policySchema.parse({});

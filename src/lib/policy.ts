@@ -1,4 +1,5 @@
 import net from "node:net";
+import { networkInterfaces } from "node:os";
 import type { Permit, Policy } from "../model/policy.ts";
 
 /** IANA special-purpose registries, and where clouds keep their metadata: closed unless the policy names them. */
@@ -9,6 +10,9 @@ const SPECIAL: readonly (readonly [words: string, networks: readonly string[]])[
   ["a link-local address", ["169.254.0.0/16", "fe80::/10"]],
   ["a multicast or broadcast address", ["224.0.0.0/4", "255.255.255.255/32", "ff00::/8"]],
 ];
+
+const SIX_TO_FOUR = listOf(["2002::/16"]);
+const TRANSLATED = listOf(["64:ff9b:1::/48"]);
 
 const special = SPECIAL.map(([words, networks]) => ({ words, list: listOf(networks) }));
 
@@ -23,9 +27,39 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
     if (ranges && !ranges.some(([from = 0, to = from]) => port >= from && port <= to))
       return `port ${port} of ${address} is not among the ports that policy.yaml opens (${what}.ports)`;
     if (open) return contains(open, plain) ? undefined : `${address} is not within the networks that policy.yaml opens (${what}.networks)`;
-    const closed = special.find(({ list }) => contains(list, plain));
+    const meant = [plain, ...translated(plain)];
+    const closed = special.find(({ list }) => meant.some((one) => contains(list, one))) ?? (meant.some(isOwn) ? OWN : undefined);
     return closed && `${address} is ${closed.words}; it stays closed until policy.yaml opens it (${what}.networks)`;
   };
+}
+
+/** What listens on this machine for others is as open by these as what listens on loopback. */
+const OWN = { words: "an address of this machine" };
+
+/** They change while the collector runs. */
+const isOwn = (address: string): boolean =>
+  Object.values(networkInterfaces()).some((addresses) => addresses?.some((own) => unmapped(own.address) === address));
+
+/**
+ * IPv4 addresses that packets to an IPv6 address may end at: 6to4 (RFC 3056, 2), and translation in 64:ff9b:1::/48 (RFC 8215), which has one
+ * at any of the places that RFC 6052, 2.2 knows for prefixes from 48 bits on. What begins with 0 is no address but the zeros around one.
+ */
+function translated(address: string): readonly string[] {
+  if (!net.isIPv6(address)) return [];
+  const bytes = bytesOf(address);
+  const at = (...places: readonly number[]): string => places.map((place) => bytes[place] ?? 0).join(".");
+  if (contains(SIX_TO_FOUR, address)) return [at(2, 3, 4, 5)];
+  if (!contains(TRANSLATED, address)) return [];
+  return [at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), at(12, 13, 14, 15)].filter((one) => !one.startsWith("0."));
+}
+
+/** Of an address as `unmapped` gives it: at most one run of zeros is left out. */
+function bytesOf(address: string): readonly number[] {
+  const [head = "", tail] = address.split("::");
+  const groups = (text: string): readonly string[] => (text === "" ? [] : text.split(":"));
+  const [before, after] = [groups(head), groups(tail ?? "")];
+  const zeros = new Array<string>(Math.max(0, 8 - before.length - after.length)).fill("0");
+  return [...before, ...zeros, ...after].map((group) => Number.parseInt(group, 16)).flatMap((group) => [group >> 8, group & 255]);
 }
 
 /** Why the collector may not listen on this address; undefined: it may. `host:port`, an IPv6 address in brackets. */

@@ -178,7 +178,7 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
   forbidden_by_policy: ({ device }) => ({
     sentence: `The policy of this machine does not permit connections to ${device}.`,
     cause:
-      "policy.yaml does not open this address or port; without that file, loopback, link-local, multicast and metadata addresses are closed.",
+      "policy.yaml does not open this address or port; without that file, loopback, this machine's own, link-local, multicast and metadata addresses are closed.",
     nextStep:
       "If the connection is intended, add the address to networks in policy.yaml, in the folder of the settings file; it is taken within seconds. Then type `collector status`.",
   }),

@@ -19,7 +19,7 @@ const reach = (what: string) =>
         .array(network)
         .optional()
         .describe(
-          `Where ${what} may be; names are judged by their address at each connect. Absent: anywhere but loopback, link-local, multicast and metadata addresses`,
+          `Where ${what} may be; names are judged by their address at each connect. Absent: anywhere but loopback, this machine's own, link-local, multicast and metadata addresses`,
         ),
       ports: z.array(port).optional().describe("On which ports; absent: on any"),
     })
