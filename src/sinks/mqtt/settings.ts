@@ -20,7 +20,7 @@ export const settingsSchema = z.strictObject({
   password_file: z.string().min(1).optional().describe("File that holds the password at the broker, one line"),
   tls: z
     .strictObject({
-      ca_file: pemFile("Certificates of the authorities to trust; absent: those that Node knows"),
+      ca_file: pemFile("Certificates of the authorities to trust; absent: those that Node and the system know"),
       cert_file: pemFile("Certificate of this collector, for brokers that ask for one"),
       key_file: pemFile("Key of that certificate, without a passphrase"),
       server_name: z.string().min(1).max(253).optional().describe("Name that the broker's certificate has to hold; absent: host"),

@@ -161,7 +161,10 @@ describe("an API that cannot be sent values", () => {
     const files = await authority.issue("platform", "IP:127.0.0.1");
     const tls = { key: await readFile(files.key, "utf8"), cert: await readFile(files.cert, "utf8") };
     const far = await scripted((_request, response) => json(response, EXTENSION), tls);
-    expect(await failureOf(open(far.url))).toMatchObject({ condition: "certificate_refused", message: expect.stringContaining("api.tls.ca_file") });
+    expect(await failureOf(open(far.url))).toMatchObject({
+      condition: "certificate_refused",
+      message: expect.stringContaining("api.tls.ca_file"),
+    });
     await open(far.url, {}, { caFile: authority.ca });
     const noFile = await failureOf(open(far.url, {}, { caFile: path.join(folder, "no.pem") }));
     expect(noFile).toMatchObject({ condition: "configuration_invalid", message: expect.stringContaining("api.tls.ca_file: ") });
