@@ -28,7 +28,7 @@ export async function startFiller(at: number): Promise<DemoMachine> {
     return startFinsPlc({ port, memory, update });
   });
   return {
-    name: "filler-6",
+    name: "filler-8",
     readoutIntervalS: 1,
     details: {
       type: "fins",

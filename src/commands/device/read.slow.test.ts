@@ -49,7 +49,7 @@ describe("read and the policy of the machine", () => {
   it("opens nothing where the policy cannot be read", async () => {
     const { exit, err, accepted } = await readBeside("sources: {networks: [everywhere]}\n");
     expect([exit, accepted]).toEqual([EXIT.usage, 0]);
-    expect(err).toMatch(/policy\.yaml: sources\.networks/);
+    expect(err).toMatch(/policy\.yaml:1: sources\.networks\.0: expected/);
   });
 });
 
