@@ -1,12 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type PlainReasonType, ReasonError } from "../../src/model/reason.ts";
+import { deviceMemory } from "../../test/support/driver-context.ts";
 import type { Transport } from "./target.ts";
 import { KEPT_FOR_MS, overFirst, TransportChoice } from "./transport.ts";
-
-function memory() {
-  const kept = new Map<string, unknown>();
-  return { get: (key: string) => kept.get(key), set: (key: string, value: unknown) => void kept.set(key, value) };
-}
 
 /** Tries to connect where only these answer; the transports that were tried, and what came of it. */
 async function tried(choice: TransportChoice, answering: readonly Transport[], reason: PlainReasonType = "TIMEOUT") {
@@ -21,15 +17,15 @@ async function tried(choice: TransportChoice, answering: readonly Transport[], r
 
 describe("auto", () => {
   it("tries TCP, then UDP, and has the reason of TCP where both fail", async () => {
-    const choice = new TransportChoice("auto", memory());
+    const choice = new TransportChoice("auto", deviceMemory());
     expect(await tried(choice, [])).toBe("tcp, udp > TIMEOUT: over FINS/TCP: no tcp; over FINS/UDP: no udp");
     expect(await tried(choice, ["udp"])).toBe("tcp, udp > udp");
-    expect(await tried(new TransportChoice("auto", memory()), ["tcp", "udp"])).toBe("tcp > tcp");
+    expect(await tried(new TransportChoice("auto", deviceMemory()), ["tcp", "udp"])).toBe("tcp > tcp");
   });
 
   it("keeps what works, and after ten minutes without an answer tries the other too", async () => {
     let nowMs = 1000;
-    const device = memory();
+    const device = deviceMemory();
     const choice = () => new TransportChoice("auto", device, () => nowMs);
     expect(await tried(choice(), ["udp"])).toBe("tcp, udp > udp");
     expect(await tried(choice(), ["udp", "tcp"])).toBe("udp > udp");
@@ -46,7 +42,7 @@ describe("auto", () => {
 
   it("counts the ten minutes again from the next failure once it has answered", async () => {
     let nowMs = 0;
-    const device = memory();
+    const device = deviceMemory();
     const choice = new TransportChoice("auto", device, () => nowMs);
     await tried(choice, ["tcp"]);
     await tried(choice, []);
@@ -58,7 +54,7 @@ describe("auto", () => {
   });
 
   it("does not try the other where both have the same trouble", async () => {
-    const choice = new TransportChoice("auto", memory());
+    const choice = new TransportChoice("auto", deviceMemory());
     expect(await tried(choice, [], "LOOKUP_ERROR")).toBe("tcp > LOOKUP_ERROR: no tcp");
     const stop = new AbortController();
     const order: string[] = [];
@@ -78,7 +74,7 @@ describe("auto", () => {
 });
 
 it("takes the one that is set, whatever worked", async () => {
-  const device = memory();
+  const device = deviceMemory();
   await tried(new TransportChoice("auto", device), ["tcp"]);
   expect(await tried(new TransportChoice("udp", device), ["tcp"])).toBe("udp > TIMEOUT: no udp");
   expect(await tried(new TransportChoice("tcp", device), ["udp"])).toBe("tcp > TIMEOUT: no tcp");

@@ -1,15 +1,12 @@
 import { expect, test } from "vitest";
+import { deviceMemory } from "../../test/support/driver-context.ts";
 import { LEARNED_FOR_MS, Learned } from "./learned.ts";
 
-function memory() {
-  const kept = new Map<string, unknown>();
-  return { get: (key: string) => kept.get(key), set: (key: string, value: unknown) => void kept.set(key, value) };
-}
 const ALL = { maxItems: 20, pduBytes: 960 };
 
 test("what a device takes outlives a session, and is tried again after a while", () => {
   let nowMs = 5000;
-  const device = memory();
+  const device = deviceMemory();
   const open = () => new Learned(device, "sizes", ALL, () => nowMs);
   const first = open();
   expect(first.values).toEqual(ALL);

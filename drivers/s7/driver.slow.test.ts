@@ -4,7 +4,8 @@ import { silentLog } from "../../src/model/context.ts";
 import { FaultError, PartialRefusal } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading, Value } from "../../src/model/value.ts";
-import type { AnySession, DeviceMemory, DriverContext, Limits, Point } from "../driver.ts";
+import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
+import type { AnySession, Limits, Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
 import driver from "./driver.ts";
 import { JOB_ERRORS, S7Memory, type S7Plc, startS7Plc, startSimulator } from "./simulator.ts";
@@ -14,18 +15,6 @@ const cleanUp: (() => unknown)[] = [];
 afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
-
-const context = (more: Partial<DriverContext> & { readonly answerMs?: number } = {}): DriverContext => ({
-  signal: new AbortController().signal,
-  log: silentLog,
-  timeouts: { nameMs: 5000, connectMs: 5000, answerMs: more.answerMs ?? 5000 },
-  ...more,
-});
-
-function deviceMemory(): DeviceMemory {
-  const kept = new Map<string, unknown>();
-  return { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) };
-}
 
 interface Opened {
   readonly session: AnySession;

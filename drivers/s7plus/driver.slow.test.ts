@@ -3,7 +3,8 @@ import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
-import type { AnySession, DeviceMemory, Discovered, DriverContext, Point } from "../driver.ts";
+import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
+import type { AnySession, Discovered, DriverContext, Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
 import driver from "./driver.ts";
 import { largeProgram, makePlcCertificate, type S7PlusPlc, startS7PlusPlc, startSimulator } from "./simulator.ts";
@@ -12,18 +13,6 @@ const cleanUp: (() => unknown)[] = [];
 afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
-
-const context = (more: Partial<DriverContext> & { readonly answerMs?: number } = {}): DriverContext => ({
-  signal: new AbortController().signal,
-  log: silentLog,
-  timeouts: { nameMs: 5000, connectMs: 5000, answerMs: more.answerMs ?? 5000 },
-  ...more,
-});
-
-function deviceMemory(): DeviceMemory {
-  const kept = new Map<string, unknown>();
-  return { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) };
-}
 
 async function simulated(change: (plc: S7PlusPlc) => void = () => {}): Promise<S7PlusPlc> {
   const simulator = await startSimulator();

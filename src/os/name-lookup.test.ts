@@ -7,6 +7,8 @@ import { candidates, createNameLookup, fromHosts } from "./name-lookup.ts";
 
 const V6 = "fd00:0000:0000:0000:0000:0000:0000:0001";
 const forever = new AbortController().signal;
+/** Who waits for an answer that does not come waits as long as a question has. */
+const ONE_TRY_MS = 1500;
 
 describe("names", () => {
   let server: NameServer;
@@ -57,14 +59,14 @@ describe("names", () => {
     server.names.set("both.lab", answers);
     const began = performance.now();
     expect((await lookUp("both.lab", forever)).map(({ address }) => address)).toEqual(wanted);
-    expect(performance.now() - began).toBeLessThan(3 * 250);
+    expect(performance.now() - began).toBeLessThan(ONE_TRY_MS);
   });
 
   it("that do not exist are known not to while the IPv6 question has no answer", async () => {
     server.names.set("nobody.lab", { v4: 3, v6: "silent" });
     const began = performance.now();
     await expect(lookUp("nobody.lab", forever)).rejects.toMatchObject({ code: "ENOTFOUND" });
-    expect(performance.now() - began).toBeLessThan(3 * 250);
+    expect(performance.now() - began).toBeLessThan(ONE_TRY_MS);
   });
 
   it("that are addresses in another spelling are not asked for", async () => {
