@@ -37,6 +37,8 @@ export interface TypedSource {
 
 /** A source and what to read of it, as typed on the command line. */
 export interface ReadInput extends TypedSource {
+  /** For looking addresses up in one pass. */
+  readonly prepareMs: number;
   readonly points: readonly TypedPoint[];
 }
 
@@ -50,7 +52,7 @@ export interface TypedPoint {
 /** How a password is given instead of among the words. */
 const BY_FILE = "use --password-file";
 
-const TIMEOUT_KEYS = ["name_timeout", "connect_timeout", "answer_timeout"] as const;
+const TIMEOUT_KEYS = ["name_timeout", "connect_timeout", "answer_timeout", "prepare_timeout"] as const;
 
 /**
  * Sorts `key=value… ADDRESS[:TYPE]…` (DESIGN 7). A key is one of the details, else of the driver's settings, else a time-out; what is
@@ -73,7 +75,7 @@ export function parseSourceInput(driver: AnyDriver, words: readonly string[]): T
 }
 
 interface Sorted {
-  readonly source: TypedSource;
+  readonly source: TypedSource & Pick<ReadInput, "prepareMs">;
   /** Words that no key begins. */
   readonly rest: readonly string[];
   readonly keys: ReadonlyMap<string, unknown>;
@@ -97,9 +99,9 @@ function parseSource(driver: AnyDriver, words: readonly string[]): Sorted {
   const settings = check(driver.settings, given.settings, mistakes);
   const timeouts = check(sourceSettingsSchema, given.timeouts, mistakes);
   if (mistakes.length > 0 || !details || !timeouts) throw new UsageError([...mistakes, knownWords(keys)].join("\n"));
-  const { name_timeout: nameMs, connect_timeout: connectMs, answer_timeout: answerMs } = timeouts;
+  const { name_timeout: nameMs, connect_timeout: connectMs, answer_timeout: answerMs, prepare_timeout: prepareMs } = timeouts;
   const notes = hasNoPort ? [`no port is given; port ${usualPort} is the usual one of ${driver.type}`] : [];
-  return { source: { ...details, settings, timeouts: { nameMs, connectMs, answerMs }, notes }, rest, keys };
+  return { source: { ...details, settings, timeouts: { nameMs, connectMs, answerMs }, prepareMs, notes }, rest, keys };
 }
 
 /** The details in the form in which they are read. The API takes no user certificate on creation; here a person may name one. */

@@ -78,17 +78,10 @@ export async function read(type: string, words: readonly string[], options: Read
   try {
     for (let i = 0; i < count && !io.signal.aborted; i++) {
       const started = performance.now();
-      const done = await pass(
-        driver,
-        input,
-        {
-          ...contextOf({ driver, ...input }, { signal: AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]), log, permit, pki }),
-          device,
-        },
-        session,
-        kept,
-        timeoutMs,
-      );
+      const deadline = new PassDeadline(timeoutMs, input.prepareMs, io);
+      const ctx = contextOf({ driver, ...input }, { signal: deadline.signal, log, permit, pki });
+      const done = await pass(driver, input, { ...ctx, device }, session, kept, deadline);
+      deadline.end();
       session = done.session;
       if (!keeps || done.pass.failure) {
         await session?.close();
@@ -106,6 +99,56 @@ export async function read(type: string, words: readonly string[], options: Read
     await session?.close();
   }
   return exit ?? EXIT.interrupted;
+}
+
+/** How often a person who waits for a look-up is told how far it has come. */
+const TOLD_EVERY_MS = 5000;
+
+/** Of one pass. Looking addresses up has a time of its own, as in the service: a controller may take half a minute to list its symbols. */
+class PassDeadline {
+  readonly ms: number;
+  readonly signal: AbortSignal;
+  readonly #prepareMs: number;
+  readonly #io: CommandIo;
+  readonly #over = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  /** One time for all look-ups of a pass. */
+  #looking: AbortSignal | undefined;
+
+  constructor(ms: number, prepareMs: number, io: CommandIo) {
+    this.ms = ms;
+    this.#prepareMs = prepareMs;
+    this.#io = io;
+    this.signal = AbortSignal.any([io.signal, this.#over.signal]);
+    this.#start();
+  }
+
+  /** As Preparation.run; the pass's own time stands still meanwhile. */
+  async lookUp(preparation: Preparation, session: AnySession, ctx: DriverContext): Promise<boolean> {
+    if (!preparation.isDue(session) || this.signal.aborted) return false;
+    this.end();
+    const telling = setInterval(() => {
+      const { done, total } = preparation.progress ?? { done: 0, total: 0 };
+      if (total > 0) complain(this.#io, `${done} of ${total} addresses are looked up`);
+    }, TOLD_EVERY_MS);
+    try {
+      this.#looking ??= AbortSignal.any([this.#io.signal, AbortSignal.timeout(this.#prepareMs)]);
+      return await preparation.run(session, { ...ctx, signal: this.#looking });
+    } finally {
+      clearInterval(telling);
+      if (this.#looking?.aborted && !this.#io.signal.aborted)
+        complain(this.#io, `looking addresses up took more than ${this.#prepareMs} ms; give more with prepare_timeout=2min`);
+      this.#start();
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #start(): void {
+    this.#timer = setTimeout(() => this.#over.abort(new DOMException("the pass took too long", "TimeoutError")), this.ms);
+  }
 }
 
 function countOf(text: string): number {
@@ -127,7 +170,7 @@ async function pass(
   ctx: DriverContext,
   given: AnySession | undefined,
   { learned, preparation }: Kept,
-  timeoutMs: number,
+  deadline: PassDeadline,
 ): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
   const kept = given?.alive() ? given : undefined;
   let time = Date.now();
@@ -140,7 +183,7 @@ async function pass(
     if (!kept) await given?.close();
     const connect = () => driver.connect({ details, settings, secrets }, ctx);
     const prepare = async (session: AnySession) => {
-      const hasLookedUp = await preparation.run(session, ctx);
+      const hasLookedUp = await deadline.lookUp(preparation, session, ctx);
       learned.use(preparation.ready);
       return hasLookedUp;
     };
@@ -150,7 +193,7 @@ async function pass(
     if (readings.length > 0 || failure === undefined) preparation.fill(readings);
     const spanMs = performance.now() - started;
     await closing;
-    const late = new ReasonError("TIMEOUT", `not everything was read within ${timeoutMs} ms; give more with --timeout`);
+    const late = new ReasonError("TIMEOUT", `not everything was read within ${deadline.ms} ms; give more with --timeout`);
     return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? late : undefined) }, session };
   } catch (error) {
     return { pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error) }, session: undefined };

@@ -29,7 +29,11 @@ export const READ: Verb = {
       flags: "-t, --type <type>",
       description: "type of the addresses without one: bool, int16, uint32, float32, string(20), float32[10] …",
     },
-    { flags: "--timeout <duration>", description: "deadline of one pass", default: "10s" },
+    {
+      flags: "--timeout <duration>",
+      description: "deadline of one pass; looking addresses up has prepare_timeout beside it",
+      default: "10s",
+    },
     { flags: "--count <n>", description: "number of passes", default: "1" },
     { flags: "--interval <duration>", description: "from the start of one pass to the next", default: "1s" },
     PASSWORD_FILE,
