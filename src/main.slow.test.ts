@@ -9,7 +9,7 @@ import { startSimulator } from "../drivers/modbus_tcp/simulator.ts";
 import type { Simulator } from "../drivers/simulator.ts";
 import manifest from "../package.json" with { type: "json" };
 import { jsonValue } from "./commands/device/values.ts";
-import { toJson } from "./lib/json.ts";
+import { toJson } from "./model/json.ts";
 import { parseDataType } from "./model/value.ts";
 
 const COLLECTOR = fileURLToPath(new URL("../bin/collector", import.meta.url));

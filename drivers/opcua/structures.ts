@@ -1,6 +1,6 @@
+import { toJson } from "../../src/model/json.ts";
 import { shortFloat32 } from "../../src/model/number.ts";
 import { areDimensionsOf } from "../../src/model/value.ts";
-import { jsonText as plainJsonText } from "../lib/json.ts";
 import { BinaryReader, ExtensionBody } from "./binary.ts";
 import { FLOAT } from "./built-in.ts";
 
@@ -69,6 +69,6 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
   return { dimensions, values: Array.from({ length: count }, one) };
 }
 
-/** As `jsonText` of the drivers; `expand` says what stands for a structure. */
+/** As `toJson`; `expand` says what stands for a structure. */
 export const jsonText = (value: unknown, expand: (body: ExtensionBody) => unknown): string =>
-  plainJsonText(value, (one) => (one instanceof ExtensionBody ? expand(one) : one));
+  toJson(value, (one) => (one instanceof ExtensionBody ? expand(one) : one));

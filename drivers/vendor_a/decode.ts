@@ -1,7 +1,7 @@
+import { toJson } from "../../src/model/json.ts";
 import { shortFloat32 } from "../../src/model/number.ts";
 import type { Reading, Scalar, ScalarType } from "../../src/model/value.ts";
 import { notANumber, numberReader } from "../lib/bytes.ts";
-import { jsonText } from "../lib/json.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import type { Place, Source } from "./locate.ts";
 import {
@@ -155,7 +155,7 @@ const stringOf =
 /** A structure as JSON. */
 function structureText(structure: Structure): Element {
   const objectOf = structureReader(structure);
-  return (data, at) => jsonText(objectOf(data, at));
+  return (data, at) => toJson(objectOf(data, at));
 }
 
 type Reader = (data: Buffer, at: number) => unknown;

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
 import { hasCode } from "../../lib/files.ts";
-import { toJson } from "../../lib/json.ts";
 import { messageOf } from "../../model/failure.ts";
+import { toJson } from "../../model/json.ts";
 import { asOwnerOf } from "../../os/owner.ts";
 import { type Certificate, parseCertificateFile, toPem } from "../../os/pki/certificate.ts";
 import { certificateWords, overviewOf } from "../../os/pki/overview.ts";

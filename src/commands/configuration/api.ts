@@ -1,7 +1,7 @@
 import path from "node:path";
 import * as z from "zod";
-import { toJson } from "../../lib/json.ts";
 import { messageOf } from "../../model/failure.ts";
+import { toJson } from "../../model/json.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiTask } from "../../threads/api/messages.ts";
 import { answer, answerList } from "../answer.ts";

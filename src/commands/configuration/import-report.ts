@@ -1,4 +1,4 @@
-import { toJson } from "../../lib/json.ts";
+import { toJson } from "../../model/json.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 
 /** What is wrong with a line of an imported file, or what its reader should know. */

@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import * as z from "zod";
 import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
-import { toJson } from "../../lib/json.ts";
+import { toJson } from "../../model/json.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";

@@ -1,8 +1,8 @@
 import type { Discovered, DriverContext } from "../../../drivers/driver.ts";
 import { MAX_ROWS } from "../../configuration/variable-file.ts";
-import { toJson } from "../../lib/json.ts";
 import { escapeControls } from "../../lib/log-text.ts";
 import { toReasonError } from "../../model/failure.ts";
+import { toJson } from "../../model/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { withApi } from "../configuration/api-connection.ts";
 import { variablesCsv } from "../configuration/variables-csv.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toJson } from "../../lib/json.ts";
+import { toJson } from "../../model/json.ts";
 import { hostPort, jsonValue, textValue } from "./values.ts";
 
 test("an IPv6 address is distinguished from its port", () => {
@@ -24,4 +24,10 @@ test("a negative zero keeps its sign", () => {
     "[-0, 0]",
     '{"value":-0}',
   ]);
+});
+
+test("an array for people is cut, and says so", () => {
+  expect(textValue([Math.fround(0.1), 2], { scalar: "float32", count: 2 })).toBe("[0.1, 2]");
+  expect(textValue(Array(23).fill(1), { scalar: "uint8", count: 23 })).toMatch(/, … 3 more\]$/);
+  expect(textValue(["a", "b,c"], { scalar: "string", count: 2 })).toBe('["a", "b,c"]');
 });

@@ -1,12 +1,12 @@
-import { shortestFloat32, toJson } from "../../lib/json.ts";
-import { numberText } from "../../model/number.ts";
+import { toJson } from "../../model/json.ts";
+import { numberText, shortFloat32 } from "../../model/number.ts";
 import type { DataType, Scalar, Value } from "../../model/value.ts";
 
 const MAX_SHOWN = 20;
 
 /** The value as JSON writes it: a float32 with its shortest digits. */
 export function jsonValue(value: Value, type: DataType): Value {
-  const one = (scalar: Scalar): Scalar => (type.scalar === "float32" && typeof scalar === "number" ? shortestFloat32(scalar) : scalar);
+  const one = (scalar: Scalar): Scalar => (type.scalar === "float32" && typeof scalar === "number" ? shortFloat32(scalar) : scalar);
   return typeof value === "object" ? value.map(one) : one(value);
 }
 

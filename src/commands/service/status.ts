@@ -1,8 +1,8 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { toJson } from "../../lib/json.ts";
 import { escapeControls } from "../../lib/log-text.ts";
 import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { toJson } from "../../model/json.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
