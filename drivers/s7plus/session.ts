@@ -2,6 +2,7 @@ import type { S7plusDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import { Learned } from "../lib/learned.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { PlusAddress } from "./address.ts";
 import { Malformed } from "./cursor.ts";
@@ -22,8 +23,6 @@ const MAX_POINTS = 1000;
 const MAX_ANSWER_BYTES = 60_000;
 /** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
 const HOPELESS_FOR_MS = 600_000;
-/** A CPU that was short of memory for a while is asked for everything again after this. */
-const LEARNED_FOR_MS = 600_000;
 /** Variables that are known as hopeless at most. */
 const MAX_HOPELESS = 10_000;
 
@@ -36,9 +35,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   readonly #opened: OpenedSession;
   readonly #settings: S7plusSettings;
   readonly #program: Program;
-  #limits: PlusLimits;
-  /** When the CPU was found to have less memory than it promised, monotonic ms. */
-  #learnedMs = 0;
+  /** What the CPU takes where it has less memory than it promised. */
+  readonly #learned: Learned<Pick<PlusLimits, "maxItems">>;
   #drafts = new WeakMap<PlusRead, Draft>();
   /** By symbol and place: refused when all was looked up again last, and not read since. */
   #suspects: ReadonlySet<string> = new Set();
@@ -54,7 +52,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     this.#opened = opened;
     this.#settings = settings;
     this.#program = new Program(link, opened.id, opened.maxItems, ctx.device);
-    this.#limits = limitsFor(opened.maxItems);
+    this.#learned = new Learned(ctx.device, "sizes", { maxItems: opened.maxItems });
   }
 
   /** Throws ReasonError; a session that was made on the way is deleted. */
@@ -81,10 +79,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   get limits(): PlusLimits {
-    const { maxItems } = this.#opened;
-    const isOld = this.#limits.maxItems < maxItems && performance.now() - this.#learnedMs > LEARNED_FOR_MS;
-    if (isOld) this.#limits = limitsFor(maxItems);
-    return this.#limits;
+    this.#learned.forgetOld();
+    return limitsFor(Math.min(this.#opened.maxItems, this.#learned.values.maxItems));
   }
 
   get epoch(): string {
@@ -112,9 +108,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   warnings(): readonly string[] {
     const { maxItems } = this.#opened;
     const words: string[] = [];
-    if (this.#limits.maxItems < maxItems)
+    if (this.limits.maxItems < maxItems)
       words.push(
-        `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.#limits.maxItems}`,
+        `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.limits.maxItems}`,
       );
     if (this.#program.isSlow && this.#settings.program_check > 0)
       words.push(
@@ -154,7 +150,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   #readNow(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     const { points } = request;
-    if (points.length > this.#limits.maxItems) return this.#readInParts(request, ctx);
+    if (points.length > this.limits.maxItems) return this.#readInParts(request, ctx);
     return this.#link.ask<readonly Reading[]>(
       ctx,
       () => describeRead(request),
@@ -182,12 +178,11 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** The CPU has less memory than it promised: it is asked for half as much from now on. Once the answer is taken. */
   async #readSmaller(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     await Promise.resolve();
-    const before = this.#limits;
-    this.#limits = limitsFor(Math.max(1, request.points.length >> 1));
-    this.#learnedMs = performance.now();
+    const before = this.#learned.values;
+    this.#learned.learn({ maxItems: Math.max(1, request.points.length >> 1) });
     return this.#readInParts(request, ctx).catch((error: unknown) => {
       // One variable alone has no room either: it is not about size.
-      if (error instanceof FaultError && error.scope === "busy") this.#limits = before;
+      if (error instanceof FaultError && error.scope === "busy") this.#learned.learn(before);
       throw error;
     });
   }
@@ -195,7 +190,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** What was planned for larger requests than are taken now. */
   async #readInParts({ points }: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     const byIndex = new Map<number, Reading>();
-    for (const part of plan(points, this.#limits))
+    for (const part of plan(points, this.limits))
       for (const [i, reading] of (await this.#readNow(part, ctx)).entries()) byIndex.set(part.points[i]?.index ?? -1, reading);
     return points.map(({ index }) => byIndex.get(index) ?? NOT_LOOKED_UP);
   }
