@@ -38,6 +38,8 @@ export const valuesAcceptedSchema = z.strictObject({
   duplicate: z.boolean().describe("Whether the batch had been taken before; then none of it was taken again"),
 });
 
+const storedSampleSchema = sampleSchema.extend({ data_source: uuidSchema.describe("The data source that it was read from") });
+
 export const timeseriesRequestSchema = z
   .strictObject({
     machine: z.exactOptional(uuidSchema).describe("Only variables of data sources on this machine"),
@@ -77,6 +79,6 @@ export const valueRoutes = {
     section: "4.5",
     summary: "Reads values back, variable by variable, each in the order of time; the cursor is in the body",
     body: timeseriesRequestSchema,
-    responses: { 200: pageOf(sampleSchema), ...COMMON_ERRORS },
+    responses: { 200: pageOf(storedSampleSchema), ...COMMON_ERRORS },
   }),
 } as const;

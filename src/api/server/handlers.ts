@@ -9,6 +9,7 @@ import { HttpProblem, invalid, notFound } from "./errors.ts";
 import { type Etags, matchesNone, requireMatch, type VersionedTable } from "./etags.ts";
 import type { Inventory } from "./inventory.ts";
 import type { Caller } from "./keys.ts";
+import type { MachineReach } from "./machine-reach.ts";
 import type { Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 import type { Sites } from "./sites.ts";
@@ -43,6 +44,7 @@ export interface Resources {
   readonly collectors: Collectors;
   readonly collectorRecords: Inventory;
   readonly machines: Inventory;
+  readonly machineReach: MachineReach;
   readonly sites: Sites;
   readonly dataSources: DataSources;
   readonly dataSinks: DataSinks;
@@ -76,10 +78,12 @@ const ownOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : 
 /** What handlers share: what a key reaches, and how one record is answered and changed. */
 class HandlerBasics {
   readonly #collectors: Collectors;
+  readonly #machineReach: MachineReach;
   readonly #etags: Etags;
 
-  constructor({ collectors, etags }: Pick<Resources, "collectors" | "etags">) {
+  constructor({ collectors, machineReach, etags }: Pick<Resources, "collectors" | "machineReach" | "etags">) {
     this.#collectors = collectors;
+    this.#machineReach = machineReach;
     this.#etags = etags;
   }
 
@@ -93,6 +97,14 @@ class HandlerBasics {
     const reach = this.reachOf(caller);
     if (!this.#collectors.exists(uuid) || (reach && !reach.includes(uuid)))
       throw invalid({ loc: ["body", "collector"], msg: "there is no such collector for this key", type: "collector_unknown", input: uuid });
+  }
+
+  /** A machine of another site, or one that another site's sources use, is out of reach of a collector's key; one that is not known is recorded. */
+  requireMachine(uuid: string, caller: Caller): void {
+    if (caller.role === "admin") return;
+    const { collector } = caller;
+    if (this.#machineReach(uuid, this.#collectors.atSameSite(collector), this.#collectors.siteOf(collector))) return;
+    throw invalid({ loc: ["body", "machine"], msg: "the machine belongs to another site", type: "machine_out_of_reach", input: uuid });
   }
 
   created(table: VersionedTable, body: { readonly uuid: string }): Outgoing {
@@ -154,10 +166,16 @@ function sourceHandlers({ dataSources }: Resources, common: HandlerBasics) {
       ok(dataSources.list({ cursor, filters, reach: common.reachOf(caller) })),
     createDataSource: ({ body, caller }) => {
       common.requireCollector(body.collector, caller);
+      common.requireMachine(body.machine, caller);
       return common.created("data_sources", dataSources.create(body));
     },
     getDataSource: ofSources.get,
-    patchDataSource: ofSources.patch,
+    patchDataSource: (request) => {
+      const { params, body, caller } = request;
+      const { machine } = dataSources.get(params.uuid, common.reachOf(caller));
+      if (body.machine !== undefined && body.machine !== machine) common.requireMachine(body.machine, caller);
+      return ofSources.patch(request);
+    },
     deleteDataSource: ofSources.delete,
   } satisfies Partial<Handlers>;
 }
@@ -190,9 +208,12 @@ function siteHandlers({ sites }: Resources, common: HandlerBasics) {
   } satisfies Partial<Handlers>;
 }
 
-function valueHandlers({ dataSources, values }: Resources) {
+function valueHandlers({ dataSources, variables, values }: Resources) {
   return {
-    postValues: ({ body, caller }) => ok(values.take(body, findSource(dataSources, body.data_source, ownOf(caller)))),
+    postValues: ({ body, caller }) => {
+      const { collector, machine } = findSource(dataSources, body.data_source, ownOf(caller));
+      return ok(values.take(body, { collector, machine, configuredFor: variables.sourceOf }));
+    },
     postTimeseries: ({ body, caller }) => ok(values.read(body, caller.role === "admin" ? undefined : caller.collector)),
   } satisfies Partial<Handlers>;
 }

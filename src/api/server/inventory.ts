@@ -49,7 +49,9 @@ const KINDS: Readonly<Record<"collectors" | "machines", Kind>> = {
   machines: {
     what: "machine",
     operation: "listMachines",
-    reach: "coalesce(r.site, '')",
+    // One without a site of its own belongs to where it is used.
+    reach: `coalesce(r.site, (SELECT c.site FROM data_sources s JOIN collectors c ON c.uuid = s.collector
+      WHERE s.machine = r.uuid AND c.site IS NOT NULL LIMIT 1), '')`,
     users: [{ table: "data_sources", what: "data source" }],
     cascade: [],
   },

@@ -18,6 +18,7 @@ import { createHandlers } from "./handlers.ts";
 import { openInventory } from "./inventory.ts";
 import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
 import { answerWithoutTls, followCertificate, listenLocally, parseListen, readTls } from "./listening.ts";
+import { openMachineReach } from "./machine-reach.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
 import { createThrottle } from "./throttle.ts";
@@ -64,6 +65,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       collectors,
       collectorRecords: openInventory(db, "collectors", sites, collector.data),
       machines: openInventory(db, "machines", sites),
+      machineReach: openMachineReach(db),
       sites,
       dataSources: openDataSources(db, collectors, secrets, options.readoutIntervalUnit),
       dataSinks: openDataSinks(db, collectors, secrets, options.publishIntervalUnit),

@@ -10,7 +10,7 @@ import { COLLECTOR, MACHINE, modbusSource, recordingLog, startTestServer, type T
 import { openValues, type ValueStoreOptions } from "./values.ts";
 
 const DAY_MS = 86_400_000;
-const ORIGIN = { collector: COLLECTOR, machine: MACHINE };
+const ORIGIN = { collector: COLLECTOR, machine: MACHINE, configuredFor: () => undefined };
 const ALL = { start: "1970-01-01T00:00:00Z", end: "2100-01-01T00:00:00Z" };
 
 function open(folder: string, options: Partial<ValueStoreOptions> = {}) {
@@ -40,7 +40,9 @@ test("a batch is taken once for each identifier and collector, across restarts",
   store.close();
   const again = open(folder).store;
   expect(again.take(batch("b1", variable, [now + 5]), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
-  expect(again.take({ ...batch("b1", variable, [now + 9]), data_source: randomUUID() }, { ...ORIGIN, collector: randomUUID() })).toEqual({
+  expect(
+    again.take({ ...batch("b1", randomUUID(), [now + 9]), data_source: randomUUID() }, { ...ORIGIN, collector: randomUUID() }),
+  ).toEqual({
     accepted: 1,
     duplicate: false,
   });
@@ -73,7 +75,7 @@ test("every value comes back as it was sent, a long integer with all its digits"
     const { text } = await api.send("POST", "/v2/timeseries", { ...ALL, variables: [variable] });
     const quality = values[n] === "null" ? "bad" : "good";
     expect(text).toBe(
-      `{"data":[{"time":"2026-11-20T09:00:00.000Z","variable":"${variable}","value":${values[n]?.replace("1e300", "1e+300")},"quality":"${quality}"}],"metadata":{"next_cursor":null}}`,
+      `{"data":[{"time":"2026-11-20T09:00:00.000Z","data_source":"${data_source}","variable":"${variable}","value":${values[n]?.replace("1e300", "1e+300")},"quality":"${quality}"}],"metadata":{"next_cursor":null}}`,
     );
   }
 });

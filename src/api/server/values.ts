@@ -1,10 +1,12 @@
 import { existsSync, renameSync } from "node:fs";
+import { MAX_ISSUES } from "../../model/bounded.ts";
 import type { Log } from "../../model/context.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
 import type { Page } from "../../model/resources.ts";
 import { QUALITIES, type Quality, type TimeseriesRequest, type ValueBatch } from "../routes/values.ts";
 import { cursorBinding, decodeCursor, encodeCursor } from "./cursor.ts";
 import { cursorKey, type Database, openSqlite, type Schema } from "./database.ts";
+import { HttpProblem, type ValidationEntry } from "./errors.ts";
 import { cursorInvalid } from "./pages.ts";
 
 /** Values on one page. */
@@ -56,10 +58,13 @@ const VALUES: Schema = {
 export interface ValueOrigin {
   readonly collector: string;
   readonly machine: string;
+  /** The data source that a variable is configured for; undefined: the API does not know the variable (it is from a local file, or deleted). */
+  readonly configuredFor: (variable: string) => string | undefined;
 }
 
 export interface StoredSample {
   readonly time: string;
+  readonly data_source: string;
   readonly variable: string;
   /** JSON that is written out as it was taken, with all digits of an integer. */
   readonly value: unknown;
@@ -73,7 +78,10 @@ export interface TakenBatch {
 }
 
 export interface ValueStore {
-  /** Takes a batch, once for each identifier of a collector. */
+  /**
+   * Takes a batch, once for each identifier of a collector. A variable belongs to one data source for good: the one that it is configured for,
+   * else the first that had a value of it. Throws HttpProblem 422 for a variable of another one, and takes nothing of the batch then.
+   */
   take(batch: ValueBatch, origin: ValueOrigin): TakenBatch;
   /** `collector`: only values of it; undefined: of all. Throws HttpProblem 422 for a cursor that is not good. */
   read(request: TimeseriesRequest, collector: string | undefined): Page<StoredSample>;
@@ -191,12 +199,12 @@ class ValueTables {
     const [startMs, endMs] = [Date.parse(start), Date.parse(end)];
     const data: StoredSample[] = [];
     let last: Position | undefined;
-    for (const { id, variable } of this.#seriesOf(request, collector, fromSeries)) {
+    for (const { id, ...series } of this.#seriesOf(request, collector, fromSeries)) {
       const from = cursor !== undefined && id === fromSeries ? afterTime + 1 : startMs;
       for (const row of this.#statements.range.all(id, from, endMs, TIMESERIES_PAGE - data.length + 1)) {
         if (data.length === TIMESERIES_PAGE)
           return { data, metadata: { next_cursor: last ? encodeCursor(this.#cursorKey, last, binding) : null } };
-        data.push(toSample(variable, row));
+        data.push(toSample(series, row));
         last = [id, row.time];
       }
     }
@@ -220,9 +228,11 @@ class ValueTables {
     this.#db.close();
   }
 
-  #insert(batch: ValueBatch, { collector, machine }: ValueOrigin): TakenBatch {
+  #insert(batch: ValueBatch, origin: ValueOrigin): TakenBatch {
+    const { collector, machine } = origin;
     const { insertBatch, series, insert } = this.#statements;
     if (insertBatch.run(collector, batch.id, Date.now()).changes === 0) return { accepted: 0, duplicate: true };
+    this.#refuseOthers(batch, origin);
     const ids = new Map<string, number>();
     for (const sample of batch.values) {
       const id = ids.get(sample.variable) ?? series.get(batch.data_source, sample.variable, collector, machine)?.id;
@@ -233,19 +243,39 @@ class ValueTables {
     return { accepted: batch.values.length, duplicate: false };
   }
 
+  /** Thrown within the transaction: nothing of the batch stays, its identifier neither. */
+  #refuseOthers({ data_source, values }: ValueBatch, { configuredFor }: ValueOrigin): void {
+    const firstAt = new Map<string, number>();
+    for (const [at, { variable }] of values.entries()) if (!firstAt.has(variable)) firstAt.set(variable, at);
+    const entries: ValidationEntry[] = [];
+    for (const [variable, at] of firstAt) {
+      const owner = configuredFor(variable) ?? this.#statements.firstSource.get(variable);
+      if (owner === undefined || owner === data_source) continue;
+      // Whose it is, is not said: it can be another site's.
+      entries.push({
+        loc: ["body", "values", at, "variable"],
+        msg: "the variable belongs to another data source: send its values with that one",
+        type: "variable_of_another_source",
+        input: variable,
+      });
+      if (entries.length === MAX_ISSUES) break;
+    }
+    if (entries.length > 0) throw new HttpProblem(422, entries);
+  }
+
   /** The series that a request asks for, from this one on. */
   #seriesOf(
     { machine, variables }: TimeseriesRequest,
     collector: string | undefined,
     fromSeries: number,
-  ): readonly { readonly id: number; readonly variable: string }[] {
+  ): readonly ({ readonly id: number } & Series)[] {
     const conditions: [string, string][] = [];
     if (variables) conditions.push(["variable IN (SELECT value FROM json_each(?))", JSON.stringify(variables)]);
     if (machine !== undefined) conditions.push(["machine = ?", machine]);
     if (collector !== undefined) conditions.push(["collector = ?", collector]);
     return this.#db
-      .prepare<unknown[], { id: number; variable: string }>(
-        `SELECT id, variable FROM series WHERE id >= ?${conditions.map(([sql]) => ` AND ${sql}`).join("")} ORDER BY id`,
+      .prepare<unknown[], { id: number } & Series>(
+        `SELECT id, data_source, variable FROM series WHERE id >= ?${conditions.map(([sql]) => ` AND ${sql}`).join("")} ORDER BY id`,
       )
       .all(fromSeries, ...conditions.map(([, argument]) => argument));
   }
@@ -262,8 +292,12 @@ interface SampleRow {
   readonly value: string;
 }
 
-const toSample = (variable: string, { time, value, quality }: SampleRow): StoredSample => ({
+/** Whose values a series holds. */
+type Series = Pick<StoredSample, "data_source" | "variable">;
+
+const toSample = ({ data_source, variable }: Series, { time, value, quality }: SampleRow): StoredSample => ({
   time: new Date(time).toISOString(),
+  data_source,
   variable,
   value: toValue(value),
   quality: QUALITIES[quality] ?? "bad",
@@ -280,6 +314,7 @@ function prepareStatements(db: Database) {
     insert: db.prepare<[number, number, number, string]>(
       "INSERT INTO samples (series, time, quality, value) VALUES (?, ?, ?, ?) ON CONFLICT (series, time) DO UPDATE SET quality = excluded.quality, value = excluded.value",
     ),
+    firstSource: db.prepare<[string], string>("SELECT data_source FROM series WHERE variable = ? ORDER BY id LIMIT 1").pluck(),
     range: db.prepare<[number, number, number, number], SampleRow>(
       "SELECT time, quality, value FROM samples WHERE series = ? AND time >= ? AND time < ? ORDER BY time LIMIT ?",
     ),

@@ -19,6 +19,8 @@ export interface Variables {
   create(request: VariableCreate, collector: string): Variable;
   patch(uuid: string, patch: VariablePatch): void;
   delete(uuid: string): void;
+  /** The data source of a variable; undefined: there is no such variable. */
+  sourceOf(uuid: string): string | undefined;
 }
 
 interface Row extends Omit<Variable, "scaling"> {
@@ -38,6 +40,7 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
     toRecord: toResponse,
   });
   const byUuid = db.prepare<[string], Row>(`${select} WHERE r.uuid = ?`);
+  const sourceOf = db.prepare<[string], string>("SELECT data_source FROM variables WHERE uuid = ?").pluck();
   const insert = db.prepare(`
     INSERT INTO variables (uuid, data_source, collector, name, address, type, unit, scaling, comment, status)
     VALUES (@uuid, @data_source, @collector, @name, @address, @type, @unit, @scaling, @comment, @status)`);
@@ -76,6 +79,7 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
       remove.run(uuid);
       changed(row);
     }).immediate,
+    sourceOf: (uuid) => sourceOf.get(uuid),
   };
 }
 
