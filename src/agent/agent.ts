@@ -254,6 +254,7 @@ const isSameInput = (before: SourceInput, now: SourceInput): boolean =>
   before.record === now.record &&
   before.missingSecret === now.missingSecret &&
   before.awaitedSecret === now.awaitedSecret &&
+  before.withheldSecret === now.withheldSecret &&
   before.readoutIntervalUnit === now.readoutIntervalUnit &&
   (before.variables === now.variables ||
     (before.variables.length === now.variables.length && before.variables.every((variable, i) => variable === now.variables[i]))) &&

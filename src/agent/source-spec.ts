@@ -25,6 +25,8 @@ export interface SourceInput {
   readonly missingSecret: string | undefined;
   /** A secret that is not here and may still come from the API, in words. */
   readonly awaitedSecret?: string | undefined;
+  /** A secret of this machine that is not given to where the configuration has it now, in words. */
+  readonly withheldSecret?: string | undefined;
   readonly readoutIntervalUnit: "seconds" | "milliseconds";
 }
 
@@ -62,12 +64,13 @@ export function fingerprintOf({
   secrets,
   missingSecret,
   awaitedSecret,
+  withheldSecret,
   readoutIntervalUnit,
 }: SourceInput): unknown {
   const { name, type, details, readout_interval, readout_limit } = record;
   // An interval of this machine wins: the API's and its unit are not used.
   const interval = local["interval"] === undefined ? { readout_interval, readoutIntervalUnit } : {};
-  return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret, awaitedSecret };
+  return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret, awaitedSecret, withheldSecret };
 }
 
 export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
@@ -84,6 +87,7 @@ export async function specOf(
   const details = check(driver.details, record.details, "details");
   if ("problem" in details) return details;
   if (input.missingSecret !== undefined) return problem("secret_missing", input.missingSecret);
+  if (input.withheldSecret !== undefined) return problem("secret_withheld", input.withheldSecret);
   if (input.awaitedSecret !== undefined) return problem("secret_awaited", input.awaitedSecret);
   const shared = new Set(Object.keys(sourceSettingsSchema.shape));
   const part = (own: boolean) => Object.fromEntries(Object.entries(input.local).filter(([key]) => shared.has(key) === own));

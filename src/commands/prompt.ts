@@ -18,9 +18,34 @@ export async function askHidden(what: string, otherwise: string, io: CommandIo, 
 }
 
 /** Asks the person whether to do it; anything but `yes` or `y` is no. There must be a terminal. Throws StoppedError. */
-export async function askYes(question: string, io: CommandIo): Promise<boolean> {
+async function askYes(question: string, io: CommandIo): Promise<boolean> {
   io.stderr.write(`${question} Type yes or no: `);
   return /^y(es)?$/i.test((await typedLine(io, { hidden: false })).trim());
+}
+
+/** What is asked before something is done. */
+export interface Question {
+  readonly text: string;
+  /** In `nothing was …` and in `to … without asking`: `restored`, `restore`. */
+  readonly done: string;
+  readonly verb: string;
+}
+
+/**
+ * As `askYes`, where only yes goes on; `yes`: it was said with the command. Throws UsageError where the person answers otherwise, and where
+ * nobody can be asked, on no terminal or with `json`; and StoppedError.
+ */
+export async function requireYes(
+  { text, done, verb }: Question,
+  { json = false, yes = false }: { readonly json?: boolean; readonly yes?: boolean },
+  io: CommandIo,
+): Promise<void> {
+  if (yes) return;
+  if (json || !io.stdin.isTTY)
+    throw new UsageError(
+      `nothing was ${done}: ${json ? "with --json" : "without a terminal"} the collector cannot ask; add --yes to ${verb} without asking`,
+    );
+  if (!(await askYes(text, io))) throw new UsageError(`nothing was ${done}: the answer was not yes`);
 }
 
 /** One line from the terminal. Throws StoppedError. */

@@ -1,16 +1,20 @@
 import path from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { SourceInput } from "../agent/source-spec.ts";
 import type { Desired } from "../api/desired.ts";
 import { heaps } from "../lib/heap.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import type { Log } from "../model/context.ts";
+import type { SecretPlace } from "../model/secret-place.ts";
 import type { Settings } from "../model/settings.ts";
 import { sleep } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
-import type { Credentials } from "./credentials.ts";
+import { type Credentials, canonicalKey } from "./credentials.ts";
 import { desiredState } from "./desired-state.ts";
 import { type Round, Rounds } from "./rounds.ts";
-import { readSecretFiles } from "./secret-files.ts";
+import { readSecretFiles, type SecretFiles } from "./secret-files.ts";
+import { judgeSecrets, SecretPlacesFile, secretPlacesFile, type WithheldSecret, withoutSecret, withPlace } from "./secret-places.ts";
+import { secretName, secretUses } from "./secret-uses.ts";
 import { type VariableFiles, VariableFolder } from "./variable-files.ts";
 
 /** What of this machine's settings says what runs. */
@@ -58,6 +62,8 @@ export class Applier {
   /** What takes the folder's place once its files can be taken; since when, monotonic ms. */
   #nextFolder: { readonly folder: VariableFolder; readonly sinceMs: number } | undefined;
   readonly #rounds: Rounds;
+  readonly #secretPlaces: SecretPlacesFile;
+  #withheld: ReadonlyMap<string, WithheldSecret> = new Map();
   /** Problems of files that were logged. */
   readonly #logged = new Set<string>();
   #desired: Desired | undefined;
@@ -72,6 +78,7 @@ export class Applier {
     this.#options = options;
     this.#local = local;
     this.#folder = this.#folderAt(local.variablesDir);
+    this.#secretPlaces = new SecretPlacesFile(secretPlacesFile(options.stateDir), log);
     this.#rounds = new Rounds({
       take: () => {
         const round = this.#take();
@@ -114,8 +121,27 @@ export class Applier {
     this.#rounds.ask();
   }
 
-  /** A secret of this machine has changed: everything is applied again. */
-  secretsChanged(): void {
+  /** A secret of this machine was set or removed: it is bound to where it is used from now on, and everything is applied again. */
+  secretChanged(key: string): void {
+    this.#secretPlaces.use(withoutSecret(this.#secretPlaces.places, secretName(canonicalKey(key))));
+    this.#applyAll();
+  }
+
+  /** Entries that get no password of this machine where the configuration has them now. */
+  get withheld(): readonly WithheldSecret[] {
+    return [...this.#withheld.values()];
+  }
+
+  /** A person confirms that the password of an entry goes where the configuration has it. False: it is elsewhere by now, or not withheld. */
+  confirmSecret(uuid: string, seen: SecretPlace): boolean {
+    const held = this.#withheld.get(uuid);
+    if (!held || !isDeepStrictEqual(held.now, seen)) return false;
+    this.#secretPlaces.use(withPlace(this.#secretPlaces.places, { uuid, secret: held.secret, place: held.now }));
+    this.#applyAll();
+    return true;
+  }
+
+  #applyAll(): void {
     this.#applied = undefined;
     this.#rounds.ask();
   }
@@ -137,13 +163,22 @@ export class Applier {
       return UNCHANGED;
     this.#applied = { desired, local, files, secretFiles: secretTexts };
     this.#logProblems(files);
-    const { sources, sinks } = await desiredState({ desired, files, credentials, secretFiles, settings, api });
+    const withheld = this.#judgeSecrets(desired, secretFiles, settings);
+    const { sources, sinks } = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api });
     this.#options.applySinks(sinks);
     heaps.fit({ sources: sources.length, variables: sources.reduce((sum, { variables }) => sum + variables.length, 0) });
     const made = this.#options.applySources(sources).then(() => {
       this.#isReady = true;
     });
     return { made };
+  }
+
+  #judgeSecrets(desired: Desired, secretFiles: SecretFiles, settings: Settings): ReadonlyMap<string, WithheldSecret> {
+    const uses = secretUses({ desired, credentials: this.#options.credentials, secretFiles, settings });
+    const { places, withheld } = judgeSecrets(uses, this.#secretPlaces.places);
+    this.#secretPlaces.use(places);
+    this.#withheld = withheld;
+    return withheld;
   }
 
   #folderAt(variablesDir: string): VariableFolder {

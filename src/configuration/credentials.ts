@@ -97,6 +97,8 @@ export const firstLine = (bytes: Uint8Array): string => new TextDecoder().decode
 export interface Credentials {
   /** Undefined: there is none, or its name fits several of `all`, which have to be told apart by uuid. */
   secretOf(entry: Entry, all: readonly Entry[]): string | undefined;
+  /** The key that `secretOf` finds the secret under: the uuid or the name; undefined: there is none. */
+  keyOf(entry: Entry, all: readonly Entry[]): string | undefined;
   /** By user: the passwords kept as `<uuid or name>/users/<user>`, of an entry that has several users of its own (an OPC UA server). As `secretOf`. */
   userSecretsOf(entry: Entry, all: readonly Entry[]): ReadonlyMap<string, string>;
   set(key: string, secret: string): void;
@@ -104,25 +106,32 @@ export interface Credentials {
 }
 
 export function createCredentials(loaded: ReadonlyMap<string, string>): Credentials {
-  const secrets = new Map([...loaded].map(([key, secret]) => [canonical(key), secret]));
+  const secrets = new Map([...loaded].map(([key, secret]) => [canonicalKey(key), secret]));
   const isNameOfOne = (name: string | null, all: readonly Entry[]): name is string =>
     name !== null && all.filter((entry) => entry.name === name).length <= 1;
+  const keyOf: Credentials["keyOf"] = ({ uuid, name }, all) => {
+    if (secrets.has(canonicalKey(uuid))) return canonicalKey(uuid);
+    const byName = name === null ? undefined : canonicalKey(name);
+    if (byName === undefined || !secrets.has(byName) || !isNameOfOne(name, all)) return undefined;
+    // Whoever is named like another's uuid does not get that one's.
+    return all.some((entry) => canonicalKey(entry.uuid) === byName) ? undefined : byName;
+  };
   return {
-    secretOf({ uuid, name }, all) {
-      const byUuid = secrets.get(canonical(uuid));
-      if (byUuid !== undefined) return byUuid;
-      return isNameOfOne(name, all) ? secrets.get(canonical(name)) : undefined;
+    keyOf,
+    secretOf(entry, all) {
+      const key = keyOf(entry, all);
+      return key === undefined ? undefined : secrets.get(key);
     },
     userSecretsOf({ uuid, name }, all) {
-      const owners = [...(isNameOfOne(name, all) ? [name] : []), canonical(uuid)];
+      const owners = [...(isNameOfOne(name, all) ? [name] : []), canonicalKey(uuid)];
       const ofUsers = owners.flatMap((owner) => {
         const prefix = `${owner}${USERS}`;
         return [...secrets].flatMap(([key, secret]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), secret] as const] : []));
       });
       return new Map(ofUsers);
     },
-    set: (key, secret) => void secrets.set(canonical(key), secret),
-    remove: (key) => void secrets.delete(canonical(key)),
+    set: (key, secret) => void secrets.set(canonicalKey(key), secret),
+    remove: (key) => void secrets.delete(canonicalKey(key)),
   };
 }
 
@@ -135,14 +144,17 @@ export function ownerOfKey(key: string): string {
   return at > 0 ? key.slice(0, at) : key;
 }
 
-/** Uuids are the same in either case, names are not. */
-const canonical = (key: string): string => {
+/** How a key is kept: uuids are the same in either case, names are not. */
+export const canonicalKey = (key: string): string => {
   const owner = ownerOfKey(key);
   return UUID.test(owner) ? `${owner.toLowerCase()}${key.slice(owner.length)}` : key;
 };
 
 /** The command that brings the missing secret of an entry. */
 export const secretCommand = ({ uuid, name }: Entry): string => `sudo collector secret set ${keyFor(name, uuid)}`;
+
+/** The command that confirms that the secret of this machine is used where the configuration has it now. */
+export const confirmCommand = ({ uuid, name }: Entry): string => `sudo collector secret confirm ${keyFor(name, uuid)}`;
 
 const keyFor = (name: string | null, uuid: string): string => (name !== null && /^[\w][\w.-]{0,100}$/.test(name) ? name : uuid);
 

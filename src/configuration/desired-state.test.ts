@@ -75,6 +75,7 @@ describe("desiredState", () => {
     desired: { sources: [opcua as never, source(2, "b")], sinks: [mqtt as never], variables: [variable(2, "v")], secrets: {} },
     files: noFiles,
     credentials: { secretOf: () => undefined, userSecretsOf: () => new Map() },
+    withheld: new Map(),
     secretFiles: noSecret,
     settings: { sources: {}, sinks: {}, readout_interval_unit: "seconds", publish_interval_unit: "seconds" },
     api: { url: "https://platform.example", keyFile: "/k", insecure: false, embedded: false },

@@ -4,11 +4,12 @@ import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
-import { type Credentials, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";
+import { type Credentials, type Entry, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";
 import { desiredSinks } from "./desired-sinks.ts";
 import { desiredSources } from "./desired-sources.ts";
 import { localOptionsIn } from "./local-options.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
+import { type WithheldSecret, withheldWords } from "./secret-places.ts";
 import type { VariableFiles } from "./variable-files.ts";
 
 export interface DesiredStateInput {
@@ -18,6 +19,8 @@ export interface DesiredStateInput {
   readonly files: VariableFiles;
   /** The secrets of this machine, which win over the API's. */
   readonly credentials: Pick<Credentials, "secretOf" | "userSecretsOf">;
+  /** By uuid: entries that get no password of this machine where they are now. */
+  readonly withheld: ReadonlyMap<string, WithheldSecret>;
   /** The password files that the settings name, which win over both. */
   readonly secretFiles: SecretFiles;
   readonly settings: Pick<Settings, "sources" | "sinks" | "readout_interval_unit" | "publish_interval_unit">;
@@ -33,23 +36,50 @@ export interface DesiredState {
 
 /** What is to run, of all that says so. A secret that is missing is named with the entry that needs it. Pure; goes by slices. */
 export async function desiredState(input: DesiredStateInput): Promise<DesiredState> {
-  const { desired, files, credentials, secretFiles, settings, api } = input;
+  const { desired, files, withheld, secretFiles, settings, api } = input;
+  const credentials: typeof input.credentials = {
+    ...input.credentials,
+    secretOf: (entry, all) => (withheld.has(entry.uuid) ? undefined : input.credentials.secretOf(entry, all)),
+  };
   const secrets = withLocalSecrets(desired.secrets, [...desired.sources, ...desired.sinks], credentials);
+  /** The secrets of an entry, and what a person is told of them. */
+  const secretsFor = (
+    entry: NeededSecrets,
+  ): Pick<SinkSpec, "secrets" | "missingSecret" | "awaitedSecret" | "withheldSecret"> & { readonly note?: string } => {
+    const { uuid, local, details, missingSecret } = entry;
+    const held = withheld.get(uuid);
+    const own = held ? (secrets[uuid] ?? {}) : entry.secrets;
+    if (held && own["password"] === undefined) return { secrets: own, withheldSecret: withheldWords(held) };
+    const isFromFile = fileSecretOf(local, secretFiles) !== undefined;
+    // The API's own password goes where the API says.
+    const note = held ? withheldWords(held) : overrideNote(entry, desired.secrets[uuid], own, isFromFile);
+    const missing =
+      missingSecret === undefined
+        ? missingPassword(entry, { details, settings: local, secrets: own }, desired.areSecretsAwaited)
+        : undefined;
+    return { secrets: own, ...missing, ...(note !== undefined && { note }) };
+  };
   const localOf = localOptionsIn(settings.sinks);
   const sinks = desiredSinks({ sinks: desired.sinks, secrets }, settings, localOf, secretFiles, api).map((sink) => {
-    const note = overrideNote(sink, desired.secrets[sink.uuid], sink.secrets, fileSecretOf(localOf(sink), secretFiles) !== undefined);
-    const missing = sink.missingSecret === undefined ? missingPassword(sink, sink, desired.areSecretsAwaited) : undefined;
-    return { ...sink, ...missing, ...(note !== undefined && { notes: [note] }) };
+    const { note, ...own } = secretsFor({ ...sink, local: localOf(sink) });
+    return { ...sink, ...own, ...(note !== undefined && { notes: [note] }) };
   });
   const yieldToEventLoop = createYielder();
   const sources: SourceInput[] = [];
   for (const source of await desiredSources({ ...desired, secrets }, files, settings, secretFiles)) {
-    const { record, local } = source;
-    const note = overrideNote(record, desired.secrets[record.uuid], source.secrets, fileSecretOf(local, secretFiles) !== undefined);
-    const needed = { details: record.details, settings: local, secrets: source.secrets };
-    const missing = source.missingSecret === undefined ? missingPassword(record, needed, desired.areSecretsAwaited) : undefined;
-    sources.push({ ...source, ...missing, ...(note !== undefined && { warnings: [...source.warnings, note] }) });
+    const { uuid, name, details } = source.record;
+    const { note, ...own } = secretsFor({ ...source, uuid, name, details });
+    sources.push({ ...source, ...own, ...(note !== undefined && { warnings: [...source.warnings, note] }) });
     await yieldToEventLoop();
   }
   return { sources, sinks };
+}
+
+/** What is looked at to find the secrets of an entry. */
+interface NeededSecrets extends Entry {
+  readonly local: Readonly<Record<string, unknown>>;
+  readonly details: unknown;
+  /** Those that it has where none is withheld. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly missingSecret?: string | undefined;
 }

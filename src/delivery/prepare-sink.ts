@@ -38,6 +38,7 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
       `type: ${JSON.stringify(spec.type)} is not a kind of data sink; the kinds are: ${Object.keys(registry).join(", ")}`,
     );
   if (spec.missingSecret !== undefined) throw problem("secret_missing", spec.missingSecret);
+  if (spec.withheldSecret !== undefined) throw problem("secret_withheld", spec.withheldSecret);
   if (spec.awaitedSecret !== undefined) throw problem("secret_awaited", spec.awaitedSecret);
   const { default: kind } = await entry.kind().catch((error: unknown) => {
     throw toReasonError(error);

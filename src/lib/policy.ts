@@ -101,6 +101,12 @@ export class PolicyInForce {
   readonly listenRefusal = (at: string): string | undefined => listenRefusal(this.#policy, at);
 }
 
+/** Whether a host is an address within one of these networks; a name is in none. */
+export function isWithin(networks: readonly string[], host: string): boolean {
+  const address = unmapped(host);
+  return address !== undefined && contains(listOf(networks), address);
+}
+
 function listOf(networks: readonly string[]): net.BlockList {
   const list = new net.BlockList();
   for (const text of networks) {

@@ -43,7 +43,7 @@ const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
 };
 
 const COMMANDS =
-  /^((sudo )?collector (status|read|run|browse|secret set|pki (list|renew|user))|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -|timedatectl)/;
+  /^((sudo )?collector (status|read|run|browse|secret (set|confirm)|pki (list|renew|user))|journalctl -u collector|ping -c|nc -vz|ip route|ip neigh|getent hosts|ss -|timedatectl)/;
 const commandsIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
 
 function expectComplete({ sentence, cause, nextStep }: Explanation): void {

@@ -165,6 +165,12 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause: "The collector keeps the API's passwords in memory alone, and asks for them at each start.",
     nextStep: "Wait a moment; if it stays, type `collector status` to see why the configuration API does not answer.",
   }),
+  secret_withheld: () => ({
+    sentence: "The password of this machine is not given to where the configuration has it now.",
+    cause: "Its host, port, endpoint, user or security was changed in the configuration API after the password was stored on this machine.",
+    nextStep:
+      "If the change is right, type `collector secret confirm NAME` as root, or name the networks that it may move within as password_networks in the settings. If not, put the configuration right.",
+  }),
   interval_invalid: () => ({
     sentence: "The configured interval must be above zero.",
     cause: "readout_interval or publish_interval is 0 or negative in the configuration API.",

@@ -5,6 +5,7 @@ export const CONDITIONS = [
   /** a `type` without a driver, or a sink type without a sink */ "type_not_supported",
   /** a password or key that is configured but not here */ "secret_missing",
   /** a password that the configuration API may have, which has not given its secrets since the start */ "secret_awaited",
+  /** a password of this machine, and the configuration has moved where it goes */ "secret_withheld",
   /** readout_interval or publish_interval ≤ 0 */ "interval_invalid",
   /** the device answers, and every variable is faulted */ "all_variables_faulted",
   /** policy.yaml does not let the collector connect there */ "forbidden_by_policy",

@@ -6,7 +6,8 @@ function isRange(text: string): boolean {
   return from >= 1 && from <= to && to <= 65_535;
 }
 
-const network = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()], {
+/** An address or a network. */
+export const networkSchema = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()], {
   error: "expected an address or a network such as 10.0.0.5, 192.168.0.0/16 or fd00::/8",
 });
 const PORT = "expected a port such as 502, or a range such as 4840-4850";
@@ -16,7 +17,7 @@ const reach = (what: string) =>
   z
     .strictObject({
       networks: z
-        .array(network)
+        .array(networkSchema)
         .optional()
         .describe(
           `Where ${what} may be; names are judged by their address at each connect. Absent: anywhere but loopback, this machine's own, link-local, multicast and metadata addresses`,
@@ -29,7 +30,7 @@ const reach = (what: string) =>
 export const policySchema = z.strictObject({
   sources: reach("data sources").describe("What the collector may read"),
   sinks: reach("data sinks").describe("What the collector may publish to"),
-  listen: z.array(network).default(["127.0.0.0/8", "::1"]).describe("Addresses and networks on which the collector may listen"),
+  listen: z.array(networkSchema).default(["127.0.0.0/8", "::1"]).describe("Addresses and networks on which the collector may listen"),
   discovery: z.boolean().default(true).describe("Whether devices may be asked what variables they have"),
 });
 

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { parseDuration } from "./duration.ts";
+import { networkSchema } from "./policy.ts";
 import { uuidSchema } from "./uuid.ts";
 
 /** `longest` keeps what becomes a timer within what a timer can do. */
@@ -34,6 +35,15 @@ const listen = z
 
 const unit = z.enum(["seconds", "milliseconds"]);
 
+/** Of an entry whose password is on this machine. */
+export const passwordNetworksSchema = z
+  .array(networkSchema)
+  .max(100)
+  .optional()
+  .describe(
+    "Networks within which the configuration API may move the host that a password of this machine goes to; elsewhere it waits for `collector secret confirm`",
+  );
+
 /** What every source may set locally, whatever its type; the driver's own options are added to these. */
 export const sourceSettingsSchema = z.strictObject({
   interval: z
@@ -48,6 +58,7 @@ export const sourceSettingsSchema = z.strictObject({
   prepare_timeout: duration("60s").describe("Deadline of looking up addresses (symbols, paths) in one readout; what was found is kept"),
   max_connections: z.int().min(1).max(64).optional().describe("Connections the device takes at once; default: the driver's"),
   password_file: z.string().min(1).optional().describe("File that holds the password of this source, one line"),
+  password_networks: passwordNetworksSchema,
 });
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Details, SECURITY_MODES, SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "./details.ts";
-import { passwordBoundChanges, passwordPath, weakerSecurity } from "./stored-password.ts";
+import { weakerSecurity } from "./security-strength.ts";
+import { passwordBoundChanges, passwordPath } from "./stored-password.ts";
 
 const settings = (mode: SecurityMode, endpoint: SecurityPolicy, token: SecurityPolicy) => ({
   security_mode: mode,

@@ -7,7 +7,9 @@ import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
 import type { SourceReport } from "../model/report.ts";
+import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
 import { type BufferStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
+import { uuidSchema } from "../model/uuid.ts";
 import type { Alarms } from "./alarms.ts";
 import { Health } from "./health.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
@@ -30,7 +32,7 @@ export interface ServiceParts {
   readonly pipeline: ServicePipeline;
   /** The thread of the sessions. */
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
-  readonly applier: Pick<Applier, "isReady" | "secretsChanged" | "start" | "stop">;
+  readonly applier: Pick<Applier, "isReady" | "secretChanged" | "withheld" | "confirmSecret" | "start" | "stop">;
   readonly configuration: Configuration;
   readonly reloader: Pick<Reloader, "notes" | "start" | "stop">;
 }
@@ -51,6 +53,9 @@ const SESSIONS_STOP_MS = 4000;
 
 /** What `collector secret` posts. */
 const secretChangeSchema = z.strictObject({ key: z.string().min(1).max(255), secret: z.string().max(MAX_SECRET_BYTES).nullable() });
+
+/** What `collector secret confirm` posts. */
+const secretConfirmSchema = z.strictObject({ uuid: uuidSchema, place: secretPlaceSchema });
 
 /**
  * The life of the service: `open` takes the state folder, `start` makes status, metrics and health available for the parts that run,
@@ -77,8 +82,11 @@ export class Service {
     this.#socket = await startLocalSocket(
       {
         path: localSocketPath(stateDir),
-        handlers: { "/status": () => this.#status(this.#runningParts()) },
-        actions: { "/secret": (body) => this.#changeSecret(body) },
+        handlers: {
+          "/status": () => this.#status(this.#runningParts()),
+          "/secrets/withheld": () => ({ withheld: this.#runningParts().applier.withheld }),
+        },
+        actions: { "/secret": (body) => this.#changeSecret(body), "/secret/confirm": (body) => this.#confirmSecret(body) },
       },
       { signal: new AbortController().signal, log },
     );
@@ -172,7 +180,18 @@ export class Service {
     if (secret === null) credentials.remove(key);
     else credentials.set(key, secret);
     log.info({ entry: key }, secret === null ? "a secret was removed" : "a secret was handed over");
-    this.#parts?.applier.secretsChanged();
+    this.#parts?.applier.secretChanged(key);
+    return {};
+  }
+
+  #confirmSecret(body: unknown): object {
+    const confirmed = secretConfirmSchema.safeParse(body);
+    if (!confirmed.success)
+      throw new LocalRequestError("expected {uuid, place}: an entry whose password is withheld, and where it goes now");
+    const { uuid, place } = confirmed.data;
+    if (!this.#runningParts().applier.confirmSecret(uuid, place))
+      throw new LocalRequestError("its password is not withheld from there any more; see collector status");
+    this.#options.log.info({ entry: uuid, place: placeWords(place) }, "a password was confirmed for where the configuration has it now");
     return {};
   }
 

@@ -6,7 +6,7 @@ import { localSocketPath } from "../../service/local-socket.ts";
 import type { RestoreFrom, RestoreLook, RestoreSummary } from "../../threads/api/messages.ts";
 import { answer } from "../answer.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
-import { askYes } from "../prompt.ts";
+import { type Question, requireYes } from "../prompt.ts";
 import { askService, ServiceError } from "../service/local-client.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { formatTable } from "../table.ts";
@@ -58,7 +58,7 @@ export async function restore(file: string | undefined, options: RestoreOptions,
   const comparison = `${comparisonLines(look, from, Date.now()).map(escapeControls).join("\n")}\n`;
   if (!options.yes) {
     io.stderr.write(comparison);
-    await requireYes(options, io);
+    await requireYes(RESTORE, options, io);
     // A person may have taken their time.
     await requireStopped(settings.state_dir, io);
   }
@@ -79,15 +79,11 @@ export async function restore(file: string | undefined, options: RestoreOptions,
   });
 }
 
-/** Throws UsageError where nothing may be asked, and where the person does not answer yes. */
-async function requireYes({ json = false }: RestoreOptions, io: CommandIo): Promise<void> {
-  if (json || !io.stdin.isTTY)
-    throw new UsageError(
-      `nothing was restored: ${json ? "with --json" : "without a terminal"} the collector cannot ask; add --yes to restore without asking`,
-    );
-  if (!(await askYes("Restore this? The collector keeps a copy of what it replaces.", io)))
-    throw new UsageError("nothing was restored: the answer was not yes");
-}
+const RESTORE: Question = {
+  text: "Restore this? The collector keeps a copy of what it replaces.",
+  done: "restored",
+  verb: "restore",
+};
 
 async function requireStopped(stateDir: string, io: CommandIo): Promise<void> {
   if (await runs(stateDir, io)) throw new UsageError("the collector is running on this database; stop it first: systemctl stop collector");

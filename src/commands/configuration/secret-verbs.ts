@@ -1,5 +1,6 @@
 import { JSON_ARRAY, type VerbGroup } from "../verb.ts";
 import type { SecretOptions } from "./secret.ts";
+import type { SecretConfirmOptions } from "./secret-confirm.ts";
 
 /** `collector secret …`. */
 export const SECRET_VERBS: VerbGroup = {
@@ -26,6 +27,17 @@ export const SECRET_VERBS: VerbGroup = {
       examples: ["sudo collector secret list"],
       json: JSON_ARRAY,
       run: async (io, options: SecretOptions) => (await import("./secret.ts")).secretList(options, io),
+    },
+    {
+      usage: "confirm <entry>",
+      description: "Let the password of this machine go where the configuration has the entry now.",
+      args: { entry: "name or uuid of the data source or data sink, as status names it" },
+      examples: ["sudo collector secret confirm press-1", "sudo collector secret confirm press-1 --yes --json"],
+      options: [{ flags: "--yes", description: "confirm without asking; needed with --json and without a terminal" }],
+      notes:
+        "A password that is kept on this machine stays with the host, port, endpoint, user and security that it was set for. Where the configuration changes one of them, the password is withheld, status says so, and this verb shows both and asks. password_networks in the settings opens networks within which the host may change by itself.",
+      run: async (io, entry: string, options: SecretConfirmOptions) =>
+        (await import("./secret-confirm.ts")).secretConfirm(entry, options, io),
     },
     {
       usage: "rm <entry>",

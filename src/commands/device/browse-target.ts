@@ -14,6 +14,9 @@ import {
 } from "../../configuration/credentials.ts";
 import { localOptions } from "../../configuration/local-options.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
+import { readSecretFiles } from "../../configuration/secret-files.ts";
+import { judgeSecrets, readSecretPlaces, secretPlacesFile, withheldWords } from "../../configuration/secret-places.ts";
+import { type SecretUsesInput, secretUses } from "../../configuration/secret-uses.ts";
 import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -74,8 +77,12 @@ export async function configuredTarget(
   const local = localOptions(api.settings.sources, record);
   const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
   const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
-  const kept = withLocalSecrets({}, sources, createCredentials(loaded))[record.uuid] ?? {};
-  const secrets = { ...kept, ...(await passwordOf(api, record, local, kept, { ...options, settingsFile }, io)) };
+  const credentials = createCredentials(loaded);
+  const secretFiles = readSecretFiles(api.settings, path.dirname(settingsFile));
+  const input: SecretUsesInput = { desired: { sources, sinks: [] }, credentials, secretFiles, settings: api.settings };
+  const isWithheld = options.passwordFile === undefined && isWithheldFrom(record.uuid, input, api.settings.state_dir, io);
+  const kept = isWithheld ? {} : (withLocalSecrets({}, sources, credentials)[record.uuid] ?? {});
+  const secrets = { ...kept, ...(await passwordOf(api, record, isWithheld ? {} : local, kept, { ...options, settingsFile }, io)) };
   const prepared = await specOf(
     { record, variables: [], warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: "seconds" },
     driver,
@@ -83,6 +90,20 @@ export async function configuredTarget(
   if ("problem" in prepared) throw new UsageError(prepared.problem.detail);
   const { connect, timeouts } = prepared.spec;
   return { driver, ...connect, timeouts, permit: permitOf(policy, "sources"), name: record.name };
+}
+
+/** Whether the password of this machine stays where it was set for; says so to the person. */
+function isWithheldFrom(uuid: string, input: SecretUsesInput, stateDir: string, io: CommandIo): boolean {
+  const uses = secretUses(input);
+  if (!uses.some((use) => use.uuid === uuid)) return false;
+  try {
+    const held = judgeSecrets(uses, readSecretPlaces(secretPlacesFile(path.resolve(stateDir)))).withheld.get(uuid);
+    if (held) complain(io, withheldWords(held));
+    return held !== undefined;
+  } catch (error) {
+    complain(io, `the password of this machine is not used: ${messageOf(error)}`);
+    return true;
+  }
 }
 
 /**

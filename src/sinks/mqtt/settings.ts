@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { parseDuration } from "../../model/duration.ts";
+import { passwordNetworksSchema } from "../../model/settings.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
   z
@@ -18,6 +19,7 @@ const pemFile = (about: string) =>
 export const settingsSchema = z.strictObject({
   username: z.string().min(1).optional().describe("User name at the broker"),
   password_file: z.string().min(1).optional().describe("File that holds the password at the broker, one line"),
+  password_networks: passwordNetworksSchema,
   tls: z
     .strictObject({
       ca_file: pemFile("Certificates of the authorities to trust; absent: those that Node and the system know"),

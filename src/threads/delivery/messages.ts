@@ -18,6 +18,8 @@ export interface SinkSpec {
   readonly missingSecret?: string;
   /** One that is not here and may still come from the API (condition secret_awaited). */
   readonly awaitedSecret?: string;
+  /** One of this machine that is not given to where the configuration has it now (condition secret_withheld). */
+  readonly withheldSecret?: string;
   /** What a person should know of how it is configured. */
   readonly notes?: readonly string[];
   readonly publishIntervalUnit: "seconds" | "milliseconds";

@@ -1,0 +1,156 @@
+import path from "node:path";
+import { z } from "zod";
+import { readIfThere, replaceFile } from "../lib/files.ts";
+import { isWithin } from "../lib/policy.ts";
+import type { Log } from "../model/context.ts";
+import { endpointParts } from "../model/endpoint-url.ts";
+import { messageOf } from "../model/failure.ts";
+import { isAddressField, placeChanges, placeWords, type SecretPlace, secretPlaceSchema } from "../model/secret-place.ts";
+import { confirmCommand, type Entry } from "./credentials.ts";
+
+/** Where each secret of this machine is used: by the name of the secret, then by the uuid of the record. */
+export type SecretPlaces = ReadonlyMap<string, ReadonlyMap<string, SecretPlace>>;
+
+/** One record that a secret of this machine is for. */
+export interface SecretUse extends Entry {
+  /** The name of the secret: the key that it is kept under, or the place in the settings that names its file. */
+  readonly secret: string;
+  readonly place: SecretPlace;
+  /** Within which the address may change by itself. */
+  readonly networks: readonly string[];
+}
+
+/** A use that the secret is not given to: the configuration has moved it, and nobody on this machine has confirmed that. */
+export interface WithheldSecret extends Entry {
+  readonly secret: string;
+  readonly was: SecretPlace;
+  readonly now: SecretPlace;
+  /** Fields of the details, as paths with dots. */
+  readonly changed: readonly string[];
+}
+
+export interface JudgedSecrets {
+  /** The same object where nothing has changed. */
+  readonly places: SecretPlaces;
+  /** By uuid of the record. */
+  readonly withheld: ReadonlyMap<string, WithheldSecret>;
+}
+
+/** Records that one secret is bound to; of more the oldest go, which then have to be where another one is. */
+const MAX_RECORDS = 64;
+const MAX_SECRETS = 2000;
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+
+/**
+ * Binds each secret to where it is used first, and says which uses are elsewhere: at another address, as another user, or less protected. Who
+ * edits the configuration cannot have a secret of this machine sent to themselves. A record that is created again, under another uuid, gets
+ * the secret where it was; so does another one that the secret is for by its name. Pure.
+ */
+export function judgeSecrets(uses: readonly SecretUse[], bound: SecretPlaces): JudgedSecrets {
+  let places = bound;
+  const withheld = new Map<string, WithheldSecret>();
+  for (const { uuid, name, secret, place, networks } of uses) {
+    const known = places.get(secret);
+    const own = known?.get(uuid);
+    const candidates = own ? [own] : [...(known?.values() ?? [])];
+    const [first] = candidates;
+    const fitting = candidates.find((before) => placeChanges(before, place).every((field) => isOpen(field, place, networks)));
+    if (first === undefined || fitting) places = withPlace(places, { uuid, secret, place });
+    else withheld.set(uuid, { uuid, name, secret, was: first, now: place, changed: placeChanges(first, place) });
+  }
+  return { places, withheld };
+}
+
+/** Whether networks of the settings open the change of this field. Names are judged nowhere: a name can lead anywhere. */
+function isOpen(field: string, { host, endpoint_url: url }: SecretPlace, networks: readonly string[]): boolean {
+  if (!isAddressField(field) || networks.length === 0) return false;
+  const named = field === "host" ? host : endpointParts(url ?? "")?.host;
+  return named !== undefined && isWithin(networks, named);
+}
+
+/** As a person confirms it, or as it is used first. Pure. */
+export function withPlace(
+  places: SecretPlaces,
+  { uuid, secret, place }: { readonly uuid: string; readonly secret: string; readonly place: SecretPlace },
+): SecretPlaces {
+  const known = places.get(secret);
+  const before = known?.get(uuid);
+  if (before && JSON.stringify(before) === JSON.stringify(place)) return places;
+  const records = [...(known ?? [])].filter(([other]) => other !== uuid);
+  const others = [...places].filter(([other]) => other !== secret);
+  return new Map([...others.slice(1 - MAX_SECRETS), [secret, new Map([...records.slice(1 - MAX_RECORDS), [uuid, place]])]]);
+}
+
+/** A secret that is set again, or removed, is bound to nothing. Pure. */
+export const withoutSecret = (places: SecretPlaces, secret: string): SecretPlaces =>
+  places.has(secret) ? new Map([...places].filter(([other]) => other !== secret)) : places;
+
+/** For status: what is withheld from where, and the command that confirms the change. Pure. */
+export const withheldWords = (withheld: WithheldSecret): string =>
+  `the password of this machine is for ${placeWords(withheld.was)} and is withheld from ${placeWords(withheld.now)} ` +
+  `(changed: ${withheld.changed.join(", ")}); if the change is right, type: ${confirmCommand(withheld)}`;
+
+/** Where the collector keeps them. */
+export const secretPlacesFile = (stateDir: string): string => path.join(stateDir, "secret-places.json");
+
+const fileSchema = z.strictObject({
+  version: z.literal(1),
+  places: z.record(z.string(), z.record(z.string(), secretPlaceSchema)),
+});
+
+/** Throws Error where it is there and cannot be used. */
+export function readSecretPlaces(file: string): SecretPlaces {
+  const bytes = readIfThere(file, MAX_FILE_BYTES);
+  if (!bytes) return new Map();
+  let content: unknown;
+  try {
+    content = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    throw new Error(`${file} is not JSON`);
+  }
+  const parsed = fileSchema.safeParse(content);
+  if (!parsed.success) throw new Error(`${file} is not what the collector wrote`);
+  return new Map(Object.entries(parsed.data.places).map(([secret, records]) => [secret, new Map(Object.entries(records))]));
+}
+
+/** The places of the secrets in a file of the state folder: kept over restarts. */
+export class SecretPlacesFile {
+  readonly #file: string;
+  readonly #log: Log;
+  #places: SecretPlaces;
+  #isSaved = true;
+
+  /** A file that cannot be used is logged: secrets are bound to where they are used now. Never throws. */
+  constructor(file: string, log: Log) {
+    this.#file = file;
+    this.#log = log;
+    try {
+      this.#places = readSecretPlaces(file);
+    } catch (error) {
+      this.#places = new Map();
+      log.error(
+        { file },
+        `where the secrets of this machine were used is not known: ${messageOf(error)}; they are bound to where they are used now`,
+      );
+    }
+  }
+
+  get places(): SecretPlaces {
+    return this.#places;
+  }
+
+  /** A disk that is full costs the restart what it would have known, not the run. Never throws. */
+  use(places: SecretPlaces): void {
+    if (places === this.#places && this.#isSaved) return;
+    this.#places = places;
+    const content = Object.fromEntries([...places].map(([secret, records]) => [secret, Object.fromEntries(records)]));
+    try {
+      replaceFile(this.#file, JSON.stringify({ version: 1, places: content }));
+      this.#isSaved = true;
+    } catch (error) {
+      if (this.#isSaved)
+        this.#log.error({ file: this.#file, err: error }, "where the secrets of this machine are used cannot be kept on disk");
+      this.#isSaved = false;
+    }
+  }
+}
