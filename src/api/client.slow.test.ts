@@ -64,6 +64,53 @@ test("the real server: every page, variables, secrets; then 304 until something 
   expect(await client.secrets(never)).toEqual({});
 });
 
+test("fault: where the secrets cannot be had, those known so far follow a record to its new address", async () => {
+  let details: object = { type: "s7plus", host: "10.0.0.5", port: 102, password: { type: "configured" } };
+  let status = 200;
+  let isOffered = true;
+  const server = await scripted((_, response, path) => {
+    if (!isOffered && path.startsWith("/api/ext")) return json(response, { detail: "no" }, 404);
+    if (path.startsWith("/api/ext/v1/secrets"))
+      return status === 200
+        ? json(response, { secrets: { [source(1).uuid]: { password: "pw" } } })
+        : json(response, { detail: "no" }, status);
+    if (path.startsWith("/api/v2/data-sources")) return json(response, page([{ ...source(1), type: "s7plus", details }]));
+    if (path === "/api/ext/v1") return json(response, { extension: "collector", version: 1 });
+    if (path.startsWith("/api/ext/v1/revision")) return json(response, { detail: "no" }, 404);
+    return json(response, page([]));
+  });
+  const { client } = clientOf(server.url);
+  let current = (await pulled(client)).configuration;
+  const known = { [source(1).uuid]: { password: "pw" } };
+  expect(current.secrets).toEqual(known);
+  // Where nothing moves, what is known stays.
+  for (const failure of [500, 403]) {
+    status = failure;
+    current = (await pulled(client, current)).configuration;
+    expect([current.secrets, current.areSecretsAwaited]).toEqual([known, undefined]);
+  }
+  const before = current;
+  details = { ...details, host: "10.0.0.66" };
+  for (const [failure, awaited] of [
+    [500, true],
+    [403, undefined],
+    [404, undefined],
+  ] as const) {
+    status = failure;
+    const { configuration } = await pulled(client, before);
+    expect([configuration.secrets, configuration.areSecretsAwaited], `${failure}`).toEqual([{}, awaited]);
+    // Nor does it come back with the next failure.
+    expect((await pulled(client, configuration)).configuration.secrets).toEqual({});
+  }
+  // Another API, that has the record elsewhere and no extensions.
+  isOffered = false;
+  const other = clientOf(server.url).client;
+  expect((await pulled(other, before)).configuration.secrets).toEqual({});
+  isOffered = true;
+  status = 200;
+  expect((await pulled(clientOf(server.url).client, before)).configuration.secrets).toEqual(known);
+});
+
 test("secrets are awaited until the API has answered about them", async () => {
   let status = 500;
   const { url } = await scripted((_, response, path) => {

@@ -6,6 +6,7 @@ import type { ReadoutStatusReport } from "../model/resources.ts";
 import { ConfigurationLists, NONE, type Send, unfinishedList, wrongShape } from "./configuration-lists.ts";
 import type { Desired, Secrets } from "./desired.ts";
 import type { HttpTimeouts } from "./http.ts";
+import { keptSecrets } from "./kept-secrets.ts";
 import { type AcceptedSecrets, acceptSecrets } from "./records.ts";
 import { type ApiFailure, createRequester, type FailureKind, type Requester, type RequesterOptions } from "./requester.ts";
 import { extensionInfoSchema, revisionSchema } from "./routes/extensions.ts";
@@ -198,6 +199,7 @@ export class ApiClient {
     let parts = await this.#takeSources(send, previous, revision);
     if (!("type" in parts)) parts = await this.#takeSinks(send, previous, parts);
     if (!("type" in parts) && offered === true) parts = await this.#takeVariables(send, parts);
+    if (!("type" in parts)) parts = { ...parts, secrets: keptSecrets(previous, parts) };
     if (!("type" in parts) && offered === true) parts = await this.#takeSecrets(send, previous, parts);
     // Whether there are secrets is not known, as it was before.
     if (!("type" in parts) && typeof offered !== "boolean") parts = { ...parts, ...awaitedAsBefore(previous) };
@@ -275,7 +277,8 @@ export class ApiClient {
     if (fetched.type === "failed") {
       const older = outdated(parts, `${fetched.message}; the secrets known so far stay`);
       // A key that gets none will get none later.
-      return isRefusal(fetched) ? older : { ...older, ...awaitedAsBefore(previous) };
+      if (isRefusal(fetched)) return older;
+      return parts.secrets === previous?.secrets ? { ...older, ...awaitedAsBefore(previous) } : { ...older, areSecretsAwaited: true };
     }
     return { ...withPart(parts, fetched), secrets: fetched.secrets };
   }

@@ -210,6 +210,19 @@ test("passwords stay where their place stays, and go with it", async () => {
   expect(await secrets()).toEqual({ [String(server)]: { "users.b.password": "canary-b" } });
 });
 
+test("fault: an import that moves a source takes its password to the new address", async () => {
+  const api = await startTestServer();
+  const details = { type: "s7plus", host: "h", port: 102, password: { type: "set", value: "canary-plc" } };
+  const { uuid } = (await api.send("POST", "/v2/data-sources", { ...modbusSource("plc"), details })).body;
+  const { data_sources } = exportOf(api.folder) as unknown as { data_sources: { details: object }[] };
+  const [source] = data_sources;
+  const imported = importInto(api.folder, { data_sources: [{ ...source, details: { ...source?.details, host: "10.0.0.66" } }] });
+  expect(imported.warnings).toEqual([expect.stringMatching(/password: .*set it again/)]);
+  const own = { authorization: api.collectorKey };
+  expect((await api.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`, undefined, own)).body["secrets"]).toEqual({});
+  expect((await api.send("GET", `/v2/data-sources/${uuid}`)).body["details"]).toMatchObject({ host: "10.0.0.66" });
+});
+
 test("no content whatever ends in anything but words", () => {
   const kinds = fc.constantFrom("sites", "collectors", "machines", "data_sources", "data_sinks", "variables", "version", "data");
   fc.assert(

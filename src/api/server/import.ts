@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { placeChanges, secretPlace } from "../../model/secret-place.ts";
 import { userSecretName } from "../../model/sink-details.ts";
 import type { Actor, Audit } from "./audit.ts";
 import type { Collectors } from "./collectors.ts";
@@ -299,8 +300,10 @@ function secretsOf(db: Database): (owner: string, before: unknown, after: unknow
     const [old, now] = [(before ?? {}) as LooseDetails, (after ?? {}) as LooseDetails];
     const users = now.users?.map(({ username }) => userSecretName(username)) ?? [];
     const own = now.user_identity?.type === "UserNamePassword" || now.password?.type === "configured" ? ["password"] : [];
-    // Another user's password is not this one's.
-    const stays = isDeepStrictEqual([old.user_identity, old.password], [now.user_identity, now.password]);
+    const [from, to] = [secretPlace(before), secretPlace(after)];
+    // Neither another user's password nor one for another address is this one's.
+    const isSamePlace = !to || (from !== undefined && placeChanges(from, to).length === 0);
+    const stays = isSamePlace && isDeepStrictEqual([old.user_identity, old.password], [now.user_identity, now.password]);
     const places = [...users, ...own];
     const kept = select.all(owner).filter((field) => {
       if (places.includes(field) && (field !== "password" || stays)) return true;
