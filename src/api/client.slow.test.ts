@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { createListLimits } from "./list-limits.ts";
@@ -271,6 +272,16 @@ test("the bare key first, Bearer once after a 401, and what worked is remembered
   const result = await refused.client.pull(null, never);
   expect(result).toMatchObject({ type: "failed", kind: "http_status", status: 403 });
   expect(JSON.stringify([result, refused.log.lines])).not.toContain(KEY);
+});
+
+test("each request says who asks, and in which version", async () => {
+  const agents = new Set<string | undefined>();
+  const { url } = await scripted((request, response, path) => {
+    agents.add(request.headers["user-agent"]);
+    plainPlatform((r) => json(r, page([])))(request, response, path);
+  });
+  await pulled(clientOf(url).client);
+  expect([...agents]).toEqual([`collector/${manifest.version}`]);
 });
 
 test("a key that cannot be read or sent is said without quoting it", async () => {

@@ -1,5 +1,7 @@
 import * as z from "zod";
+import manifest from "../../package.json" with { type: "json" };
 import { messageOf } from "../model/failure.ts";
+import { AuthorizationForm, type KeyForm } from "./authorization-form.ts";
 import { type Agents, Connections, type Route } from "./connections.ts";
 import { type HttpAnswer, type HttpRequest, type HttpTimeouts, sendRequest } from "./http.ts";
 import { isLoopback } from "./loopback.ts";
@@ -53,8 +55,8 @@ export interface RequesterOptions {
   readonly url: string;
   /** Read for each request, so that a changed key needs no restart. May throw. */
   readonly readKey: () => Promise<string> | string;
-  /** Form of the Authorization header; undefined: the key alone, and the other form once after a 401. */
-  readonly authorization?: "bare" | "bearer" | undefined;
+  /** Form of the Authorization header; undefined: the one that the server takes (AuthorizationForm). */
+  readonly authorization?: KeyForm | undefined;
   /** Read for each request too. May throw, in words for people; absent: straight there, with the authorities of Node and the system. */
   readonly readRoute?: (() => Route) | undefined;
   /** A unix socket of this machine on which the API listens: it is asked there, over plain http, and `url` is its name in messages. */
@@ -84,7 +86,7 @@ export interface Requester {
 
 const MAX_RETRY_AFTER_MS = 3_600_000;
 /** RFC 9110, 10.1.5: what the server's log shows of who asks. */
-const USER_AGENT = "collector";
+const USER_AGENT = `collector/${manifest.version}`;
 
 /** Sends requests with the API key, in the form of the Authorization header that the server takes. Throws TypeError when `url` is none. */
 export function createRequester(options: RequesterOptions): Requester {
@@ -97,7 +99,7 @@ export function createRequester(options: RequesterOptions): Requester {
     overTls: url.protocol === "https:" && socketPath === undefined,
     connectMs: options.timeouts.connectMs,
   });
-  let bearer = options.authorization === "bearer";
+  const form = new AuthorizationForm();
 
   const failed: Fail = (kind, message, rest = {}) => ({
     type: "failed",
@@ -118,14 +120,14 @@ export function createRequester(options: RequesterOptions): Requester {
       const way = routeOf(readRoute, connections);
       if ("problem" in way) return failed("route_unusable", way.problem);
       const { route, agents } = way;
-      const attempt = (withBearer: boolean): Promise<HttpAnswer> =>
+      const attempt = (as: KeyForm): Promise<HttpAnswer> =>
         sendRequest({
           url: new URL(`${base}${request.path}`),
           method: request.method,
           headers: {
             accept: "application/json",
             "user-agent": USER_AGENT,
-            authorization: withBearer ? `Bearer ${key}` : key,
+            authorization: as === "bearer" ? `Bearer ${key}` : key,
             ...(request.ifNoneMatch !== undefined && { "if-none-match": request.ifNoneMatch }),
           },
           ...(request.body !== undefined && { body: request.body }),
@@ -136,14 +138,9 @@ export function createRequester(options: RequesterOptions): Requester {
           proxy: route.proxy,
           signal: request.signal,
         });
-      const where = `${request.method} ${request.path.split("?")[0]}`;
-      let answer = await attempt(bearer);
-      if (answer.type === "answer" && answer.status === 401 && options.authorization === undefined) {
-        const other = await attempt(!bearer);
-        // The other form is remembered once it opened the door; until then the next round starts with the form of before.
-        if (other.type === "answer" && other.status !== 401) bearer = !bearer;
-        answer = other;
-      }
+      const path = request.path.split("?")[0] ?? "";
+      const where = `${request.method} ${path}`;
+      const answer = options.authorization ? await attempt(options.authorization) : await inFormTaken(form, path, key, attempt);
       const result =
         answer.type === "failed"
           ? failed(answer.kind, `${where}: ${answer.message}`, { cause: answer.cause })
@@ -152,6 +149,22 @@ export function createRequester(options: RequesterOptions): Requester {
     },
     close: () => connections.close(),
   };
+}
+
+/** Asks in the form that the server takes, as far as it is known. */
+async function inFormTaken(
+  form: AuthorizationForm,
+  path: string,
+  key: string,
+  attempt: (as: KeyForm) => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
+  let as: KeyForm | undefined = form.first(path, key);
+  for (;;) {
+    const answer = await attempt(as);
+    // Without an answer nothing is known of the key.
+    as = answer.type === "answer" ? form.answered(path, as, answer.status === 401) : undefined;
+    if (as === undefined) return answer;
+  }
 }
 
 async function readKey(read: RequesterOptions["readKey"], signal: AbortSignal): Promise<string | { readonly problem: string }> {
