@@ -152,7 +152,7 @@ function sourceDateOf(): number {
 
 /** For the definition of the command line alone: nothing runs. */
 function silentIo(version: string): Parameters<typeof createProgram>[0] {
-  const nowhere = { write: () => true, room: () => Promise.resolve() };
+  const nowhere = { write: () => true, verbatim: () => true, room: () => Promise.resolve() };
   return {
     stdout: nowhere,
     stderr: nowhere,

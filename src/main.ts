@@ -2,7 +2,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
-import { type CommandIo, complain, EXIT, type ExitCode } from "./commands/io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, PlainOutput } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
 import { budgetLog } from "./lib/log-budget.ts";
 import { capturePrinted } from "./lib/thread/printed.ts";
@@ -35,8 +35,8 @@ const stdout = new ProcessOutput(process.stdout, () => stop.abort(new Error("nob
 const stderr = new ProcessOutput(process.stderr, () => undefined);
 
 const io: CommandIo = {
-  stdout,
-  stderr,
+  stdout: new PlainOutput(stdout),
+  stderr: new PlainOutput(stderr),
   // Not opened before a verb reads it.
   get stdin() {
     return process.stdin;

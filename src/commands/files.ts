@@ -47,9 +47,15 @@ export function writeOut(io: CommandIo, file: string | undefined, text: string):
   else writeTo(file, text);
 }
 
+/** As writeOut, for a CSV file: its byte order mark and its line ends belong to it, and its cells are safe. Throws UsageError. */
+export function writeCsv(io: CommandIo, file: string | undefined, text: string): void {
+  if (file === undefined || file === "-") io.stdout.verbatim(text);
+  else writeTo(file, text);
+}
+
 /**
  * What a verb exports: `text` to the file, or to stdout where none is named. With `json`, stdout has one JSON object instead: all the records
- * by their kind, or the file and how many of each went into it. Throws UsageError.
+ * by their kind, or the file and how many of each went into it. `write`: how a text of this form is written. Throws UsageError.
  */
 export function exportOut(
   io: CommandIo,
@@ -57,9 +63,10 @@ export function exportOut(
   { json = false }: { readonly json?: boolean },
   text: string,
   records: Readonly<Record<string, readonly unknown[]>>,
+  write: typeof writeOut = writeOut,
 ): void {
   if (!json) {
-    writeOut(io, file, text);
+    write(io, file, text);
     return;
   }
   if (file === undefined || file === "-") {

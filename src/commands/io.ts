@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
-import { escapeControls } from "../lib/log-text.ts";
 import type { Log } from "../model/context.ts";
+import { escapeControls, escapeInLines, withoutCredentials } from "../model/plain-text.ts";
 
 /** What a verb gets of the process: verbs touch nothing of it themselves. */
 export interface CommandIo {
@@ -21,8 +21,13 @@ export interface CommandIo {
 }
 
 export interface Output {
-  /** Takes any length at once; the process ends when all of it is out. */
+  /**
+   * Takes any length at once; the process ends when all of it is out. What would steer a terminal, hide or reorder text leaves as `\uXXXX`,
+   * so that JSON stays the same value; line feeds stay.
+   */
   write(text: string): unknown;
+  /** Takes what holds control sequences of our own, or a byte order mark: every text from outside in it is plain already. */
+  verbatim(text: string): unknown;
   /** Settles once a slow reader has taken enough, or the signal aborts: awaited between writes by verbs whose output has no bound. */
   room(signal: AbortSignal): Promise<void>;
   readonly isTTY?: boolean | undefined;
@@ -31,10 +36,54 @@ export interface Output {
   readonly fd?: number | undefined;
 }
 
-/** Tells the person on stderr, each line under the program's name; control characters of any origin are escaped. */
-export function complain(io: CommandIo, message: string): void {
-  for (const line of message.split("\n")) io.stderr.write(`collector: ${escapeControls(line)}\n`);
+/** The one place through which what verbs print leaves them. */
+export class PlainOutput implements Output {
+  readonly #output: Omit<Output, "verbatim">;
+
+  constructor(output: Omit<Output, "verbatim">) {
+    this.#output = output;
+  }
+
+  write(text: string): void {
+    this.#output.write(escapeInLines(text));
+  }
+
+  verbatim(text: string): void {
+    this.#output.write(text);
+  }
+
+  room(signal: AbortSignal): Promise<void> {
+    return this.#output.room(signal);
+  }
+
+  get isTTY(): boolean | undefined {
+    return this.#output.isTTY;
+  }
+
+  get writableLength(): number | undefined {
+    return this.#output.writableLength;
+  }
+
+  get fd(): number | undefined {
+    return this.#output.fd;
+  }
 }
+
+/** Tells the person on stderr, each line under the program's name, without the users and passwords of URLs. */
+export function complain(io: Pick<CommandIo, "stderr">, message: string): void {
+  for (const line of withoutCredentials(message).split("\n")) io.stderr.write(`collector: ${escapeControls(line)}\n`);
+}
+
+/** Where a log goes that is laid out for a terminal: it escapes each line itself, and has colours. */
+export const logStream = ({ stderr }: Pick<CommandIo, "stderr">) => ({
+  write: (text: string) => stderr.verbatim(text),
+  get isTTY() {
+    return stderr.isTTY;
+  },
+  get writableLength() {
+    return stderr.writableLength;
+  },
+});
 
 /** What a verb ends with (DESIGN 7). */
 export const EXIT = {

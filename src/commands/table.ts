@@ -1,4 +1,4 @@
-import { escapeControls } from "../lib/log-text.ts";
+import { escapeControls } from "../model/plain-text.ts";
 
 const GAP = "  ";
 

@@ -2,7 +2,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
 import { stringify } from "yaml";
-import type { CommandIo } from "./io.ts";
+import { type CommandIo, PlainOutput } from "./io.ts";
 import { createProgram, parseCommandLine } from "./program.ts";
 
 export interface Ran {
@@ -52,8 +52,8 @@ export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut"> 
 
 /** What a verb gets of a process, without one. */
 export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOptions): CommandIo => ({
-  stdout: { write: (text) => onOut?.(text), room: () => Promise.resolve() },
-  stderr: { write: (text) => onErr?.(text), room: () => Promise.resolve() },
+  stdout: new PlainOutput({ write: (text) => onOut?.(text), room: () => Promise.resolve() }),
+  stderr: new PlainOutput({ write: (text) => onErr?.(text), room: () => Promise.resolve() }),
   stdin: keyboard ?? new PassThrough(),
   env,
   pid: 1,

@@ -3,6 +3,7 @@ import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/a
 import { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { messageOf } from "../model/failure.ts";
+import { withoutCredentials } from "../model/plain-text.ts";
 import type { SourceReport } from "../model/report.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
@@ -84,7 +85,7 @@ export class Configuration {
     const { state, warnings } = this.#link;
     return {
       origin: this.#origin,
-      api_url: apiAccess(this.#settings, this.#options.stateDir).url,
+      api_url: withoutCredentials(apiAccess(this.#settings, this.#options.stateDir).url),
       ok: state?.ok ?? false,
       message: state?.message ?? null,
       since: state?.since ?? null,

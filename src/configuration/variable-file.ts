@@ -1,6 +1,7 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
 import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
+import { cellText } from "../model/plain-text.ts";
 import type { YieldToEventLoop } from "../model/timer.ts";
 import { VARIABLE_STATUSES, type VariableInput, variableInputSchema } from "../model/variable.ts";
 import { type CsvRow, csvRows, DELIMITERS, decodeText, delimiterOf } from "./csv.ts";
@@ -199,7 +200,7 @@ function cellsOf({ fields, problem }: CsvRow, columns: readonly Column[]): Cells
   if (problem !== undefined) return problem;
   if (fields.slice(columns.length).some((field) => field !== ""))
     return `has ${fields.length} fields and the first line ${columns.length}; put a field that holds the delimiter (a decimal comma, too) into quotes`;
-  return Object.fromEntries(columns.map((column, i) => [column, fields[i] ?? ""]));
+  return Object.fromEntries(columns.map((column, i) => [column, cellText(fields[i] ?? "")]));
 }
 
 /** Values of a YAML entry as the text that a CSV cell would hold; what is neither text nor a number nor empty is named by `bad`. */

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { escapeControls } from "../model/plain-text.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -46,16 +47,6 @@ export function formatLogLine(record: LogRecord, style: TextStyle): string {
     escapeControls(sentencesOf(record)),
     paint("dim", escapeControls(restOf(record))),
   ].join("");
-}
-
-/** Control characters, line and paragraph separators, and characters that turn the writing direction, as `\n` or `\u{…}`. */
-export function escapeControls(words: string): string {
-  return words.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (char) => {
-    if (char === "\n") return "\\n";
-    if (char === "\r") return "\\r";
-    if (char === "\t") return "\\t";
-    return `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`;
-  });
 }
 
 function subjectOf(record: LogRecord): string {

@@ -1,3 +1,5 @@
+import { withoutCredentials } from "../model/plain-text.ts";
+
 const MAX_DEPTH = 6;
 const MAX_ITEMS = 100;
 const MAX_TEXT = 4096;
@@ -72,5 +74,5 @@ function copyError(error: Error, stacks: boolean, depth: number, path: readonly 
 
 function text(value: string): string {
   const bounded = value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}… [${value.length - MAX_TEXT} more characters]` : value;
-  return bounded.replace(/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@]{1,500}@/gi, `$1${REDACTED}@`);
+  return withoutCredentials(bounded);
 }

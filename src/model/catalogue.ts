@@ -1,6 +1,7 @@
 import type { Condition } from "./condition.ts";
 import type { Fault } from "./fault.ts";
 import { knownStatus } from "./opcua-statuses.ts";
+import { withoutCredentials } from "./plain-text.ts";
 import type { Reason, ReasonType } from "./reason.ts";
 
 /** What went wrong in one sentence, why it usually does, and what to do about it, with the command to type between backticks. */
@@ -293,12 +294,17 @@ function locationOf(endpoint: string | null | undefined): Location {
 const neighbours = (host: string): string => (/^[\d.]+$|:/.test(host) ? `ip neigh show ${host}` : "ip neigh");
 
 /** What somebody will paste into a shell: as it is where it is plain, a placeholder otherwise. */
-const argument = (text: string, placeholder: string): string => (/^[\w:[][\w.:/@%[\]-]{0,252}$/.test(text) ? text : placeholder);
+const argument = (text: string, placeholder: string): string =>
+  /^[\w:[][\w.:/@%[\]-]{0,252}$/.test(text) && withoutCredentials(text) === text ? text : placeholder;
 
 const hex = (n: number, digits: number): string => `0x${(n >>> 0).toString(16).toUpperCase().padStart(digits, "0")}`;
 
 function clean(text: string): string {
-  const points = [...text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]+/gu, " ").trim()];
+  const points = [
+    ...withoutCredentials(text)
+      .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]+/gu, " ")
+      .trim(),
+  ];
   return points.length <= MAX_FOREIGN ? points.join("") : `${points.slice(0, MAX_FOREIGN).join("")}…`;
 }
 

@@ -1,4 +1,5 @@
 import { FaultError } from "./fault.ts";
+import { withoutCredentials } from "./plain-text.ts";
 import { type PlainReasonType, ReasonError } from "./reason.ts";
 
 /** Socket errors by the code string of the kernel's errno (DESIGN 5). Codes that are not here are not a network's. */
@@ -81,10 +82,10 @@ function text(error: Error, key: "code" | "syscall"): string | undefined {
 /** What Node adds to a refused certificate: advice for who starts the program, which nobody here does. */
 const NODES_ADVICE = /[;,.]? if the root CA is installed locally, try running Node\.js with\s+--use-system-ca/gi;
 
-/** The message of what was thrown, whatever it is. Total: never throws. */
+/** The message of what was thrown, whatever it is, without the users and passwords of URLs. Total: never throws. */
 export function messageOf(error: unknown): string {
   const words = attempt(() => String(error instanceof Error ? error.message : error)) ?? "something was thrown that cannot be shown";
-  return words.includes("--use-system-ca") ? words.replaceAll(NODES_ADVICE, "") : words;
+  return withoutCredentials(words.includes("--use-system-ca") ? words.replaceAll(NODES_ADVICE, "") : words);
 }
 
 /** What is thrown may itself throw when it is looked at: a getter, a toString, a revoked proxy. */

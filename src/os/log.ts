@@ -3,6 +3,7 @@ import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
 import { formatLogLine, type LogLevel, type LogRecord } from "../lib/log-text.ts";
 import { toLoggable } from "../lib/loggable.ts";
 import type { Log } from "../model/context.ts";
+import { escapeInLines } from "../model/plain-text.ts";
 
 /** Where the log goes; a process's stdout or stderr is one. */
 export interface LogStream {
@@ -56,7 +57,7 @@ export function createLogger({ level, format, stream, journald }: LogOptions): L
         dropped = 0;
         stream.write(`${json ? JSON.stringify(lost) : formatLogLine(lost, style)}\n`);
       }
-      stream.write(json ? line : `${formatLogLine(JSON.parse(line) as LogRecord, style)}\n`);
+      stream.write(json ? escapeInLines(line) : `${formatLogLine(JSON.parse(line) as LogRecord, style)}\n`);
     } catch {
       dropped++;
     }

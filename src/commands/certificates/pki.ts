@@ -3,6 +3,7 @@ import path from "node:path";
 import { hasCode } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
+import { escapeControls } from "../../model/plain-text.ts";
 import { asOwnerOf } from "../../os/owner.ts";
 import { type Certificate, parseCertificateFile, toPem } from "../../os/pki/certificate.ts";
 import { certificateWords, overviewOf } from "../../os/pki/overview.ts";
@@ -171,7 +172,7 @@ async function withPki(
         const words = place.isService
           ? lines
           : [...lines.map(withoutSudo), "", `These certificates are your own (${place.dir}). The service's: sudo collector pki …`];
-        io.stdout.write(options.json ? `${toJson(value)}\n` : `${words.join("\n")}\n`);
+        io.stdout.write(options.json ? `${toJson(value)}\n` : `${words.map(escapeControls).join("\n")}\n`);
       },
     };
     const code = (await asOwnerOf(place.stateDir, () => work(opened))) ?? EXIT.good;

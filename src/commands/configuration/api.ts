@@ -2,6 +2,7 @@ import path from "node:path";
 import * as z from "zod";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
+import { plain } from "../../model/plain-text.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiTask } from "../../threads/api/messages.ts";
 import { answer, answerList } from "../answer.ts";
@@ -52,7 +53,7 @@ export function keyCreate(
     if (options.json) io.stdout.write(`${toJson({ ...info, key })}\n`);
     else {
       io.stderr.write(
-        `Key ${info.id} (${info.role}${info.name === null ? "" : `, ${info.name}`}). It is shown this once and kept nowhere:\n`,
+        plain`Key ${info.id} (${info.role}${info.name === null ? "" : `, ${info.name}`}). It is shown this once and kept nowhere:\n`,
       );
       io.stdout.write(`${key}\n`);
     }
@@ -85,7 +86,7 @@ export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo
   if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is not the number of a key; collector api key list shows them`);
   return withTask({ type: "key_revoke", id: Number(idText) }, options, io, (result) => {
     const key = keySchema.parse(result);
-    const text = `Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) is revoked.\n`;
+    const text = plain`Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) is revoked.\n`;
     answer(io, options, { action: "revoked", ...key }, text);
   });
 }
@@ -120,7 +121,7 @@ export function backup(file: string | undefined, options: ApiTaskOptions & { rea
       io,
       options,
       made,
-      `Written to ${made.file}. Its passwords are encrypted with keys/secrets.key, which it does not contain: keep that file as well.\n`,
+      plain`Written to ${made.file}. Its passwords are encrypted with keys/secrets.key, which it does not contain: keep that file as well.\n`,
     );
   });
 }
@@ -139,7 +140,7 @@ export function exportAll(file: string | undefined, options: ApiTaskOptions, io:
       return;
     }
     writeOut(io, file, content);
-    if (file !== undefined && file !== "-") io.stdout.write(`Written to ${file}. It holds no passwords.\n`);
+    if (file !== undefined && file !== "-") io.stdout.write(plain`Written to ${file}. It holds no passwords.\n`);
   });
 }
 

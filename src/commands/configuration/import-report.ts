@@ -1,4 +1,5 @@
 import { toJson } from "../../model/json.ts";
+import { plain } from "../../model/plain-text.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 
 /** What is wrong with a line of an imported file, or what its reader should know. */
@@ -45,7 +46,7 @@ export function importReport(file: string, { json = false }: { readonly json?: b
   return {
     done(entry) {
       entries.push(entry);
-      if (!json) io.stdout.write(`${entry.name}: ${entry.action}\n`);
+      if (!json) io.stdout.write(plain`${entry.name}: ${entry.action}\n`);
     },
     problem: (problem) => tell(problems, problem),
     warn: (warning) => tell(warnings, warning),

@@ -1,7 +1,7 @@
 import path from "node:path";
 import * as z from "zod";
-import { escapeControls } from "../../lib/log-text.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { escapeControls } from "../../model/plain-text.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import type { RestoreFrom, RestoreLook, RestoreSummary } from "../../threads/api/messages.ts";
 import { answer } from "../answer.ts";

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { plain } from "../../model/plain-text.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { answer, answerList } from "../answer.ts";
@@ -28,7 +29,7 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     const type = sinkTypeOf(typeText);
     const details = sinkDetails(type, words, await usersOf(options, io));
     const created = z.object({ uuid: uuidSchema }).parse(await api.send("POST", PATH, { name, collector: await api.collector(), details }));
-    answer(io, options, { action: "created", uuid: created.uuid, name }, `${name}: created (${created.uuid})\n`);
+    answer(io, options, { action: "created", uuid: created.uuid, name }, plain`${name}: created (${created.uuid})\n`);
   });
 }
 
@@ -44,7 +45,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
     await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
     const known = options.name ?? sink.name;
-    answer(io, options, { action: "changed", uuid: sink.uuid, name: known }, `${known ?? sink.uuid}: changed\n`);
+    answer(io, options, { action: "changed", uuid: sink.uuid, name: known }, plain`${known ?? sink.uuid}: changed\n`);
   });
 }
 
@@ -53,7 +54,7 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
-    const text = `${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`;
+    const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`;
     answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name }, text);
   });
 }

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import { isNode, isSeq, LineCounter, parseDocument, stringify } from "yaml";
+import { Document, isNode, isSeq, LineCounter, parseDocument, visit } from "yaml";
 import * as z from "zod";
 import { messageOf } from "../../model/failure.ts";
+import { escapeInLines } from "../../model/plain-text.ts";
 import { exportOut, readIn } from "../files.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { ApiError, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
@@ -25,6 +26,17 @@ const sourceEntry = z.strictObject({
 });
 const sinkEntry = z.strictObject({ name: z.string().min(1), details });
 
+/** YAML in which texts with what steers a terminal, hides or reorders are quoted and hold it as `\uXXXX`, which is the same value. */
+function safeYaml(entries: readonly object[]): string {
+  const document = new Document(entries);
+  visit(document, {
+    Scalar: (_key, node) => {
+      if (typeof node.value === "string" && escapeInLines(node.value) !== node.value) node.type = "QUOTE_DOUBLE";
+    },
+  });
+  return escapeInLines(document.toString());
+}
+
 /** `collector source export [FILE]`: what import takes; no variables and no secrets are in it. */
 export function sourceExport(file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
@@ -39,7 +51,7 @@ export function sourceExport(file: string | undefined, options: ApiOptions, io: 
       readout_limit: source.readout_limit,
       details: source.details,
     }));
-    exportOut(io, file, options, stringify(entries), { data_sources: entries });
+    exportOut(io, file, options, safeYaml(entries), { data_sources: entries });
   });
 }
 
@@ -47,7 +59,7 @@ export function sourceExport(file: string | undefined, options: ApiOptions, io: 
 export function sinkExport(file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const entries = (await sinksOf(api)).map((sink) => ({ name: sink.name ?? sink.uuid, details: sink.details }));
-    exportOut(io, file, options, stringify(entries), { data_sinks: entries });
+    exportOut(io, file, options, safeYaml(entries), { data_sinks: entries });
   });
 }
 

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { formatDuration, parseDuration } from "../../model/duration.ts";
+import { plain } from "../../model/plain-text.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { answer, answerList } from "../answer.ts";
@@ -59,12 +60,12 @@ export function sourceAdd(
     // The creation request has no field for them (API-V2, 2.4).
     if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
     const unsaid = unsaidWords(type, words, details);
-    const filledIn = unsaid.length > 0 ? `Defaults: ${unsaid.join(" ")}\n` : "";
+    const filledIn = unsaid.length > 0 ? plain`Defaults: ${unsaid.join(" ")}\n` : "";
     answer(
       io,
       options,
       { action: "created", uuid: created.uuid, name, taken_as: unsaid },
-      `${name}: created (${created.uuid})\n${filledIn}`,
+      plain`${name}: created (${created.uuid})\n` + filledIn,
     );
   });
 }
@@ -98,7 +99,7 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
       await api.send("PATCH", path, { ...patch, details: detailsWith(await askBoundPassword(source.name, options, io)) });
     }
     const known = options.name ?? source.name;
-    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, `${known}: changed\n`);
+    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, plain`${known}: changed\n`);
   });
 }
 
@@ -108,7 +109,7 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
     const source = namedOf(await sourcesOf(api), name, "data source");
     await api.send("DELETE", `${PATH}/${source.uuid}`);
     const { uuid, name: known } = source;
-    answer(io, options, { action: "deleted", uuid, name: known }, `${known}: deleted with its variables\n`);
+    answer(io, options, { action: "deleted", uuid, name: known }, plain`${known}: deleted with its variables\n`);
   });
 }
 

@@ -1,4 +1,5 @@
 import { COLUMNS } from "../../configuration/variable-file.ts";
+import { safeCell } from "../../model/plain-text.ts";
 import type { VariableInput } from "../../model/variable.ts";
 
 /** The delimiter that spreadsheets of every country open without a question asked about decimal commas. */
@@ -15,8 +16,8 @@ export function variablesCsv(variables: readonly VariableInput[]): string {
   return `${BYTE_ORDER_MARK}${[COLUMNS.join(DELIMITER), ...rows].join("\r\n")}\r\n`;
 }
 
-/** RFC 4180, 2: quoted where it holds what has a meaning, or blanks that would be dropped. */
+/** RFC 4180, 2: quoted where it holds what has a meaning. */
 function field(value: string | number | null): string {
-  const text = value === null ? "" : String(value);
-  return /[";\t,\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const text = typeof value === "string" ? safeCell(value) : String(value ?? "");
+  return /[";,\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -2,12 +2,13 @@ import { extname } from "node:path";
 import * as z from "zod";
 import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
 import { toJson } from "../../model/json.ts";
+import { plain } from "../../model/plain-text.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";
 import { type AddressCheck, addressCheck } from "../device/addresses.ts";
 import { splitType } from "../device/read-input.ts";
-import { exportOut, readIn } from "../files.ts";
+import { exportOut, readIn, writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { readStdin } from "../stdin.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
@@ -50,7 +51,7 @@ function one(
   io: CommandIo,
 ): void {
   const warnings = note === undefined ? [] : [note];
-  answer(io, options, { action, ...variable, source: named(source), warnings }, `${source.name}/${variable.name}: ${action}\n`);
+  answer(io, options, { action, ...variable, source: named(source), warnings }, plain`${source.name}/${variable.name}: ${action}\n`);
   if (!options.json) for (const warning of warnings) complain(io, warning);
 }
 
@@ -69,7 +70,7 @@ async function found(api: ApiConnection, sourceName: string) {
 export function variablesList(sourceName: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const { source, variables } = await found(api, sourceName);
-    answerList(io, options, variables, `${source.name} has no variables. To load some, see collector variables import --help.\n`, {
+    answerList(io, options, variables, plain`${source.name} has no variables. To load some, see collector variables import --help.\n`, {
       NAME: ({ name }) => name,
       ADDRESS: ({ address }) => address,
       TYPE: ({ type }) => type ?? "-",
@@ -124,7 +125,7 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
       for (const { uuid, name } of meant) {
         await api.send("DELETE", `${PATH}/${uuid}`);
         deleted.push({ uuid, name });
-        if (!options.json) io.stdout.write(`${source.name}/${name}: deleted\n`);
+        if (!options.json) io.stdout.write(plain`${source.name}/${name}: deleted\n`);
       }
     } finally {
       // Also what was deleted before the API was gone.
@@ -137,7 +138,7 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
 export function variablesExport(sourceName: string, file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const { variables } = await found(api, sourceName);
-    exportOut(io, file, options, variablesCsv(variables), { variables });
+    exportOut(io, file, options, variablesCsv(variables), { variables }, writeCsv);
   });
 }
 
@@ -167,7 +168,7 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     const { create, change, remove, same } = plan;
     const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
     const warnings = [...(note === undefined ? [] : [note]), ...(options.replace === true && problems.length > 0 ? [NOTHING_DELETED] : [])];
-    const text = `${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} unchanged\n`;
+    const text = plain`${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} unchanged\n`;
     answer(io, options, { source: named(source), counts, problems, warnings }, text);
     if (!options.json) for (const warning of warnings) complain(io, warning);
     if (nothing) return EXIT.usage;

@@ -94,14 +94,13 @@ describe("variables for import", () => {
     expect([names[0], names[99_999]]).toEqual(["A.x", "A.x (100000)"]);
   });
 
-  it("are no formulas for a spreadsheet, whatever the device says", () => {
-    const comment = "-40 to 120 °C";
-    const [formula, plain] = toVariables([
-      { ...variable("=cmd|'/c calc'!A1"), comment },
-      { ...variable("-"), unit: "-" },
-    ]);
-    expect(formula).toMatchObject({ name: "'=cmd|'/c calc'!A1", comment: "'-40 to 120 °C" });
-    expect(plain).toMatchObject({ name: "-", unit: "-" });
+  it("are no formulas for a spreadsheet, whatever the device says, and keep its words", () => {
+    const given = { ...variable("=cmd|'/c calc'!A1"), comment: "-40 to 120 °C" };
+    const variables = toVariables([given, { ...variable("-"), unit: "@" }]);
+    const csv = variablesCsv(variables);
+    expect(csv).not.toMatch(/(^|[;"\n])[=+@-]/);
+    expect(parseVariableCsv(Buffer.from(csv))).toEqual({ variables, problems: [] });
+    expect(variables[0]).toMatchObject({ name: given.name, comment: given.comment });
   });
 
   it("are read back by import the same, whatever a server calls its things", () => {

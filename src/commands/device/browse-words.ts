@@ -69,10 +69,8 @@ export function toVariables(found: readonly Discovered[]): readonly VariableInpu
   }));
 }
 
-const clean = (text: string | undefined, max: number): string | null => harmless(oneLine(text ?? "")).slice(0, max) || null;
+const clean = (text: string | undefined, max: number): string | null => oneLine(text ?? "").slice(0, max) || null;
 const oneLine = (text: string): string => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim();
-/** A spreadsheet in which a person looks the file over must not take a device's words for a formula (CWE-1236). */
-const harmless = (text: string): string => (/^[=+\-@]./.test(text) ? `'${text}` : text);
 
 interface Names {
   readonly taken: Set<string>;
@@ -99,13 +97,7 @@ function uniqueNames(found: readonly Discovered[]): readonly string[] {
   return names;
 }
 
-const tail = (path: readonly string[], depth: number): string =>
-  harmless(
-    path
-      .slice(-depth)
-      .join(".")
-      .slice(1 - VARIABLE_MAX.name),
-  );
+const tail = (path: readonly string[], depth: number): string => path.slice(-depth).join(".").slice(-VARIABLE_MAX.name);
 
 function numbered(name: string, { taken, next }: Names): string {
   for (let n = next.get(name) ?? 1; ; n++) {

@@ -1,11 +1,12 @@
 import type { Discovered, DriverContext } from "../../../drivers/driver.ts";
 import { MAX_ROWS } from "../../configuration/variable-file.ts";
-import { escapeControls } from "../../lib/log-text.ts";
 import { toReasonError } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
+import { escapeControls } from "../../model/plain-text.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { withApi } from "../configuration/api-connection.ts";
 import { variablesCsv } from "../configuration/variables-csv.ts";
+import { writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { configuredTarget, type Target, type TargetOptions, typedTarget } from "./browse-target.ts";
 import { browseObject, browseTable, filterOf, toVariables } from "./browse-words.ts";
@@ -125,7 +126,7 @@ function print(found: readonly Discovered[], { csv }: BrowseOptions, io: Command
       io,
       `${variables.length} variables; collector variables import takes ${MAX_ROWS} of one file: narrow it with --filter or --depth`,
     );
-  io.stdout.write(variablesCsv(variables));
+  writeCsv(io, undefined, variablesCsv(variables));
 }
 
 function tellFailure(target: Target, failure: ReasonError, { json, csv }: BrowseOptions, count: number, io: CommandIo): void {
@@ -150,10 +151,10 @@ function progressOn(io: CommandIo): { tell(seen: number, depth: number): void; e
       if (!io.stderr.isTTY || performance.now() - last < PROGRESS_MS) return;
       last = performance.now();
       shown = true;
-      io.stderr.write(`\r${seen} nodes, ${depth + 1} levels … `);
+      io.stderr.verbatim(`\r${seen} nodes, ${depth + 1} levels … `);
     },
     end() {
-      if (shown) io.stderr.write("\r\x1b[K");
+      if (shown) io.stderr.verbatim("\r\x1b[K");
     },
   };
 }

@@ -12,6 +12,7 @@ import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { nearest } from "../../model/nearest.ts";
 import type { Pki } from "../../model/pki.ts";
+import { jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { type CommandIo, complain, UsageError } from "../io.ts";
@@ -98,11 +99,18 @@ export function endpointText(driver: AnyDriver, details: unknown, settings: unkn
 /** What a person reads where a device failed: what it means, the likely cause and what to do. */
 export function failureLines({ reason, condition, message }: ReasonError, endpoint: string): readonly string[] {
   const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint });
-  return [sentence, `  Detail:    ${message}`, `  Cause:     ${cause}`, `  Next step: ${nextStep}`, `  Reason:    ${toJson(reason)}`];
+  return [
+    sentence,
+    `  Detail:    ${withoutCredentials(message)}`,
+    `  Cause:     ${cause}`,
+    `  Next step: ${nextStep}`,
+    `  Reason:    ${withoutCredentials(toJson(reason))}`,
+  ];
 }
 
 /** The same as fields of a JSON object; the reason as the API has it. */
 export function failureObject({ reason, condition, message }: ReasonError, endpoint: string): object {
   const { nextStep } = explainReason(reason, condition, { endpoint });
-  return { reason, ...(condition && { condition }), detail: message, next_step: nextStep };
+  const reasonToTell = Object.fromEntries(Object.entries(reason).map(([field, value]) => [field, jsonWithoutCredentials(value)]));
+  return { reason: reasonToTell, ...(condition && { condition }), detail: withoutCredentials(message), next_step: nextStep };
 }

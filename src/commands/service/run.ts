@@ -1,7 +1,7 @@
 import { loadSettings } from "../../configuration/settings-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { createLogger, isJournal } from "../../os/log.ts";
-import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, EXIT, type ExitCode, logStream, UsageError } from "../io.ts";
 
 /** `collector run`: the service, until the signal aborts. Throws UsageError where the settings cannot be used. */
 export async function run(options: { readonly config?: string }, io: CommandIo): Promise<ExitCode> {
@@ -9,7 +9,7 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
   const log = createLogger({
     level: settings.log.level,
     format: settings.log.format,
-    stream: io.stderr,
+    stream: logStream(io),
     journald: io.stderr.fd !== undefined && isJournal(io.env["JOURNAL_STREAM"], io.stderr.fd),
   });
   io.crashesTo(log);

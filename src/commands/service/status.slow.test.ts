@@ -80,7 +80,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
 
   test("each trouble with since, detail, cause, next step and next try", () => {
     const text = renderStatus(report({ sources: [press, oven] }), NOW);
-    expect(text).toMatch(/oven\\u\{1b\}\[2J +modbus_tcp +10\.0\.0\.6:502 +CONNECTION_REFUSED +5 min/);
+    expect(text).toMatch(/oven\\u001b\[2J +modbus_tcp +10\.0\.0\.6:502 +CONNECTION_REFUSED +5 min/);
     expect(text).toMatch(
       /\n {2}Since: {5}2026-11-20T09:00:00\.000Z \(5 min\)\n {2}Detail: {4}connect ECONNREFUSED 10\.0\.0\.6:502\n {2}Cause: {5}\S.*\n {2}Next step: \S.*\n {2}Next try: {2}2026-11-20T09:05:04\.000Z \(in 4 s\)\n {2}Note: readout_limit/,
     );

@@ -1,8 +1,8 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { escapeControls } from "../../lib/log-text.ts";
 import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
+import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -25,7 +25,7 @@ export async function status(options: { readonly config?: string; readonly json?
   }
   // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
   const report = answer as ServiceStatus;
-  io.stdout.write(options.json ? `${toJson(report)}\n` : renderStatus(report, Date.now()));
+  io.stdout.write(options.json ? `${toJson(report, jsonWithoutCredentials)}\n` : renderStatus(report, Date.now()));
   return exitOf(report);
 }
 
@@ -70,7 +70,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
     ...sinkTable(sinks, nowMs),
     ...sinks.flatMap((sink) => sinkTrouble(sink, nowMs)),
   ];
-  return `${lines.map(escapeControls).join("\n")}\n`;
+  return `${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`;
 }
 
 function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, nowMs: number): string {
