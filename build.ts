@@ -11,8 +11,6 @@ const THREADS = ["store", "delivery", "session", "api"];
 /** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
 const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
   { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },
-  { name: "koffi", parts: ["package.json", "LICENSE.txt", "index.cjs", "src/koffi/index.cjs", "src/koffi/src/static.cjs"] },
-  { name: "@koromix/koffi-linux-ARCH", parts: ["package.json", "index.js", "linux_ARCH/koffi.node"] },
 ];
 
 export type Arch = "x64" | "arm64";
@@ -47,7 +45,7 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
     platform: "node",
     target: "node24",
     // proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes.
-    external: ["better-sqlite3", "koffi", "proper-lockfile"],
+    external: ["better-sqlite3", "proper-lockfile"],
     plugins: [lean, nodeOpcua, ...(version === undefined ? [] : [versioned(version)])],
     // CommonJS inside an ES module needs a require of its own.
     banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },

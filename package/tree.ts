@@ -21,7 +21,10 @@ export interface TreeOptions {
 const WRAPPER = `#!/bin/sh
 . /usr/lib/collector/bin/runtime-flags.sh
 # Without the last one a signal opens Node's debugger, through which the process can be made to do anything.
-exec /usr/lib/collector/bin/node $flags --disable-sigusr1 /usr/lib/collector/app/main.js "$@"
+set -- /usr/lib/collector/bin/node $flags --disable-sigusr1 /usr/lib/collector/app/main.js "$@"
+# A service manager wants to be notified: over a socket that Node cannot open.
+[ -z "\${NOTIFY_SOCKET:-}" ] || [ ! -x /usr/bin/perl ] || set -- /usr/bin/perl /usr/lib/collector/bin/notify-socket.pl "$@"
+exec "$@"
 `;
 
 /** Files that an upgrade keeps as the person left them. */
@@ -47,7 +50,7 @@ export function layOut(options: TreeOptions): void {
 
   put("usr/bin/collector", WRAPPER, 0o755);
   copyFileSync(options.node, at("usr/lib/collector/bin/node"));
-  copy("bin/runtime-flags.sh", "usr/lib/collector/bin/runtime-flags.sh");
+  for (const file of ["runtime-flags.sh", "notify-socket.pl"]) copy(`bin/${file}`, `usr/lib/collector/bin/${file}`);
   cpSync(options.app, at("usr/lib/collector/app"), { recursive: true });
   put("usr/lib/collector/unseal", readFileSync(path.join(ROOT, "systemd/unseal")), 0o755);
   for (const unit of ["collector.service", "collector-credentials.service"]) copy(`systemd/${unit}`, `lib/systemd/system/${unit}`);

@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { fstatSync, writeSync } from "node:fs";
 import type { Log } from "../model/context.ts";
 
 /** The service manager, which this service notifies of its state (sd_notify(3)). Nothing here throws or waits. */
@@ -9,69 +9,47 @@ export interface Notifier {
 
 /** Longest assignment that is sent, in characters. */
 const MAX_ASSIGNMENT = 300;
-/** Linux, the same on x64 and arm64. */
-const AF_UNIX = 1;
-const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;
-const MSG_DONTWAIT_NOSIGNAL = 0x40 | 0x4000;
-/** sun_path of unix(7). */
-const MAX_PATH_BYTES = 108;
-
-/** Sends one datagram; gives 0, or the errno with which it failed. */
-type SendDatagram = (payload: Buffer) => number;
 
 /**
- * A notifier of the service manager, or undefined where none asked for notifications (no NOTIFY_SOCKET). Datagrams come from this very
- * process, so that the unit can trust it alone (NotifyAccess=main): systemd-notify would be another process, and starting one stops the main
- * thread of a process of this size for some 10 ms each time.
+ * A notifier of the service manager, or undefined where none asked for notifications (no NOTIFY_SOCKET). It writes to the connected datagram
+ * socket NOTIFY_FD, which bin/notify-socket.pl opens before it becomes this process: Node has no such sockets. Datagrams come from this very
+ * process, so that the unit can trust it alone (NotifyAccess=main).
  */
 export function createNotifier(env: Readonly<Record<string, string | undefined>>, log: Log): Notifier | undefined {
-  const target = env["NOTIFY_SOCKET"];
-  if (!target) return undefined;
-  let sendDatagram: SendDatagram;
-  try {
-    sendDatagram = openDatagramSocket(target);
-  } catch (error) {
-    log.error({ err: error, socket: target }, "the service manager cannot be notified that the collector is ready");
+  const { NOTIFY_SOCKET: socket, NOTIFY_FD: given } = env;
+  if (!socket) return undefined;
+  const fd = socketOf(given);
+  if (fd === undefined) {
+    log.error(
+      { socket, fd: given },
+      "the service manager cannot be notified that the collector is ready: start it with /usr/bin/collector, which needs perl",
+    );
     return undefined;
   }
   let failing = false;
   return {
     send(...assignments) {
       const text = assignments.map((words) => words.replace(/[\p{Cc}\u2028\u2029]+/gu, " ").slice(0, MAX_ASSIGNMENT)).join("\n");
-      const errno = sendDatagram(Buffer.from(text));
-      // Once for each outage: the next notification tries again anyway.
-      if (errno !== 0 && !failing) log.warn({ errno, socket: target }, "the service manager does not take notifications");
-      failing = errno !== 0;
+      try {
+        writeSync(fd, text);
+        failing = false;
+      } catch (error) {
+        // Once for each outage: the next notification tries again anyway.
+        if (!failing) log.warn({ err: error, socket }, "the service manager does not take notifications");
+        failing = true;
+      }
     },
   };
 }
 
-/** Throws an Error where there can be no such socket. `target` is a path, or an abstract name that begins with `@` (sd_notify(3)). */
-function openDatagramSocket(target: string): SendDatagram {
-  // Loaded here and not above: without a service manager nothing native is needed.
-  const koffi = createRequire(import.meta.url)("koffi") as typeof import("koffi");
-  const libc = koffi.load("libc.so.6");
-  const socket = libc.func("int socket(int domain, int type, int protocol)");
-  const sendto = libc.func(
-    "intptr_t sendto(int fd, const void *data, size_t length, int flags, const void *address, uint32_t addressLength)",
-  );
-  const address = socketAddress(target);
-  const fd: unknown = socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0);
-  if (typeof fd !== "number" || fd < 0) throw new Error(`no AF_UNIX datagram socket can be had (errno ${koffi.errno()})`);
-  return (payload) => {
-    const sent: unknown = sendto(fd, payload, payload.length, MSG_DONTWAIT_NOSIGNAL, address, address.length);
-    return Number(sent) === payload.length ? 0 : koffi.errno();
-  };
-}
-
-/** sockaddr_un of unix(7): the family, then a path with its end, or a zero and an abstract name. Throws Error. */
-export function socketAddress(target: string): Buffer {
-  if (!/^[/@]/.test(target)) throw new Error(`NOTIFY_SOCKET=${target} is neither a path nor an abstract name (@…)`);
-  const path = Buffer.from(target.startsWith("@") ? `\0${target.slice(1)}` : `${target}\0`);
-  if (path.length > MAX_PATH_BYTES) throw new Error(`NOTIFY_SOCKET=${target} is longer than a socket's name may be`);
-  const family = Buffer.alloc(2);
-  family.writeUInt16LE(AF_UNIX);
-  return Buffer.concat([family, path]);
+/** The number of a socket that is open in this process; undefined: there is none. */
+function socketOf(given: string | undefined): number | undefined {
+  if (given === undefined || !/^\d{1,6}$/.test(given)) return undefined;
+  try {
+    return fstatSync(Number(given)).isSocket() ? Number(given) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export interface NotifyingOptions {
