@@ -3,25 +3,22 @@ import { chmodSync, copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import Database from "better-sqlite3";
 import { type Arch, bundle } from "../build.ts";
 import { createProgram } from "../src/commands/program.ts";
 import { buildDeb } from "./deb.ts";
 import { bashCompletion, manPage } from "./documents.ts";
+import { librariesOfNode, sqliteOf } from "./embedded.ts";
 import { bundledPackages, type Component, describePackage } from "./inventory.ts";
 import { fetchPackage } from "./registry.ts";
 import { cycloneDx } from "./sbom.ts";
+import { ARCHITECTURES, type Architecture, lackingTools } from "./tools.ts";
 import { CONFFILES, layOut, MODES } from "./tree.ts";
 import { checkedVersion, versionOf } from "./version.ts";
 
 /** `npm run package`: the Debian packages of the collector, for each architecture, in dist-packages/. */
 
 const ROOT = path.resolve(import.meta.dirname, "..");
-/** Debian's names. */
-const ARCHITECTURES = {
-  amd64: { arch: "x64", strip: "x86_64-linux-gnu-strip" },
-  arm64: { arch: "arm64", strip: "aarch64-linux-gnu-strip" },
-} as const;
-type Architecture = keyof typeof ARCHITECTURES;
 const MAX_MIB = 32;
 const RUNTIME = readJson<{ version: string; integrity: Record<Arch, string> }>("package/runtime.json");
 const MAINTAINER = "The collector's maintainers <collector@localhost>";
@@ -45,6 +42,12 @@ const wanted = (values.arch ?? Object.keys(ARCHITECTURES)).map((name): Architect
   if (name !== "amd64" && name !== "arm64") throw new Error(`--arch ${name}: there are amd64 and arm64`);
   return name;
 });
+const lacking = lackingTools(wanted, process.env["PATH"] ?? "");
+if (lacking.length > 0) {
+  const packages = lacking.map((tool) => /\((.*)\)/.exec(tool)?.[1]);
+  console.error(`npm run package lacks ${lacking.join(", ")}\napt-get install ${packages.join(" ")}`);
+  process.exit(2);
+}
 const version =
   values.version === undefined
     ? versionOf(ROOT, readJson<{ version: string }>("package.json").version, values.fast)
@@ -89,7 +92,10 @@ async function packageFor(architecture: Architecture): Promise<void> {
       components,
       manPage: manPage(program, version, date.toISOString().slice(0, 10)),
       completion: bashCompletion(program),
-      sbom: cycloneDx({ name: "collector", version, architecture, sourceDate }, components),
+      sbom: cycloneDx({ name: "collector", version, architecture, sourceDate }, components, {
+        [`node-linux-${arch}`]: librariesOfNode(versionsOfRuntime()),
+        "better-sqlite3": [sqliteOf(sqliteVersion())],
+      }),
       changelog: `collector (${version}) stable; urgency=medium\n\n  * See the project's CHANGELOG.md.\n\n -- ${MAINTAINER}  ${date.toUTCString().replace("GMT", "+0000")}\n`,
     });
     const out = path.join(values.out, `collector_${version}_${architecture}.deb`);
@@ -132,6 +138,22 @@ function fetchRuntime(arch: Arch, work: string): string {
   if (pinned !== RUNTIME.version)
     throw new Error(`package.json pins Node ${pinned}, package/runtime.json describes ${RUNTIME.version}; put version and integrity there`);
   return fetchPackage(`node-linux-${arch}`, RUNTIME.version, RUNTIME.integrity[arch], work);
+}
+
+/** What the packaged Node contains: this one says it, which is the same for another architecture. Throws Error where it is another one. */
+function versionsOfRuntime(): NodeJS.ProcessVersions {
+  if (process.versions.node === RUNTIME.version) return process.versions;
+  throw new Error(`this is Node ${process.versions.node}, and ${RUNTIME.version} is packaged: start with npm run package after npm ci`);
+}
+
+/** Of the SQLite inside better-sqlite3, which is the same for another architecture. */
+function sqliteVersion(): string {
+  const db = new Database(":memory:");
+  try {
+    return String(db.prepare("SELECT sqlite_version()").pluck().get());
+  } finally {
+    db.close();
+  }
 }
 
 /** Where a package lies; one for another architecture is fetched, as the lock file names it. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { EmbeddedLibrary } from "./embedded.ts";
 import type { Component } from "./inventory.ts";
 
 export interface Product {
@@ -10,8 +11,12 @@ export interface Product {
   readonly sourceDate: number;
 }
 
-/** What is inside, as CycloneDX 1.6 in JSON; the same input gives the same bytes. Pure. */
-export function cycloneDx(product: Product, components: readonly Component[]): string {
+/** What is inside, as CycloneDX 1.6 in JSON; the same input gives the same bytes. `embedded` is by the name of the component. Pure. */
+export function cycloneDx(
+  product: Product,
+  components: readonly Component[],
+  embedded: Readonly<Record<string, readonly EmbeddedLibrary[]>> = {},
+): string {
   const purl = (c: Component): string => `pkg:npm/${c.name.replace("@", "%40")}@${c.version}`;
   const reference = `pkg:deb/${product.name}@${encodeURIComponent(product.version)}?arch=${product.architecture}`;
   const listed = components
@@ -24,12 +29,18 @@ export function cycloneDx(product: Product, components: readonly Component[]): s
         : { name: component.name }),
       version: component.version,
       purl: purl(component),
-      licenses: [/^[A-Za-z0-9.+-]+$/.test(component.license) ? { license: { id: component.license } } : { expression: component.license }],
+      licenses: licensesOf(component.license),
       ...(component.integrity !== undefined && {
         hashes: [{ alg: "SHA-512", content: Buffer.from(component.integrity.replace(/^sha512-/, ""), "base64").toString("hex") }],
       }),
       properties: [{ name: "collector:part", value: component.part }],
     }));
+  // Once each, though two programs may hold the same; flat, because not every scanner looks inside a component.
+  const libraries = new Map(
+    Object.values(embedded)
+      .flat()
+      .map((library) => [library.purl, library]),
+  );
   const body = {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",
@@ -45,11 +56,34 @@ export function cycloneDx(product: Product, components: readonly Component[]): s
         licenses: [{ license: { id: "Apache-2.0" } }],
       },
     },
-    components: listed,
-    dependencies: [{ ref: reference, dependsOn: listed.map((component) => component["bom-ref"]) }],
+    components: [...listed, ...[...libraries.values()].toSorted((a, b) => (a.purl < b.purl ? -1 : 1)).map(embeddedComponent)],
+    dependencies: [
+      { ref: reference, dependsOn: listed.map((component) => component["bom-ref"]) },
+      ...components
+        .filter(({ name }) => embedded[name])
+        .map((component) => ({ ref: purl(component), dependsOn: embedded[component.name]?.map((library) => embeddedReference(library)) })),
+    ],
   };
   return `${JSON.stringify({ serialNumber: `urn:uuid:${uuidOf(JSON.stringify(body))}`, ...body }, null, 2)}\n`;
 }
+
+const licensesOf = (license: string): readonly object[] => [
+  /^[A-Za-z0-9.+-]+$/.test(license) ? { license: { id: license } } : { expression: license },
+];
+
+/** Apart from that of a package with the same package URL, whose code is in the bundle itself. */
+const embeddedReference = ({ purl }: EmbeddedLibrary): string => `embedded:${purl}`;
+
+const embeddedComponent = (library: EmbeddedLibrary): object => ({
+  type: "library",
+  "bom-ref": embeddedReference(library),
+  name: library.name,
+  version: library.version,
+  ...(library.cpe !== undefined && { cpe: library.cpe }),
+  purl: library.purl,
+  licenses: licensesOf(library.license),
+  properties: [{ name: "collector:part", value: "embedded" }],
+});
 
 /** A uuid of version 8 (RFC 9562, 5.8) that follows from the text. */
 function uuidOf(text: string): string {

@@ -72,7 +72,7 @@ export function layOut(options: TreeOptions): void {
 }
 
 /** Whose code is inside, under which terms: the collector's own licence, then each package with the text of its own. */
-function copyrightOf(components: readonly Component[]): string {
+export function copyrightOf(components: readonly Component[]): string {
   const texts = components.map(
     ({ name, version, license, licenseText }) =>
       `${"=".repeat(78)}\n${name} ${version} (${license})\n${"=".repeat(78)}\n\n${licenseText === "" ? "The package holds no licence file; its package.json names the terms above." : licenseText}\n`,

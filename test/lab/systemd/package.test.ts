@@ -3,20 +3,14 @@ import { existsSync, globSync, mkdtempSync, openSync, readdirSync, readFileSync,
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lackingTools } from "../../../package/tools.ts";
 
 /** The packages themselves, without installing them. Building them needs the npm registry once; what it brought is kept. */
 
 const ROOT = path.resolve(import.meta.dirname, "../../..");
-const PARTS: Readonly<Record<string, string>> = {
-  "dpkg-deb": "dpkg",
-  lintian: "lintian",
-  "x86_64-linux-gnu-strip": "binutils (binutils-x86-64-linux-gnu elsewhere)",
-  "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
-};
-const lacking = Object.entries(PARTS).filter(
-  ([program]) => !(process.env["PATH"] ?? "").split(":").some((dir) => existsSync(path.join(dir, program))),
-);
-const missing = lacking.map(([program, from]) => `${program} (${from})`).join(", ");
+const searchPath = process.env["PATH"] ?? "";
+const hasLintian = searchPath.split(":").some((dir) => existsSync(path.join(dir, "lintian")));
+const missing = [...lackingTools(["amd64", "arm64"], searchPath), ...(hasLintian ? [] : ["lintian (lintian)"])].join(", ");
 
 if (missing !== "" && process.env["COLLECTOR_REQUIRE_PARTS"] === "1")
   it("has what it needs", () => {

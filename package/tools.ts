@@ -1,0 +1,39 @@
+import { accessSync, constants } from "node:fs";
+import path from "node:path";
+
+/** Debian's names of the architectures that packages are made for, and the bundler's. */
+export const ARCHITECTURES = {
+  amd64: { arch: "x64", strip: "x86_64-linux-gnu-strip" },
+  arm64: { arch: "arm64", strip: "aarch64-linux-gnu-strip" },
+} as const;
+export type Architecture = keyof typeof ARCHITECTURES;
+
+/** Programs that packaging starts, and Debian's packages that bring them. */
+const TOOLS: Readonly<Record<string, string>> = {
+  "dpkg-deb": "dpkg",
+  git: "git",
+  md5sum: "coreutils",
+  npm: "npm",
+  tar: "tar",
+  "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",
+  "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
+};
+
+/** The programs that packages for these architectures need and that are in no folder of `searchPath` (PATH), each with Debian's package. */
+export function lackingTools(architectures: readonly Architecture[], searchPath: string): readonly string[] {
+  const strips: readonly string[] = Object.values(ARCHITECTURES).map(({ strip }) => strip);
+  const needed = architectures.map((name): string => ARCHITECTURES[name].strip);
+  return Object.entries(TOOLS)
+    .filter(([tool]) => !strips.includes(tool) || needed.includes(tool))
+    .filter(([tool]) => !searchPath.split(":").some((folder) => isProgram(path.join(folder, tool))))
+    .map(([tool, from]) => `${tool} (${from})`);
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
