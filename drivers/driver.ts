@@ -66,6 +66,8 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
   readonly device?: DeviceMemory;
   /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: nobody looks. */
   readonly progress?: (done: number, total: number | undefined) => void;
+  /** The handshake is done and the log-in begins: said by drivers that have both. Absent: nobody looks. */
+  readonly loggingIn?: () => void;
 }
 
 /**

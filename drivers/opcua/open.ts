@@ -88,6 +88,7 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
     await channel.close();
     throw error;
   }
+  ctx.loggingIn?.();
   return createSession(channel, creation, ctx);
 }
 

@@ -65,6 +65,7 @@ class Opening {
     await this.#ask("the set-up of the session", setUpSession(id, versionValue), () => undefined);
     this.#link.setUp();
     const maxItems = await this.#readLimit(id);
+    this.#ctx.loggingIn?.();
     await this.#logIn(id, device);
     return { id, device, maxItems };
   }

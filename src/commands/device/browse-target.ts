@@ -2,7 +2,7 @@ import path from "node:path";
 import { z } from "zod";
 import type { AnyDriver } from "../../../drivers/driver.ts";
 import { DRIVERS } from "../../../drivers/index.ts";
-import { specOf } from "../../agent/source-spec.ts";
+import { type SourceSpec, specOf } from "../../agent/source-spec.ts";
 import { apiAccess } from "../../api/access.ts";
 import { secretsSchema } from "../../api/routes/extensions.ts";
 import {
@@ -21,6 +21,9 @@ import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Permit } from "../../model/policy.ts";
+import type { DataSource } from "../../model/resources.ts";
+import type { Settings } from "../../model/settings.ts";
+import type { Variable } from "../../model/variable.ts";
 import { type ApiConnection, ApiError, askWithKey, namedOf } from "../configuration/api-connection.ts";
 import { sourcesOf } from "../configuration/source.ts";
 import { passwordFrom } from "../files.ts";
@@ -73,23 +76,42 @@ export async function configuredTarget(
   if (Object.hasOwn(DRIVERS, name) && !sources.some((source) => source.name === name))
     throw new UsageError(`${name} is a type; give its connection with it: collector browse ${name} key=value…`);
   const record = namedOf(sources, name, "data source");
+  const { driver, connect, timeouts } = await specOfRecord({ record, sources, variables: [], settings: api.settings, api }, options, io);
+  return { driver, ...connect, timeouts, permit: permitOf(policy, "sources"), name: record.name };
+}
+
+/** A data source of a configuration, and what that has beside it. */
+export interface RecordOfSource {
+  readonly record: DataSource;
+  readonly sources: readonly DataSource[];
+  readonly variables: readonly Variable[];
+  readonly settings: Settings;
+  /** Undefined: it does not answer, and nothing more can be had from it. */
+  readonly api: ApiConnection | undefined;
+}
+
+/** What the service would make of it, with its secrets. Throws UsageError. */
+export async function specOfRecord(
+  { record, sources, variables, settings, api }: RecordOfSource,
+  options: TargetOptions,
+  io: CommandIo,
+): Promise<SourceSpec> {
   const driver = await driverOf(record.type);
-  const local = localOptions(api.settings.sources, record);
+  const local = localOptions(settings.sources, record);
   const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
   const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
   const credentials = createCredentials(loaded);
-  const secretFiles = readSecretFiles(api.settings, path.dirname(settingsFile));
-  const input: SecretUsesInput = { desired: { sources, sinks: [] }, credentials, secretFiles, settings: api.settings };
-  const isWithheld = options.passwordFile === undefined && isWithheldFrom(record.uuid, input, api.settings.state_dir, io);
+  const secretFiles = readSecretFiles(settings, path.dirname(settingsFile));
+  const input: SecretUsesInput = { desired: { sources, sinks: [] }, credentials, secretFiles, settings };
+  const isWithheld = options.passwordFile === undefined && isWithheldFrom(record.uuid, input, settings.state_dir, io);
   const kept = isWithheld ? {} : (withLocalSecrets({}, sources, credentials)[record.uuid] ?? {});
   const secrets = { ...kept, ...(await passwordOf(api, record, isWithheld ? {} : local, kept, { ...options, settingsFile }, io)) };
   const prepared = await specOf(
-    { record, variables: [], warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: "seconds" },
+    { record, variables, warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: settings.readout_interval_unit },
     driver,
   );
   if ("problem" in prepared) throw new UsageError(prepared.problem.detail);
-  const { connect, timeouts } = prepared.spec;
-  return { driver, ...connect, timeouts, permit: permitOf(policy, "sources"), name: record.name };
+  return prepared.spec;
 }
 
 /** Whether the password of this machine stays where it was set for; says so to the person. */
@@ -111,7 +133,7 @@ function isWithheldFrom(uuid: string, input: SecretUsesInput, stateDir: string, 
  * be had the person is asked.
  */
 async function passwordOf(
-  api: ApiConnection,
+  api: ApiConnection | undefined,
   record: { readonly uuid: string; readonly name: string; readonly details: unknown },
   local: Readonly<Record<string, unknown>>,
   kept: Readonly<Record<string, string>>,
@@ -129,7 +151,7 @@ async function passwordOf(
     }
   }
   if (missingPassword(record, { details: record.details, settings: local, secrets: kept }) === undefined) return {};
-  const fromApi = await secretsOf(api, record.uuid, options, io);
+  const fromApi = api ? await secretsOf(api, record.uuid, options, io) : {};
   if (fromApi["password"] !== undefined) return fromApi;
   return { password: await askHidden(`password of ${record.name}`, "give it with --password-file FILE, or try with sudo", io) };
 }

@@ -56,14 +56,20 @@ const TIMEOUT_KEYS = ["name_timeout", "connect_timeout", "answer_timeout", "prep
 
 /**
  * Sorts `key=value… ADDRESS[:TYPE]…` (DESIGN 7). A key is one of the details, else of the driver's settings, else a time-out; what is
- * before a `=` and is none of these belongs to an address, if the driver can read it. Pure. Throws UsageError, which names every mistake.
+ * before a `=` and is none of these belongs to an address, if the driver can read it; one address at least, unless `needsPoint` is false. Pure. Throws UsageError, which names every mistake.
  */
-export function parseReadInput(driver: AnyDriver, words: readonly string[], defaultType: DataType | undefined): ReadInput {
+export function parseReadInput(
+  driver: AnyDriver,
+  words: readonly string[],
+  defaultType: DataType | undefined,
+  { needsPoint = true } = {},
+): ReadInput {
   const { source, rest: addresses, keys } = parseSource(driver, words);
   const points = addresses.map((text) => parsePoint(driver, text, defaultType, source.settings, keys));
   const wrong = points.flatMap((point) => (point instanceof UsageError ? [point] : []));
   if (wrong.length > 0) throw new UsageError(wrong.map(({ message }) => message).join("\n"));
-  if (points.length === 0) throw new UsageError("no address is given; name at least one thing to read, ADDRESS or ADDRESS:TYPE");
+  if (points.length === 0 && needsPoint)
+    throw new UsageError("no address is given; name at least one thing to read, ADDRESS or ADDRESS:TYPE");
   return { ...source, points: points.flatMap((point) => (point instanceof UsageError ? [] : [point])) };
 }
 

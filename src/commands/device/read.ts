@@ -1,13 +1,8 @@
-import { type AnyDriver, type AnySession, type DriverContext, type Point, typeOf } from "../../../drivers/driver.ts";
+import { type AnyDriver, type AnySession, type Point, typeOf } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
-import { LearnedGroups } from "../../agent/learned-groups.ts";
-import { Preparation } from "../../agent/preparation.ts";
-import { readOnce } from "../../agent/read.ts";
 import { explainFault } from "../../model/catalogue.ts";
-import { toReasonError } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls } from "../../model/plain-text.ts";
-import { ReasonError } from "../../model/reason.ts";
 import { sleep } from "../../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -24,6 +19,7 @@ import {
   pkiOf,
   policyOf,
 } from "./device.ts";
+import { keptOf, type Pass, PassDeadline, readPass } from "./pass.ts";
 import { parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
 import { jsonValue, textValue } from "./values.ts";
 
@@ -41,21 +37,6 @@ export interface ReadOptions {
 
 const MAX_COUNT = 1_000_000_000;
 
-/** One pass over everything that was asked for. */
-interface Pass {
-  /** Epoch ms at which the first request was sent. */
-  readonly time: number;
-  readonly spanMs: number;
-  readonly readings: readonly (Reading | undefined)[];
-  readonly failure: ReasonError | undefined;
-}
-
-/** What is known of the device over passes. */
-interface Kept {
-  readonly learned: LearnedGroups;
-  readonly preparation: Preparation;
-}
-
 /** `collector read`: reads a source that needs no configuration, and says what it answers. Throws UsageError. */
 export async function read(type: string, words: readonly string[], options: ReadOptions, io: CommandIo): Promise<ExitCode> {
   const driver = await driverOf(type);
@@ -66,7 +47,7 @@ export async function read(type: string, words: readonly string[], options: Read
   for (const note of typed.notes) complain(io, note);
   const input = await withPassword(typed, options.passwordFile, io);
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
-  const kept: Kept = { learned: new LearnedGroups(points), preparation: new Preparation(points) };
+  const kept = keptOf(points);
   const device = new DeviceMemories().of(driver.type);
   const permit = permitOfPerson(policyOf(options.config));
   const log = personLog(io);
@@ -80,7 +61,7 @@ export async function read(type: string, words: readonly string[], options: Read
       const started = performance.now();
       const deadline = new PassDeadline(timeoutMs, input.prepareMs, io);
       const ctx = contextOf({ driver, ...input }, { signal: deadline.signal, log, permit, pki });
-      const done = await pass(driver, input, { ...ctx, device }, session, kept, deadline);
+      const done = await readPass(driver, input, { ...ctx, device }, session, kept, deadline);
       deadline.end();
       session = done.session;
       if (!keeps || done.pass.failure) {
@@ -101,56 +82,6 @@ export async function read(type: string, words: readonly string[], options: Read
   return exit ?? EXIT.interrupted;
 }
 
-/** How often a person who waits for a look-up is told how far it has come. */
-const TOLD_EVERY_MS = 5000;
-
-/** Of one pass. Looking addresses up has a time of its own, as in the service: a controller may take half a minute to list its symbols. */
-class PassDeadline {
-  readonly ms: number;
-  readonly signal: AbortSignal;
-  readonly #prepareMs: number;
-  readonly #io: CommandIo;
-  readonly #over = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  /** One time for all look-ups of a pass. */
-  #looking: AbortSignal | undefined;
-
-  constructor(ms: number, prepareMs: number, io: CommandIo) {
-    this.ms = ms;
-    this.#prepareMs = prepareMs;
-    this.#io = io;
-    this.signal = AbortSignal.any([io.signal, this.#over.signal]);
-    this.#start();
-  }
-
-  /** As Preparation.run; the pass's own time stands still meanwhile. */
-  async lookUp(preparation: Preparation, session: AnySession, ctx: DriverContext): Promise<boolean> {
-    if (!preparation.isDue(session) || this.signal.aborted) return false;
-    this.end();
-    const telling = setInterval(() => {
-      const { done, total } = preparation.progress ?? { done: 0, total: 0 };
-      if (total > 0) complain(this.#io, `${done} of ${total} addresses are looked up`);
-    }, TOLD_EVERY_MS);
-    try {
-      this.#looking ??= AbortSignal.any([this.#io.signal, AbortSignal.timeout(this.#prepareMs)]);
-      return await preparation.run(session, { ...ctx, signal: this.#looking });
-    } finally {
-      clearInterval(telling);
-      if (this.#looking?.aborted && !this.#io.signal.aborted)
-        complain(this.#io, `looking addresses up took more than ${this.#prepareMs} ms; give more with prepare_timeout=2min`);
-      this.#start();
-    }
-  }
-
-  end(): void {
-    clearTimeout(this.#timer);
-  }
-
-  #start(): void {
-    this.#timer = setTimeout(() => this.#over.abort(new DOMException("the pass took too long", "TimeoutError")), this.ms);
-  }
-}
-
 function countOf(text: string): number {
   const count = /^\d{1,10}$/.test(text) ? Number(text) : 0;
   if (count < 1 || count > MAX_COUNT) throw new UsageError(`--count ${text}: expected a whole number from 1 to ${MAX_COUNT}`);
@@ -162,42 +93,6 @@ function typeOption(driver: AnyDriver, text: string | undefined): DataType | und
   const type = typeOf(driver, text);
   if (!type) throw new UsageError(`--type ${text}: expected ${TYPE_EXAMPLES}`);
   return type;
-}
-
-async function pass(
-  driver: AnyDriver,
-  { details, settings, secrets }: ReadInput,
-  ctx: DriverContext,
-  given: AnySession | undefined,
-  { learned, preparation }: Kept,
-  deadline: PassDeadline,
-): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
-  const kept = given?.alive() ? given : undefined;
-  let time = Date.now();
-  let started = performance.now();
-  const began = () => {
-    time = Date.now();
-    started = performance.now();
-  };
-  try {
-    if (!kept) await given?.close();
-    const connect = () => driver.connect({ details, settings, secrets }, ctx);
-    const prepare = async (session: AnySession) => {
-      const hasLookedUp = await deadline.lookUp(preparation, session, ctx);
-      learned.use(preparation.ready);
-      return hasLookedUp;
-    };
-    const unprepared = () => preparation.forget();
-    const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
-    const { readings, failure, unreached, session, closing } = read;
-    if (readings.length > 0 || failure === undefined) preparation.fill(readings);
-    const spanMs = performance.now() - started;
-    await closing;
-    const late = new ReasonError("TIMEOUT", `not everything was read within ${deadline.ms} ms; give more with --timeout`);
-    return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? late : undefined) }, session };
-  } catch (error) {
-    return { pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error) }, session: undefined };
-  }
 }
 
 const UNANSWERED: Reading = { quality: "bad", fault: "no_answer" };

@@ -1,5 +1,6 @@
 import { KEY_FILE, PASSWORD_FILE, type Verb } from "../verb.ts";
 import type { BrowseOptions } from "./browse.ts";
+import type { ProbeOptions } from "./probe.ts";
 import type { ReadOptions } from "./read.ts";
 
 /** `collector read`. */
@@ -75,4 +76,26 @@ export const BROWSE: Verb = {
   showsExitCodes: true,
   run: async (io, source: string, words: string[], options: BrowseOptions) =>
     (await import("./browse.ts")).browse(source, words, options, io),
+};
+
+/** `collector probe`. */
+export const PROBE: Verb = {
+  usage: "probe <source> [words...]",
+  description: "Walk the way to a device step by step, and say where it ends and what to do.",
+  args: {
+    source: "name of a data source, or the type of a device that is not configured",
+    words: "for such a device: key=value pairs (connection details and the driver's settings) and addresses",
+  },
+  examples: [
+    "collector probe press-1",
+    "collector probe press-1 --json | jq '.steps[] | select(.result == \"failed\")'",
+    "collector probe modbus_tcp host=10.0.0.5 holding:0:uint16",
+    "collector probe opcua endpoint_url=opc.tcp://10.0.0.7:4840 username=reader",
+  ],
+  options: [{ flags: "--timeout <duration>", description: "deadline of the whole walk", default: "30s" }, PASSWORD_FILE, KEY_FILE],
+  notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time. It opens a connection of its own
+and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
+refuse a second. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
+  showsExitCodes: true,
+  run: async (io, source: string, words: string[], options: ProbeOptions) => (await import("./probe.ts")).probe(source, words, options, io),
 };

@@ -1,0 +1,116 @@
+import type { AnyDriver, AnySession, ConnectInput, DriverContext, Point } from "../../../drivers/driver.ts";
+import { LearnedGroups } from "../../agent/learned-groups.ts";
+import { Preparation } from "../../agent/preparation.ts";
+import { readOnce } from "../../agent/read.ts";
+import { toReasonError } from "../../model/failure.ts";
+import { ReasonError } from "../../model/reason.ts";
+import type { Reading } from "../../model/value.ts";
+import { type CommandIo, complain } from "../io.ts";
+
+/** One pass over everything that was asked for. */
+export interface Pass {
+  /** Epoch ms at which the first request was sent. */
+  readonly time: number;
+  readonly spanMs: number;
+  readonly readings: readonly (Reading | undefined)[];
+  readonly failure: ReasonError | undefined;
+  readonly requests: number;
+}
+
+/** What is known of the device over passes. */
+export interface Kept {
+  readonly learned: LearnedGroups;
+  readonly preparation: Preparation;
+}
+
+export const keptOf = (points: readonly Point[]): Kept => ({ learned: new LearnedGroups(points), preparation: new Preparation(points) });
+
+/** How often a person who waits for a look-up is told how far it has come. */
+const TOLD_EVERY_MS = 5000;
+
+/** Of one pass. Looking addresses up has a time of its own, as in the service: a controller may take half a minute to list its symbols. */
+export class PassDeadline {
+  readonly ms: number;
+  readonly signal: AbortSignal;
+  readonly #prepareMs: number;
+  readonly #io: CommandIo;
+  readonly #over = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  /** One time for all look-ups of a pass. */
+  #looking: AbortSignal | undefined;
+
+  constructor(ms: number, prepareMs: number, io: CommandIo) {
+    this.ms = ms;
+    this.#prepareMs = prepareMs;
+    this.#io = io;
+    this.signal = AbortSignal.any([io.signal, this.#over.signal]);
+    this.#start();
+  }
+
+  /** As Preparation.run; the pass's own time stands still meanwhile. */
+  async lookUp(preparation: Preparation, session: AnySession, ctx: DriverContext): Promise<boolean> {
+    if (!preparation.isDue(session) || this.signal.aborted) return false;
+    this.end();
+    const telling = setInterval(() => {
+      const { done, total } = preparation.progress ?? { done: 0, total: 0 };
+      if (total > 0) complain(this.#io, `${done} of ${total} addresses are looked up`);
+    }, TOLD_EVERY_MS);
+    try {
+      this.#looking ??= AbortSignal.any([this.#io.signal, AbortSignal.timeout(this.#prepareMs)]);
+      return await preparation.run(session, { ...ctx, signal: this.#looking });
+    } finally {
+      clearInterval(telling);
+      if (this.#looking?.aborted && !this.#io.signal.aborted)
+        complain(this.#io, `looking addresses up took more than ${this.#prepareMs} ms; give more with prepare_timeout=2min`);
+      this.#start();
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #start(): void {
+    this.#timer = setTimeout(() => this.#over.abort(new DOMException("the pass took too long", "TimeoutError")), this.ms);
+  }
+}
+
+/** Reads all points once, over `given` where that lives. The session is undefined where it is lost. Never throws. */
+export async function readPass(
+  driver: AnyDriver,
+  { details, settings, secrets }: ConnectInput<unknown, unknown>,
+  ctx: DriverContext,
+  given: AnySession | undefined,
+  { learned, preparation }: Kept,
+  deadline: PassDeadline,
+): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
+  const kept = given?.alive() ? given : undefined;
+  let time = Date.now();
+  let started = performance.now();
+  const began = () => {
+    time = Date.now();
+    started = performance.now();
+  };
+  try {
+    if (!kept) await given?.close();
+    const connect = () => driver.connect({ details, settings, secrets }, ctx);
+    const prepare = async (session: AnySession) => {
+      const hasLookedUp = await deadline.lookUp(preparation, session, ctx);
+      learned.use(preparation.ready);
+      return hasLookedUp;
+    };
+    const unprepared = () => preparation.forget();
+    const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
+    const { readings, failure, unreached, session, closing, requests } = read;
+    if (readings.length > 0 || failure === undefined) preparation.fill(readings);
+    const spanMs = performance.now() - started;
+    await closing;
+    const late = new ReasonError("TIMEOUT", `not everything was read within ${deadline.ms} ms; give more with --timeout`);
+    return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? late : undefined), requests }, session };
+  } catch (error) {
+    return {
+      pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error), requests: 0 },
+      session: undefined,
+    };
+  }
+}

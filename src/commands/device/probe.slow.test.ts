@@ -1,0 +1,199 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import net, { type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
+import { startOpcuaSimulator, USERS } from "../../../drivers/opcua/simulator.ts";
+import { COLLECTOR, startTestServer, temporaryFolder } from "../../api/server/testing.ts";
+import { saveLastGood } from "../../configuration/last-good.ts";
+import { silentLog } from "../../model/context.ts";
+import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
+import { lastGoodFile } from "../../threads/api/messages.ts";
+import { EXIT } from "../io.ts";
+import { type Ran, runCommandWith, settingsFile } from "../testing.ts";
+
+let plant: ModbusPlant;
+beforeAll(async () => {
+  const holding = new Map([
+    [0, 11],
+    [1, 22],
+  ]);
+  plant = await startModbusPlant({ units: new Map([[1, { holding }]]) });
+});
+afterAll(() => plant.close());
+
+const OPEN = "sources: {networks: [127.0.0.0/8]}\n";
+
+function here(settings: Readonly<Record<string, unknown>> = {}, policy = OPEN) {
+  const folder = temporaryFolder();
+  const config = settingsFile(folder, settings);
+  writeFileSync(join(folder, "policy.yaml"), policy);
+  const run = (...words: string[]): Promise<Ran> => runCommandWith({ env: { HOME: folder } }, "probe", ...words, "--config", config);
+  return { folder, run };
+}
+
+/** Step by step, as far as it came: `name ok`, …, without those that the machine of the test decides about. */
+const stepsOf = ({ out }: Ran): readonly string[] =>
+  (JSON.parse(out) as { steps: readonly { step: string; result: string }[] }).steps
+    .filter(({ step }) => step !== "route" && step !== "neighbour")
+    .map(({ step, result }) => `${step} ${result}`);
+
+describe("a device that is typed", () => {
+  it("is walked to its first value, over one connection", async () => {
+    const before = plant.accepted();
+    const { code, out, err } = await here().run("modbus_tcp", "host=127.0.0.1", `port=${plant.port}`, "holding:7", "holding:1");
+    expect([code, err]).toEqual([EXIT.good, ""]);
+    expect(out).toMatch(/^modbus_tcp 127\.0\.0\.1:\d+\n/);
+    expect(out).toMatch(/\n {2}name +ok .*nothing to look up\n {2}policy +ok .* may be connected to\n {2}route +/);
+    expect(out).toMatch(/\n {2}connection +ok +[\d.]+ ms {2}to 127\.0\.0\.1 port \d+\n/);
+    expect(out).toMatch(
+      /\n {2}first value +ok +[\d.]+ ms {2}holding:1 = 22 \(uint16\); 1 before it are bad\n\nThe device can be read\.\n$/,
+    );
+    expect(plant.accepted()).toBe(before + 1);
+    await expect.poll(() => plant.connections()).toBe(0);
+  });
+
+  it("stops at the first step that fails, with cause and next step", async () => {
+    const { run } = here();
+    const closed = await run("modbus_tcp", "host=127.0.0.1", "port=1", "holding:0", "--json");
+    expect([closed.code, stepsOf(closed)]).toEqual([EXIT.sourceFailed, ["name ok", "policy ok", "connection failed"]]);
+    expect(JSON.parse(closed.out)).toMatchObject({
+      ok: false,
+      reason: { type: "CONNECTION_REFUSED" },
+      next_step: expect.stringContaining("nc -vz"),
+    });
+    const unknown = await run("modbus_tcp", "host=press.invalid", "holding:0", "--json");
+    expect([stepsOf(unknown), JSON.parse(unknown.out).reason.type]).toEqual([["name failed"], "LOOKUP_ERROR"]);
+    const refused = await run("modbus_tcp", "host=10.9.9.9", "holding:0", "--json");
+    expect([stepsOf(refused), JSON.parse(refused.out).condition]).toEqual([["name ok", "policy failed"], "forbidden_by_policy"]);
+    const missing = await run("modbus_tcp", "host=127.0.0.1", `port=${plant.port}`, "holding:7", "--json");
+    expect([missing.code, stepsOf(missing).at(-1)]).toEqual([EXIT.variableBad, "first value failed"]);
+    expect(JSON.parse(missing.out)).toMatchObject({ fault: "not_found", next_step: expect.any(String) });
+  });
+
+  it("shows what another service on the port says first, and that a silent one says nothing", async () => {
+    const sockets = new Set<net.Socket>();
+    const banner = net.createServer((socket) => {
+      sockets.add(socket.on("error", () => {}));
+      socket.write("SSH-2.0-x\r\n");
+    });
+    const silent = net.createServer((socket) => sockets.add(socket.on("error", () => {})));
+    const portOf = async (server: net.Server) => {
+      await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+      return (server.address() as AddressInfo).port;
+    };
+    const { run } = here();
+    const words = ["connect_timeout=500ms", "answer_timeout=300ms", "DB1.DBW0", "--json"];
+    const other = await run("s7", "host=127.0.0.1", `port=${await portOf(banner)}`, ...words);
+    const mute = await run("s7", "host=127.0.0.1", `port=${await portOf(silent)}`, ...words);
+    for (const socket of sockets) socket.destroy();
+    banner.close();
+    silent.close();
+    expect(stepsOf(other).slice(-2)).toEqual(["connection ok", "handshake failed"]);
+    expect(stepsOf(mute).slice(-2)).toEqual(["connection ok", "handshake failed"]);
+    expect(mute.out).toContain("the device sent nothing that could be read");
+    expect(JSON.parse(mute.out).reason.type).toBe("TIMEOUT");
+  });
+
+  it("tells the log-in from the handshake, and shows no password", async () => {
+    const simulator = await startOpcuaSimulator({ bulk: 1, anonymous: false });
+    const { run, folder } = here();
+    const url = `endpoint_url=${simulator.endpointUrl}`;
+    const walk = (password: string) => {
+      writeFileSync(join(folder, "pw"), `${password}\n`);
+      return run("opcua", url, "username=reader", "trust=first_use", "i=2258", "--json", "--password-file", join(folder, "pw"));
+    };
+    const wrong = await walk("canary-of-probe");
+    expect([wrong.code, stepsOf(wrong).slice(-2)]).toEqual([EXIT.sourceFailed, ["handshake ok", "log-in failed"]]);
+    expect(wrong.out + wrong.err).not.toContain("canary-of-probe");
+    const right = await walk(USERS["reader"] ?? "");
+    expect([right.code, stepsOf(right).slice(-2)]).toEqual([EXIT.good, ["log-in ok", "first value ok"]]);
+    await simulator.close();
+  });
+
+  it("refuses what cannot be meant", async () => {
+    const { run } = here();
+    expect(await run("modbus", "host=h")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("did you mean modbus_tcp?") });
+    expect(await run("modbus_tcp", "host=h", "--timeout", "soon")).toMatchObject({ code: EXIT.usage });
+  });
+});
+
+describe("a data source", () => {
+  it("is walked to as it is configured, after what the service knows of it", async () => {
+    const api = await startTestServer();
+    const { folder, run } = here({ embedded_api: { listen: new URL(api.server.url).host }, collector: COLLECTOR });
+    mkdirSync(join(folder, "keys"), { recursive: true });
+    writeFileSync(join(folder, "keys", "admin.key"), api.adminKey);
+    const details = { type: "modbus_tcp", host: "127.0.0.1", port: plant.port };
+    const { body } = await api.send("POST", "/v2/data-sources", { name: "press-1", collector: COLLECTOR, machine: COLLECTOR, details });
+    const without = await run("press-1");
+    expect([without.code, without.out]).toEqual([EXIT.good, expect.stringContaining("The device can be reached. Give press-1 variables")]);
+    mkdirSync(join(folder, "variables"));
+    writeFileSync(join(folder, "variables", "press-1.csv"), "name;address;type\nspeed;holding:1;\n");
+    expect((await run("press-1")).out).toMatch(/does not run here.*first value +ok +[\d.]+ ms {2}speed \(holding:1\) = 22/s);
+
+    const status = {
+      sources: [
+        {
+          uuid: String(body["uuid"]),
+          name: "press-1",
+          status: { state: { type: "OK" }, last_readout_at: "2026-11-20T09:00:00Z", configured_variables: 1 },
+          since: "2026-11-20T08:00:00Z",
+          error: null,
+          next_retry_at: null,
+        },
+      ],
+    };
+    const socket = await startLocalSocket(
+      { path: localSocketPath(folder), handlers: { "/status": () => status } },
+      { signal: new AbortController().signal, log: silentLog },
+    );
+    const known = await run("press-1");
+    expect(known.out).toMatch(
+      /^press-1 \(modbus_tcp 127.*\nThe service: OK for .*, last value 2026-11-20T09:00:00Z\.\nThis opens a connection of its own/,
+    );
+    await socket.close();
+  });
+
+  it("is found in the last good copy where the API does not answer", async () => {
+    const { folder, run } = here({ embedded_api: { listen: "127.0.0.1:1" }, collector: COLLECTOR });
+    mkdirSync(join(folder, "keys"), { recursive: true });
+    writeFileSync(join(folder, "keys", "admin.key"), "key");
+    expect(await run("press-1")).toMatchObject({ code: EXIT.ownFailure, err: expect.stringContaining("refused") });
+    const record = {
+      uuid: "00000000-0000-4000-8000-000000000001",
+      name: "press-1",
+      type: "modbus_tcp" as const,
+      collector: COLLECTOR,
+      machine: COLLECTOR,
+      manufacturer: null,
+      device_model: null,
+      note: null,
+      readout_interval: 1,
+      readout_limit: null,
+      details: { type: "modbus_tcp" as const, host: "127.0.0.1", port: plant.port, ephemeral_connections: false },
+    };
+    const variable = {
+      uuid: COLLECTOR,
+      data_source: record.uuid,
+      name: "speed",
+      address: "holding:1",
+      type: null,
+      unit: null,
+      scaling: null,
+    };
+    await saveLastGood(lastGoodFile(folder), {
+      collector: COLLECTOR,
+      fetchedAt: "2026-11-20T09:00:00.000Z",
+      sources: [record],
+      sinks: [],
+      variables: [{ ...variable, comment: null, status: "ACTIVE" }],
+      secrets: {},
+      areSecretsAwaited: true,
+      revision: null,
+    });
+    const { code, out, err } = await run("press-1");
+    expect([code, err]).toEqual([EXIT.good, expect.stringContaining("the last good copy on disk, of 2026-11-20T09:00:00.000Z")]);
+    expect(out).toContain("speed (holding:1) = 22");
+  });
+});

@@ -1,0 +1,129 @@
+import { explainFault, explainReason } from "../../model/catalogue.ts";
+import { formatDuration } from "../../model/duration.ts";
+import { toJson } from "../../model/json.ts";
+import { escapeControls } from "../../model/plain-text.ts";
+import type { SourceStatus } from "../../model/service-status.ts";
+import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { knownByService } from "../service/known.ts";
+import type { TargetOptions } from "./browse-target.ts";
+import { withSource, worstOf } from "./configured-source.ts";
+import { driverOf, durationOf, endpointText, failureLines, failureObject, permitOfPerson, personLog, pkiOf, policyOf } from "./device.ts";
+import { type ProbePoint, type ProbeTarget, type StepResult, type Walked, walk } from "./probe-walk.ts";
+import { parseReadInput, withPassword } from "./read-input.ts";
+
+/** The command line's options, as typed. */
+export interface ProbeOptions extends TargetOptions {
+  readonly json?: boolean;
+  readonly timeout: string;
+}
+
+/** What is said before the walk, of a data source that is configured. */
+interface Known {
+  readonly name: string;
+  /** As the running service sees it. */
+  readonly status: SourceStatus | undefined;
+}
+
+/**
+ * `collector probe SOURCE` or `collector probe TYPE key=value… [ADDRESS…]`: walks the way to the first value and stops where it fails.
+ * Throws UsageError.
+ */
+export async function probe(name: string, words: readonly string[], options: ProbeOptions, io: CommandIo): Promise<ExitCode> {
+  const timeoutMs = durationOf("--timeout", options.timeout);
+  const policy = policyOf(options.config);
+  const log = personLog(io);
+  if (words.length > 0) {
+    const driver = await driverOf(name);
+    const typed = parseReadInput(driver, words, undefined, { needsPoint: false });
+    for (const note of typed.notes) complain(io, note);
+    const input = await withPassword(typed, options.passwordFile, io);
+    const pki = await pkiOf(name, options.config, log, io);
+    return report({ ...input, driver, permit: permitOfPerson(policy), pki }, undefined, timeoutMs, options, io);
+  }
+  return withSource(name, options, policy, io, async ({ spec, permit }) => {
+    const { driver, connect, timeouts, prepareMs, layout } = spec;
+    const pki = await pkiOf(driver.type, options.config, log, io);
+    const points = spec.points.map(({ index, address, type }): ProbePoint => {
+      const variable = layout.variables[index];
+      return { text: `${variable?.name} (${variable?.address})`, address, type };
+    });
+    const known = { name: spec.name, status: await knownByService(spec.uuid, options.config, io) };
+    return report({ ...connect, driver, timeouts, prepareMs, permit, pki, points }, known, timeoutMs, options, io);
+  });
+}
+
+async function report(
+  target: ProbeTarget,
+  known: Known | undefined,
+  timeoutMs: number,
+  options: ProbeOptions,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { driver, details, settings } = target;
+  const endpoint = endpointText(driver, details, settings);
+  const print = (lines: readonly string[]): void => {
+    if (!options.json) io.stdout.write(`${lines.map(escapeControls).join("\n")}\n`);
+  };
+  print([known ? `${known.name} (${driver.type} ${endpoint})` : `${driver.type} ${endpoint}`, ...knownLines(known, endpoint)]);
+  const walked = await walk(target, { io, log: personLog(io), timeoutMs, tell: (step) => print([stepLine(step)]) });
+  if (io.signal.aborted) return EXIT.interrupted;
+  if (options.json) io.stdout.write(`${toJson(toObject(walked, known, driver.type, endpoint))}\n`);
+  else print(endLines(walked, known, endpoint));
+  return worstOf(walked.failure !== undefined, walked.fault !== undefined);
+}
+
+function knownLines(known: Known | undefined, endpoint: string): readonly string[] {
+  if (!known?.status) return known ? ["The service does not run here, or does not read it."] : [];
+  const { status, since, error, next_retry_at: nextRetryAt } = known.status;
+  const forMs = Math.max(0, Date.now() - Date.parse(since));
+  const state = error
+    ? `The service fails for ${formatDuration(forMs)}: ${explainReason(error.reason, error.condition, { endpoint }).sentence} (${error.detail})`
+    : `The service: ${status.state.type} for ${formatDuration(forMs)}, last value ${status.last_readout_at ?? "never"}.`;
+  return [
+    state,
+    ...(nextRetryAt === null ? [] : [`The service tries again at ${nextRetryAt}.`]),
+    "This opens a connection of its own beside the service's; it reads only.",
+  ];
+}
+
+const STEP_WIDTH = 11;
+const MS_WIDTH = 8;
+
+function stepLine({ step, result, ms, detail }: StepResult): string {
+  const time = ms === null ? "" : `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  const word = { ok: "ok", failed: "FAILED", unknown: "?" }[result];
+  return `  ${step.padEnd(STEP_WIDTH)}  ${word.padEnd(6)}  ${time.padStart(MS_WIDTH)}  ${detail}`;
+}
+
+function endLines({ steps, failure, fault }: Walked, known: Known | undefined, endpoint: string): readonly string[] {
+  if (failure) return ["", ...failureLines(failure, endpoint), ...secondLines(known)];
+  if (fault) {
+    const { sentence, cause, nextStep } = explainFault(fault.fault);
+    return ["", sentence, `  Cause:     ${cause}`, `  Next step: ${nextStep}`];
+  }
+  if (steps.at(-1)?.result === "unknown")
+    return [
+      "",
+      `The device can be reached. ${known ? `Give ${known.name} variables: collector variables --help` : "Add an address to read one."}`,
+    ];
+  return ["", "The device can be read."];
+}
+
+/** Many controllers take one connection, and the service has it. */
+const secondLines = (known: Known | undefined): readonly string[] =>
+  known?.status?.status.state.type === "OK"
+    ? ["The service reads this device now: it may take no second connection. `collector status SOURCE` shows what the service sees."]
+    : [];
+
+function toObject({ steps, failure, fault }: Walked, known: Known | undefined, type: string, endpoint: string): object {
+  return {
+    ok: !failure && !fault,
+    source: { ...(known && { name: known.name }), type, endpoint },
+    service: known?.status
+      ? { state: known.status.status.state, since: known.status.since, last_readout_at: known.status.status.last_readout_at }
+      : null,
+    steps: steps.map(({ ms, ...step }) => ({ ...step, ms: ms === null ? null : Math.round(ms * 1000) / 1000 })),
+    ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: explainFault(fault.fault).nextStep }),
+    ...(failure && failureObject(failure, endpoint)),
+  };
+}
