@@ -176,6 +176,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   parseType?(text: string): DataType | undefined;
   /** Pure. A request in the field's words: `holding registers 10..12 of unit 1`. Absent: it is named by its variables. */
   describe?(request: R): string;
+  /** Pure. Payload bytes of the answer to a request, gaps included. Absent: as much as the types of its points take. */
+  answerBytes?(request: R): number;
   /**
    * Pure. `type` undefined: the driver's default for this address. Settings are those of the source (a unit id, an order).
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.

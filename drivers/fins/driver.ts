@@ -36,6 +36,7 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
+  answerBytes: ({ dataBytes }) => dataBytes,
   plan,
   connect: (input, ctx) => FinsSession.connect(input, ctx),
 });

@@ -32,6 +32,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   limits: (_granted, settings) => knownLimits(settings),
   parseAddress,
   describe: describeRead,
+  answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);

@@ -28,6 +28,7 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
+  answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,
   connect: (input, ctx) => S7Session.connect(input, ctx),
 });

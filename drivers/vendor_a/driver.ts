@@ -19,6 +19,7 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
+  answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,
   connect: (input, ctx) => CipSession.connect(input, ctx),
 });

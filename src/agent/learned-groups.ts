@@ -158,6 +158,11 @@ export class LearnedGroups {
     return this.#plan;
   }
 
+  /** Those of the plan at hand; undefined: nothing is planned yet. */
+  get limits(): Limits | undefined {
+    return this.#limits;
+  }
+
   /** Requests of the fresh plan. */
   get freshRequests(): number {
     return this.groups.length;

@@ -1,11 +1,10 @@
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
+import { ROOM } from "./plan-view.ts";
 import type { Outcome } from "./readout.ts";
 
 /** Readouts in a row that must say the same: one slow readout is no warning. */
 const IN_A_ROW = 3;
-/** The interval that is proposed leaves this much room. */
-const ROOM = 1.25;
 
 /** Whether a source's plan fits its interval. Where it does not, the values come less often than configured, and somebody has to be told. */
 export class PlanFit {

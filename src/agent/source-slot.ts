@@ -1,4 +1,5 @@
 import type { SourceReport } from "../model/report.ts";
+import type { IsMeant } from "./live-values.ts";
 import type { RunningSource } from "./source.ts";
 import type { SourceInput } from "./source-spec.ts";
 
@@ -56,6 +57,11 @@ export class SourceSlot {
   /** While an instance is replaced, the last report of the one before; undefined: none has run yet. */
   report(): SourceReport | undefined {
     return this.#running?.task.report() ?? this.#lastReport;
+  }
+
+  /** Of the instance that runs; undefined: none does, or it cannot be looked into. */
+  inspect(isMeant: IsMeant): ReturnType<NonNullable<RunningSource["inspect"]>> | undefined {
+    return this.#running?.task.inspect?.(isMeant);
   }
 
   get #target(): DesiredSource | undefined {

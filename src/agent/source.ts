@@ -7,11 +7,14 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
+import type { SourceInsight } from "../model/source-insight.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
+import { type IsMeant, LiveValues } from "./live-values.ts";
 import { PlanFit } from "./plan-fit.ts";
+import { planView, ReadoutTimes } from "./plan-view.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { settleTypes } from "./settle-types.ts";
 import { type SourceSpec, scale } from "./source-spec.ts";
@@ -38,6 +41,8 @@ export interface RunningSource {
   /** Where it connects to; undefined: it cannot run as it is configured. */
   readonly endpoint: Endpoint | undefined;
   report(): SourceReport;
+  /** Its plan, and the last values of the variables that are meant; absent: it cannot run as it is configured. */
+  inspect?(isMeant: IsMeant): Pick<SourceInsight, "plan" | "readout">;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -55,7 +60,12 @@ type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K
 /** One source, from its first readout until it is stopped. Everything that fails becomes its status. */
 export function startSource(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps): RunningSource {
   const task = new SourceTask(spec, configured, lastReadoutAt, deps);
-  return { endpoint: spec.endpoint, report: () => task.report(), stop: () => task.stop() };
+  return {
+    endpoint: spec.endpoint,
+    report: () => task.report(),
+    inspect: (isMeant) => task.inspect(isMeant),
+    stop: () => task.stop(),
+  };
 }
 
 interface Trouble {
@@ -77,6 +87,8 @@ class SourceTask {
   readonly #readouts: Readouts;
   readonly #freshness: Freshness;
   readonly #fit: PlanFit;
+  readonly #times = new ReadoutTimes();
+  readonly #live: LiveValues;
   readonly #stateLog: StateLog;
   readonly #done: Promise<void>;
   readonly #counters: MutableCounters = {
@@ -123,6 +135,7 @@ class SourceTask {
       this.#learned.forget();
     });
     this.#fit = new PlanFit(spec.intervalMs, log);
+    this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps.reasonLines, clock.monotonicMs);
     this.#done = supervise(
@@ -162,6 +175,12 @@ class SourceTask {
       faults: this.#faults,
       layout: this.#layout,
     };
+  }
+
+  inspect(isMeant: IsMeant): Pick<SourceInsight, "plan" | "readout"> {
+    const { driver, intervalMs, maxConnections } = this.#spec;
+    const plan = planView({ driver, learned: this.#learned, intervalMs, maxConnections, measured: this.#times.measured });
+    return { plan, readout: this.#live.look(isMeant) };
   }
 
   #warnings(): readonly string[] {
@@ -209,7 +228,10 @@ class SourceTask {
     this.#waitedMs = outcome.waitedMs;
     // Where other sources are answered over it, the connection is well.
     if (!this.#readouts.hasHealthyOthers()) this.#freshness.watch(outcome, problem, now);
-    if (!outcome.failure) this.#fit.watch(outcome, this.#learned.plannedRequests);
+    if (!outcome.failure) {
+      this.#fit.watch(outcome, this.#learned.plannedRequests);
+      if (outcome.requests > 0) this.#times.take(outcome);
+    }
     const { restMs } = outcome;
     const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
     if (this.#trouble || restMs > 0) this.#nextRetryAt = clock.epochMs() + next - now;
@@ -258,7 +280,9 @@ class SourceTask {
     counters.values_read += read;
     counters.values_faulted += faulted;
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
-    emit(this.#layout, { time, spanMs, clockSynced: clock.synced(), readings: all });
+    const readout = { time, spanMs, clockSynced: clock.synced(), readings: all };
+    this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
+    emit(this.#layout, readout);
     return problem;
   }
 

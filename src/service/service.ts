@@ -13,6 +13,7 @@ import { uuidSchema } from "../model/uuid.ts";
 import type { Alarms } from "./alarms.ts";
 import { Health } from "./health.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
+import { lookInto } from "./look-into.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
@@ -28,7 +29,7 @@ export interface ServicePipeline {
 
 /** What the service runs. It ends all of it. */
 export interface ServiceParts {
-  readonly agent: Pick<Agent, "reports" | "stop">;
+  readonly agent: Pick<Agent, "inspect" | "reports" | "stop">;
   readonly pipeline: ServicePipeline;
   /** The thread of the sessions. */
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
@@ -86,7 +87,11 @@ export class Service {
           "/status": () => this.#status(this.#runningParts()),
           "/secrets/withheld": () => ({ withheld: this.#runningParts().applier.withheld }),
         },
-        actions: { "/secret": (body) => this.#changeSecret(body), "/secret/confirm": (body) => this.#confirmSecret(body) },
+        actions: {
+          "/secret": (body) => this.#changeSecret(body),
+          "/secret/confirm": (body) => this.#confirmSecret(body),
+          "/source": (body) => lookInto(this.#runningParts().agent, body),
+        },
       },
       { signal: new AbortController().signal, log },
     );

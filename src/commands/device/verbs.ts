@@ -1,5 +1,6 @@
-import { KEY_FILE, PASSWORD_FILE, type Verb } from "../verb.ts";
+import { KEY_FILE, PASSWORD_FILE, SOURCE, type Verb } from "../verb.ts";
 import type { BrowseOptions } from "./browse.ts";
+import type { PlanOptions } from "./plan.ts";
 import type { ProbeOptions } from "./probe.ts";
 import type { ReadOptions } from "./read.ts";
 
@@ -98,4 +99,26 @@ and only reads. Where the service reads the device already, it says first what t
 refuse a second. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
   showsExitCodes: true,
   run: async (io, source: string, words: string[], options: ProbeOptions) => (await import("./probe.ts")).probe(source, words, options, io),
+};
+
+/** `collector plan`. */
+export const PLAN: Verb = {
+  usage: "plan <source>",
+  description: "Show what a readout asks for, how long it takes, and which interval that fits.",
+  args: { source: SOURCE },
+  examples: [
+    "collector plan press-1",
+    "collector plan press-1 --requests",
+    "collector plan press-1 --json | jq '{fits, feasible_interval_ms}'",
+  ],
+  options: [
+    { flags: "--requests", description: "list all requests" },
+    { flags: "--timeout <duration>", description: "deadline of a readout over a connection of its own", default: "10s" },
+    PASSWORD_FILE,
+    KEY_FILE,
+  ],
+  notes: `Where the service reads the source, its last readouts are what was measured, and nothing is asked of the device. Where it does not run,
+the source is read three times over a connection of its own. Limits are those in use: what the device granted or was learned of it.`,
+  showsExitCodes: true,
+  run: async (io, source: string, options: PlanOptions) => (await import("./plan.ts")).plan(source, options, io),
 };

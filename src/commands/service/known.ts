@@ -1,8 +1,9 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
+import type { SourceInsight } from "../../model/source-insight.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
-import { type CommandIo, StoppedError } from "../io.ts";
-import { askService, ServiceError } from "./local-client.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
+import { askService, ServiceError, tellService } from "./local-client.ts";
 
 /** What the running service knows of one of its data sources, by name or uuid; undefined: none runs here, or it has no such source. */
 export async function knownByService(name: string, config: string | undefined, io: CommandIo): Promise<SourceStatus | undefined> {
@@ -14,5 +15,37 @@ export async function knownByService(name: string, config: string | undefined, i
     if (!(error instanceof ServiceError)) throw error;
     if (io.signal.aborted) throw new StoppedError();
     return undefined;
+  }
+}
+
+/** What of a data source is looked at: see `collector watch`. */
+export interface Question {
+  readonly source: string;
+  readonly filter?: string;
+  readonly variable?: string;
+}
+
+/**
+ * One data source of the running service with its plan and its last values; nothing is asked of the device for it. Throws ServiceError (none
+ * runs here), UsageError (it has no such source) and StoppedError.
+ */
+export async function lookIntoService(question: Question, config: string | undefined, io: CommandIo): Promise<SourceInsight> {
+  try {
+    return (await tellService(localSocketPath(stateDirIn(config)), "/source", question, io.signal)) as SourceInsight;
+  } catch (error) {
+    if (io.signal.aborted) throw new StoppedError();
+    if (error instanceof ServiceError && error.refusal !== undefined) throw new UsageError(error.refusal);
+    throw error;
+  }
+}
+
+/** Runs a verb that needs the running service; where it cannot be asked, prints why. */
+export async function withService(io: CommandIo, work: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    complain(io, error.message);
+    return EXIT.ownFailure;
   }
 }

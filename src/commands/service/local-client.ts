@@ -7,6 +7,12 @@ const MAX_BYTES = 64 * 1024 * 1024;
 /** The running service could not be asked; the message says why and what to do. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
+  /** Its words where it runs and refuses what was asked (400). */
+  readonly refusal: string | undefined;
+  constructor(message: string, options?: ErrorOptions & { readonly refusal?: string | undefined }) {
+    super(message, options);
+    this.refusal = options?.refusal;
+  }
 }
 
 /** What the running service answers on its local socket to GET `path`. Throws ServiceError. */
@@ -39,7 +45,12 @@ function callService(socketPath: string, { method, path, body }: Call, signal: A
         try {
           const answer: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
           if (response.statusCode === 200) done(answer);
-          else failed(new Error(`it answers with status ${response.statusCode}${detailOf(answer)}`));
+          else {
+            const detail = detailOf(answer);
+            const words = `it answers with status ${response.statusCode}${detail === undefined ? "" : `: ${detail}`}`;
+            const refusal = response.statusCode === 400 ? detail : undefined;
+            fail(new ServiceError(sentence(socketPath, new Error(words)), { refusal }));
+          }
         } catch {
           failed(new Error("the answer is not JSON"));
         }
@@ -50,8 +61,8 @@ function callService(socketPath: string, { method, path, body }: Call, signal: A
   });
 }
 
-const detailOf = (answer: unknown): string =>
-  typeof answer === "object" && answer !== null && "detail" in answer && typeof answer.detail === "string" ? `: ${answer.detail}` : "";
+const detailOf = (answer: unknown): string | undefined =>
+  typeof answer === "object" && answer !== null && "detail" in answer && typeof answer.detail === "string" ? answer.detail : undefined;
 
 function sentence(socketPath: string, error: unknown): string {
   const code = errorCode(error);

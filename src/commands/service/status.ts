@@ -5,6 +5,7 @@ import { toJson } from "../../model/json.ts";
 import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
+import { formatBytes } from "../device/values.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
@@ -178,14 +179,4 @@ function ago(iso: string, nowMs: number): string {
 function untilWords(iso: string, nowMs: number): string {
   const ms = Date.parse(iso) - nowMs;
   return ms > 0 ? ` (in ${formatDuration(ms)})` : "";
-}
-
-function formatBytes(bytes: number): string {
-  for (const [unit, size] of [
-    ["GiB", 2 ** 30],
-    ["MiB", 2 ** 20],
-    ["KiB", 2 ** 10],
-  ] as const)
-    if (bytes >= size) return `${(bytes / size).toFixed(1)} ${unit}`;
-  return `${bytes} B`;
 }

@@ -1,0 +1,86 @@
+import { toJson } from "../model/json.ts";
+import type { Layout } from "../model/layout.ts";
+import { shortFloat32 } from "../model/number.ts";
+import { type LiveReadout, type LiveValue, MAX_LIVE_VALUES } from "../model/source-insight.ts";
+import { type DataType, formatDataType, type Reading, type Readout, type Scalar, type Value } from "../model/value.ts";
+
+/** A look at the values keeps them for so long. */
+const LOOKED_AT_MS = 60_000;
+/** Of a source that is read this seldom, and has not many variables, the last readout is kept anyhow: nobody wants to wait for the next one. */
+const SELDOM_MS = 5000;
+const FEW_VARIABLES = 1000;
+
+/** Those of a readout that a person means. */
+export type IsMeant = (variable: { readonly name: string; readonly address: string; readonly uuid: string }) => boolean;
+
+/**
+ * The last readout of a source, copied while somebody looks at it: the driver reuses its readings, and many values that are kept for nobody
+ * would outlive the youngest generation of the heap.
+ */
+export class LiveValues {
+  /** Monotonic ms. */
+  readonly #now: () => number;
+  readonly #isAlwaysKept: boolean;
+  #untilMs = Number.NEGATIVE_INFINITY;
+  #last: { readonly layout: Layout; readonly readout: Readout; readonly raw: ReadonlyMap<number, Value> } | undefined;
+
+  constructor(now: () => number, intervalMs: number, variables: number) {
+    this.#now = now;
+    this.#isAlwaysKept = intervalMs >= SELDOM_MS && variables <= FEW_VARIABLES;
+  }
+
+  /** `raw`: the readings before scaling, of the variables at `scaled`. */
+  take(layout: Layout, readout: Readout, raw: readonly (Reading | undefined)[], scaled: Iterable<number>): void {
+    if (!this.#isAlwaysKept && this.#now() > this.#untilMs) {
+      this.#last = undefined;
+      return;
+    }
+    const rawValues = new Map<number, Value>();
+    for (const index of scaled) {
+      const reading = raw[index];
+      if (reading && reading.quality !== "bad") rawValues.set(index, copyOf(reading.value));
+    }
+    const readings = readout.readings.map((reading) =>
+      reading && reading.quality !== "bad" ? { ...reading, value: copyOf(reading.value) } : reading && { ...reading },
+    );
+    this.#last = { layout, readout: { ...readout, readings }, raw: rawValues };
+  }
+
+  /** Keeps what is read from now on for a while; null: nothing has been read since somebody looks. */
+  look(isMeant: IsMeant): LiveReadout | null {
+    this.#untilMs = this.#now() + LOOKED_AT_MS;
+    if (!this.#last) return null;
+    const { layout, readout, raw } = this.#last;
+    const values: LiveValue[] = [];
+    let more = 0;
+    for (const [index, variable] of layout.variables.entries()) {
+      if (!isMeant(variable)) continue;
+      if (values.length < MAX_LIVE_VALUES) values.push(liveValue(variable, readout.readings[index], raw.get(index)));
+      else more++;
+    }
+    return { time: iso(readout.time), span_ms: readout.spanMs, clock_synced: readout.clockSynced, values, more };
+  }
+}
+
+function liveValue(
+  { uuid, name, address, type, unit, exploration }: Layout["variables"][number],
+  reading: Reading | undefined,
+  raw: Value | undefined,
+): LiveValue {
+  const base = { uuid, name, address, type: formatDataType(type), unit, exploration, raw: raw === undefined ? null : toJson(raw) };
+  const none = { value: null, fault: null, detail: null, source_time: null };
+  if (!reading) return { ...base, ...none, quality: "none" };
+  if (reading.quality === "bad")
+    return { ...base, ...none, raw: null, quality: "bad", fault: reading.fault, detail: reading.detail ?? null };
+  const { quality, value, sourceTime } = reading;
+  return { ...base, ...none, quality, value: valueText(value, type), source_time: sourceTime === undefined ? null : iso(sourceTime) };
+}
+
+/** As JSON, a float32 with its shortest digits. */
+function valueText(value: Value, { scalar }: DataType): string {
+  const one = (item: Scalar): Scalar => (scalar === "float32" && typeof item === "number" ? shortFloat32(item) : item);
+  return toJson(typeof value === "object" ? value.map(one) : one(value));
+}
+
+const copyOf = (value: Value): Value => (typeof value === "object" ? [...value] : value);
+const iso = (ms: number): string => new Date(ms).toISOString();

@@ -1,0 +1,143 @@
+import type { AnySession } from "../../../drivers/driver.ts";
+import { DeviceMemories } from "../../agent/device-memory.ts";
+import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
+import { formatDuration } from "../../model/duration.ts";
+import { toJson } from "../../model/json.ts";
+import { escapeControls } from "../../model/plain-text.ts";
+import type { ReasonError } from "../../model/reason.ts";
+import type { PlanView } from "../../model/source-insight.ts";
+import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { knownByService, lookIntoService, withService } from "../service/known.ts";
+import { formatTable } from "../table.ts";
+import type { TargetOptions } from "./browse-target.ts";
+import { type ConfiguredSource, withSource } from "./configured-source.ts";
+import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
+import { keptOf, PassDeadline, readPass } from "./pass.ts";
+import { formatBytes } from "./values.ts";
+
+/** The command line's options, as typed. */
+export interface PlanOptions extends TargetOptions {
+  readonly json?: boolean;
+  readonly timeout: string;
+  /** All requests are listed. */
+  readonly requests?: boolean;
+}
+
+/** Requests in the table where not all are wished. */
+const SHOWN = 8;
+/** Readouts that are measured where the service does not run. */
+const MEASURED = 3;
+
+interface Planned {
+  readonly name: string;
+  readonly type: string;
+  readonly endpoint: string;
+  readonly from: "service" | "own connection";
+  readonly plan: PlanView;
+  readonly warnings: readonly string[];
+}
+
+/** `collector plan SOURCE`: what a readout asks for, how long it takes, and which interval it fits. Throws UsageError. */
+export function plan(name: string, options: PlanOptions, io: CommandIo): Promise<ExitCode> {
+  return withService(io, () => planned(name, options, io));
+}
+
+async function planned(name: string, options: PlanOptions, io: CommandIo): Promise<ExitCode> {
+  const known = await knownByService(name, options.config, io);
+  if (known) {
+    const { source, plan: view } = await lookIntoService({ source: known.uuid }, options.config, io);
+    const { type, endpoint, warnings } = source;
+    if (view?.measured) {
+      print({ name: source.name, type, endpoint: endpoint ?? "-", from: "service", plan: view, warnings }, options, io);
+      return EXIT.good;
+    }
+    complain(io, "the service has not read this source yet; it is read once more over a connection of its own");
+  } else complain(io, "the service does not run here, or does not read this source; it is read over a connection of its own");
+  return withSource(name, options, policyOf(options.config), io, (source) => measured(source, options, io));
+}
+
+async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions, io: CommandIo): Promise<ExitCode> {
+  const { driver, connect, intervalMs, maxConnections, timeouts, prepareMs } = spec;
+  const log = personLog(io);
+  const pki = await pkiOf(driver.type, options.config, log, io);
+  const device = new DeviceMemories().of(driver.type);
+  const kept = keptOf(spec.points);
+  const times = new ReadoutTimes();
+  const endpoint = endpointText(driver, connect.details, connect.settings);
+  let session: AnySession | undefined;
+  let failure: ReasonError | undefined;
+  try {
+    for (let i = 0; i < MEASURED && !failure && !io.signal.aborted; i++) {
+      const deadline = new PassDeadline(durationOf("--timeout", options.timeout), prepareMs, io);
+      const ctx = contextOf({ driver, ...connect, timeouts }, { signal: deadline.signal, log, permit, pki });
+      const done = await readPass(driver, connect, { ...ctx, device }, session, kept, deadline);
+      deadline.end();
+      session = done.session;
+      failure = done.pass.failure;
+      if (!failure) times.take({ spanMs: done.pass.spanMs, waitedMs: 0, unreached: 0 });
+    }
+  } finally {
+    await session?.close();
+  }
+  if (io.signal.aborted) return EXIT.interrupted;
+  if (failure) {
+    if (options.json)
+      io.stdout.write(`${toJson({ source: { name: spec.name, type: spec.type, endpoint }, ...failureObject(failure, endpoint) })}\n`);
+    else io.stdout.write(`${failureLines(failure, endpoint).map(escapeControls).join("\n")}\n`);
+    return EXIT.sourceFailed;
+  }
+  const view = planView({ driver, learned: kept.learned, intervalMs, maxConnections, measured: times.measured });
+  print({ name: spec.name, type: spec.type, endpoint, from: "own connection", plan: view, warnings: spec.warnings }, options, io);
+  return EXIT.good;
+}
+
+function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
+  const { name, type, endpoint, from, plan: view, warnings } = planned;
+  if (options.json) {
+    io.stdout.write(`${toJson({ source: { name, type, endpoint }, from, ...view, warnings })}\n`);
+    return;
+  }
+  io.stdout.write(
+    `${planText(planned, options.requests ?? false)
+      .map(escapeControls)
+      .join("\n")}\n`,
+  );
+}
+
+/** For people: the sums, whether they fit, then the requests. Pure. */
+export function planText({ name, type, endpoint, from, plan: view, warnings }: Planned, isWhole: boolean): readonly string[] {
+  const { requests, variables, bytes, interval_ms: intervalMs, limits, set_aside: setAside, silent, measured: times } = view;
+  const shown = isWhole ? view.first_requests : view.first_requests.slice(0, SHOWN);
+  const rows = shown.map((one) => [one.words, String(one.variables), String(one.bytes)]);
+  const left = requests - shown.length;
+  const how = from === "service" ? "as the service reads it" : "over a connection of its own";
+  return [
+    `${name} (${type} ${endpoint}), ${how}`,
+    `  Plan:      ${requests} requests for ${variables} variables, ${formatBytes(bytes)} of answers in each readout`,
+    ...(times
+      ? [
+          `  Measured:  ${formatDuration(times.median_ms)} (median of ${times.readouts} readouts), ${formatDuration(times.longest_ms)} the longest${times.longest_wait_ms >= 1 ? `, after ${formatDuration(times.longest_wait_ms)} of waiting for the connection` : ""}`,
+        ]
+      : []),
+    `  Interval:  ${formatDuration(intervalMs)}: ${fitWords(view)}`,
+    ...(Object.keys(limits).length === 0 ? [] : [`  Limits:    ${limitWords(limits)}`]),
+    ...(setAside > 0 ? [`  Set aside: ${setAside} variables that are refused or have no answer; collector status ${name} names them`] : []),
+    ...(silent.length > 0 ? [`  Silent:    ${silent.join(", ")}`] : []),
+    ...warnings.map((warning) => `  Note: ${warning}`),
+    "",
+    ...formatTable([["REQUEST", "VARIABLES", "BYTES"], ...rows], new Set([1, 2])),
+    ...(left > 0 ? [`… ${left} more requests${isWhole ? "" : ", see --requests"}`] : []),
+  ];
+}
+
+function fitWords({ fits, feasible_interval_ms: feasibleMs, interval_ms: intervalMs, measured: times }: PlanView): string {
+  if (fits === null || feasibleMs === null || !times) return "nothing is measured yet";
+  if (!fits) return `the plan does not fit; an interval of ${formatDuration(feasibleMs)} would do`;
+  const share = Math.ceil((100 * (times.longest_ms + times.longest_wait_ms)) / intervalMs);
+  return `the plan fits and takes ${share} % of it${feasibleMs < intervalMs ? `; ${formatDuration(feasibleMs)} would do too` : ""}`;
+}
+
+const limitWords = (limits: Readonly<Record<string, number>>): string =>
+  Object.entries(limits)
+    .map(([name, value]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)} ${value}`)
+    .join(", ");
