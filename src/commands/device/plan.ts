@@ -7,6 +7,7 @@ import { escapeControls } from "../../model/plain-text.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { writeLines } from "../lines.ts";
 import { knownByService, lookIntoService, withService } from "../service/known.ts";
 import { formatTable } from "../table.ts";
 import type { TargetOptions } from "./browse-target.ts";
@@ -83,7 +84,7 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
   if (failure) {
     if (options.json)
       io.stdout.write(`${toJson({ source: { name: spec.name, type: spec.type, endpoint }, ...failureObject(failure, endpoint) })}\n`);
-    else io.stdout.write(`${failureLines(failure, endpoint).map(escapeControls).join("\n")}\n`);
+    else writeLines(io, failureLines(failure, endpoint));
     return EXIT.sourceFailed;
   }
   const view = planView({ driver, learned: kept.learned, intervalMs, maxConnections, measured: times.measured });
@@ -97,11 +98,7 @@ function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
     io.stdout.write(`${toJson({ source: { name, type, endpoint }, from, ...view, warnings })}\n`);
     return;
   }
-  io.stdout.write(
-    `${planText(planned, options.requests ?? false)
-      .map(escapeControls)
-      .join("\n")}\n`,
-  );
+  writeLines(io, planText(planned, options.requests ?? false));
 }
 
 /** For people: the sums, whether they fit, then the requests. Pure. */

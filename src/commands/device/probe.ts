@@ -4,6 +4,7 @@ import { toJson } from "../../model/json.ts";
 import { escapeControls } from "../../model/plain-text.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";
 import type { TargetOptions } from "./browse-target.ts";
 import { withSource, worstOf } from "./configured-source.ts";
@@ -62,7 +63,7 @@ async function report(
   const { driver, details, settings } = target;
   const endpoint = endpointText(driver, details, settings);
   const print = (lines: readonly string[]): void => {
-    if (!options.json) io.stdout.write(`${lines.map(escapeControls).join("\n")}\n`);
+    if (!options.json) writeLines(io, lines);
   };
   print([known ? `${known.name} (${driver.type} ${endpoint})` : `${driver.type} ${endpoint}`, ...knownLines(known, endpoint)]);
   const walked = await walk(target, { io, log: personLog(io), timeoutMs, tell: (step) => print([stepLine(step)]) });

@@ -10,9 +10,24 @@ import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
+import { foldFailing, foldLines, MAX_IN_TABLE, pageOfTrouble, summaryLine } from "./status-folded.ts";
+import { sourceLines, sourceOf } from "./status-source.ts";
+
+/** Which part of the status is shown. */
+export interface StatusView {
+  /** Name or uuid of a data source: that one alone. */
+  readonly source?: string | undefined;
+  /** Data sources and data sinks that fail or have bad variables. */
+  readonly failing?: boolean;
+  /** All data sources are in the table, however many. */
+  readonly all?: boolean;
+}
 
 /** `collector status`: how the running service is. Throws UsageError where no service answers and the settings cannot be used. */
-export async function status(options: { readonly config?: string; readonly json?: boolean }, io: CommandIo): Promise<ExitCode> {
+export async function status(
+  options: { readonly config?: string; readonly json?: boolean } & StatusView,
+  io: CommandIo,
+): Promise<ExitCode> {
   const found = stateDirOf(options.config);
   let answer: unknown;
   try {
@@ -25,9 +40,20 @@ export async function status(options: { readonly config?: string; readonly json?
     return EXIT.ownFailure;
   }
   // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
-  const report = answer as ServiceStatus;
-  io.stdout.write(options.json ? `${toJson(report, jsonWithoutCredentials)}\n` : renderStatus(report, Date.now()));
+  const report = partOf(answer as ServiceStatus, options);
+  io.stdout.write(options.json ? `${toJson(report, jsonWithoutCredentials)}\n` : renderStatus(report, Date.now(), options));
   return exitOf(report);
+}
+
+/** What of it is meant. Throws UsageError where there is no such source. */
+function partOf(report: ServiceStatus, { source, failing = false }: StatusView): ServiceStatus {
+  if (source !== undefined) return { ...report, sources: [sourceOf(report.sources, source)], sinks: [] };
+  if (!failing) return report;
+  return {
+    ...report,
+    sources: report.sources.filter(({ status: { state }, faults }) => state.type === "ERROR" || faults.length > 0),
+    sinks: report.sinks.filter(({ state }) => state === "ERROR"),
+  };
 }
 
 /** A service that runs goes on with the settings of before, and its status says what is wrong with those of now. */
@@ -50,8 +76,13 @@ const MAX_FAULTS_SHOWN = 10;
 const MAX_WARNINGS_SHOWN = 10;
 
 /** The status for people: what runs at a glance, then each trouble with its cause and next step. `nowMs` is epoch ms. Pure. */
-export function renderStatus(report: ServiceStatus, nowMs: number): string {
+export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusView = {}): string {
   const { version, collector, started_at, config, buffer, sources, sinks, alarms } = report;
+  const [only] = sources;
+  if (view.source !== undefined && only) {
+    const trouble = only.error ? troubleOf(only, nowMs) : [];
+    return textOf(sourceLines(only, trouble, nowMs));
+  }
   const lines = [
     `collector ${version} (${collector}), running for ${ago(started_at, nowMs)}`,
     configWords(report, nowMs),
@@ -65,19 +96,36 @@ export function renderStatus(report: ServiceStatus, nowMs: number): string {
     ),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),
     "",
-    ...sourceTable(sources, nowMs),
-    ...sources.flatMap((source) => sourceTrouble(source, nowMs)),
+    ...sourcesSection(report, nowMs, view),
     "",
-    ...sinkTable(sinks, nowMs),
+    ...(view.failing && sinks.length === 0 ? ["No data sink fails."] : sinkTable(sinks, nowMs)),
     ...sinks.flatMap((sink) => sinkTrouble(sink, nowMs)),
   ];
-  return `${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`;
+  return textOf(lines);
 }
+
+const textOf = (lines: readonly string[]): string => `${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`;
 
 function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, nowMs: number): string {
   const state = since === null ? "not asked yet" : `${ok ? "reachable" : "not reachable"} for ${ago(since, nowMs)}`;
   const running = { api: "as the API says", last_good: "the last good copy on disk", none: "nothing received yet" }[origin];
   return `Configuration: ${running}; API ${api_url}: ${state}`;
+}
+
+/** How many are in which state, the table, and each trouble; of many sources only what is wrong with them, unless all are wished. */
+function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { failing = false, all = false }: StatusView): string[] {
+  if (failing && sources.length === 0) return ["No data source fails."];
+  const isLong = sources.length > MAX_IN_TABLE;
+  const summary = isLong || failing ? [summaryLine(sources, sinks)] : [];
+  if (isLong && !failing && !all) return [...summary, ...pageOfTrouble(sources, nowMs)];
+  const folds = foldFailing(sources).filter((fold) => fold.sources.length > 1);
+  const folded = new Set(folds.flatMap((fold) => fold.sources));
+  return [
+    ...summary,
+    ...(isLong && !all ? [] : sourceTable(sources, nowMs)),
+    ...folds.flatMap((fold) => ["", ...foldLines(fold, nowMs)]),
+    ...sources.flatMap((source) => sourceTrouble(folded.has(source) ? { ...source, error: null } : source, nowMs)),
+  ];
 }
 
 function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] {
@@ -103,18 +151,21 @@ function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] 
 }
 
 function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
-  const { name, error, endpoint, status, next_retry_at: nextRetryAt, faults, warnings } = source;
-  const lines: string[] = [];
-  if (error) {
-    const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
-    lines.push(...troubleLines(name, error, endpoint, since, nextRetryAt, nowMs));
-  }
+  const { name, error, faults, warnings } = source;
+  const lines: string[] = [...troubleOf(source, nowMs)];
   for (const { variable, fault, detail } of faults.slice(0, MAX_FAULTS_SHOWN))
     lines.push(`  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`);
   if (faults.length > MAX_FAULTS_SHOWN) lines.push(`  … ${faults.length - MAX_FAULTS_SHOWN} more bad variables`);
   lines.push(...warnings.map((warning) => `  Note: ${warning}`));
   if (lines.length === 0) return [];
   return ["", ...(error ? lines : [`${name}:`, ...lines])];
+}
+
+/** Why it fails; empty: it does not. */
+function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
+  const { name, error, endpoint, status, next_retry_at: nextRetryAt } = source;
+  const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
+  return error ? troubleLines(name, error, endpoint, since, nextRetryAt, nowMs) : [];
 }
 
 function rejectedWords(rejected: Readonly<Record<string, number>>): string {

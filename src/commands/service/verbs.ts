@@ -1,5 +1,11 @@
 import type { Verb } from "../verb.ts";
 import type { SetupOptions } from "./setup.ts";
+import type { StatusView } from "./status.ts";
+
+interface StatusOptions extends Omit<StatusView, "source"> {
+  readonly config?: string;
+  readonly json?: boolean;
+}
 
 /** `collector run`. Its output is its log, whose format the settings have (log.format). */
 export const RUN: Verb = {
@@ -17,11 +23,22 @@ export const RUN: Verb = {
 
 /** `collector status`. */
 export const STATUS: Verb = {
-  usage: "status",
+  usage: "status [source]",
   description: "Show the state of the running service's sources and sinks, and what to do about failures.",
-  examples: ["collector status", "collector status --json | jq '.sources[] | {name, state: .status.state.type}'"],
+  args: { source: "name or uuid of one data source: all that is known of it" },
+  examples: [
+    "collector status",
+    "collector status press-1",
+    "collector status --failing",
+    "collector status --json | jq '.sources[] | {name, state: .status.state.type}'",
+  ],
+  options: [
+    { flags: "--failing", description: "only what fails or has bad variables, all of it" },
+    { flags: "--all", description: "all data sources in the table, however many" },
+  ],
   showsExitCodes: true,
-  run: async (io, options: { config?: string; json?: boolean }) => (await import("./status.ts")).status(options, io),
+  notes: "Of more than 15 data sources, one page shows how many are in which state and what is wrong, each cause once.",
+  run: async (io, source: string | undefined, options: StatusOptions) => (await import("./status.ts")).status({ ...options, source }, io),
 };
 
 /** `collector setup`. */

@@ -1,0 +1,36 @@
+import { escapeControls, withoutCredentials } from "../model/plain-text.ts";
+import type { CommandIo } from "./io.ts";
+
+/** Prints lines for people: control characters of any origin are escaped, URLs have no user and password. */
+export const writeLines = ({ stdout }: Pick<CommandIo, "stdout">, lines: readonly string[]): void =>
+  void stdout.write(`${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`);
+
+/** Columns of a terminal that every output fits. */
+export const COLUMNS = 80;
+
+/** A text in lines of at most so many columns, broken at blanks, the later ones indented. A longer word has a line of its own. Pure. */
+export function wrapped(text: string, indent: string, columns = COLUMNS): readonly string[] {
+  const begin = /^ */.exec(text)?.[0] ?? "";
+  const [first = "", ...words] = text.slice(begin.length).split(" ");
+  const lines: string[] = [];
+  let line = begin + first;
+  for (const word of words) {
+    if (line.length + 1 + word.length > columns) {
+      lines.push(line);
+      line = indent + word;
+    } else line = `${line} ${word}`;
+  }
+  return [...lines, line];
+}
+
+/** `a, b, c, … 4 more`, within so many columns; one name at least. Pure. */
+export function namesWithin(names: readonly string[], columns: number): string {
+  let shown = names[0] ?? "";
+  for (let i = 1; i < names.length; i++) {
+    const longer = `${shown}, ${names[i]}`;
+    const rest = names.length - i - 1;
+    if (longer.length + (rest > 0 ? `, … ${rest} more`.length : 0) > columns) return `${shown}, … ${names.length - i} more`;
+    shown = longer;
+  }
+  return shown;
+}

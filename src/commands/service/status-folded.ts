@@ -1,0 +1,104 @@
+import { explainReason } from "../../model/catalogue.ts";
+import { formatDuration } from "../../model/duration.ts";
+import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { COLUMNS, namesWithin, wrapped } from "../lines.ts";
+
+/** More data sources than these are not all in the table: a page of a terminal shows what is wrong, and how many are well. */
+export const MAX_IN_TABLE = 15;
+/** Causes on such a page; --failing has all. */
+const MAX_CAUSES = 3;
+/** Notes and bad variables on such a page. */
+const MAX_NOTED = 3;
+
+/** Sources that fail for one and the same cause, the one that fails longest first. */
+export interface Fold {
+  readonly error: NonNullable<SourceStatus["error"]>;
+  readonly sources: readonly [SourceStatus, ...SourceStatus[]];
+  /** Epoch ms: the first failure of all. */
+  readonly sinceMs: number;
+}
+
+/** Failing sources by their cause, the cause of most of them first. Pure. */
+export function foldFailing(sources: readonly SourceStatus[]): readonly Fold[] {
+  const byCause = new Map<string, [SourceStatus, ...SourceStatus[]]>();
+  for (const source of sources) {
+    const { error } = source;
+    if (!error) continue;
+    const key = JSON.stringify([error.condition, error.reason]);
+    const there = byCause.get(key);
+    if (there) there.push(source);
+    else byCause.set(key, [source]);
+  }
+  return [...byCause.values()]
+    .flatMap((same): Fold[] => {
+      const sorted = same.toSorted((a, b) => failingSince(a) - failingSince(b));
+      const [first, ...rest] = sorted;
+      return first?.error ? [{ error: first.error, sources: [first, ...rest], sinceMs: failingSince(first) }] : [];
+    })
+    .sort((a, b) => b.sources.length - a.sources.length || a.sinceMs - b.sinceMs);
+}
+
+/** Epoch ms of the first failure of its trouble. */
+const failingSince = ({ status: { state }, since }: SourceStatus): number => Date.parse(state.type === "ERROR" ? state.error_at : since);
+
+/** How many are in which state, on one line. Pure. */
+export function summaryLine(sources: readonly SourceStatus[], sinks: readonly SinkStatus[]): string {
+  const bad = sources.filter(({ faults }) => faults.length > 0).length;
+  const words = [
+    `Data sources: ${countsOf(sources.map(({ status }) => status.state.type))}`,
+    ...(bad > 0 ? [`${bad} with bad variables`] : []),
+    `data sinks: ${countsOf(sinks.map(({ state }) => state))}`,
+  ];
+  return words.join("; ");
+}
+
+function countsOf(states: readonly string[]): string {
+  if (states.length === 0) return "none";
+  const counts = [...Map.groupBy(states, (state) => state)].map(([state, same]) => `${same.length} ${state}`).sort();
+  return `${states.length} (${counts.join(", ")})`;
+}
+
+/** Several sources with one cause: who, since when, and what to do once. Pure. */
+export function foldLines({ error, sources, sinceMs }: Fold, nowMs: number): readonly string[] {
+  const { reason, condition, detail } = error;
+  const { cause, nextStep } = explainReason(reason, condition, { endpoint: sources[0].endpoint });
+  const names = sources.map(({ name }) => name);
+  return [
+    `${headOf(error)}: ${sources.length} data sources, the first for ${forWords(sinceMs, nowMs)}`,
+    ...wrapped(`  Sources:   ${names.join(", ")}`, "             ", 120),
+    `  Detail:    ${detail} (${names[0]})`,
+    `  Cause:     ${cause}`,
+    `  Next step: ${nextStep}`,
+  ];
+}
+
+/** What is wrong with many sources, on a page of a terminal. Pure. */
+export function pageOfTrouble(sources: readonly SourceStatus[], nowMs: number): readonly string[] {
+  const folds = foldFailing(sources);
+  const lines: string[] = [];
+  for (const { error, sources: same, sinceMs } of folds.slice(0, MAX_CAUSES)) {
+    const head = `${same.length} × ${headOf(error)} for ${forWords(sinceMs, nowMs)}: `;
+    const { nextStep } = explainReason(error.reason, error.condition, { endpoint: same[0].endpoint });
+    const names = same.map(({ name }) => name);
+    lines.push(head + namesWithin(names, COLUMNS - head.length), ...wrapped(`  Next step: ${nextStep}`, "    "));
+  }
+  if (folds.length > MAX_CAUSES) lines.push(`… ${folds.length - MAX_CAUSES} more causes: collector status --failing`);
+  lines.push(
+    ...noted("with bad variables", sources, ({ faults }) => faults.length),
+    ...noted("with notes", sources, ({ warnings }) => warnings.length),
+  );
+  return lines;
+}
+
+/** The sources that have some of it, in one line. */
+function noted(what: string, sources: readonly SourceStatus[], count: (source: SourceStatus) => number): readonly string[] {
+  const found = sources.filter((source) => count(source) > 0);
+  if (found.length === 0) return [];
+  const head = `${found.length} ${what}: `;
+  const names = found.slice(0, MAX_NOTED).map((source) => `${source.name} (${count(source)})`);
+  const rest = found.length - names.length;
+  return [`${head}${names.join(", ")}${rest > 0 ? `, … ${rest} more` : ""}; collector status NAME`];
+}
+
+const headOf = ({ reason, condition }: Fold["error"]): string => condition ?? reason.type;
+const forWords = (sinceMs: number, nowMs: number): string => formatDuration(Math.max(0, Math.floor((nowMs - sinceMs) / 1000) * 1000));

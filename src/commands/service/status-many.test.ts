@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
+import { namesWithin, wrapped } from "../lines.ts";
+import { renderStatus } from "./status.ts";
+import { foldFailing } from "./status-folded.ts";
+
+const NOW = Date.parse("2026-11-20T09:05:00.000Z");
+type Error = NonNullable<SourceStatus["error"]>;
+
+function source(n: number, error: Error | null = null, more: Partial<SourceStatus> = {}): SourceStatus {
+  const since = "2026-11-20T09:00:00.000Z";
+  return {
+    uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
+    name: `press-${n}`,
+    type: "modbus_tcp",
+    endpoint: `10.0.0.${n}:502`,
+    status: {
+      last_readout_at: "2026-11-20T09:04:59.000Z",
+      configured_variables: 2,
+      state: error ? { type: "ERROR", reason: error.reason, error_at: since } : { type: "OK" },
+    },
+    since,
+    error,
+    next_retry_at: null,
+    interval_ms: 1000,
+    warnings: [],
+    counters: { readouts: 300, failed_readouts: 0, overruns: 0, values_read: 600, values_faulted: 0, connects: 1 },
+    faults: [],
+    ...more,
+  };
+}
+const timeout: Error = { reason: { type: "TIMEOUT" }, condition: null, detail: "no answer within 3000 ms" };
+const refused: Error = { reason: { type: "CONNECTION_REFUSED" }, condition: null, detail: "ECONNREFUSED" };
+const policy: Error = { reason: { type: "UNKNOWN" }, condition: "forbidden_by_policy", detail: "closed" };
+const unknown: Error = { reason: { type: "UNKNOWN" }, condition: "protocol_violation", detail: "HTTP" };
+const name: Error = { reason: { type: "LOOKUP_ERROR" }, condition: null, detail: "no such name" };
+
+const report = (sources: readonly SourceStatus[]): ServiceStatus => ({
+  version: "1.2.3",
+  collector: "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33",
+  started_at: "2026-11-20T07:00:00.000Z",
+  config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
+  sources,
+  sinks: [],
+  buffer: { bytes: 0, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
+  alarms: [],
+});
+const linesOf = (text: string): readonly string[] => text.trimEnd().split("\n");
+
+test("two hundred sources with every kind of trouble are a page of a terminal", () => {
+  const errors = [timeout, refused, policy, unknown, name];
+  const sources = Array.from({ length: 200 }, (_, i) =>
+    source(i, i % 3 === 0 ? (errors[(i / 3) % 5] ?? null) : null, i % 7 === 0 ? { warnings: ["slow"] } : {}),
+  );
+  const bad = sources.map((one, i) => (i % 10 === 1 ? { ...one, faults: [{ variable: "v", fault: "stale", detail: null }] } : one));
+  const lines = linesOf(renderStatus(report(bad), NOW));
+  const rows = lines.reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / 80)), 0);
+  expect(rows).toBeLessThanOrEqual(24);
+  expect(lines.join("\n")).toContain("Data sources: 200 (133 OK, 67 ERROR); 20 with bad variables; data sinks: none");
+  expect(lines.join("\n")).toMatch(/\n14 × TIMEOUT for 5 min: press-0, .*, … \d+ more\n {2}Next step: Type/);
+  expect(lines.join("\n")).toContain("… 2 more causes: collector status --failing");
+});
+
+test("equal causes are explained once, whatever their details say, and heal one by one", () => {
+  const few = [source(1, timeout), source(2, { ...timeout, detail: "another" }), source(3, refused), source(4)];
+  const text = renderStatus(report(few), NOW);
+  expect(text.match(/Next step:/g)).toHaveLength(2);
+  expect(text).toMatch(/\nTIMEOUT: 2 data sources, the first for 5 min\n {2}Sources: {3}press-1, press-2\n {2}Detail: .*\(press-1\)\n/);
+  expect(text).toContain("press-3: 10.0.0.3:502 refused the connection.");
+  const healed = renderStatus(report([source(1), ...few.slice(1)]), NOW);
+  expect(healed).toContain("press-2: 10.0.0.2:502 did not answer in time.");
+  expect(foldFailing([source(1), source(2)])).toEqual([]);
+});
+
+test("OPC UA errors of different codes are different causes", () => {
+  const of = (code: number): Error => ({
+    reason: { type: "OPC_UA_ERROR_RESPONSE", code, name: null, description: null, reason: null },
+    condition: null,
+    detail: "",
+  });
+  expect(foldFailing([source(1, of(1)), source(2, of(2)), source(3, of(1))]).map(({ sources }) => sources.length)).toEqual([2, 1]);
+});
+
+test("--failing and one source leave the rest away", () => {
+  const many = Array.from({ length: 40 }, (_, i) => source(i, i < 30 ? timeout : null));
+  const failing = renderStatus(report(many.slice(0, 30)), NOW, { failing: true });
+  expect(failing).toContain("press-29");
+  expect(failing).not.toContain("… ");
+  expect(renderStatus(report([]), NOW, { failing: true })).toContain("No data source fails.");
+  expect(renderStatus(report(many), NOW, { all: true })).toContain("\npress-39 ");
+  const faults = Array.from({ length: 12 }, (_, i) => ({ variable: `v${i}`, fault: "stale", detail: null }));
+  const one = renderStatus(report([source(1, timeout, { faults })]), NOW, { source: "press-1" });
+  expect(one).toMatch(/^press-1 \(modbus_tcp 10\.0\.0\.1:502\)\n {2}State: {5}ERROR TIMEOUT for 5 min\n/);
+  expect(one).toMatch(/\n {2}Cause: .*\n.*\n {2}v11: stale\n.*collector probe press-1\n$/s);
+});
+
+test("lines and lists of names fit their columns", () => {
+  expect(wrapped("a bb ccc dddd", "  ", 6)).toEqual(["a bb", "  ccc", "  dddd"]);
+  expect(namesWithin(["a", "b", "c"], 80)).toBe("a, b, c");
+  expect(namesWithin(["aaaa", "bbbb", "cccc", "dddd"], 18)).toBe("aaaa, … 3 more");
+});

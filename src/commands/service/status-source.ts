@@ -1,0 +1,43 @@
+import { formatDuration } from "../../model/duration.ts";
+import type { SourceStatus } from "../../model/service-status.ts";
+import { UsageError } from "../io.ts";
+
+/** Names in a refusal, at most. */
+const MAX_NAMED = 20;
+
+/** The source with this uuid or name. Throws UsageError, which names those that there are. */
+export function sourceOf(sources: readonly SourceStatus[], name: string): SourceStatus {
+  const found = sources.find(({ uuid }) => uuid === name.toLowerCase()) ?? sources.find((source) => source.name === name);
+  if (found) return found;
+  const names = sources.map((source) => source.name);
+  const known =
+    names.length === 0 ? "it reads none" : `it reads ${names.slice(0, MAX_NAMED).join(", ")}${names.length > MAX_NAMED ? ", …" : ""}`;
+  throw new UsageError(`the service reads no data source ${name}; ${known}`);
+}
+
+/** One source: its state and counts, then each of its bad variables. `trouble`: what is wrong with it, and what to do. Pure. */
+export function sourceLines(source: SourceStatus, trouble: readonly string[], nowMs: number): readonly string[] {
+  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings } = source;
+  const { state, configured_variables: configured, last_readout_at: lastAt } = status;
+  return [
+    `${name} (${type} ${endpoint ?? "without an address"})`,
+    `  State:     ${state.type === "ERROR" ? `ERROR ${state.reason.type}` : state.type} for ${forWords(since, nowMs)}`,
+    `  Last good: ${lastAt === null ? "never" : `${lastAt} (${forWords(lastAt, nowMs)} ago)`}`,
+    `  Interval:  ${intervalMs === 0 ? "-" : formatDuration(intervalMs)}`,
+    `  Variables: ${configured} configured, ${faults.length >= 100 ? "100 or more" : faults.length} bad`,
+    `  Readouts:  ${counters.readouts}, ${counters.failed_readouts} without a good value, ${counters.overruns} skipped`,
+    `  Values:    ${counters.values_read} read, ${counters.values_faulted} bad; ${counters.connects} connections opened`,
+    `  Uuid:      ${uuid}`,
+    ...(trouble.length === 0 ? [] : ["", ...trouble]),
+    ...(faults.length === 0 ? [] : ["", "Bad variables:"]),
+    ...faults.map(({ variable, fault, detail }) => `  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`),
+    ...(warnings.length === 0 ? [] : ["", ...warnings.map((warning) => `Note: ${warning}`)]),
+    "",
+    `Look closer: collector watch ${name}, collector plan ${name}, collector probe ${name}`,
+  ];
+}
+
+function forWords(iso: string, nowMs: number): string {
+  const ms = nowMs - Date.parse(iso);
+  return Number.isNaN(ms) ? "?" : formatDuration(ms < 1000 ? Math.max(0, ms) : Math.floor(ms / 1000) * 1000);
+}
