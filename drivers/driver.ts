@@ -100,6 +100,14 @@ export interface Discovered {
   readonly comment?: string;
 }
 
+/** One place of a device, read in other ways than it is configured. */
+export interface WirePlaces<A = unknown> {
+  /** As its bytes, in the order in which they come: an array of uint8 or uint16. */
+  readonly bytes: { readonly address: A; readonly type: DataType };
+  /** As the same type in each order of bytes that devices of this protocol have; empty: the protocol has one. */
+  readonly orders: readonly { readonly order: string; readonly isConfigured: boolean; readonly address: A }[];
+}
+
 /** A live connection. Reads only: nothing here can change a device. */
 export interface Session<A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
   /** Another object when they change: the next readout is planned by it. */
@@ -176,6 +184,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   parseType?(text: string): DataType | undefined;
   /** Pure. A request in the field's words: `holding registers 10..12 of unit 1`. Absent: it is named by its variables. */
   describe?(request: R): string;
+  /** Pure. How the bytes of a variable are read, and what they say in other orders; undefined, or absent: it has no bytes to show. */
+  wireOf?(address: A, type: DataType): WirePlaces<A> | undefined;
   /** Pure. Payload bytes of the answer to a request, gaps included. Absent: as much as the types of its points take. */
   answerBytes?(request: R): number;
   /**

@@ -1,4 +1,5 @@
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
+import type { WirePlaces } from "../driver.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREAS, type Area, areaName, MAX_BANK, type Place } from "./areas.ts";
 import { dataTypeOf, KINDS, type Kind, type KindOf, kindOf, wordsOf } from "./types.ts";
@@ -40,6 +41,13 @@ const LONG_NAMES: ReadonlyMap<string, Area> = new Map([
 
 const MAX_WORD = 65_535;
 const MAX_BIT = 15;
+
+/** The words of a variable; undefined for completion flags. FINS has one order. Pure. */
+export function wireOf(variable: FinsVariable): WirePlaces<FinsVariable> | undefined {
+  if (variable.isFlag) return undefined;
+  const words: FinsVariable = { ...variable, kind: "UINT", bit: 0, chars: undefined };
+  return { bytes: { address: words, type: { scalar: "uint16", count: variable.count } }, orders: [] };
+}
 
 /** What an address says by itself. */
 interface Located {

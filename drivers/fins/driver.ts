@@ -1,6 +1,6 @@
 import { DETAILS, type FinsDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
-import { type FinsVariable, parseAddress } from "./address.ts";
+import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
 import { describeRead, type FinsLimits, type FinsRead, plan } from "./plan.ts";
 import { FinsSession } from "./session.ts";
 import { type FinsSettings, settingsSchema } from "./settings.ts";
@@ -36,6 +36,7 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
+  wireOf,
   answerBytes: ({ dataBytes }) => dataBytes,
   plan,
   connect: (input, ctx) => FinsSession.connect(input, ctx),

@@ -1,4 +1,5 @@
 import { type DataType, formatDataType, NUMBER_BYTES } from "../../src/model/value.ts";
+import type { WirePlaces } from "../driver.ts";
 import { WORD_ORDERS, type WordOrder } from "../lib/bytes.ts";
 import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.ts";
 import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
@@ -55,6 +56,21 @@ export function parseAddress(
     );
   return { address: { unit, functionCode: FUNCTION_OF[place.area], start: place.start, length, bit, order }, type: whole };
 }
+
+/** The registers of a variable, and what they say in each order; undefined for coils and discrete inputs. Pure. */
+export function wireOf(address: ModbusAddress, { scalar }: DataType): WirePlaces<ModbusAddress> | undefined {
+  if (address.functionCode <= 2) return undefined;
+  // In one register, the order of words says nothing.
+  const isShort = scalar === "bool" || scalar === "string" || NUMBER_BYTES[scalar === "auto" ? "uint16" : scalar] <= 2;
+  const orders = isShort ? WORD_ORDERS.slice(0, 2) : WORD_ORDERS;
+  const isSame = (order: WordOrder): boolean => order === address.order || (isShort && isSwapped(order) === isSwapped(address.order));
+  return {
+    bytes: { address: { ...address, bit: undefined, order: "ABCD" }, type: { scalar: "uint16", count: address.length } },
+    orders: orders.map((order) => ({ order, isConfigured: isSame(order), address: { ...address, order } })),
+  };
+}
+
+const isSwapped = (order: WordOrder): boolean => order === "BADC" || order === "DCBA";
 
 function areaOf(text: string, word: string | undefined): Area {
   const area = word?.toLowerCase();

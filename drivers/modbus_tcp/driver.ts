@@ -3,7 +3,7 @@ import { sleep } from "../../src/model/timer.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type DriverContext, defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
-import { type ModbusAddress, parseAddress } from "./address.ts";
+import { type ModbusAddress, parseAddress, wireOf } from "./address.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
@@ -32,6 +32,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   limits: (_granted, settings) => knownLimits(settings),
   parseAddress,
   describe: describeRead,
+  wireOf,
   answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,
   async connect({ details, settings }, ctx) {

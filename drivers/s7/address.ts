@@ -1,5 +1,6 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
+import type { WirePlaces } from "../driver.ts";
 import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, sizeOf } from "../lib/step7-types.ts";
 import { addressInvalid, quote, typeMismatch } from "../lib/text.ts";
 
@@ -37,6 +38,13 @@ const KIND_OF_WIDTH: Readonly<Record<string, Kind>> = { X: "BOOL", B: "BYTE", W:
 /** A data block's number at most; bytes count from 0, and a bit's number has 24 bits on the wire. */
 const MAX_BLOCK = 65_535;
 const MAX_BYTE = 2 ** 21 - 1;
+
+/** The bytes of a variable; undefined for timers and counters. STEP 7 has one order. Pure. */
+export function wireOf(address: S7Address): WirePlaces<S7Address> | undefined {
+  if (address.area === "T" || address.area === "C") return undefined;
+  const bytes: S7Address = { ...address, kind: "BYTE", bit: 0, chars: undefined };
+  return { bytes: { address: bytes, type: { scalar: "uint8", count: address.length } }, orders: [] };
+}
 
 /** What an address says by itself. */
 interface Located {

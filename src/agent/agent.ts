@@ -9,13 +9,12 @@ import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
-import type { SourceInsight } from "../model/source-insight.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { DeviceMemories } from "./device-memory.ts";
 import type { IsMeant } from "./live-values.ts";
-import { type RunningSource, type SourceDeps, startSource } from "./source.ts";
+import { type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
 import { configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
 import { createReasonBudget } from "./state-log.ts";
@@ -96,10 +95,10 @@ export class Agent {
   }
 
   /** The source with this uuid or name, looked into; undefined: there is none. Of several with one name the first. */
-  inspect(name: string, isMeant: IsMeant): (Pick<SourceInsight, "plan" | "readout"> & { readonly report: SourceReport }) | undefined {
+  inspect(name: string, isMeant: IsMeant, explain?: string): (Looked & { readonly report: SourceReport }) | undefined {
     const reports = this.reports();
     const report = reports.find(({ uuid }) => uuid === name.toLowerCase()) ?? reports.find((one) => one.name === name);
-    return report && { report, ...(this.#slots.get(report.uuid)?.inspect(isMeant) ?? { plan: null, readout: null }) };
+    return report && { report, ...(this.#slots.get(report.uuid)?.inspect(isMeant, explain) ?? { plan: null, readout: null }) };
   }
 
   /**

@@ -76,8 +76,8 @@ function liveValue(
   return { ...base, ...none, quality, value: valueText(value, type), source_time: sourceTime === undefined ? null : iso(sourceTime) };
 }
 
-/** As JSON, a float32 with its shortest digits. */
-function valueText(value: Value, { scalar }: DataType): string {
+/** As JSON text, a float32 with its shortest digits. */
+export function valueText(value: Value, { scalar }: DataType): string {
   const one = (item: Scalar): Scalar => (scalar === "float32" && typeof item === "number" ? shortFloat32(item) : item);
   return toJson(typeof value === "object" ? value.map(one) : one(value));
 }

@@ -9,6 +9,7 @@ import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import type { ConnectionPool, Membership, Turn } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
+import { type Aside, readAside } from "./explain.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
@@ -19,6 +20,8 @@ import type { SourceSpec } from "./source-spec.ts";
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 /** A driver whose work has not ended so long after the signal is not waited for: its source goes on without it. */
 const GRACE_MS = 5000;
+/** What is to be read beside the plan, at most. */
+const MAX_ASIDES = 8;
 
 export interface Outcome {
   /** Epoch ms of the first request. */
@@ -69,6 +72,7 @@ export class Readouts {
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
   #closing: Promise<void> = Promise.resolve();
   #isToRenew = false;
+  #asides: Aside[] = [];
   #warnings: readonly string[] = [];
 
   constructor(spec: SourceSpec, learned: LearnedGroups, deps: ReadoutDeps) {
@@ -100,6 +104,12 @@ export class Readouts {
   /** Whether other sources of the same device are answered. */
   hasHealthyOthers(): boolean {
     return this.#membership.hasHealthyOthers();
+  }
+
+  /** Has points read once more, at the end of a readout that ends with its connection. At most so many wait; the oldest gives way. */
+  readAside(aside: Aside): void {
+    this.#asides.push(aside);
+    if (this.#asides.length > MAX_ASIDES) this.#asides.shift()?.settle(new Error("too many variables are looked at; try again"));
   }
 
   /** The next readout opens a new connection. */
@@ -224,9 +234,17 @@ export class Readouts {
     try {
       const read = await readOnce({ driver, connect: open, limitsOf, began, prepare, unprepared }, this.#learned, kept, ctx, options);
       if (read.readings.length > 0 || read.failure === undefined) this.#preparation.fill(read.readings);
+      if (this.#asides.length > 0) await this.#readAsides(read, ctx);
       return read;
     } catch (error) {
       return toReasonError(error);
+    }
+  }
+
+  async #readAsides({ session, failure }: Read, ctx: DriverContext): Promise<void> {
+    for (const aside of this.#asides.splice(0)) {
+      if (failure || !session?.alive()) aside.settle(failure ?? new Error("the connection ended before"));
+      else await readAside(aside, this.#spec.driver, this.#ownLimits(session.limits), session, ctx);
     }
   }
 

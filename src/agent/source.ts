@@ -10,6 +10,7 @@ import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
+import { Explaining } from "./explain.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues } from "./live-values.ts";
@@ -37,12 +38,15 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
   changed(): void;
 }
 
+/** What is seen of a source that somebody looks into. */
+export type Looked = Pick<SourceInsight, "plan" | "readout" | "explained">;
+
 export interface RunningSource {
   /** Where it connects to; undefined: it cannot run as it is configured. */
   readonly endpoint: Endpoint | undefined;
   report(): SourceReport;
-  /** Its plan, and the last values of the variables that are meant; absent: it cannot run as it is configured. */
-  inspect?(isMeant: IsMeant): Pick<SourceInsight, "plan" | "readout">;
+  /** Its plan, the last values of the variables that are meant, and how one comes about; absent: it cannot run as it is configured. */
+  inspect?(isMeant: IsMeant, explain?: string): Looked;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -63,7 +67,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   return {
     endpoint: spec.endpoint,
     report: () => task.report(),
-    inspect: (isMeant) => task.inspect(isMeant),
+    inspect: (isMeant, explain) => task.inspect(isMeant, explain),
     stop: () => task.stop(),
   };
 }
@@ -89,6 +93,7 @@ class SourceTask {
   readonly #fit: PlanFit;
   readonly #times = new ReadoutTimes();
   readonly #live: LiveValues;
+  readonly #explaining: Explaining;
   readonly #stateLog: StateLog;
   readonly #done: Promise<void>;
   readonly #counters: MutableCounters = {
@@ -130,6 +135,7 @@ class SourceTask {
       connecting: () => this.#counters.connects++,
       otherIsBack: () => this.#pause?.abort(),
     });
+    this.#explaining = new Explaining(spec, this.#learned, clock.monotonicMs, (aside) => this.#readouts.readAside(aside));
     this.#freshness = new Freshness(log, () => {
       this.#readouts.renew();
       this.#learned.forget();
@@ -177,10 +183,11 @@ class SourceTask {
     };
   }
 
-  inspect(isMeant: IsMeant): Pick<SourceInsight, "plan" | "readout"> {
+  inspect(isMeant: IsMeant, explain?: string): Looked {
     const { driver, intervalMs, maxConnections } = this.#spec;
     const plan = planView({ driver, learned: this.#learned, intervalMs, maxConnections, measured: this.#times.measured });
-    return { plan, readout: this.#live.look(isMeant) };
+    const explained = explain === undefined ? undefined : (this.#explaining.look(explain) ?? null);
+    return { plan, readout: this.#live.look(isMeant), ...(explained !== undefined && { explained }) };
   }
 
   #warnings(): readonly string[] {

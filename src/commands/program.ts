@@ -5,7 +5,7 @@ import { SECRET_VERBS } from "./configuration/secret-verbs.ts";
 import { SINK_VERBS } from "./configuration/sink-verbs.ts";
 import { SOURCE_VERBS } from "./configuration/source-verbs.ts";
 import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
-import { BROWSE, PLAN, PROBE, READ } from "./device/verbs.ts";
+import { BROWSE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { RUN, SETUP, STATUS } from "./service/verbs.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
@@ -18,6 +18,8 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   BROWSE,
   PROBE,
   PLAN,
+  EXPLAIN,
+  WATCH,
   SECRET_VERBS,
   SOURCE_VERBS,
   SINK_VERBS,

@@ -83,6 +83,36 @@ export interface LiveReadout {
 
 export const MAX_LIVE_VALUES = 2000;
 
+/** How one variable comes about. */
+export interface Explained {
+  /** The request of the plan that reads it; null: none does. */
+  readonly request: string | null;
+  /** Why it is not asked with the others, or never; null: it is. */
+  readonly set_aside: string | null;
+  readonly scaling: { readonly factor: number; readonly offset: number } | null;
+  /** Null: the protocol has no bytes to show. */
+  readonly wire: WireView | null;
+}
+
+/** The bytes of a variable, read once more at the end of a readout over the connection that is open anyhow. */
+export type WireView =
+  /** The next readout reads them. */
+  | { readonly state: "pending" }
+  /** The device refused, or did not answer. */
+  | { readonly state: "failed"; readonly detail: string }
+  | {
+      readonly state: "read";
+      /** In hexadecimal. */
+      readonly bytes: string;
+      /** What they say in each order; `value` as JSON text, null: nothing that is a value, and why. */
+      readonly orders: readonly {
+        readonly order: string;
+        readonly configured: boolean;
+        readonly value: string | null;
+        readonly detail: string | null;
+      }[];
+    };
+
 /** One data source of the running service, looked into. */
 export interface SourceInsight {
   readonly source: SourceStatus;
@@ -90,4 +120,6 @@ export interface SourceInsight {
   readonly plan: PlanView | null;
   /** Null: no readout has ended since somebody looks. */
   readonly readout: LiveReadout | null;
+  /** Absent: no variable was to be explained. Null: the source has no such variable. */
+  readonly explained?: Explained | null;
 }

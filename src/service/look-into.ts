@@ -13,6 +13,8 @@ const questionSchema = z.strictObject({
   filter: z.string().max(300).optional(),
   /** Only the variable with this name or uuid. */
   variable: z.string().max(300).optional(),
+  /** How that variable comes about; its bytes are read once more with the next readout. */
+  explain: z.boolean().optional(),
 });
 
 /** Names in a refusal, at most. */
@@ -22,9 +24,12 @@ const MAX_NAMED = 20;
 export function lookInto(agent: Pick<Agent, "inspect" | "reports">, body: unknown): SourceInsight {
   const question = questionSchema.safeParse(body);
   if (!question.success) throw new LocalRequestError("expected {source, filter?, variable?}: the name or uuid of a data source");
-  const { source, filter, variable } = question.data;
-  const found = agent.inspect(source, meant(filter, variable));
-  if (found) return { source: toSourceStatus(found.report), plan: found.plan, readout: found.readout };
+  const { source, filter, variable, explain = false } = question.data;
+  const found = agent.inspect(source, meant(filter, variable), explain ? variable : undefined);
+  if (found) {
+    const { report, ...looked } = found;
+    return { source: toSourceStatus(report), ...looked };
+  }
   const names = agent.reports().map(({ name }) => name);
   const more = names.length > MAX_NAMED ? ", …" : "";
   const known = names.length === 0 ? "it reads none" : `it reads ${names.slice(0, MAX_NAMED).join(", ")}${more}`;

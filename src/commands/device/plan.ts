@@ -3,7 +3,6 @@ import { DeviceMemories } from "../../agent/device-memory.ts";
 import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";

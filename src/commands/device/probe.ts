@@ -1,7 +1,6 @@
 import { explainFault, explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";

@@ -1,8 +1,10 @@
 import { KEY_FILE, PASSWORD_FILE, SOURCE, type Verb } from "../verb.ts";
 import type { BrowseOptions } from "./browse.ts";
+import type { ExplainOptions } from "./explain.ts";
 import type { PlanOptions } from "./plan.ts";
 import type { ProbeOptions } from "./probe.ts";
 import type { ReadOptions } from "./read.ts";
+import type { WatchOptions } from "./watch.ts";
 
 /** `collector read`. */
 export const READ: Verb = {
@@ -121,4 +123,41 @@ export const PLAN: Verb = {
 the source is read three times over a connection of its own. Limits are those in use: what the device granted or was learned of it.`,
   showsExitCodes: true,
   run: async (io, source: string, options: PlanOptions) => (await import("./plan.ts")).plan(source, options, io),
+};
+
+/** `collector explain`. */
+export const EXPLAIN: Verb = {
+  usage: "explain <source> <variable>",
+  description: "Show how a variable comes about: address, request, bytes, byte orders, scaling, value, sinks.",
+  args: { source: SOURCE, variable: "name or uuid of the variable" },
+  examples: [
+    "collector explain press-1 temperature",
+    "collector explain press-1 temperature --json | jq '.orders[] | select(.configured | not)'",
+  ],
+  options: [{ flags: "--timeout <duration>", description: "how long the next readout is waited for", default: "15s" }],
+  notes: `The running service answers; its bytes are read once more over the connection that it has, at the end of its next readout. A value that
+looks right in another byte order needs that order in its address (@CDAB) or in the settings of the source.`,
+  showsExitCodes: true,
+  run: async (io, source: string, variable: string, options: ExplainOptions) =>
+    (await import("./explain.ts")).explain(source, variable, options, io),
+};
+
+/** `collector watch`. */
+export const WATCH: Verb = {
+  usage: "watch [source]",
+  description: "Show the values of the running service as they are read, with unit, quality, age and raw form.",
+  args: { source: `${SOURCE}; absent: all` },
+  examples: [
+    "collector watch press-1",
+    "collector watch press-1 --filter temp",
+    "collector watch press-1 --count 1 --json | jq '.values[] | {name, value, quality}'",
+  ],
+  json: "print one JSON object for each readout",
+  options: [
+    { flags: "--filter <text>", description: "only variables with this text in name or address; * matches anything" },
+    { flags: "--count <n>", description: "end after so many readouts of each data source; absent: Ctrl-C ends it" },
+  ],
+  notes: "The running service answers over its local socket; nothing more is asked of the device.",
+  showsExitCodes: true,
+  run: async (io, source: string | undefined, options: WatchOptions) => (await import("./watch.ts")).watch(source, options, io),
 };

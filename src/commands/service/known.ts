@@ -23,6 +23,7 @@ export interface Question {
   readonly source: string;
   readonly filter?: string;
   readonly variable?: string;
+  readonly explain?: boolean;
 }
 
 /**

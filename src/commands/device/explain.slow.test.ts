@@ -1,0 +1,159 @@
+import { expect, it } from "vitest";
+import { registersOf } from "../../../drivers/modbus_tcp/simulator.ts";
+import { plant, source, variable } from "../../../test/support/agent.ts";
+import { askedAgent } from "../../../test/support/asked-agent.ts";
+import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
+import { saveLastGood } from "../../configuration/last-good.ts";
+import type { LiveValue } from "../../model/source-insight.ts";
+import { lastGoodFile } from "../../threads/api/messages.ts";
+import { EXIT } from "../io.ts";
+import { runCommandWith, settingsFile } from "../testing.ts";
+import { placeAt } from "./explain.ts";
+
+function here() {
+  const folder = temporaryFolder();
+  const config = settingsFile(folder, {});
+  return { folder, run: (...words: string[]) => runCommandWith({}, ...words, "--config", config) };
+}
+
+const sink = {
+  uuid: "1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22",
+  name: "hall-3",
+  type: "mqtt",
+  endpoint: "broker:1883",
+  state: "OK" as const,
+  since: "2026-11-20T07:00:00.000Z",
+  error: null,
+  next_retry_at: null,
+  warnings: [],
+  ledger: { accepted: 5, delivered: 3, pending: 2, dropped: {}, delivered_unstored: 0 },
+};
+
+/** 21.5 as a machine with the words the other way round has it. */
+const [high = 0, low = 0] = registersOf("float32", 21.5);
+const holding = new Map([low, high, 235].entries());
+
+it("shows from the address to each sink how a value comes about, over the connection that is there", async () => {
+  const { folder, run } = here();
+  const device = await plant({ units: new Map([[1, { holding }]]) });
+  const { agent } = await askedAgent(folder, {}, { sinks: [sink] });
+  const variables = [
+    variable(1, 1, "holding:0", { name: "temperature", type: "float32", unit: "°C" }),
+    variable(1, 2, "holding:2", { name: "pressure", scaling: { factor: 0.1, offset: 1 }, unit: "bar" }),
+    variable(1, 3, "holding:50", { name: "gone" }),
+    variable(1, 4, "nowhere", { name: "wrong" }),
+  ];
+  await agent.apply([source(1, device.port, { variables })]);
+  await saveLastGood(lastGoodFile(folder), {
+    collector: COLLECTOR,
+    fetchedAt: "2026-11-20T09:00:00.000Z",
+    sources: [],
+    sinks: [
+      {
+        uuid: sink.uuid,
+        name: sink.name,
+        type: "mqtt",
+        collector: COLLECTOR,
+        details: { type: "mqtt", host: "broker", topic: "hall/{source}/{variable}" },
+      },
+    ] as never,
+    variables: [],
+    secrets: {},
+    areSecretsAwaited: true,
+    revision: null,
+  });
+  const words = ["explain", "machine-1"];
+  const json = await run(...words, "temperature", "--json");
+  expect([json.code, json.err]).toEqual([EXIT.good, ""]);
+  const found = JSON.parse(json.out);
+  const bytes = [low, high].map((register) => register.toString(16).padStart(4, "0")).join("");
+  expect(found).toMatchObject({ bytes, request: expect.stringContaining("holding"), scaling: null, set_aside: null });
+  expect(found.orders.map(({ order, configured }: { order: string; configured: boolean }) => [order, configured])).toEqual([
+    ["ABCD", true],
+    ["BADC", false],
+    ["CDAB", false],
+    ["DCBA", false],
+  ]);
+  expect(found.orders[2].value).toBe(21.5);
+  expect(found.variable.value).toBe(found.orders[0].value);
+  expect(found.sinks).toMatchObject([{ name: "hall-3", place: "topic hall/machine-1/temperature", pending: 2 }]);
+
+  const text = (await run(...words, "temperature")).out;
+  expect(text).toMatch(
+    /\n {2}Address: {3}holding:0\n {2}Type: {6}float32, in °C\n {2}Request: .*\n {2}Bytes: {5}(?:[0-9a-f]{2} ){3}[0-9a-f]{2}\n/,
+  );
+  expect(text).toMatch(/\nBYTE ORDER +VALUE\nABCD +\S+ +configured\n[^\n]*\nCDAB +21\.5\n/);
+  expect(text).toMatch(/\nhall-3 +mqtt +OK +topic hall\/machine-1\/temperature +2\n$/);
+  const scaled = (await run(...words, "pressure")).out;
+  expect(scaled).toMatch(/\n {2}Raw value: 235\n {2}Scaling: {3}× 0\.1 \+ 1\n {2}Value: {5}24\.5 bar\n {2}Quality: {3}good/);
+  expect(scaled).toContain("RAW VALUE");
+
+  const gone = await run(...words, "gone");
+  expect([gone.code, gone.out]).toEqual([
+    EXIT.variableBad,
+    expect.stringMatching(/Set aside: not_found.*\n.*Value: +none: not_found.*\n {2}Cause: .*\n {2}Next step: /s),
+  ]);
+  expect(await run(...words, "wrong")).toMatchObject({
+    code: EXIT.variableBad,
+    out: expect.stringContaining("Set aside: address_invalid"),
+  });
+  expect(await run(...words, "speed")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("has no variable speed") });
+  expect(await run("explain", "machine-9", "v")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("it reads machine-1") });
+  expect(device.accepted()).toBe(1);
+});
+
+it("watches values, those that are meant, readout by readout", async () => {
+  const { folder, run } = here();
+  let n = 0;
+  const device = await plant({
+    units: new Map([
+      [
+        1,
+        {
+          holding: new Map([
+            [0, () => ++n % 1000],
+            [1, () => 7],
+          ] as const),
+        },
+      ],
+    ]),
+  });
+  const { agent } = await askedAgent(folder);
+  const scaling = { factor: 0.5, offset: 0 };
+  await agent.apply([
+    source(1, device.port, {
+      variables: [variable(1, 1, "holding:0"), variable(1, 2, "holding:1", { scaling }), variable(1, 3, "holding:9")],
+    }),
+  ]);
+  const json = await run("watch", "machine-1", "--count", "2", "--json");
+  const [first, second] = json.out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(first.time).not.toBe(second.time);
+  expect(second.values.map(({ name, value, raw, quality }: Record<string, unknown>) => [name, value, raw, quality])).toEqual([
+    ["v1", expect.any(Number), null, "good"],
+    ["v2", 3.5, 7, "good"],
+    ["v3", null, null, "bad"],
+  ]);
+  const text = await run("watch", "--filter", "v2", "--count", "1");
+  expect(text.out).toMatch(
+    /^machine-1 \(modbus_tcp .* every 50 ms: OK, read .* ago, .*\)\nNAME +VALUE +UNIT +QUALITY +RAW.*\nv2 +3\.5 +good +7\n\n$/,
+  );
+  expect(text.out).not.toContain("\u001b");
+  expect(await run("watch", "--count", "0")).toMatchObject({ code: EXIT.usage });
+});
+
+it("reports that no service runs", async () => {
+  const { run } = here();
+  for (const words of [["watch"], ["explain", "a", "b"]])
+    expect(await run(...words)).toMatchObject({ code: EXIT.ownFailure, out: "", err: expect.stringContaining("does not run here") });
+});
+
+it("knows where a sink puts a variable", () => {
+  const value = { name: "a/b", uuid: "u", exploration: false } as LiveValue;
+  expect(placeAt("opcua", undefined, "s", value)).toBe("/Objects/1:DataSources/1:s/1:a/b");
+  expect(placeAt("platform", undefined, "s", { ...value, exploration: true })).toBe("variable u");
+  expect(placeAt("mqtt", undefined, "s", value)).toBeNull();
+  expect(placeAt("opcua", undefined, "s", { ...value, exploration: true })).toBeNull();
+});

@@ -1,0 +1,195 @@
+import path from "node:path";
+import { readLastGood } from "../../configuration/last-good.ts";
+import { stateDirIn } from "../../configuration/settings-file.ts";
+import { explainFault } from "../../model/catalogue.ts";
+import { formatDuration } from "../../model/duration.ts";
+import { FAULTS } from "../../model/fault.ts";
+import { toJson } from "../../model/json.ts";
+import type { DataSink } from "../../model/resources.ts";
+import type { ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+import type { LiveReadout, LiveValue, SourceInsight } from "../../model/source-insight.ts";
+import { sleep } from "../../model/timer.ts";
+import { localSocketPath } from "../../service/local-socket.ts";
+import { dataTopic, parseTopic } from "../../sinks/mqtt/topics.ts";
+import { lastGoodFile } from "../../threads/api/messages.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
+import { writeLines } from "../lines.ts";
+import { lookIntoService, withService } from "../service/known.ts";
+import { askService } from "../service/local-client.ts";
+import { formatTable } from "../table.ts";
+import { durationOf } from "./device.ts";
+import { ageWords, fromJsonText, liveObject } from "./live.ts";
+
+/** The command line's options, as typed. */
+export interface ExplainOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly timeout: string;
+}
+
+/** Between two looks at a source whose next readout is waited for. */
+const LOOK_EVERY_MS = 200;
+
+/** Where a data sink has the variable. */
+interface Whereabouts extends Pick<SinkStatus, "uuid" | "name" | "type" | "endpoint" | "state"> {
+  /** Topic, path in the address space, or uuid at the platform; null: not known here. */
+  readonly place: string | null;
+  readonly note: string | null;
+  /** Values of all variables that wait for the sink; null: it keeps none. */
+  readonly pending: number | null;
+}
+
+/** `collector explain SOURCE VARIABLE`: from the address to where each data sink has it. Throws UsageError. */
+export function explain(source: string, variable: string, options: ExplainOptions, io: CommandIo): Promise<ExitCode> {
+  const timeoutMs = durationOf("--timeout", options.timeout);
+  return withService(io, async () => {
+    const found = await lookUntilRead(source, variable, timeoutMs, options, io);
+    const value = found.readout?.values[0];
+    const sinks = await whereabouts(found.source.name, value, options.config, io);
+    if (options.json) io.stdout.write(`${toJson(toObject(found, variable, sinks))}\n`);
+    else writeLines(io, linesOf(found, variable, sinks, Date.now()));
+    if (found.source.error) return EXIT.sourceFailed;
+    return value?.quality === "bad" || found.explained?.set_aside ? EXIT.variableBad : EXIT.good;
+  });
+}
+
+/** Until a readout has ended in which its bytes were read, or the time is over: then with what is known. */
+async function lookUntilRead(
+  source: string,
+  variable: string,
+  timeoutMs: number,
+  { config }: ExplainOptions,
+  io: CommandIo,
+): Promise<SourceInsight> {
+  const untilMs = performance.now() + timeoutMs;
+  for (let isFirst = true; ; isFirst = false) {
+    const found = await lookIntoService({ source, variable, explain: true }, config, io);
+    const { plan, explained, readout, source: status } = found;
+    if (plan && explained === null)
+      throw new UsageError(`${status.name} has no variable ${variable}; collector watch ${status.name} lists them`);
+    const isReady = !plan || status.error !== null || (readout !== null && explained?.wire?.state !== "pending");
+    if (isReady || performance.now() >= untilMs) return found;
+    if (isFirst && status.interval_ms > 2000)
+      complain(io, `the next readout of ${status.name} is waited for, every ${formatDuration(status.interval_ms)} there is one`);
+    if (!(await sleep(LOOK_EVERY_MS, io.signal)) && io.signal.aborted) throw new StoppedError();
+  }
+}
+
+async function whereabouts(
+  source: string,
+  value: LiveValue | undefined,
+  config: string | undefined,
+  io: CommandIo,
+): Promise<readonly Whereabouts[]> {
+  const stateDir = stateDirIn(config);
+  const { sinks = [] } = (await askService(localSocketPath(stateDir), "/status", io.signal)) as Partial<ServiceStatus>;
+  // Its details are in the copy on disk, which this user may not be allowed to read: then without the places.
+  const kept = await readLastGood(lastGoodFile(path.resolve(stateDir)));
+  const records = new Map(kept.type === "loaded" ? kept.configuration.sinks.map((sink) => [sink.uuid, sink]) : []);
+  return sinks.map(({ uuid, name, type, endpoint, state, ledger }) => ({
+    uuid,
+    name,
+    type,
+    endpoint,
+    state,
+    place: value ? placeAt(type, records.get(uuid), source, value) : null,
+    note: value?.exploration && type !== "platform" ? "EXPLORATION: published to the platform only" : null,
+    pending: ledger?.pending ?? null,
+  }));
+}
+
+/** Where a sink of a type puts a variable. Pure. */
+export function placeAt(type: string, record: DataSink | undefined, source: string, { name, uuid, exploration }: LiveValue): string | null {
+  if (type === "platform") return `variable ${uuid}`;
+  if (exploration) return null;
+  if (type === "opcua") return `/Objects/1:DataSources/1:${source}/1:${name}`;
+  const details: { readonly topic?: unknown } = record?.details ?? {};
+  if (type !== "mqtt" || typeof details.topic !== "string") return null;
+  try {
+    return `topic ${dataTopic(parseTopic(details.topic), source, name)}`;
+  } catch {
+    return null;
+  }
+}
+
+function linesOf(
+  { source, readout, explained }: SourceInsight,
+  variable: string,
+  sinks: readonly Whereabouts[],
+  nowMs: number,
+): readonly string[] {
+  const value = readout?.values[0];
+  const lines = [
+    `${source.name}/${value?.name ?? variable} (${source.type} ${source.endpoint ?? "-"})`,
+    ...(value ? [`  Address:   ${value.address}`, `  Type:      ${value.type}${value.unit === null ? "" : `, in ${value.unit}`}`] : []),
+    `  Request:   ${explained?.request ?? "none reads it"}`,
+    ...(explained?.set_aside ? [`  Set aside: ${explained.set_aside}`] : []),
+    ...wireLines(explained),
+    ...(value?.raw != null ? [`  Raw value: ${value.raw}`] : []),
+    ...(explained?.scaling ? [`  Scaling:   × ${explained.scaling.factor} + ${explained.scaling.offset}`] : []),
+    ...valueLines(value, readout, nowMs),
+  ];
+  if (source.error) lines.push(`  The source fails: collector status ${source.name} says why.`);
+  const orders = explained?.wire?.state === "read" ? explained.wire.orders : [];
+  if (orders.length > 0) {
+    const rows = orders.map(({ order, configured, value: text, detail }) => [
+      order,
+      text ?? `- ${detail ?? ""}`,
+      configured ? "configured" : "",
+    ]);
+    lines.push("", ...formatTable([["BYTE ORDER", explained?.scaling ? "RAW VALUE" : "VALUE", ""], ...rows]));
+  }
+  if (sinks.length === 0) return [...lines, "", "No data sinks are configured."];
+  const rows = sinks.map(({ name, uuid, type, state, place, note, pending }) => [
+    name ?? uuid,
+    type,
+    state,
+    note ?? place ?? "-",
+    pending === null ? "-" : String(pending),
+  ]);
+  return [...lines, "", ...formatTable([["SINK", "TYPE", "STATE", "WHERE", "PENDING"], ...rows], new Set([4]))];
+}
+
+function wireLines(explained: SourceInsight["explained"]): readonly string[] {
+  const wire = explained?.wire;
+  if (!wire) return [];
+  if (wire.state === "read") return [`  Bytes:     ${wire.bytes.replace(/..(?=.)/g, "$& ")}`];
+  return [`  Bytes:     ${wire.state === "failed" ? wire.detail : "not read yet; the next readout brings them"}`];
+}
+
+function valueLines(value: LiveValue | undefined, readout: LiveReadout | null, nowMs: number): readonly string[] {
+  if (!value || !readout) return ["  Value:     no readout has ended since; try again"];
+  const age = ageWords(readout.time, nowMs);
+  if (value.quality === "none") return [`  Value:     not asked for in the last readout (${age} ago)`];
+  if (value.quality === "bad") {
+    const fault = FAULTS.find((known) => known === value.fault);
+    const advice = fault ? explainFault(fault) : undefined;
+    return [
+      `  Value:     none: ${value.fault}${value.detail === null ? "" : `: ${value.detail}`} (${age} ago)`,
+      ...(advice ? [`  Cause:     ${advice.cause}`, `  Next step: ${advice.nextStep}`] : []),
+    ];
+  }
+  const device = value.source_time === null ? "" : `; the device says ${value.source_time}`;
+  const clock = readout.clock_synced ? "" : "; this machine's clock is not synchronised";
+  return [
+    `  Value:     ${value.value}${value.unit === null ? "" : ` ${value.unit}`}`,
+    `  Quality:   ${value.quality}, read ${readout.time} (${age} ago)${device}${clock}`,
+  ];
+}
+
+function toObject({ source, readout, explained }: SourceInsight, variable: string, sinks: readonly Whereabouts[]): object {
+  const value = readout?.values[0];
+  const wire = explained?.wire;
+  return {
+    source: { uuid: source.uuid, name: source.name, type: source.type, endpoint: source.endpoint, state: source.status.state },
+    variable: value ? liveObject(value) : { name: variable },
+    time: readout?.time ?? null,
+    clock_synced: readout?.clock_synced ?? null,
+    request: explained?.request ?? null,
+    set_aside: explained?.set_aside ?? null,
+    scaling: explained?.scaling ?? null,
+    bytes: wire?.state === "read" ? wire.bytes : null,
+    orders: wire?.state === "read" ? wire.orders.map((one) => ({ ...one, value: fromJsonText(one.value) })) : [],
+    sinks,
+  };
+}

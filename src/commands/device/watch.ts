@@ -1,0 +1,147 @@
+import { stateDirIn } from "../../configuration/settings-file.ts";
+import { formatDuration } from "../../model/duration.ts";
+import { toJson } from "../../model/json.ts";
+import type { ServiceStatus } from "../../model/service-status.ts";
+import type { LiveValue, SourceInsight } from "../../model/source-insight.ts";
+import { sleep } from "../../model/timer.ts";
+import { localSocketPath } from "../../service/local-socket.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { COLUMNS, writeLines } from "../lines.ts";
+import { lookIntoService, withService } from "../service/known.ts";
+import { askService } from "../service/local-client.ts";
+import { formatTable } from "../table.ts";
+import { ageWords, liveObject } from "./live.ts";
+
+/** The command line's options, as typed. */
+export interface WatchOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly filter?: string;
+  /** Readouts of each source. */
+  readonly count?: string;
+}
+
+/** Between two looks. */
+const LOOK_EVERY_MS = 250;
+/** Data sources that are watched at once. */
+const MAX_SOURCES = 50;
+/** Longest text of a value in a table. */
+const MAX_VALUE = 24;
+/** Rows on a terminal of which nothing is known. */
+const ROWS = 24;
+
+/** One source and the last readout that was printed of it. */
+interface Watched {
+  readonly name: string;
+  seen: string | undefined;
+  readouts: number;
+}
+
+/** `collector watch [SOURCE]`: the values of the running service as they are read, until the person stops it. Throws UsageError. */
+export function watch(source: string | undefined, options: WatchOptions, io: CommandIo): Promise<ExitCode> {
+  const count = countOf(options.count);
+  if (options.filter === "") throw new UsageError("--filter: expected a part of a name or an address");
+  return withService(io, async () => {
+    const watched = await namesOf(source, options.config, io);
+    let told = false;
+    while (!io.signal.aborted) {
+      const looks = await lookAtAll(watched, options, io);
+      const fresh = looks.filter(({ one, found }) => found.readout !== null && found.readout.time !== one.seen);
+      for (const { one, found } of fresh) {
+        one.seen = found.readout?.time;
+        one.readouts++;
+      }
+      if (options.json) for (const { found } of fresh) io.stdout.write(`${toJson(toObject(found))}\n`);
+      else if (io.stdout.isTTY) io.stdout.verbatim("\x1b[H\x1b[2J");
+      if (!options.json && (io.stdout.isTTY || fresh.length > 0))
+        print(
+          (io.stdout.isTTY ? looks : fresh).map(({ found }) => found),
+          io,
+        );
+      if (!told && fresh.length === 0 && !io.stdout.isTTY) complain(io, waitWords(looks.map(({ found }) => found)));
+      told = true;
+      await io.stdout.room(io.signal);
+      if (watched.every(({ readouts }) => readouts >= count)) break;
+      await sleep(LOOK_EVERY_MS, io.signal);
+    }
+    return EXIT.good;
+  });
+}
+
+function countOf(text: string | undefined): number {
+  if (text === undefined) return Number.POSITIVE_INFINITY;
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`--count ${text}: expected a whole number from 1`);
+  return Number(text);
+}
+
+async function namesOf(source: string | undefined, config: string | undefined, io: CommandIo): Promise<readonly Watched[]> {
+  const begin = (name: string): Watched => ({ name, seen: undefined, readouts: 0 });
+  if (source !== undefined) return [begin(source)];
+  const { sources } = (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus;
+  if (sources.length === 0) throw new UsageError("the service reads no data source; collector source add makes one");
+  if (sources.length > MAX_SOURCES) complain(io, `the first ${MAX_SOURCES} of ${sources.length} data sources are watched; name one`);
+  return sources.slice(0, MAX_SOURCES).map(({ uuid }) => begin(uuid));
+}
+
+interface Look {
+  readonly one: Watched;
+  readonly found: SourceInsight;
+}
+
+async function lookAtAll(watched: readonly Watched[], { filter, config }: WatchOptions, io: CommandIo): Promise<readonly Look[]> {
+  const looks: Look[] = [];
+  for (const one of watched)
+    looks.push({ one, found: await lookIntoService({ source: one.name, ...(filter !== undefined && { filter }) }, config, io) });
+  return looks;
+}
+
+function print(found: readonly SourceInsight[], io: CommandIo): void {
+  const nowMs = Date.now();
+  const lines = found.flatMap((one) => [...tableOf(one, nowMs), ""]);
+  // On a terminal, what does not fit would push the rest out of sight.
+  writeLines(io, io.stdout.isTTY ? lines.slice(0, ROWS - 1).map((line) => line.slice(0, COLUMNS)) : lines);
+}
+
+/** One readout as a table. Pure. */
+export function tableOf({ source, readout }: SourceInsight, nowMs: number): readonly string[] {
+  const { name, type, endpoint, interval_ms: intervalMs, error, status } = source;
+  const head = `${name} (${type} ${endpoint ?? "-"}) every ${formatDuration(intervalMs)}: ${error ? error.reason.type : status.state.type}`;
+  if (!readout) return [head, error ? `  ${error.detail}` : "  waiting for the next readout"];
+  const { time, span_ms: spanMs, values, more, clock_synced: isSynced } = readout;
+  const rows = values.map((value) => rowOf(value, nowMs));
+  const clock = isSynced ? "" : ", clock not synchronised";
+  return [
+    `${head}, read ${time} (${ageWords(time, nowMs)} ago, ${Math.round(spanMs)} ms${clock})`,
+    ...(values.length === 0
+      ? ["  no variable is meant"]
+      : formatTable([["NAME", "VALUE", "UNIT", "QUALITY", "RAW", "DEVICE TIME", ""], ...rows])),
+    ...(more > 0 ? [`… ${more} more; narrow it with --filter`] : []),
+  ];
+}
+
+function rowOf({ name, value, unit, quality, raw, fault, detail, source_time: at }: LiveValue, nowMs: number): string[] {
+  const age = at === null ? "" : `${ageWords(at, nowMs)} ago`;
+  const why = fault === null ? "" : `${fault}${detail === null ? "" : `: ${detail}`}`;
+  return [name, cut(value), unit ?? "", quality, raw === null ? "" : cut(raw), age, why];
+}
+
+const cut = (text: string | null): string => (text === null ? "-" : text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text);
+
+/** Why nothing is to be seen yet. */
+function waitWords(found: readonly SourceInsight[]): string {
+  const failing = found.filter(({ source }) => source.error !== null).map(({ source }) => source.name);
+  if (failing.length > 0) return `${failing.join(", ")}: no values, because the source fails; collector status says why`;
+  const longest = Math.max(...found.map(({ source }) => source.interval_ms));
+  return `waiting for the next readout, which comes within ${formatDuration(longest)}`;
+}
+
+function toObject({ source, readout }: SourceInsight): object {
+  return {
+    source: { uuid: source.uuid, name: source.name, state: source.status.state },
+    time: readout?.time,
+    span_ms: readout?.span_ms,
+    clock_synced: readout?.clock_synced,
+    values: readout?.values.map(liveObject) ?? [],
+    more: readout?.more ?? 0,
+  };
+}
