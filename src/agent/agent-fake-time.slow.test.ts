@@ -30,7 +30,7 @@ it("the agent says what is wrong with a driver that does not end, and reads the 
     },
   };
   const well: AnyDriver = { ...modbus, connect: async () => session(async () => [{ quality: "good", value: 1 }]) };
-  const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true };
+  const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
   const drivers = { modbus_tcp: { driver: async () => ({ default: well }) }, deaf: { driver: async () => ({ default: deaf }) } };
   const { agent, of, report } = rig({ drivers, clock: fake });
   const every = (input: SourceInput): SourceInput => ({ ...input, record: { ...input.record, readout_interval: INTERVAL_MS } });

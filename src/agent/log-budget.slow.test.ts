@@ -70,7 +70,7 @@ describe("an hour with 50 dead devices", () => {
       const driver = unreachable(reasons);
       const agent = new Agent({
         drivers: { unreachable: { driver: async () => ({ default: driver }) } },
-        clock: { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true },
+        clock: { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 },
         logFor: () => ({ ...silentLog, info: count, warn: count, error: count }),
         emit() {},
         changed() {},

@@ -6,6 +6,7 @@ import type { Outcome } from "./readout.ts";
 const outcome = (change: Partial<Outcome>): Outcome => ({
   time: 0,
   spanMs: 0,
+  bootTimeMs: 0,
   readings: [],
   failure: undefined,
   definite: true,

@@ -1,6 +1,6 @@
 import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
 import { deviceKey } from "../model/address.ts";
-import type { Clock } from "../model/clock.ts";
+import { bootTimeOf, type Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
@@ -27,6 +27,8 @@ export interface Outcome {
   /** Epoch ms of the first request. */
   readonly time: number;
   readonly spanMs: number;
+  /** As the readout's. */
+  readonly bootTimeMs: number;
   readonly readings: readonly (Reading | undefined)[];
   readonly failure: ReasonError | undefined;
   /** Whether every refusal was about what was asked: see `ReadResult.definite`. */
@@ -158,9 +160,9 @@ export class Readouts {
     }
     const { clock } = this.#deps;
     const beganMs = clock.monotonicMs();
-    let at = { time: clock.epochMs(), startedMs: beganMs };
+    let at = { time: clock.epochMs(), startedMs: beganMs, bootTimeMs: bootTimeOf(clock) };
     const began = () => {
-      at = { time: clock.epochMs(), startedMs: clock.monotonicMs() };
+      at = { time: clock.epochMs(), startedMs: clock.monotonicMs(), bootTimeMs: bootTimeOf(clock) };
     };
     const reading = this.#readOver(session, deadline, beganMs, began, stop);
     const result = await settledWithin(GRACE_MS, reading, signal);
@@ -174,14 +176,15 @@ export class Readouts {
     const spanMs = clock.monotonicMs() - at.startedMs;
     if (result instanceof ReasonError) {
       turn.release(undefined);
-      return { ...this.#failed(result, 0), time: at.time, spanMs };
+      return { ...this.#failed(result, 0), time: at.time, bootTimeMs: at.bootTimeMs, spanMs };
     }
     this.#giveBack(turn, result, stop);
     const { readings, definite, restMs, unreached, requests, answered } = result;
     const late = unreached > 0 && answered === 0;
     const failure =
       result.failure ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
-    return { time: at.time, spanMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0 };
+    const { time, bootTimeMs } = at;
+    return { time, spanMs, bootTimeMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0 };
   }
 
   /** What was read; a ReasonError where the driver made a mistake: the turn is given back all the same, because others wait for it. */
@@ -270,8 +273,9 @@ export class Readouts {
   }
 
   #failed(failure: ReasonError, waitedMs: number): Outcome {
-    const time = this.#deps.clock.epochMs();
-    return { time, spanMs: 0, readings: [], failure, definite: false, restMs: restMsOf(failure), unreached: 0, requests: 0, waitedMs };
+    const { clock } = this.#deps;
+    const at = { time: clock.epochMs(), bootTimeMs: bootTimeOf(clock), spanMs: 0 };
+    return { ...at, readings: [], failure, definite: false, restMs: restMsOf(failure), unreached: 0, requests: 0, waitedMs };
   }
 }
 

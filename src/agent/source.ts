@@ -1,7 +1,7 @@
 import type { Endpoint } from "../../drivers/driver.ts";
 import { createBackoff } from "../lib/retry.ts";
 import type { Budget } from "../model/budget.ts";
-import type { Clock } from "../model/clock.ts";
+import { bootTimeOf, type Clock } from "../model/clock.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -267,7 +267,7 @@ class SourceTask {
     return nextTick(Math.max(now + restMs, due), intervalMs, this.#phaseMs);
   }
 
-  #settle({ time, spanMs, readings, failure }: Outcome): Problem | undefined {
+  #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome): Problem | undefined {
     const { clock, changed, emit } = this.#deps;
     const counters = this.#counters;
     counters.readouts++;
@@ -287,7 +287,7 @@ class SourceTask {
     counters.values_read += read;
     counters.values_faulted += faulted;
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
-    const readout = { time, spanMs, clockSynced: clock.synced(), readings: all };
+    const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
     emit(this.#layout, readout);
     return problem;
@@ -323,6 +323,7 @@ function culprits(learned: LearnedGroups, layout: Layout): readonly string[] {
 const nothingAsked = (clock: Clock): Outcome => ({
   time: clock.epochMs(),
   spanMs: 0,
+  bootTimeMs: bootTimeOf(clock),
   readings: [],
   failure: undefined,
   definite: true,

@@ -1,3 +1,5 @@
+import type { Readout } from "./value.ts";
+
 /** Two clocks: a monotonic one for schedules, and the wall clock for time stamps, carried by the monotonic one between steps. */
 export interface Clock {
   /** Ms on a scale that was the epoch's when the process started and that no step of the wall clock moves. */
@@ -6,4 +8,21 @@ export interface Clock {
   epochMs(): number;
   /** Whether the system says that its clock is synchronised. */
   synced(): boolean;
+  /** When the machine was started, on the scale of `monotonicMs`; a suspended machine counts as running. */
+  bootedAtMs(): number;
+}
+
+/** When the machine was started by this clock, epoch ms: another number once the clock was set. */
+export const bootTimeOf = (clock: Clock): number => Math.round(clock.epochMs() - clock.monotonicMs() + clock.bootedAtMs());
+
+/**
+ * How far the time stamp of a readout can be relied on. corrected: the clock was wrong, was set while the machine ran, and the stamp was
+ * moved by as much; unsynchronised: nobody has said that the clock was right, and it was not set since.
+ */
+export const CLOCK_STATES = ["synchronised", "corrected", "unsynchronised"] as const;
+export type ClockState = (typeof CLOCK_STATES)[number];
+
+export function clockStateOf({ clockSynced, clockCorrectionMs }: Pick<Readout, "clockSynced" | "clockCorrectionMs">): ClockState {
+  if (clockSynced || clockCorrectionMs === 0) return "synchronised";
+  return clockCorrectionMs === undefined ? "unsynchronised" : "corrected";
 }

@@ -77,6 +77,10 @@ export interface Readout {
   readonly spanMs: number;
   /** Whether the wall clock was synchronised. */
   readonly clockSynced: boolean;
+  /** When the machine was started by the clock that gave `time`, epoch ms: another number once that clock was set. Absent: not known. */
+  readonly bootTimeMs?: number;
+  /** What was added to `time` because the clock was set right later, ms; 0: it had been right. Absent: `time` is as it was stamped. */
+  readonly clockCorrectionMs?: number;
   readonly readings: readonly (Reading | undefined)[];
 }
 

@@ -1,34 +1,71 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
+import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import type { Clock } from "../model/clock.ts";
 
 /** A wall clock that is off by more than this from the carried one was set: take it over. */
 const STEP_MS = 50;
 const CHECK_MS = 1000;
+/** The machine was suspended where more than this came to its uptime and not to the monotonic clock. */
+const SUSPENDED_MS = 1000;
 const SYNC_CHECK_MS = 60_000;
 const SYNC_TIMEOUT_MS = 2000;
+/** Who sets the clock may say only a little later that it is synchronised. */
+const ASK_AFTER_STEP_MS = 5000;
+
+/** What a clock is made of; all in ms. */
+export interface ClockSources {
+  /** The wall clock, since the epoch. */
+  readonly wallMs: () => number;
+  /** Never steps. */
+  readonly monotonicMs: () => number;
+  /** Since the start of the machine, times in which it was suspended included. */
+  readonly uptimeMs: () => number;
+  /** Answers later; what it cannot tell counts as no. */
+  readonly askSynced: (answer: (isSynced: boolean) => void) => void;
+}
+
+const SYSTEM: ClockSources = {
+  wallMs: () => Date.now(),
+  monotonicMs: () => performance.timeOrigin + performance.now(),
+  uptimeMs: () => uptime() * 1000,
+  askSynced: askSystemd,
+};
+
+function askSystemd(answer: (isSynced: boolean) => void): void {
+  if (existsSync("/run/systemd/timesync/synchronized")) answer(true);
+  else
+    execFile("timedatectl", ["show", "-p", "NTPSynchronized", "--value"], { timeout: SYNC_TIMEOUT_MS }, (error, stdout) =>
+      answer(!error && stdout.trim() === "yes"),
+    );
+}
 
 /**
  * Epoch time carried by the monotonic clock between checks, so that a slow correction never lets time stamps go back;
  * a step of the wall clock is taken over within a second. Synchronised means that systemd says so; unknown counts as no.
  */
-export function startClock(signal: AbortSignal): Clock {
-  let offset = Date.now() - performance.now();
+export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs, askSynced }: ClockSources = SYSTEM): Clock {
+  let offsetMs = wallMs() - monotonicMs();
+  let bootedAtMs = monotonicMs() - uptimeMs();
   let synced = false;
-  const check = setInterval(() => {
-    const now = Date.now() - performance.now();
-    if (Math.abs(now - offset) > STEP_MS) offset = now;
-  }, CHECK_MS);
-  const ask = () => {
-    if (existsSync("/run/systemd/timesync/synchronized")) {
-      synced = true;
-      return;
-    }
-    execFile("timedatectl", ["show", "-p", "NTPSynchronized", "--value"], { timeout: SYNC_TIMEOUT_MS }, (error, stdout) => {
-      synced = !error && stdout.trim() === "yes";
+  const ask = (): void =>
+    askSynced((isSynced) => {
+      synced = isSynced;
     });
-  };
+  let askedAgain: NodeJS.Timeout | undefined;
+  const check = setInterval(() => {
+    const nowMs = monotonicMs();
+    const bootedMs = nowMs - uptimeMs();
+    if (Math.abs(bootedMs - bootedAtMs) > SUSPENDED_MS) bootedAtMs = bootedMs;
+    const seenMs = wallMs() - nowMs;
+    if (Math.abs(seenMs - offsetMs) <= STEP_MS) return;
+    offsetMs = seenMs;
+    ask();
+    clearTimeout(askedAgain);
+    askedAgain = setTimeout(ask, ASK_AFTER_STEP_MS);
+    askedAgain.unref();
+  }, CHECK_MS);
   ask();
   const syncCheck = setInterval(ask, SYNC_CHECK_MS);
   check.unref();
@@ -38,8 +75,9 @@ export function startClock(signal: AbortSignal): Clock {
     () => {
       clearInterval(check);
       clearInterval(syncCheck);
+      clearTimeout(askedAgain);
     },
     { once: true },
   );
-  return { monotonicMs: () => performance.timeOrigin + performance.now(), epochMs: () => performance.now() + offset, synced: () => synced };
+  return { monotonicMs, epochMs: () => monotonicMs() + offsetMs, synced: () => synced, bootedAtMs: () => bootedAtMs };
 }

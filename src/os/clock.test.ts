@@ -1,0 +1,61 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { bootTimeOf } from "../model/clock.ts";
+import { startClock } from "./clock.ts";
+
+const START_MS = 1_800_000_000_000;
+const BOOT_MS = 60_000;
+
+function rig() {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
+  const stop = new AbortController();
+  onTestFinished(() => {
+    stop.abort();
+    vi.useRealTimers();
+  });
+  const state = { set: 0, suspendedMs: 0, isSynced: false, asked: 0 };
+  let passedMs = 0;
+  const clock = startClock(stop.signal, {
+    wallMs: () => START_MS + passedMs + state.set + state.suspendedMs,
+    monotonicMs: () => START_MS + passedMs,
+    uptimeMs: () => BOOT_MS + passedMs + state.suspendedMs,
+    askSynced(answer) {
+      state.asked++;
+      answer(state.isSynced);
+    },
+  });
+  const pass = (ms: number): void => {
+    for (const endMs = passedMs + ms; passedMs < endMs; vi.advanceTimersByTime(500)) passedMs += 500;
+  };
+  return { clock, state, pass };
+}
+
+test("a clock that is set moves the time of the machine's start by as much", () => {
+  const { clock, state, pass } = rig();
+  const before = bootTimeOf(clock);
+  pass(10_000);
+  expect(bootTimeOf(clock)).toBe(before);
+  state.set = -3_600_000;
+  pass(1000);
+  expect(bootTimeOf(clock) - before).toBe(-3_600_000);
+});
+
+test("a machine that was suspended was not set: its start stays where it was", () => {
+  const { clock, state, pass } = rig();
+  const before = bootTimeOf(clock);
+  const time = clock.epochMs();
+  state.suspendedMs = 7_200_000;
+  pass(1000);
+  expect(clock.epochMs() - time).toBe(7_201_000);
+  expect(bootTimeOf(clock)).toBe(before);
+});
+
+test("a step is followed by the question whether the clock is synchronised, at once and once more", () => {
+  const { clock, state, pass } = rig();
+  expect([clock.synced(), state.asked]).toEqual([false, 1]);
+  state.set = 1e12;
+  pass(1000);
+  expect([clock.synced(), state.asked]).toEqual([false, 2]);
+  state.isSynced = true;
+  pass(5000);
+  expect([clock.synced(), state.asked]).toEqual([true, 3]);
+});
