@@ -205,12 +205,14 @@ describe("buffer file", () => {
   it("drops what is too old, in bounded steps", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
-    let nowMs = NOW;
-    using buffer = open(file, { maxAgeMs: 1000, now: () => nowMs });
+    let monotonicMs = 0;
+    using buffer = open(file, { maxAgeMs: 2000, now: () => NOW + monotonicMs, monotonicMs: () => monotonicMs });
     buffer.setSinks([A]);
-    append(buffer, ...Array.from({ length: 200 }, (_, i) => batch(i + 1, 8, 2, NOW + 10 * i)));
-    expect(buffer.maintain()).toBe(false);
-    nowMs = NOW + 1000 + 1500;
+    for (; monotonicMs < 2000; monotonicMs += 500) {
+      append(buffer, ...Array.from({ length: 50 }, (_, i) => batch(monotonicMs / 10 + i + 1)));
+      expect(buffer.maintain()).toBe(false);
+    }
+    monotonicMs = 3001;
     let steps = 0;
     while (buffer.maintain()) steps++;
     expect(steps).toBeGreaterThan(1);
@@ -222,7 +224,8 @@ describe("buffer file", () => {
   it("keeps to bounds that change while it is open, in bounded steps", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
-    using buffer = open(file, { now: () => NOW + 3000 });
+    let monotonicMs = 0;
+    using buffer = open(file, { monotonicMs: () => monotonicMs });
     buffer.setSinks([A]);
     const large = (seq: number): NewBatch => ({ ...batch(seq, 8, 2, NOW + seq), payload: new Uint8Array(2000).fill(seq) });
     for (let seq = 1; seq <= 1000; seq += 10) append(buffer, ...Array.from({ length: 10 }, (_, i) => large(seq + i)));
@@ -234,10 +237,14 @@ describe("buffer file", () => {
     expect(buffer.bytes()).toBeLessThanOrEqual(400_000);
     const kept = rowIds(file).length;
     expect(ledgerOf(buffer, "a")).toMatchObject({ pending: 8 * kept, dropped: { buffer_full: 8000 - 8 * kept } });
-    buffer.setBounds({ maxBytes: 2 ** 30, maxAgeMs: 2000 + 10 });
+    monotonicMs = 1500;
+    append(buffer, ...Array.from({ length: 10 }, (_, i) => large(1001 + i)));
+    buffer.setBounds({ maxBytes: 2 ** 30, maxAgeMs: 2000 });
     while (buffer.maintain());
-    expect(rowIds(file)[0]).toBe(990);
-    for (let seq = 1001; seq <= 1400; seq += 10) append(buffer, ...Array.from({ length: 10 }, (_, i) => large(seq + i)));
+    monotonicMs = 2000;
+    while (buffer.maintain());
+    expect(rowIds(file)[0]).toBe(1001);
+    for (let seq = 1011; seq <= 1400; seq += 10) append(buffer, ...Array.from({ length: 10 }, (_, i) => large(seq + i)));
     expect(buffer.bytes()).toBeGreaterThan(400_000);
     expectExact(buffer, file);
   });

@@ -1,8 +1,10 @@
-import { statSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { Buffer, BufferSink, CommitWork, Ledger, SinkLedger, StoredBatch } from "./buffer.ts";
+import type { Buffer, BufferSink, CommitWork, Ledger, SinkLedger, Start, StoredBatch } from "./buffer.ts";
 import { numbered, withRejected, writesNothing } from "./commit-state.ts";
+import { FileAge, markEveryMs } from "./file-age.ts";
 import { FileChanges } from "./file-changes.ts";
 import { FileSpace } from "./file-space.ts";
 import type { FileIdentity, FileState } from "./file-state.ts";
@@ -11,6 +13,7 @@ import { type LossTable, lossTable } from "./losses.ts";
 import { type Mark, writeMark } from "./mark.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import { aged, agedWhileClosed, isOver, ledgerOf, type SinkState, sinksDiffer, withoutThoseOver, withSinks } from "./sink-state.ts";
+import { StampBook, stampsFrom } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 
 export interface BufferLimits extends BufferBounds {
@@ -18,13 +21,15 @@ export interface BufferLimits extends BufferBounds {
   readonly now?: () => number;
   /** Never steps; default: the process' own. */
   readonly monotonicMs?: () => number;
+  /** Names this start of the machine; default: the kernel's name of it. */
+  readonly boot?: string;
 }
 
 /** What is kept, and how long; may change while the file is open. */
 export interface BufferBounds {
   /** Bound of the file with its WAL, for commits up to an eighth of it; the oldest values are dropped and counted. */
   readonly maxBytes: number;
-  /** Values whose readout is older are dropped and counted. */
+  /** Values that have been in the file for longer are dropped and counted, in steps of a five-hundredth of it. */
   readonly maxAgeMs: number;
   /** How long what waits for a removed sink is kept for it; absent: not at all. */
   readonly keepRemovedMs?: number | undefined;
@@ -38,12 +43,14 @@ const RESERVED_IDS = 65_536;
 const MARKED_IDS = 4096;
 /** So often the mark outside the file follows it: a file that lacks more than this is known as an older copy. */
 const MARK_EVERY_MS = 10_000;
-/** So often it is written for how long sinks have been removed. */
+/** So often it is written how old the file is, and for how long sinks have been removed. */
 const AGE_EVERY_MS = 60_000;
 
 /** The buffer on a database file, of which it is the only writer. Methods throw what SQLite and the file system throw, with nothing changed. */
 export class BufferFile implements Buffer {
   readonly epoch: string;
+  /** Ids from here on are first numbered since this opening. */
+  readonly start: Start;
   readonly #db: Database.Database;
   readonly #file: string;
   readonly #inode: number | undefined;
@@ -58,12 +65,19 @@ export class BufferFile implements Buffer {
   readonly #space: FileSpace;
   readonly #changes: FileChanges;
   readonly #layoutUse: LayoutUse;
+  readonly #age: FileAge;
+  readonly #stamps: StampBook;
   readonly #transaction: Database.Transaction<(change: () => FileState) => FileState>;
   #state: FileState;
   /** The next id that is on disk. */
   #savedNextId: number;
   /** When the times in the state for which sinks have been removed were right, monotonic ms. */
   #agedAtMs: number;
+  #isStartSaved = false;
+  /** The newest mark: batches below the id were there at the age. */
+  #ageMark: { readonly id: number; readonly ageMs: number };
+  /** Monotonic ms. */
+  #ageSavedAtMs: number;
   #mark: Mark | undefined;
   #markedAtMs = 0;
 
@@ -97,8 +111,13 @@ export class BufferFile implements Buffer {
       this.#tables.saveState(this.#state, after);
       return after;
     });
+    this.start = { from: loaded.nextId, name: randomUUID().slice(0, 8) };
+    this.#age = new FileAge(loaded.age, this.#now, this.#monotonicMs);
+    this.#ageMark = this.#tables.lastAgeMark() ?? { id: 0, ageMs: Number.NEGATIVE_INFINITY };
+    this.#stamps = new StampBook(limits.boot ?? bootName(), this.#monotonicMs);
     this.#state = { ...loaded, sinks: agedWhileClosed(loaded.sinks, this.#keepRemovedMs, this.#now()) };
     this.#agedAtMs = this.#monotonicMs();
+    this.#ageSavedAtMs = this.#agedAtMs;
     this.#savedNextId = loaded.savedNextId;
   }
 
@@ -130,9 +149,11 @@ export class BufferFile implements Buffer {
     this.#write(() => {
       const next = numbered(this.#changes.addLayouts(this.#state, work), work);
       batches = next.batches;
-      const after = this.#stored(withRejected(next.state, work), batches, isStoring);
+      const stamped = isStoring ? this.#stamps.after(next.state, batches, next.stamps, work) : next.state;
+      const after = this.#stored(withRejected(stamped, work), batches, isStoring);
       return this.#changes.trim(this.#changes.acknowledge(after, work));
     });
+    this.#isStartSaved ||= isStoring && batches.length > 0;
     this.#layoutUse.committed(work, isStoring ? batches : [], this.#state.layouts);
     return batches;
   }
@@ -172,14 +193,15 @@ export class BufferFile implements Buffer {
       return true;
     }
     const [first] = this.#tables.oldest(1);
-    const oldestKept = this.#now() - this.#maxAgeMs;
-    const isTooOld = first !== undefined && first.ts < oldestKept;
+    const endOfOlder = this.#age.look() ? (this.#tables.endOfOlder(this.#age.nowMs() - this.#maxAgeMs) ?? 0) : 0;
+    const isTooOld = first !== undefined && first.id < endOfOlder;
+    if (first) this.#keepAge();
     const unused = this.#unusedLayouts(first?.id ?? this.#state.nextId);
     const isTooMuch = isTooOld || unused.length > 0 || this.#state.garbage.length > 0 || (first !== undefined && this.#space.isTooLarge());
     if (!isTooMuch) return this.#space.shrink();
     this.#write(() => {
       const lean = this.#changes.deleteLayouts(this.#state, unused);
-      const young = isTooOld ? this.#changes.keepWithinAge(lean, oldestKept) : lean;
+      const young = isTooOld ? this.#changes.dropOlder(lean, endOfOlder) : lean;
       return this.#changes.trim(this.#changes.keepWithinBytes(young));
     });
     return true;
@@ -193,6 +215,10 @@ export class BufferFile implements Buffer {
     // Without it a removed sink's values are kept for a little longer.
     try {
       if (this.#db.open && this.#isAnyRemoved()) this.#writeAged((before) => before);
+    } catch {}
+    // Without it the time since the last saving counts as one without a process.
+    try {
+      if (this.#db.open && this.#tables.oldest(1).length > 0) this.#saveAge();
     } catch {}
     // Without it the next opening takes the file for one that was not closed, which costs some ids.
     try {
@@ -218,6 +244,7 @@ export class BufferFile implements Buffer {
 
   /** Stores the batches, or only their ids. */
   #stored(before: FileState, batches: readonly StoredBatch[], isStoring: boolean): FileState {
+    if (isStoring && batches.length > 0 && !this.#isStartSaved) this.#tables.addStart(this.start);
     if (isStoring) return this.#changes.keepWithinBytes(this.#changes.insert({ ...before, reservedId: before.nextId }, batches));
     return before.nextId > before.reservedId ? { ...before, reservedId: before.nextId + RESERVED_IDS } : before;
   }
@@ -257,6 +284,27 @@ export class BufferFile implements Buffer {
     if (performance.now() - this.#markedAtMs >= MARK_EVERY_MS) this.#writeMark(this.#mark.to, false);
   }
 
+  /** Marks the age for what came since the last mark, and saves it now and then: a file in which nothing waits has none. */
+  #keepAge(): void {
+    const ageMs = this.#age.nowMs();
+    const id = this.#state.nextId;
+    const isMarkDue = this.#age.isSettled() && id > this.#ageMark.id && ageMs - this.#ageMark.ageMs >= markEveryMs(this.#maxAgeMs);
+    if (!isMarkDue && this.#monotonicMs() - this.#ageSavedAtMs < AGE_EVERY_MS) return;
+    this.#saveAge(() => {
+      if (isMarkDue) this.#tables.addAgeMark(id, ageMs);
+    });
+    if (isMarkDue) this.#ageMark = { id, ageMs };
+  }
+
+  #saveAge(mark: () => void = () => {}): void {
+    this.#write(() => {
+      mark();
+      this.#tables.saveAge(this.#age.toSave());
+      return { ...this.#state, stamps: stampsFrom(this.#state.stamps, this.#tables.oldest(1)[0]?.id ?? 0) };
+    });
+    this.#ageSavedAtMs = this.#monotonicMs();
+  }
+
   #areAgesDue(): boolean {
     if (!this.#isAnyRemoved()) return false;
     const sinceMs = this.#monotonicMs() - this.#agedAtMs;
@@ -285,6 +333,15 @@ export class BufferFile implements Buffer {
     const { layouts } = this.#state;
     const unused = layouts.size > kept ? this.#layoutUse.unused(layouts, firstId) : [];
     return unused.length > kept ? unused : [];
+  }
+}
+
+function bootName(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    // Not known to be the same as that of any other process.
+    return randomUUID();
   }
 }
 

@@ -13,13 +13,25 @@ export interface NewBatch {
   /** Readings of EXPLORATION variables in it. */
   readonly explorationCount: number;
   readonly payload: Uint8Array;
+  /** As the readout's; both or none. Without them nothing is known of the clock, and `time` is never corrected. */
+  readonly clockSynced?: boolean | undefined;
+  readonly bootTimeMs?: number | undefined;
 }
 
 /** A batch as the file holds it. Ids rise by commit order and are never used again, not even after the file was emptied. */
-export interface StoredBatch extends Omit<NewBatch, "seq" | "layoutKey"> {
+export interface StoredBatch extends Omit<NewBatch, "seq" | "layoutKey" | "clockSynced" | "bootTimeMs"> {
   readonly id: number;
   /** Id of the layout in this file. */
   readonly layout: number;
+  /** What `time` has more than the stamp in the payload, because the clock was set right since, ms. */
+  readonly correctionMs?: number | undefined;
+}
+
+/** Batches from the id on were first numbered since one start of a store. */
+export interface Start {
+  readonly from: number;
+  /** New with each start, also of a copy of the file: an id with the name stands for one content. */
+  readonly name: string;
 }
 
 /** Pending ids of one sink: half-open ranges, rising, not touching; the last one is the live edge and has no end. */
@@ -108,6 +120,8 @@ export interface CommitWork {
   readonly layouts: readonly { readonly key: string; readonly layout: Layout }[];
   readonly batches: readonly NewBatch[];
   readonly acknowledgements: readonly Acknowledgement[];
+  /** Ids of batches that a sink has begun to send with the stamps they were read with: those are final. */
+  readonly stampsUsed?: readonly number[];
   readonly losses?: readonly LossAcknowledgement[];
   /** Values to add to what was rejected. */
   readonly rejected?: Readonly<Partial<Record<RejectReason, number>>>;
@@ -143,5 +157,7 @@ export interface BufferReader {
   layout(id: number): Layout | undefined;
   /** What a sink has to publish of its losses, at most one per reason. */
   losses(sink: string): readonly Loss[];
+  /** By rising ids. Older batches have no start. */
+  starts(): readonly Start[];
   close(): void;
 }

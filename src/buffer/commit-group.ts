@@ -8,6 +8,7 @@ export class CommitGroup {
   #batchBytes = 0;
   #acknowledgements: Acknowledgement[] = [];
   #losses: LossAcknowledgement[] = [];
+  #stampsUsed: number[] = [];
   /** Values of batches that were rejected. */
   #notStored = 0;
   readonly #deliveredUnstored = new Map<string, number>();
@@ -40,6 +41,10 @@ export class CommitGroup {
     this.#losses.push(...losses);
   }
 
+  addStampsUsed(ids: readonly number[]): void {
+    for (const id of ids) this.#stampsUsed.push(id);
+  }
+
   addDeliveredUnstored(sink: string, values: number): void {
     this.#deliveredUnstored.set(sink, (this.#deliveredUnstored.get(sink) ?? 0) + values);
   }
@@ -51,6 +56,7 @@ export class CommitGroup {
     this.#batchBytes = 0;
     this.#acknowledgements = [];
     this.#losses = [];
+    this.#stampsUsed = [];
   }
 
   /** Takes the batches out and counts their values as not stored. */
@@ -69,6 +75,7 @@ export class CommitGroup {
       batches: this.#batches,
       acknowledgements: this.#acknowledgements,
       losses: this.#losses,
+      stampsUsed: this.#stampsUsed,
       rejected: { not_stored: this.#notStored },
       overflowOfRun,
       deliveredUnstored: [...this.#deliveredUnstored].map(([sink, values]) => ({ sink, values })),

@@ -1,22 +1,33 @@
 import type { CommitWork, NewBatch, RejectReason, StoredBatch } from "./buffer.ts";
 import type { FileState } from "./file-state.ts";
+import type { Stamp } from "./stamps.ts";
+
+/** `stamps`: by batch, what is known of the clock. */
+interface Numbered {
+  readonly state: FileState;
+  readonly batches: readonly StoredBatch[];
+  readonly stamps: readonly (Stamp | undefined)[];
+}
 
 /**
  * Gives ids to the batches that are not committed yet. Throws where a batch names a layout that the file does not have; with the state
  * unchanged.
  */
-export function numbered(before: FileState, work: CommitWork): { readonly state: FileState; readonly batches: readonly StoredBatch[] } {
+export function numbered(before: FileState, work: CommitWork): Numbered {
   const isSameRun = before.run === work.run;
   let lastSeq = isSameRun ? before.lastSeq : 0;
   let { nextId } = before;
   const batches: StoredBatch[] = [];
+  const stamps: (Stamp | undefined)[] = [];
   for (const batch of work.batches) {
     if (batch.seq <= lastSeq) continue;
     lastSeq = batch.seq;
     batches.push(stored(batch, nextId++, before.layouts));
+    const { clockSynced, bootTimeMs } = batch;
+    stamps.push(clockSynced === undefined || bootTimeMs === undefined ? undefined : { clockSynced, bootTimeMs });
   }
   const overflowOfRun = isSameRun ? before.overflowOfRun : 0;
-  return { state: { ...before, nextId, run: work.run, lastSeq, overflowOfRun }, batches };
+  return { state: { ...before, nextId, run: work.run, lastSeq, overflowOfRun }, batches, stamps };
 }
 
 function stored(batch: NewBatch, id: number, layouts: ReadonlyMap<string, number>): StoredBatch {
@@ -44,7 +55,8 @@ export function writesNothing(state: FileState, work: CommitWork, isStoring: boo
     Object.values(work.rejected ?? {}).every((n) => n === 0) &&
     (work.overflowOfRun ?? 0) <= (work.run === state.run ? state.overflowOfRun : 0) &&
     (work.deliveredUnstored ?? []).length === 0 &&
-    (work.losses ?? []).length === 0;
+    (work.losses ?? []).length === 0 &&
+    (work.stampsUsed ?? []).length === 0;
   return (
     countsNothing &&
     work.acknowledgements.length === 0 &&

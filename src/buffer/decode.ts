@@ -65,6 +65,9 @@ export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: Read
   return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
 }
 
+/** Whether the clock that stamped this readout was synchronised; true where the payload is not a readout. */
+export const wasClockSynced = (payload: Uint8Array): boolean => payload.length < 2 || ((payload[1] ?? 0) & CLOCK_SYNCED) !== 0;
+
 function takeScalar(reader: ByteReader, scalar: DataType["scalar"]): Scalar {
   if (scalar === "string") return reader.text();
   const at = reader.skip(WIDTH[scalar]);

@@ -103,12 +103,10 @@ export class FileChanges {
     return after;
   }
 
-  /** Drops some of the values whose readout is older. `oldestKept`: epoch ms. */
-  keepWithinAge(before: FileState, oldestKept: number): FileState {
-    const rows = this.#tables.oldest(DROP_ROWS);
-    const firstYoung = rows.find((row) => row.ts >= oldestKept);
-    const upTo = firstYoung?.id ?? (rows.at(-1)?.id ?? 0) + 1;
-    return rows[0] && upTo > rows[0].id ? this.#drop(before, { from: 0, to: upTo }, "too_old") : before;
+  /** Drops some of the values of the batches below this id. */
+  dropOlder(before: FileState, endId: number): FileState {
+    const last = this.#tables.oldest(DROP_ROWS).at(-1);
+    return last ? this.#drop(before, { from: 0, to: Math.min(endId, last.id + 1) }, "too_old") : before;
   }
 
   /** Deletes rows that no sink waits for, at most TRIM_ROWS; the others stay garbage. */

@@ -3,10 +3,12 @@ import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
 import type { Ledger, Position } from "./buffer.ts";
+import type { SavedAge } from "./file-age.ts";
 import { union } from "./position.ts";
 import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import type { SinkState, SinksState } from "./sink-state.ts";
+import { type StampRange, type StampRow, stampRange } from "./stamps.ts";
 
 /** All that a transaction changes, replaced as a whole once it is on disk. */
 export interface FileState extends SinksState {
@@ -18,6 +20,8 @@ export interface FileState extends SinksState {
   readonly rejected: Ledger["rejected"];
   /** Of these, what `run` has reported as overflow. */
   readonly overflowOfRun: number;
+  /** Rising and apart. */
+  readonly stamps: readonly StampRange[];
 }
 
 /** What identifies a file, and does not change at run. */
@@ -26,6 +30,7 @@ export interface FileIdentity {
   readonly lost: Ledger["lost"];
   /** The next id that is on disk: behind that of the state where ids were left out after a death. */
   readonly savedNextId: number;
+  readonly age: SavedAge;
 }
 
 /** The whole file is checked at opening up to this size; a larger one would delay the start. */
@@ -51,7 +56,7 @@ export function prepareFile(db: Database.Database, file: string): void {
     if (db.prepare("SELECT 1 FROM sqlite_schema").get() !== undefined) throw new DamagedFileError("it is the database of another program");
     db.transaction(() => {
       db.exec(SCHEMA);
-      db.prepare("INSERT INTO meta VALUES (1, ?, 1, '', 0, 0, NULL, NULL)").run(randomUUID());
+      db.prepare("INSERT INTO meta (one, epoch, next_id, run, last_seq, overflow_of_run) VALUES (1, ?, 1, '', 0, 0)").run(randomUUID());
     }).immediate();
     return;
   }
@@ -86,6 +91,9 @@ interface MetaRow {
   readonly overflow_of_run: number;
   readonly lost_since: number | null;
   readonly lost_why: string | null;
+  readonly age: number;
+  readonly down: number;
+  readonly age_at: number | null;
 }
 
 interface SinkRow {
@@ -138,6 +146,8 @@ export function load(db: Database.Database): FileState & FileIdentity {
       layouts: new Map(layouts.map(({ key, id }) => [key, id])),
       rejected: Object.fromEntries(rejected.map(({ reason, n }) => [reason, n])),
       overflowOfRun: meta.overflow_of_run,
+      stamps: db.prepare<[], StampRow>("SELECT * FROM stamp ORDER BY from_id").all().map(stampRange),
+      age: { ageMs: meta.age, downMs: meta.down, at: meta.age_at },
     };
   } catch (error) {
     if (error instanceof Database.SqliteError && error.code !== "SQLITE_ERROR") throw error;

@@ -358,13 +358,15 @@ describe("losses", () => {
   it("grow until they are acknowledged, and what comes after is a new one: each value is told once", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
-    let nowMs = NOW;
-    const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 1, now: () => nowMs, onAlarm: () => {} });
+    let monotonicMs = 0;
+    const clocks = { now: () => NOW + monotonicMs, monotonicMs: () => monotonicMs };
+    const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 1, ...clocks, onAlarm: () => {} });
     using _ = { [Symbol.dispose]: () => buffer.close() };
     buffer.setSinks([A]);
     const drop = (from: number, to: number): void => {
       append(buffer, from, to);
-      nowMs = NOW + to + 10;
+      while (buffer.maintain());
+      monotonicMs += 10;
       while (buffer.maintain());
     };
     const acknowledge = (number: number, values: number) =>

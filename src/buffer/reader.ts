@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { BufferReader, Position, StoredBatch } from "./buffer.ts";
+import type { BufferReader, Position, Start, StoredBatch } from "./buffer.ts";
 import { lossReader } from "./losses.ts";
 import { type BatchRow, checksumOf } from "./schema.ts";
 
@@ -28,6 +28,10 @@ export function openReader(file: string): BufferFileReader {
   const batches = db.prepare<[number, number], BatchRow>(
     "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
   );
+  const starts = db.prepare<[], { from_id: number; name: string }>("SELECT from_id, name FROM start ORDER BY from_id");
+  const corrections = db.prepare<[number, number], { from_id: number; to_id: number; correction: number }>(
+    "SELECT from_id, to_id, correction FROM stamp WHERE correction IS NOT NULL AND from_id < ? AND to_id > ?",
+  );
   const losses = lossReader(db);
   const metaRow = (): { epoch: string; next_id: number } => {
     const row = meta.get();
@@ -43,16 +47,19 @@ export function openReader(file: string): BufferFileReader {
     },
     read(from, to, maxBytes): readonly StoredBatch[] {
       const found: StoredBatch[] = [];
+      const corrected = corrections.all(to, from);
       let bytes = 0;
       // Leaving the loop closes the statement: no read stays open that would keep the WAL from being checkpointed.
       for (const row of batches.iterate(from, to)) {
         bytes += row.payload.byteLength;
         if (found.length > 0 && bytes > maxBytes) break;
         const intact = checksumOf(row) === row.crc;
+        const correction = corrected.find(({ from_id, to_id }) => row.id >= from_id && row.id < to_id)?.correction;
         found.push({
           id: row.id,
           layout: row.layout,
-          time: row.ts,
+          time: row.ts + (correction ?? 0),
+          correctionMs: correction,
           count: row.n,
           explorationCount: row.n_exploration,
           payload: intact ? row.payload : NOTHING,
@@ -66,6 +73,7 @@ export function openReader(file: string): BufferFileReader {
       return row && (JSON.parse(row.body) as Layout);
     },
     losses,
+    starts: (): readonly Start[] => starts.all().map(({ from_id: from, name }) => ({ from, name })),
     close: () => void db.close(),
   };
 }

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BufferFile } from "./buffer-file.ts";
@@ -212,23 +211,6 @@ describe("a sink that is removed", () => {
     expect(rowIds(file)).toHaveLength(100);
     expectExact(buffer, file);
   });
-});
-
-it("takes a file of the version before, with what is pending in it", () => {
-  using folder = temporaryFolder();
-  const file = join(folder.path, "buffer.db");
-  {
-    using buffer = open(file);
-    buffer.setSinks([A]);
-    append(buffer, batch(1));
-  }
-  const db = new Database(file);
-  db.exec("ALTER TABLE sink DROP COLUMN removed_for_ms; ALTER TABLE sink DROP COLUMN removed_at; PRAGMA user_version = 2");
-  db.close();
-  using buffer = open(file, clocks().options);
-  expect(ledgerOf(buffer, "a")).toMatchObject({ accepted: 8, pending: 8 });
-  buffer.setSinks([]);
-  expect(ledgerOf(buffer, "a")).toMatchObject({ pending: 8, keptUntil: NOW + DAY });
 });
 
 describe("sinks that come and go", () => {

@@ -1,13 +1,24 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
+
+/**
+ * age: batches below the id were in the file when it was `at` ms old. stamp: stamps that may be corrected, or are. start: batches from the id
+ * on were first numbered under this name.
+ */
+const SINCE_4 = `
+CREATE TABLE age (id INTEGER PRIMARY KEY, at REAL NOT NULL) STRICT;
+CREATE TABLE stamp (from_id INTEGER PRIMARY KEY, to_id INTEGER NOT NULL, boot TEXT NOT NULL, boot_time REAL NOT NULL, correction REAL) STRICT;
+CREATE TABLE start (from_id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
+`;
 
 /** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
 export const SCHEMA = `
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), epoch TEXT NOT NULL, next_id INTEGER NOT NULL,
                    run TEXT NOT NULL, last_seq INTEGER NOT NULL, overflow_of_run INTEGER NOT NULL,
-                   lost_since REAL, lost_why TEXT) STRICT;
+                   lost_since REAL, lost_why TEXT,
+                   age REAL NOT NULL DEFAULT 0, down REAL NOT NULL DEFAULT 0, age_at REAL) STRICT;
 CREATE TABLE layout (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
 CREATE TABLE batch (id INTEGER PRIMARY KEY, layout INTEGER NOT NULL, ts REAL NOT NULL, n INTEGER NOT NULL,
                     n_exploration INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
@@ -17,15 +28,34 @@ CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_explorati
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
                   n INTEGER, is_open INTEGER NOT NULL, PRIMARY KEY (sink, reason)) STRICT;
+${SINCE_4}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
 /** From an older version of the file to the next one. */
 export const MIGRATIONS: Readonly<Record<number, string>> = {
+  1: `
+ALTER TABLE meta ADD COLUMN overflow_of_run INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN lost_since REAL;
+ALTER TABLE meta ADD COLUMN lost_why TEXT;
+ALTER TABLE sink ADD COLUMN delivered_unstored INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
+CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
+                  n INTEGER, is_open INTEGER NOT NULL, PRIMARY KEY (sink, reason)) STRICT;
+PRAGMA user_version = 2;
+`,
   2: `
 ALTER TABLE sink ADD COLUMN removed_for_ms REAL;
 ALTER TABLE sink ADD COLUMN removed_at REAL;
 PRAGMA user_version = 3;
+`,
+  // What a file of that version holds is as old as its first opening by this one.
+  3: `
+ALTER TABLE meta ADD COLUMN age REAL NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN down REAL NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN age_at REAL;
+${SINCE_4}
+PRAGMA user_version = 4;
 `,
 };
 

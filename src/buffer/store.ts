@@ -1,6 +1,6 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "./buffer.ts";
+import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, Start, StoredBatch } from "./buffer.ts";
 import type { BufferBounds, BufferFile } from "./buffer-file.ts";
 import { CommitGroup } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
@@ -107,6 +107,11 @@ export class Store {
     return this.#sinks;
   }
 
+  /** Since when ids are numbered under which name; undefined: no file is open. */
+  get idsStart(): Start | undefined {
+    return this.#buffer?.start;
+  }
+
   /** A layout by the id that a reported batch names. */
   layout(id: number): Layout | undefined {
     if (id >= 0) return this.#buffer?.layout(id);
@@ -159,6 +164,12 @@ export class Store {
 
   acknowledge(acknowledgements: readonly Acknowledgement[]): void {
     this.#group.addAcknowledgements(acknowledgements);
+    this.#flushSoon();
+  }
+
+  /** These batches are sent with the stamps they were read with. */
+  useStamps(ids: readonly number[]): void {
+    this.#group.addStampsUsed(ids);
     this.#flushSoon();
   }
 
@@ -308,7 +319,7 @@ export class Store {
   #look(): void {
     if (this.#buffer && performance.now() >= this.#retryAtMs)
       this.#attempt((file) => {
-        for (let step = 0; step < MAINTENANCE_STEPS && file.maintain(); step++);
+        for (let step = 0; step < MAINTENANCE_STEPS && file.maintain(); step++) this.#lossesChanged = true;
         this.#reportLosses(file);
       });
     this.#trouble.look();

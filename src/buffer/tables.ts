@@ -1,10 +1,12 @@
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { StoredBatch } from "./buffer.ts";
+import type { Start, StoredBatch } from "./buffer.ts";
+import type { SavedAge } from "./file-age.ts";
 import type { FileState } from "./file-state.ts";
 import type { IdRange } from "./position.ts";
 import { checksumOf } from "./schema.ts";
 import { type SinkState, valuesFor } from "./sink-state.ts";
+import type { StampRange } from "./stamps.ts";
 
 /** The statements of the file's one writer, by what they are for. Changes belong into a transaction. */
 export class Tables {
@@ -44,7 +46,35 @@ export class Tables {
     for (const id of before.sinks.keys()) if (!after.sinks.has(id)) this.#sql.forgetSink.run(id);
     if (before.rejected !== after.rejected)
       for (const [reason, values] of Object.entries(after.rejected)) this.#sql.saveRejected.run(reason, values);
+    if (before.stamps !== after.stamps) this.#saveStamps(after.stamps);
     this.#sql.saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
+  }
+
+  saveAge({ ageMs, downMs, at }: SavedAge): void {
+    this.#sql.saveAge.run(ageMs, downMs, at);
+  }
+
+  /** What is in the file at this moment was there when it was `ageMs` old; `nextId` is above all of it. */
+  addAgeMark(nextId: number, ageMs: number): void {
+    this.#sql.addAgeMark.run(nextId, ageMs);
+    const [first] = this.oldest(1);
+    if (first) this.#sql.dropAgeMarks.run(first.id);
+  }
+
+  /** Batches below this id came before the file was so old; undefined: that is known of none. */
+  endOfOlder(ageMs: number): number | undefined {
+    return this.#sql.endOfOlder.get(ageMs) ?? undefined;
+  }
+
+  lastAgeMark(): { readonly id: number; readonly ageMs: number } | undefined {
+    return this.#sql.lastAgeMark.get();
+  }
+
+  /** Forgets starts of which no batch is left. */
+  addStart({ from, name }: Start): void {
+    this.#sql.addStart.run(from, name);
+    const [first] = this.oldest(1);
+    this.#sql.dropStarts.run(first?.id ?? from);
   }
 
   /** Values that the stored batches of the ranges are worth to the sink. */
@@ -86,6 +116,11 @@ export class Tables {
     return { all: this.#sql.pageCount.get() ?? 0, free: this.#sql.freePages.get() ?? 0 };
   }
 
+  #saveStamps(ranges: readonly StampRange[]): void {
+    this.#sql.forgetStamps.run();
+    for (const { from, to, boot, bootTimeMs, correctionMs } of ranges) this.#sql.addStamp.run(from, to, boot, bootTimeMs, correctionMs);
+  }
+
   #saveSink({ id, active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed }: SinkState): void {
     const older = JSON.stringify(position.older);
     const counts = JSON.stringify(dropped);
@@ -123,6 +158,15 @@ function statementsOf(db: Database.Database) {
     .pluck();
   const deleteRange = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
   const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT ?");
+  const saveAge = db.prepare<[number, number, number | null]>("UPDATE meta SET age = ?, down = ?, age_at = ?");
+  const addAgeMark = db.prepare<[number, number]>("INSERT INTO age VALUES (?, ?) ON CONFLICT (id) DO NOTHING");
+  const dropAgeMarks = db.prepare<[number]>("DELETE FROM age WHERE id <= ?");
+  const endOfOlder = db.prepare<[number], number | null>("SELECT max(id) FROM age WHERE at <= ?").pluck();
+  const lastAgeMark = db.prepare<[], { id: number; ageMs: number }>("SELECT id, at AS ageMs FROM age ORDER BY id DESC LIMIT 1");
+  const addStart = db.prepare<[number, string]>("INSERT INTO start VALUES (?, ?) ON CONFLICT (from_id) DO UPDATE SET name = excluded.name");
+  const dropStarts = db.prepare<[number]>("DELETE FROM start WHERE from_id < (SELECT max(from_id) FROM start WHERE from_id <= ?)");
+  const addStamp = db.prepare<[number, number, string, number, number | null]>("INSERT INTO stamp VALUES (?, ?, ?, ?, ?)");
+  const forgetStamps = db.prepare<[]>("DELETE FROM stamp");
   const pageCount = db.prepare<[], number>("PRAGMA page_count").pluck();
   const freePages = db.prepare<[], number>("PRAGMA freelist_count").pluck();
   return {
@@ -140,6 +184,15 @@ function statementsOf(db: Database.Database) {
     nth,
     deleteRange,
     oldest,
+    saveAge,
+    addAgeMark,
+    dropAgeMarks,
+    endOfOlder,
+    lastAgeMark,
+    addStart,
+    dropStarts,
+    addStamp,
+    forgetStamps,
     pageCount,
     freePages,
   };

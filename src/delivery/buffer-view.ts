@@ -1,4 +1,4 @@
-import type { Loss, StoredBatch } from "../buffer/buffer.ts";
+import type { Loss, Start, StoredBatch } from "../buffer/buffer.ts";
 import { type BufferFileReader, openReader } from "../buffer/reader.ts";
 import { createRecentLayouts } from "../buffer/recent-layouts.ts";
 import type { Log } from "../model/context.ts";
@@ -28,6 +28,10 @@ export class BufferView {
   #file: string | undefined;
   #reader: BufferFileReader | undefined;
   #epoch = "";
+  /** By rising ids, those that the file had when it was opened. */
+  #starts: readonly Start[] = [];
+  /** The store's own. */
+  #start: Start | undefined;
   /** By id; those of unstored rows have negative ids, are in no file, and come once. */
   #layouts = createRecentLayouts<number, Layout>(LAYOUTS_OF_A_SOURCE);
   #isUnreadableLogged = false;
@@ -41,6 +45,7 @@ export class BufferView {
   /** Reads this file from now on. */
   use(file: string): void {
     this.#file = file;
+    this.#start = undefined;
     this.#layouts = createRecentLayouts(LAYOUTS_OF_A_SOURCE);
     clearTimeout(this.#reopenTimer);
     this.#open();
@@ -83,6 +88,16 @@ export class BufferView {
   /** Distinguishes lives of the file; "" before the first opening. */
   epoch(): string {
     return this.#epoch;
+  }
+
+  /** Since which start of a store batches have this id: its name. */
+  startOf(id: number): string {
+    if (this.#start && id >= this.#start.from) return this.#start.name;
+    return this.#starts.findLast(({ from }) => id >= from)?.name ?? this.#epoch;
+  }
+
+  setStart(start: Start | undefined): void {
+    this.#start = start;
   }
 
   /** Undefined: the file does not have it. Throws if the file cannot be read. */
@@ -132,6 +147,7 @@ export class BufferView {
     this.#isUnreadableLogged = false;
     this.access((file) => {
       this.#epoch = file.epoch();
+      this.#starts = file.starts();
       opened(file);
     });
   }

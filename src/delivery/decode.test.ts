@@ -8,7 +8,7 @@ import type { Readout } from "../model/value.ts";
 import { copyReadout, type SinkBatch } from "../sinks/sink.ts";
 import { decodeJob } from "./decode.ts";
 
-const names = { epoch: "epoch-of-the-file", life: "life-of-the-delivery" };
+const names = { startOf: () => "epoch-of-the-file", life: "life-of-the-delivery" };
 
 function rowsOf(layout: Layout, readouts: readonly Readout[]): StoredBatch[] {
   return readouts.map((readout, i) => ({ id: i + 1, layout: 1, time: readout.time, ...encodeReadout(layout, readout) }));

@@ -20,8 +20,8 @@ export interface Decoded {
 
 /** What a batch's id begins with. */
 export interface Names {
-  /** Distinguishes lives of the file. */
-  readonly epoch: string;
+  /** Names the start of the store since which batches have this id: an id with it stands for one content, also in copies of the file. */
+  readonly startOf: (id: number) => string;
   /** Distinguishes lives of the delivery: the ids of unstored rows restart with each process. */
   readonly life: string;
 }
@@ -49,7 +49,7 @@ export function decodeJob(
         for (const [i, row] of rows.entries()) {
           let readout: Readout;
           try {
-            readout = decodeReadout(layout, row.payload, scratch);
+            readout = corrected(decodeReadout(layout, row.payload, scratch), row);
           } catch {
             outcomes[i] = outcomeOf(row, takesExploration, true);
             continue;
@@ -69,10 +69,14 @@ export function decodeJob(
   };
   const first = rows[0]?.id ?? 0;
   const last = rows.at(-1)?.id ?? 0;
-  const life = first < 0 ? `${names.life.slice(0, 8)}u` : names.epoch.slice(0, 8);
+  // That of the last one: what the file held when it was given is all that can be before it.
+  const life = first < 0 ? `${names.life.slice(0, 8)}u` : names.startOf(last).slice(0, 8);
   const id = `${life}-${Math.abs(first)}-${Math.abs(last)}${pieces ? `.${digestOf(pieces)}` : ""}`;
   return { batch: { id, layout, readouts, backlog, inOrder }, outcomes, rowsRead };
 }
+
+const corrected = (readout: Readout, { correctionMs }: StoredBatch): Readout =>
+  correctionMs === undefined ? readout : { ...readout, time: readout.time + correctionMs, clockCorrectionMs: correctionMs };
 
 function piecesOf(readout: Readout, pieces: readonly Piece[]): Readout {
   if (pieces.some((piece) => piece.from === 0 && piece.to === undefined)) return readout;

@@ -16,6 +16,7 @@ import { DescribedSources } from "./described-sources.ts";
 import { prepareSink } from "./prepare-sink.ts";
 import { type PumpLimits, type PumpPort, SinkPump } from "./pump.ts";
 import { StoreLink } from "./store-link.ts";
+import { UsedStamps } from "./used-stamps.ts";
 
 export interface DeliveryOptions extends Partial<PumpLimits> {
   /** Kinds of sinks by type; default: all there are. */
@@ -73,6 +74,7 @@ export class DeliveryEngine {
   readonly #sources = new DescribedSources();
   readonly #store: StoreLink;
   readonly #buffer: BufferView;
+  readonly #usedStamps = new UsedStamps();
   /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
   readonly #life = randomUUID();
   /** Ids from here on come as they are committed. */
@@ -202,8 +204,10 @@ export class DeliveryEngine {
       surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
       ...(memoryDir !== undefined && { memoryDir }),
       layout: (id) => buffer.layout(id),
-      read: (from, to, maxBytes) => buffer.read(from, to, maxBytes),
+      read: (from, to, maxBytes) => this.#usedStamps.restored(buffer.read(from, to, maxBytes)),
       epoch: () => buffer.epoch(),
+      startOf: (id) => buffer.startOf(id),
+      sending: (rows) => this.#store.useStamps(this.#usedStamps.use(rows)),
       life: this.#life,
       acknowledge: (settled) => this.#store.acknowledge(uuid, settled),
       deliveredUnstored: (values) => this.#store.post({ type: "delivered_unstored", sink: uuid, values }),
@@ -253,6 +257,7 @@ export class DeliveryEngine {
   #onStore(message: StoreToDelivery): void {
     switch (message.type) {
       case "ready":
+        this.#buffer.setStart(message.start);
         this.#buffer.access((file) => this.#advance(file.nextId()));
         return;
       case "sinks":

@@ -13,7 +13,9 @@ export interface IsolationOptions {
   readonly takesExploration: boolean;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   readonly layout: (id: number) => Layout | undefined;
-  readonly names: () => Names;
+  readonly names: Names;
+  /** These rows are about to be sent. */
+  readonly sending: (rows: readonly StoredBatch[]) => void;
   /** So many values are dropped: the server failed on them alone while others passed. */
   readonly dropped: (values: number, detail: string) => void;
 }
@@ -32,6 +34,7 @@ interface Attempt {
   /** Those of its pieces that the file still has. */
   readonly pieces: readonly Piece[];
   readonly batch: SinkBatch;
+  readonly rows: readonly StoredBatch[];
   readonly rowOf: (readout: number) => number | undefined;
   /** By row: the places of its values. */
   readonly places: ReadonlyMap<number, readonly number[]>;
@@ -119,6 +122,7 @@ export class Isolation {
     if (!attempt) return;
     this.suspects.begin(suspect);
     this.#underWay.set(suspect, attempt);
+    this.#options.sending(attempt.rows);
     let result: WriteResult;
     try {
       result = await opening.sink.write(attempt.batch, opening.ctx);
@@ -167,7 +171,7 @@ export class Isolation {
       { group, backlog: suspect.backlog },
       layout,
       takesExploration,
-      this.#options.names(),
+      this.#options.names,
       isWhole ? undefined : pieces,
     );
     const rowOf = (readout: number): number | undefined => rows[decoded.rowsRead[readout] ?? -1]?.id;
@@ -180,7 +184,8 @@ export class Isolation {
       return undefined;
     }
     const name = `${values} ${values === 1 ? "value" : "values"} of ${decoded.batch.layout.source.name} of ${timeText(rows[0]?.time ?? 0)}`;
-    return { suspect, pieces, batch: { ...decoded.batch, ...(maxMessageBytes !== undefined && { maxMessageBytes }) }, rowOf, places, name };
+    const batch = { ...decoded.batch, ...(maxMessageBytes !== undefined && { maxMessageBytes }) };
+    return { suspect, pieces, batch, rows, rowOf, places, name };
   }
 
   #settle(attempt: Attempt, { refused, detail, refusals = [] }: WriteResult): void {

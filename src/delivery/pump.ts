@@ -31,6 +31,10 @@ export interface PumpPort {
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   /** Distinguishes lives of the file in batch ids. */
   epoch(): string;
+  /** Names the start of the store since which batches have this id. */
+  startOf(id: number): string;
+  /** These rows are about to be sent. */
+  sending(rows: readonly StoredBatch[]): void;
   /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
   readonly life: string;
   acknowledge(settled: Settled): void;
@@ -102,7 +106,10 @@ export class SinkPump {
       takesExploration: kind.takesExploration,
       log: this.#log,
       layout: (id) => port.layout(id),
-      names: () => ({ epoch: port.epoch(), life: port.life }),
+      names: { startOf: (id) => port.startOf(id), life: port.life },
+      sending: (rows) => {
+        if (this.keepsAll) port.sending(rows);
+      },
       wrote: (refused, detail) => this.#state.wrote(refused, detail),
       dropped: (values, detail) => this.#state.dropped(values, detail),
       keeping: (detail) => this.#state.keeping(detail),

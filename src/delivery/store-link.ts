@@ -10,6 +10,7 @@ const ACKNOWLEDGE_MS = 50;
 export class StoreLink {
   readonly #receive: (message: StoreToDelivery) => void;
   #port: MessagePort | undefined;
+  #stampsUsed: number[] = [];
   /** By sink; not posted yet. */
   readonly #acknowledged = new Map<string, Settled>();
   #timer: NodeJS.Timeout | undefined;
@@ -40,9 +41,17 @@ export class StoreLink {
     this.#timer ??= setTimeout(() => this.acknowledgeNow(), ACKNOWLEDGE_MS);
   }
 
+  /** Posts a moment later that these batches are sent with the stamps they were read with. */
+  useStamps(ids: readonly number[]): void {
+    if (ids.length === 0) return;
+    for (const id of ids) this.#stampsUsed.push(id);
+    this.#timer ??= setTimeout(() => this.acknowledgeNow(), ACKNOWLEDGE_MS);
+  }
+
   acknowledgeNow(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    if (this.#stampsUsed.length > 0) this.post({ type: "stamps_used", ids: this.#stampsUsed.splice(0) });
     if (this.#acknowledged.size === 0) return;
     const acknowledgements = [...this.#acknowledged].map(([sink, settled]): Acknowledgement => ({ sink, ...settled }));
     this.#acknowledged.clear();
@@ -52,6 +61,7 @@ export class StoreLink {
   /** Their rows are delivered again. */
   dropAcknowledgements(): void {
     this.#acknowledged.clear();
+    this.#stampsUsed = [];
   }
 
   close(): void {

@@ -223,10 +223,10 @@ export class Writer {
   }
 
   async #write(opening: Opening, job: Job): Promise<void> {
-    const { queue, layout, takesExploration, names, wrote } = this.#options;
+    const { queue, layout, takesExploration, names, sending, wrote } = this.#options;
     let decoded: Decoded;
     try {
-      decoded = decodeJob(job, layout(job.group.layout), takesExploration, names());
+      decoded = decodeJob(job, layout(job.group.layout), takesExploration, names);
     } catch (error) {
       this.#unreadable(error);
       return;
@@ -238,6 +238,7 @@ export class Writer {
     const maxMessageBytes = this.#suspects.maxMessageBytes(performance.now());
     const batch = maxMessageBytes === undefined ? decoded.batch : { ...decoded.batch, maxMessageBytes };
     this.#jobs.add(job);
+    sending(job.group.rows);
     try {
       const { refused, detail, refusals = [] } = await opening.sink.write(batch, opening.ctx);
       this.#jobs.delete(job);

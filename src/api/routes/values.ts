@@ -27,7 +27,7 @@ const sampleSchema = z.strictObject({
 });
 
 export const valuesSchema = z.strictObject({
-  id: z.string().min(1).max(200).describe("Identifier of the batch: one that was taken before is not taken again"),
+  id: z.string().min(1).max(200).describe("Identifier of the batch: one that was taken before is not taken again with the same content"),
   data_source: uuidSchema.describe("The data source that all of them were read from"),
   values: boundedArray(sampleSchema, MAX_VALUES).describe("The values"),
 });
@@ -67,7 +67,7 @@ export const valueRoutes = {
     method: "POST",
     path: "/ext/v1/values",
     section: "ours",
-    summary: "Takes a batch of values, once for each identifier",
+    summary: "Takes a batch of values, once for each identifier and content",
     body: valuesSchema,
     bodyBytes: MAX_VALUES_BYTES,
     exactIntegers: true,

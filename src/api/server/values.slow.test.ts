@@ -36,10 +36,10 @@ test("a batch is taken once for each identifier and collector, across restarts",
   const { store } = open(folder);
   const now = Date.now();
   expect(store.take(batch("b1", variable, [now, now + 1]), ORIGIN)).toEqual({ accepted: 2, duplicate: false });
-  expect(store.take(batch("b1", variable, [now + 5]), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
+  expect(store.take(batch("b1", variable, [now, now + 1]), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
   store.close();
   const again = open(folder).store;
-  expect(again.take(batch("b1", variable, [now + 5]), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
+  expect(again.take(batch("b1", variable, [now, now + 1]), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
   expect(
     again.take({ ...batch("b1", randomUUID(), [now + 9]), data_source: randomUUID() }, { ...ORIGIN, collector: randomUUID() }),
   ).toEqual({
@@ -47,6 +47,18 @@ test("a batch is taken once for each identifier and collector, across restarts",
     duplicate: false,
   });
   expect(again.read({ ...ALL, variables: [variable] }, COLLECTOR).data).toHaveLength(2);
+});
+
+test("another content under an identifier that was taken is no duplicate, as after a buffer was restored from a copy", () => {
+  const { store } = open(temporaryFolder());
+  const variable = randomUUID();
+  const now = Date.now();
+  store.take(batch("b1", variable, [now]), ORIGIN);
+  expect(store.take(batch("b1", variable, [now + 5]), ORIGIN)).toEqual({ accepted: 1, duplicate: false });
+  expect(store.take(batch("b1", variable, [now + 5], 2), ORIGIN)).toEqual({ accepted: 1, duplicate: false });
+  expect(store.take(batch("b1", variable, [now + 5], 2), ORIGIN)).toEqual({ accepted: 0, duplicate: true });
+  const { data } = store.read({ ...ALL, variables: [variable] }, COLLECTOR);
+  expect(data.map(({ value }) => JSON.stringify(value))).toEqual(["1", "2"]);
 });
 
 test("every value comes back as it was sent, a long integer with all its digits", async () => {

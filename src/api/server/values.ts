@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync, renameSync } from "node:fs";
 import { MAX_ISSUES } from "../../model/bounded.ts";
 import type { Log } from "../../model/context.ts";
@@ -51,6 +52,8 @@ const VALUES: Schema = {
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX batches_received ON batches (received_at);
     `,
+    // Of what an identifier stood for; null: it was taken before this was kept.
+    `ALTER TABLE batches ADD COLUMN digest BLOB;`,
   ],
 };
 
@@ -79,8 +82,10 @@ export interface TakenBatch {
 
 export interface ValueStore {
   /**
-   * Takes a batch, once for each identifier of a collector. A variable belongs to one data source for good: the one that it is configured for,
-   * else the first that had a value of it. Throws HttpProblem 422 for a variable of another one, and takes nothing of the batch then.
+   * Takes a batch, once for each identifier of a collector. One that comes with other content under an identifier that was taken is taken:
+   * a collector whose buffer was restored from a copy begins with its identifiers where the copy ended. A variable belongs to one data source
+   * for good: the one that it is configured for, else the first that had a value of it. Throws HttpProblem 422 for a variable of another one,
+   * and takes nothing of the batch then.
    */
   take(batch: ValueBatch, origin: ValueOrigin): TakenBatch;
   /** `collector`: only values of it; undefined: of all. Throws HttpProblem 422 for a cursor that is not good. */
@@ -160,6 +165,13 @@ const parseArray = (text: string): unknown =>
     (_, value, { source }) => (typeof value === "number" && source !== undefined ? rawJson(source) : value),
   );
 
+/** Of all that a batch says but its identifier. */
+function digestOf({ data_source, values }: ValueBatch): Uint8Array {
+  const digest = createHash("sha256").update(data_source);
+  for (const { time, variable, value, quality } of values) digest.update(`\n${time} ${variable} ${quality} ${toText(value)}`);
+  return digest.digest().subarray(0, 16);
+}
+
 type Position = readonly [series: number, time: number];
 
 /** The values of one open database. */
@@ -231,7 +243,7 @@ class ValueTables {
   #insert(batch: ValueBatch, origin: ValueOrigin): TakenBatch {
     const { collector, machine } = origin;
     const { insertBatch, series, insert } = this.#statements;
-    if (insertBatch.run(collector, batch.id, Date.now()).changes === 0) return { accepted: 0, duplicate: true };
+    if (insertBatch.run(collector, batch.id, Date.now(), digestOf(batch)).changes === 0) return { accepted: 0, duplicate: true };
     this.#refuseOthers(batch, origin);
     const ids = new Map<string, number>();
     for (const sample of batch.values) {
@@ -305,8 +317,9 @@ const toSample = ({ data_source, variable }: Series, { time, value, quality }: S
 
 function prepareStatements(db: Database) {
   return {
-    insertBatch: db.prepare<[string, string, number]>(
-      "INSERT INTO batches (collector, id, received_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    insertBatch: db.prepare<[string, string, number, Uint8Array]>(
+      `INSERT INTO batches (collector, id, received_at, digest) VALUES (?, ?, ?, ?) ON CONFLICT (collector, id)
+      DO UPDATE SET received_at = excluded.received_at, digest = excluded.digest WHERE digest != excluded.digest`,
     ),
     series: db.prepare<[string, string, string, string], { id: number }>(`
     INSERT INTO series (data_source, variable, collector, machine) VALUES (?, ?, ?, ?)

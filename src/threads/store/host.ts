@@ -101,7 +101,8 @@ export class StoreClient {
   /** False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). */
   append(layout: Layout, readout: Readout): boolean {
     const { payload, count, explorationCount } = encodeReadout(layout, readout);
-    const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time: readout.time, count, explorationCount, payload };
+    const { time, clockSynced, bootTimeMs } = readout;
+    const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time, count, explorationCount, payload, clockSynced, bootTimeMs };
     if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
       this.#rejectedReadouts++;
       this.#rejectedValues += count + explorationCount;

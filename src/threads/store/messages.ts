@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, StoredBatch } from "../../buffer/buffer.ts";
+import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, Start, StoredBatch } from "../../buffer/buffer.ts";
 import type { BufferBounds } from "../../buffer/buffer-file.ts";
 import type { StoreOptions } from "../../buffer/store.ts";
 import type { Layout } from "../../model/layout.ts";
@@ -43,7 +43,7 @@ export type FromStore =
 
 /** Store → delivery. Only so many bytes of batches are under way: each message with batches is to be answered by `received`. */
 export type StoreToDelivery =
-  | { readonly type: "ready" }
+  | { readonly type: "ready"; readonly start: Start | undefined }
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
   /** Comes before its first batch. Negative ids are those of unstored batches, and never in the file. */
   | { readonly type: "layout"; readonly id: number; readonly layout: Layout }
@@ -61,6 +61,8 @@ export type StoreToDelivery =
 /** Delivery → store. */
 export type DeliveryToStore =
   | { readonly type: "acknowledge"; readonly acknowledgements: readonly Acknowledgement[] }
+  /** These batches are sent with the stamps they were read with: those are final. */
+  | { readonly type: "stamps_used"; readonly ids: readonly number[] }
   /** One message with batches was taken from the port: `committed` or `unstored`. */
   | { readonly type: "received" }
   | { readonly type: "delivered_unstored"; readonly sink: string; readonly values: number }

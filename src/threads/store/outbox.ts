@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { BufferSink, StoredBatch } from "../../buffer/buffer.ts";
+import type { BufferSink, Start, StoredBatch } from "../../buffer/buffer.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { DeliveryToStore, StoreToDelivery } from "./messages.ts";
 
@@ -35,7 +35,7 @@ export class Outbox {
     this.#maxUnderWayBytes = maxUnderWayBytes;
   }
 
-  attach(port: MessagePort, sinks: readonly BufferSink[] | undefined): void {
+  attach(port: MessagePort, sinks: readonly BufferSink[] | undefined, start: Start | undefined): void {
     this.#port?.close();
     this.#port = port;
     this.#sentLayouts = new Set();
@@ -50,7 +50,7 @@ export class Outbox {
     port.on("close", () => {
       if (this.#port === port) this.#port = undefined;
     });
-    this.#post({ type: "ready" });
+    this.#post({ type: "ready", start });
     if (sinks) this.sinks(sinks);
   }
 

@@ -56,7 +56,7 @@ class StoreServer implements StoreListener {
         this.#store.setOverflow(message.values);
         return;
       case "delivery":
-        this.#outboxes[message.of].attach(message.port, this.#store.sinks);
+        this.#outboxes[message.of].attach(message.port, this.#store.sinks, this.#store.idsStart);
         this.#store.repeatLosses();
         return;
       case "stop":
@@ -70,6 +70,9 @@ class StoreServer implements StoreListener {
     switch (message.type) {
       case "acknowledge":
         this.#store.acknowledge(message.acknowledgements);
+        return;
+      case "stamps_used":
+        this.#store.useStamps(message.ids);
         return;
       case "delivered_unstored":
         this.#store.addDeliveredUnstored(message.sink, message.values);

@@ -1,0 +1,126 @@
+import type { CommitWork, StoredBatch } from "./buffer.ts";
+import { type IdRange, rangesOf, without } from "./position.ts";
+
+/** Batches stamped by a clock that was not synchronised, as long as their stamps may still be corrected, or are. */
+export interface StampRange extends IdRange {
+  /** Of the machine: stamps of two starts have nothing in common. */
+  readonly boot: string;
+  /** When the machine was started by the clock that stamped them, epoch ms. */
+  readonly bootTimeMs: number;
+  /** What is added to their stamps, ms; null: not known yet. */
+  readonly correctionMs: number | null;
+}
+
+/** A range in the file. */
+export interface StampRow {
+  readonly from_id: number;
+  readonly to_id: number;
+  readonly boot: string;
+  readonly boot_time: number;
+  readonly correction: number | null;
+}
+
+export const stampRange = ({ from_id, to_id, boot, boot_time, correction }: StampRow): StampRange => ({
+  from: from_id,
+  to: to_id,
+  boot,
+  bootTimeMs: boot_time,
+  correctionMs: correction,
+});
+
+/** What stamped a batch. */
+export interface Stamp {
+  readonly clockSynced: boolean;
+  /** As that of the range. */
+  readonly bootTimeMs: number;
+}
+
+/** The end of a range that still grows. */
+export const OPEN_END = Number.MAX_SAFE_INTEGER;
+/** Clocks closer than this are one: times of the machine's start are measured this well, and small steps need no correction. */
+const SAME_CLOCK_MS = 1000;
+/** With more ranges the oldest is given up: its stamps stay as they are. */
+const MAX_RANGES = 64;
+
+export const isSameClock = (a: number, b: number): boolean => Math.abs(a - b) < SAME_CLOCK_MS;
+
+/** The ranges after a batch with this id, which is above all before it. The same array where nothing changes. */
+export function withStamp(
+  ranges: readonly StampRange[],
+  id: number,
+  { clockSynced, bootTimeMs }: Stamp,
+  boot: string,
+): readonly StampRange[] {
+  const last = ranges.at(-1);
+  const open = last?.to === OPEN_END ? last : undefined;
+  if (clockSynced) return open ? [...ranges.slice(0, -1), { ...open, to: id }] : ranges;
+  if (open && open.boot === boot && isSameClock(open.bootTimeMs, bootTimeMs)) return ranges;
+  const closed = open ? [...ranges.slice(0, -1), { ...open, to: id }] : ranges;
+  return [...closed, { from: id, to: OPEN_END, boot, bootTimeMs, correctionMs: null }].slice(-MAX_RANGES);
+}
+
+/** The ranges once it is known that a clock with this time of the machine's start is right. The same array where nothing changes. */
+export function corrected(ranges: readonly StampRange[], boot: string, bootTimeMs: number): readonly StampRange[] {
+  const isMeant = (range: StampRange): boolean => range.correctionMs === null && range.boot === boot && range.to !== OPEN_END;
+  if (!ranges.some(isMeant)) return ranges;
+  return ranges.map((range) => {
+    if (!isMeant(range)) return range;
+    return { ...range, correctionMs: isSameClock(range.bootTimeMs, bootTimeMs) ? 0 : bootTimeMs - range.bootTimeMs };
+  });
+}
+
+/** The ranges without ids (rising, apart) that were sent with the stamps they have. The same array where nothing changes. */
+export function withoutUsed(ranges: readonly StampRange[], used: readonly IdRange[]): readonly StampRange[] {
+  if (!ranges.some((range) => used.some(({ from, to }) => from < range.to && to > range.from))) return ranges;
+  return ranges.flatMap((range) => without([range], used).map((rest) => ({ ...range, ...rest }))).slice(-MAX_RANGES);
+}
+
+/** A clock that was set is taken for right after this, although nobody says that it is synchronised. */
+const STEADY_MS = 60_000;
+
+/** Keeps the stamps of one opening of a file: which may be corrected, and from when on by how much. */
+export class StampBook {
+  readonly #boot: string;
+  readonly #monotonicMs: () => number;
+  /** The clock that stamped last, and since when, monotonic ms. */
+  #clock: (Stamp & { readonly sinceMs: number }) | undefined;
+
+  constructor(boot: string, monotonicMs: () => number) {
+    this.#boot = boot;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** The stamps of the file after these batches and this work. */
+  after<S extends { readonly stamps: readonly StampRange[] }>(
+    before: S,
+    batches: readonly StoredBatch[],
+    stamps: readonly (Stamp | undefined)[],
+    { stampsUsed = [] }: CommitWork,
+  ): S {
+    let ranges = before.stamps;
+    for (const [i, { id }] of batches.entries()) {
+      const stamp = stamps[i];
+      if (!stamp) continue;
+      this.#see(stamp);
+      ranges = withStamp(ranges, id, stamp, this.#boot);
+    }
+    // First, since those were sent before anything of this was known.
+    if (stampsUsed.length > 0) ranges = withoutUsed(ranges, rangesOf(stampsUsed));
+    if (this.#isRight()) ranges = corrected(ranges, this.#boot, this.#clock?.bootTimeMs ?? 0);
+    return ranges === before.stamps ? before : { ...before, stamps: ranges };
+  }
+
+  #see(stamp: Stamp): void {
+    const isSame = this.#clock !== undefined && isSameClock(this.#clock.bootTimeMs, stamp.bootTimeMs);
+    if (isSame && this.#clock?.clockSynced === stamp.clockSynced) return;
+    this.#clock = { ...stamp, sinceMs: isSame ? (this.#clock?.sinceMs ?? 0) : this.#monotonicMs() };
+  }
+
+  #isRight(): boolean {
+    return this.#clock !== undefined && (this.#clock.clockSynced || this.#monotonicMs() - this.#clock.sinceMs >= STEADY_MS);
+  }
+}
+
+/** The ranges without those of which no batch is left. The same array where nothing changes. */
+export const stampsFrom = (ranges: readonly StampRange[], firstId: number): readonly StampRange[] =>
+  ranges.some(({ to }) => to <= firstId) ? ranges.filter(({ to }) => to > firstId) : ranges;

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import type { StoredBatch } from "../buffer/buffer.ts";
+import { encodeReadout } from "../buffer/codec.ts";
+import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
+import { decodeJob } from "./decode.ts";
+import { UsedStamps } from "./used-stamps.ts";
+
+const layout = plainLayout(2);
+const names = { startOf: (id: number) => (id < 10 ? "first-start" : "other-start"), life: "life" };
+
+function row(id: number, clockSynced: boolean, correctionMs?: number): StoredBatch {
+  const { payload } = encodeReadout(layout, { ...plainReadout(2, id, 1000), clockSynced });
+  return { id, layout: 1, time: 1000 + (correctionMs ?? 0), count: 2, explorationCount: 0, payload, correctionMs };
+}
+
+const stampsOf = (rows: readonly StoredBatch[]) => {
+  const { batch } = decodeJob({ group: { layout: 1, rows, bytes: 0 }, backlog: true }, layout, false, names);
+  return [...(batch?.readouts ?? [])].map(({ time, clockCorrectionMs }) => [time, clockCorrectionMs]);
+};
+
+test("a batch that was sent uncorrected is sent again so, and one that was not is sent corrected", () => {
+  const used = new UsedStamps();
+  expect(used.use([row(1, false), row(2, true), row(-3, false)])).toEqual([1]);
+  expect(used.use([row(1, false), row(4, false, 0)])).toEqual([]);
+  const again = used.restored([row(1, false, 5000), row(3, false, 5000)]);
+  expect(again.map(({ time }) => time)).toEqual([1000, 6000]);
+  expect(stampsOf(again)).toEqual([
+    [1000, undefined],
+    [6000, 5000],
+  ]);
+});
+
+test("an identifier has the start since which its last batch was numbered", () => {
+  const idOf = (...ids: number[]) =>
+    decodeJob({ group: { layout: 1, rows: ids.map((id) => row(id, true)), bytes: 0 }, backlog: true }, layout, false, names).batch?.id;
+  expect([idOf(1, 2), idOf(9, 10), idOf(10)]).toEqual(["first-st-1-2", "other-st-9-10", "other-st-10-10"]);
+});
