@@ -132,6 +132,11 @@ export class BufferFile implements Buffer {
     return run === this.#state.run ? this.#state.lastSeq : 0;
   }
 
+  /** Values that `run` has rejected as overflow and that are in the file's account. */
+  overflowOf(run: string): number {
+    return run === this.#state.run ? this.#state.overflowOfRun : 0;
+  }
+
   nextId(): number {
     return this.#state.nextId;
   }

@@ -1,5 +1,6 @@
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, CommitWork, LossAcknowledgement, NewBatch } from "./buffer.ts";
+import type { Acknowledgement, CommitWork, LossAcknowledgement, NewBatch, RejectReason } from "./buffer.ts";
+import type { Unsaved } from "./unsaved.ts";
 
 /** Everything that came since the last commit and goes to disk in the next one. */
 export class CommitGroup {
@@ -9,8 +10,9 @@ export class CommitGroup {
   #acknowledgements: Acknowledgement[] = [];
   #losses: LossAcknowledgement[] = [];
   #stampsUsed: number[] = [];
-  /** Values of batches that were rejected. */
+  /** Values of batches that were rejected, and of earlier processes. */
   #notStored = 0;
+  #overflowBefore = 0;
   readonly #deliveredUnstored = new Map<string, number>();
 
   /** Payload bytes of its batches. */
@@ -20,6 +22,21 @@ export class CommitGroup {
 
   get hasBatches(): boolean {
     return this.#batches.length > 0;
+  }
+
+  get batches(): readonly NewBatch[] {
+    return this.#batches;
+  }
+
+  /** Values that are rejected, and not in the file yet; without those of this run that are counted in `overflowOfRun`. */
+  get rejected(): Readonly<Partial<Record<RejectReason, number>>> {
+    return { not_stored: this.#notStored, overflow: this.#overflowBefore };
+  }
+
+  /** Values that an earlier process has lost. */
+  addLost({ waiting, notStored, overflow }: Omit<Unsaved, "run">): void {
+    this.#notStored += waiting + notStored;
+    this.#overflowBefore += overflow;
   }
 
   addLayout(key: string, layout: Layout): void {
@@ -62,7 +79,7 @@ export class CommitGroup {
   /** Takes the batches out and counts their values as not stored. */
   rejectBatches(): readonly NewBatch[] {
     const batches = this.#batches;
-    for (const { count, explorationCount } of batches) this.#notStored += count + explorationCount;
+    this.#notStored += valuesIn(batches);
     this.#batches = [];
     this.#batchBytes = 0;
     return batches;
@@ -76,9 +93,13 @@ export class CommitGroup {
       acknowledgements: this.#acknowledgements,
       losses: this.#losses,
       stampsUsed: this.#stampsUsed,
-      rejected: { not_stored: this.#notStored },
+      rejected: this.rejected,
       overflowOfRun,
       deliveredUnstored: [...this.#deliveredUnstored].map(([sink, values]) => ({ sink, values })),
     };
   }
 }
+
+/** Values of all variables. */
+export const valuesIn = (batches: readonly NewBatch[]): number =>
+  batches.reduce((sum, { count, explorationCount }) => sum + count + explorationCount, 0);

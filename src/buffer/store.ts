@@ -1,13 +1,23 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, Start, StoredBatch } from "./buffer.ts";
+import {
+  type Acknowledgement,
+  type BufferSink,
+  type Ledger,
+  type LossAcknowledgement,
+  type NewBatch,
+  REJECT_REASONS,
+  type Start,
+  type StoredBatch,
+} from "./buffer.ts";
 import type { BufferBounds, BufferFile } from "./buffer-file.ts";
-import { CommitGroup } from "./commit-group.ts";
+import { CommitGroup, valuesIn } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
 import { createRecentLayouts } from "./recent-layouts.ts";
 import { isDamage } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
+import { prepareUnsaved, readUnsaved, writeUnsaved } from "./unsaved.ts";
 
 export interface StoreOptions extends BufferBounds {
   readonly file: string;
@@ -19,8 +29,10 @@ export interface StoreOptions extends BufferBounds {
   readonly commitBytes?: number;
   /** How often the ledger is reported; default 1000. */
   readonly ledgerIntervalMs?: number;
-  /** Where the file takes nothing for so long, batches are handed out unstored; default 5000. */
+  /** Where the file takes nothing for so long, batches are handed out unstored to sinks that take them at once; default 5000. */
   readonly unstoredAfterMs?: number;
+  /** Payload bytes that wait for sinks that are away, while others take values at once; default 4 MiB. */
+  readonly maxWaitingBytes?: number;
   /** How often a file that takes nothing is tried; default 1000. */
   readonly retryMs?: number;
 }
@@ -38,12 +50,17 @@ export interface StoreListener {
   alarm(message: string): void;
   /** The sinks that the file has from now on. */
   sinks(sinks: readonly BufferSink[]): void;
-  /** Batches that are on disk. `nextId`: the id after the last one. */
-  stored(batches: readonly StoredBatch[], nextId: number): void;
-  /** Batches that the file does not take; their ids, and those of their layouts, are negative and in no file. */
-  unstored(batches: readonly StoredBatch[]): void;
-  /** Whether anybody takes unstored batches at this moment. */
-  takesUnstored(): boolean;
+  /** Batches that are on disk; the first `shown` of them were shown. `nextId`: the id after the last one. */
+  stored(batches: readonly StoredBatch[], nextId: number, shown: number): void;
+  /**
+   * Batches that the file does not take, and that are handed out now or never; the first `shown` of them were shown. Their ids, and those of
+   * their layouts, are negative and in no file.
+   */
+  unstored(batches: readonly StoredBatch[], shown: number): void;
+  /** Batches that wait for the file, as `unstored`: for sinks of current values alone. The others get them when they are stored, or unstored. */
+  shown(batches: readonly StoredBatch[]): void;
+  /** Which of the sinks that keep the whole history take unstored batches at this moment. */
+  takesUnstored(): "all" | "some" | "none";
   /** These sinks have losses to publish. */
   losses(sinks: readonly string[]): void;
 }
@@ -53,6 +70,7 @@ const COMMIT_DELAY_MS = 140;
 const COMMIT_BYTES = 2 ** 20;
 const LEDGER_INTERVAL_MS = 1000;
 const UNSTORED_AFTER_MS = 5000;
+const MAX_WAITING_BYTES = 4 * 2 ** 20;
 const RETRY_MS = 1000;
 /** Steps of maintenance at once, so that appends wait for none for long. */
 const MAINTENANCE_STEPS = 8;
@@ -79,6 +97,10 @@ export class Store {
   #desiredSinks: readonly BufferSink[] | undefined;
   #sinks: readonly BufferSink[] | undefined;
   #overflowOfRun = 0;
+  /** The last batch that was shown before it was stored. */
+  #shownTo = 0;
+  /** Whether the file beside the buffer says that something would be lost. */
+  #isUnsaved = false;
   /** How often `ready` was reported, and the last one that was answered; nothing can be left over from before the first. */
   #life = 0;
   #begunLife = 1;
@@ -200,6 +222,12 @@ export class Store {
   stop(): void {
     this.#retryAtMs = 0;
     this.#commit();
+    this.#saveUnsaved();
+    const values = valuesIn(this.#group.batches);
+    if (values > 0)
+      this.#listener.alarm(
+        `the buffer ${this.#options.file} takes no values, and the collector ends: ${values} values of ${this.#group.batches.length} readouts that waited in memory are lost; they are counted as not stored at the next start`,
+      );
     this.#reportLedger();
     this.#buffer?.close();
     this.#isStopped = true;
@@ -234,6 +262,7 @@ export class Store {
     const onAlarm = (message: string): void => this.#listener.alarm(message);
     const buffer = openBuffer(file, { ...this.#bounds, damage: this.#damage, onAlarm });
     this.#buffer = buffer;
+    this.#countUnsaved();
     this.#damage = undefined;
     this.#nextCheckMs = 0;
     if (this.#sinks) this.#desiredSinks ??= this.#sinks;
@@ -252,6 +281,7 @@ export class Store {
     let batches: readonly StoredBatch[] = [];
     let upTo: number | undefined;
     let nextId = 0;
+    let shown = 0;
     const hasNewSinks = this.#desiredSinks !== undefined;
     const isDone = this.#attempt((file) => {
       this.#applySinks(file);
@@ -260,11 +290,13 @@ export class Store {
       this.#trouble.over();
       if (this.#group.hasBatches) upTo = file.lastSeq(run);
       nextId = file.nextId();
+      shown = Math.max(0, batches.length - this.#notShown(this.#group.batches).length);
     });
     if (!isDone) return false;
     this.#group = new CommitGroup();
     if (upTo !== undefined) this.#listener.committed(upTo);
-    this.#listener.stored(batches, nextId);
+    this.#listener.stored(batches, nextId, shown);
+    if (this.#isUnsaved) this.#saveUnsaved();
     this.#lossesChanged = true;
     // The first report after a start has an account.
     if (hasNewSinks) this.#reportLedger();
@@ -280,16 +312,66 @@ export class Store {
     this.#listener.sinks(sinks);
   }
 
-  /** The file takes nothing: what waits goes to the sinks that can take it at once, and is rejected. */
+  /**
+   * The file takes nothing: what waits goes to the sinks that take it at once, and is rejected. While none does it goes on waiting, within the
+   * host's bound, and is only shown; while some do, as long as there is room.
+   */
   #giveUp(): void {
-    if (!this.#group.hasBatches || !this.#listener.takesUnstored()) return;
+    if (!this.#group.hasBatches) return;
+    const taking = this.#listener.takesUnstored();
+    const isMuch = this.#group.batchBytes > (this.#options.maxWaitingBytes ?? MAX_WAITING_BYTES);
+    const fresh = this.#notShown(this.#group.batches);
+    if (taking === "none" || (taking === "some" && !isMuch)) {
+      if (fresh.length > 0) this.#listener.shown(this.#numberedUnstored(fresh));
+      this.#shownTo = fresh.at(-1)?.seq ?? this.#shownTo;
+      return;
+    }
     const batches = this.#group.rejectBatches();
-    this.#listener.unstored(
-      batches.map(({ seq, layoutKey, time, count, explorationCount, payload }) => {
-        return { id: -seq, layout: -(this.#layouts.get(layoutKey)?.number ?? 0), time, count, explorationCount, payload };
-      }),
-    );
+    this.#listener.unstored(this.#numberedUnstored(batches), batches.length - fresh.length);
     this.#listener.rejected(batches.at(-1)?.seq ?? 0);
+  }
+
+  #notShown(batches: readonly NewBatch[]): readonly NewBatch[] {
+    return this.#shownTo === 0 ? batches : batches.filter(({ seq }) => seq > this.#shownTo);
+  }
+
+  #numberedUnstored(batches: readonly NewBatch[]): readonly StoredBatch[] {
+    return batches.map(({ seq, layoutKey, time, count, explorationCount, payload }) => {
+      return { id: -seq, layout: -(this.#layouts.get(layoutKey)?.number ?? 0), time, count, explorationCount, payload };
+    });
+  }
+
+  /** What the last process could not store and could not count. */
+  #countUnsaved(): void {
+    const { file, run } = this.#options;
+    const unsaved = readUnsaved(file);
+    prepareUnsaved(file);
+    if (!unsaved || this.#isUnsaved) return;
+    // In this process the host still has what waits, and says again what overflowed.
+    const lost = unsaved.run === run ? { ...unsaved, waiting: 0, overflow: 0 } : unsaved;
+    this.#group.addLost(lost);
+    this.#isUnsaved = true;
+    const values = lost.waiting + lost.notStored + lost.overflow;
+    if (values > 0)
+      this.#listener.alarm(
+        `the collector ended while the buffer ${file} took no values: ${values} values of then are not stored, and counted as such now`,
+      );
+  }
+
+  /** Writes, beside the file, what would be lost uncounted if the process ended now. */
+  #saveUnsaved(): void {
+    const { file, run } = this.#options;
+    const waiting = valuesIn(this.#group.batches);
+    const { not_stored: notStored = 0, overflow: before = 0 } = this.#group.rejected;
+    const overflow = before + this.#newOverflow();
+    const isAny = waiting + notStored + overflow > 0;
+    if (!isAny && !this.#isUnsaved) return;
+    if (writeUnsaved(file, isAny ? { run, waiting, notStored, overflow } : undefined)) this.#isUnsaved = isAny;
+  }
+
+  /** Values that overflowed and are not in the file's account. */
+  #newOverflow(): number {
+    return Math.max(0, this.#overflowOfRun - (this.#buffer?.overflowOf(this.#options.run) ?? 0));
   }
 
   #flush(): void {
@@ -323,11 +405,22 @@ export class Store {
         this.#reportLosses(file);
       });
     this.#trouble.look();
+    if (this.#trouble.lastsForMs() > 0) this.#saveUnsaved();
     this.#reportLedger();
   }
 
+  /** What is rejected counts at once, although the file may take it only later. */
   #reportLedger(): void {
-    if (this.#buffer) this.#listener.ledger(this.#buffer.ledger(), this.#buffer.bytes());
+    if (!this.#buffer) return;
+    const ledger = this.#buffer.ledger();
+    const waiting = { ...this.#group.rejected };
+    waiting.overflow = (waiting.overflow ?? 0) + this.#newOverflow();
+    const rejected = { ...ledger.rejected };
+    for (const reason of REJECT_REASONS) {
+      const values = waiting[reason] ?? 0;
+      if (values > 0) rejected[reason] = (rejected[reason] ?? 0) + values;
+    }
+    this.#listener.ledger({ ...ledger, rejected }, this.#buffer.bytes());
   }
 
   #reportLosses(file: BufferFile): void {

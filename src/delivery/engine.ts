@@ -123,6 +123,7 @@ export class DeliveryEngine {
         return;
       case "store":
         this.#store.connect(message.port);
+        this.#reportOpen();
         this.#buffer.use(message.file);
         return;
     }
@@ -220,7 +221,16 @@ export class DeliveryEngine {
   #report(): void {
     clearTimeout(this.#reportTimer);
     this.#reportTimer = undefined;
+    this.#reportOpen();
     this.#post({ type: "report", sinks: [...this.#slots.values()].map(({ pump, report }) => pump?.report() ?? report) });
+  }
+
+  /** To the store: which sinks take values at once. */
+  #reportOpen(): void {
+    const keeping = this.#pumps().filter(({ keepsAll }) => keepsAll);
+    if (keeping.length === 0) return;
+    const open = keeping.filter((pump) => pump.isOpen()).length;
+    this.#store.post({ type: "sinks_open", open, closed: keeping.length - open });
   }
 
   #reportSoon(): void {

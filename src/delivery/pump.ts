@@ -126,6 +126,10 @@ export class SinkPump {
     return this.#prepared.kind.delivery === "every";
   }
 
+  isOpen(): boolean {
+    return this.#opening !== undefined;
+  }
+
   isAttached(): boolean {
     return this.#queue.isAttached();
   }

@@ -8,7 +8,7 @@ import type { FromStore, ToStore } from "./messages.ts";
 export interface StoreClientOptions {
   /** One life of the process; the same as the store's. */
   readonly run: string;
-  /** Bound of what waits for the store's answer; default 64 MiB. */
+  /** Bound of what waits for the store's answer; default 12 MiB. */
   readonly maxUnansweredBytes?: number;
   /** How long a readout may wait for others, so that they cross to the store in one message; default 50 ms. */
   readonly postDelayMs?: number;
@@ -24,7 +24,8 @@ interface Unanswered {
   readonly layout: Layout;
 }
 
-const MAX_UNANSWERED_BYTES = 64 * 2 ** 20;
+/** The store has what waits a second time. */
+const MAX_UNANSWERED_BYTES = 12 * 2 ** 20;
 /** What a batch costs in memory on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
 /** Each message wakes the store's thread, which costs more than what it carries. The store's own delay makes room for this one. */
@@ -54,6 +55,7 @@ export class StoreClient {
   #rejectedValues = 0;
   #reportedRejectedValues = 0;
   #lastAlarm: string | undefined;
+  #isFull = false;
   #isClosed = false;
   #onDrained: (() => void) | undefined;
 
@@ -106,6 +108,7 @@ export class StoreClient {
     if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
       this.#rejectedReadouts++;
       this.#rejectedValues += count + explorationCount;
+      this.#reportFull();
       return false;
     }
     this.#nextSeq++;
@@ -193,11 +196,21 @@ export class StoreClient {
     this.#post?.({ type: "overflow", values: this.#rejectedValues });
   }
 
+  /** Once, until something is answered. */
+  #reportFull(): void {
+    if (this.#isFull || this.#isClosed) return;
+    this.#isFull = true;
+    this.#options.onAlarm(
+      `the memory for values that wait for the buffer is full (${Math.round(this.#unansweredBytes / 2 ** 20)} MiB): what is read now is rejected, and counted as overflow`,
+    );
+  }
+
   #answered(upTo: number): void {
     for (const [seq, { batch }] of this.#unanswered) {
       if (seq > upTo) break;
       this.#unanswered.delete(seq);
       this.#unansweredBytes -= bytesOf(batch);
+      this.#isFull = false;
     }
     if (this.#unanswered.size === 0) this.#onDrained?.();
   }

@@ -63,6 +63,8 @@ export type DeliveryToStore =
   | { readonly type: "acknowledge"; readonly acknowledgements: readonly Acknowledgement[] }
   /** These batches are sent with the stamps they were read with: those are final. */
   | { readonly type: "stamps_used"; readonly ids: readonly number[] }
+  /** How many of the sinks that keep the whole history take values at this moment, and how many do not. */
+  | { readonly type: "sinks_open"; readonly open: number; readonly closed: number }
   /** One message with batches was taken from the port: `committed` or `unstored`. */
   | { readonly type: "received" }
   | { readonly type: "delivered_unstored"; readonly sink: string; readonly values: number }

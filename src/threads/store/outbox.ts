@@ -92,7 +92,7 @@ export class Outbox {
   }
 
   #postBatches(type: "committed" | "unstored", batches: readonly StoredBatch[]): boolean {
-    if (!this.#port || this.#underWayBytes >= this.#maxUnderWayBytes) return false;
+    if (!this.#port || batches.length === 0 || this.#underWayBytes >= this.#maxUnderWayBytes) return false;
     for (const id of new Set(batches.map(({ layout }) => layout))) this.#postLayout(id);
     const bytes = batches.reduce((sum, { payload }) => sum + payload.byteLength + BATCH_OVERHEAD_BYTES, 0);
     this.#underWay.push(bytes);

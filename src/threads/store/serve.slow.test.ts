@@ -64,6 +64,18 @@ function startStore(options: StoreWorkerData, client?: StoreClient) {
   return { said, post, alarms, ledger, isClosed: () => closed };
 }
 
+/** The file takes no rows until the end of it, as on a full disk. */
+function refuseRows(file: string) {
+  const db = new Database(file);
+  db.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+  return {
+    end() {
+      db.exec("DROP TRIGGER refuse");
+      db.close();
+    },
+  };
+}
+
 /** Connects a client to whatever store is started next. */
 function newClient(more: Partial<StoreClientOptions> = {}) {
   const ledgers: (readonly SinkLedger[])[] = [];
@@ -235,13 +247,11 @@ describe("store", () => {
     client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
     client.setSinks([A]);
     await poll(() => store.said.filter((message) => message.type === "ledger").at(-1)?.ledger.sinks.length).toBe(1);
-    const other = new Database(file);
-    other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    const refusal = refuseRows(file);
     client.append(layout, plainReadout(10, 1));
     await poll(store.alarms).toEqual([expect.stringMatching(/takes no values: no room/)]);
     client.append(layout, plainReadout(10, 2));
-    other.exec("DROP TRIGGER refuse");
-    other.close();
+    refusal.end();
     await poll(() => store.said.find((message) => message.type === "committed")?.upTo).toBe(2);
     expect(firstValues(rowsOf(file))).toEqual([1, 2]);
     await poll(() => store.alarms().slice(1)).toEqual([expect.stringMatching(/takes values again, after \d+ s/)]);
@@ -322,15 +332,13 @@ describe("store", () => {
     store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
     client.setSinks([A]);
     await poll(() => store.ledger()?.sinks.length).toBe(1);
-    const other = new Database(file);
-    other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    const refusal = refuseRows(file);
     for (let n = 1; n <= 3; n++) {
       client.append(layout, plainReadout(10, n));
       await poll(() => delivery.unstored.length).toBe(n);
     }
     delivery.send({ type: "delivered_unstored", sink: "a", values: 20 });
-    other.exec("DROP TRIGGER refuse");
-    other.close();
+    refusal.end();
     await poll(() => store.ledger()?.rejected).toEqual({ not_stored: 30 });
     client.append(layout, plainReadout(10, 4));
     await poll(() => store.ledger()).toMatchObject({
@@ -342,6 +350,83 @@ describe("store", () => {
     await poll(store.isClosed).toBe(true);
     const next = startStore({ ...options, run: "r2" }, newClient().client);
     await poll(() => next.ledger()).toMatchObject({ rejected: { not_stored: 30 }, sinks: [{ deliveredUnstored: 20, pending: 10 }] });
+  });
+
+  it("keeps values in memory while the disk is full and the broker away, shows them to sinks of current values, and stores them then", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { retryMs: 20, unstoredAfterMs: 40 }), client);
+    const [keeping, serving] = [startDelivery(), startDelivery()];
+    store.post({ type: "delivery", port: keeping.port, of: "every" }, [keeping.port]);
+    store.post({ type: "delivery", port: serving.port, of: "latest" }, [serving.port]);
+    keeping.send({ type: "sinks_open", open: 0, closed: 1 });
+    client.setSinks([A]);
+    await poll(() => store.ledger()?.sinks.length).toBe(1);
+    const refusal = refuseRows(file);
+    for (let n = 1; n <= 3; n++) {
+      client.append(layout, plainReadout(10, n));
+      await poll(() => serving.unstored.length).toBe(n);
+    }
+    expect(client.unanswered().batches).toBe(3);
+    expect(store.ledger()?.rejected).toEqual({});
+    refusal.end();
+    await poll(() => store.ledger()?.sinks[0]).toMatchObject({ accepted: 30, pending: 30 });
+    client.append(layout, plainReadout(10, 4));
+    await poll(() => serving.batches.length).toBe(1);
+    expect(firstValues(keeping.batches)).toEqual([1, 2, 3, 4]);
+    expect(firstValues(serving.batches)).toEqual([4]);
+    expect(store.ledger()?.rejected).toEqual({});
+  });
+
+  it("hands out unstored what waits once the broker is back, and where others take values only what has no room", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { retryMs: 20, unstoredAfterMs: 40, maxWaitingBytes: 150 }), client);
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
+    delivery.send({ type: "sinks_open", open: 1, closed: 1 });
+    client.setSinks([A]);
+    await poll(() => store.ledger()?.sinks.length).toBe(1);
+    const refusal = refuseRows(file);
+    for (let n = 1; n <= 5; n++) client.append(layout, plainReadout(10, n));
+    await poll(() => delivery.unstored.length).toBe(5);
+    // Counted while the disk is still full.
+    await poll(() => store.ledger()?.rejected).toEqual({ not_stored: 50 });
+    client.append(layout, plainReadout(10, 6));
+    await poll(() => client.unanswered().batches).toBe(1);
+    delivery.send({ type: "sinks_open", open: 2, closed: 0 });
+    await poll(() => store.ledger()?.rejected).toEqual({ not_stored: 60 });
+    expect(firstValues(delivery.unstored)).toEqual([1, 2, 3, 4, 5, 6]);
+    refusal.end();
+  });
+
+  it("says what is lost where it ends while the disk is full, and counts it at the next start, once", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file, { retryMs: 20, unstoredAfterMs: 40 }), client);
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
+    client.setSinks([A]);
+    await poll(() => store.ledger()?.sinks.length).toBe(1);
+    const refusal = refuseRows(file);
+    client.append(layout, plainReadout(10, 1));
+    await poll(() => store.ledger()?.rejected).toEqual({ not_stored: 10 });
+    delivery.send({ type: "sinks_open", open: 0, closed: 1 });
+    await poll(() => delivery.unstored.length).toBe(1);
+    for (let n = 2; n <= 3; n++) client.append(layout, plainReadout(10, n));
+    await client.close(100);
+    store.post({ type: "stop" });
+    await poll(store.isClosed).toBe(true);
+    expect(store.alarms().at(-1)).toMatch(/takes no values, and the collector ends: 20 values of 2 readouts .* are lost/);
+    refusal.end();
+    const next = startStore(optionsOf(file, { run: "r2" }), newClient().client);
+    await poll(() => next.ledger()?.rejected).toEqual({ not_stored: 30 });
+    expect(next.alarms()).toEqual([expect.stringMatching(/ended while the buffer .* took no values: 20 values/)]);
+    next.post({ type: "stop" });
+    await poll(next.isClosed).toBe(true);
+    const last = startStore(optionsOf(file, { run: "r3" }), newClient().client);
+    await poll(() => last.ledger()?.rejected).toEqual({ not_stored: 30 });
+    expect(last.alarms()).toEqual([]);
   });
 
   it("counts what found no room to wait in, once over restarts of the store", async () => {

@@ -16,6 +16,8 @@ class StoreServer implements StoreListener {
   readonly #port: MessagePort;
   readonly #store: Store;
   readonly #outboxes: Readonly<Record<DeliveryOf, Outbox>>;
+  /** Until the delivery has said so, its sinks are taken for open. */
+  #sinksOpen = { open: 0, closed: 0 };
   #isStopped = false;
 
   constructor(port: MessagePort, { maxUnderWayBytes, ...options }: StoreWorkerData) {
@@ -56,6 +58,7 @@ class StoreServer implements StoreListener {
         this.#store.setOverflow(message.values);
         return;
       case "delivery":
+        if (message.of === "every") this.#sinksOpen = { open: 0, closed: 0 };
         this.#outboxes[message.of].attach(message.port, this.#store.sinks, this.#store.idsStart);
         this.#store.repeatLosses();
         return;
@@ -70,6 +73,9 @@ class StoreServer implements StoreListener {
     switch (message.type) {
       case "acknowledge":
         this.#store.acknowledge(message.acknowledgements);
+        return;
+      case "sinks_open":
+        this.#sinksOpen = message;
         return;
       case "stamps_used":
         this.#store.useStamps(message.ids);
@@ -123,16 +129,23 @@ class StoreServer implements StoreListener {
     for (const outbox of this.#attached()) outbox.sinks(sinks);
   }
 
-  stored(batches: readonly StoredBatch[], nextId: number): void {
-    this.#handOut(batches, (outbox, own) => outbox.committed(own, nextId));
+  stored(batches: readonly StoredBatch[], nextId: number, shown: number): void {
+    this.#handOut(batches, shown, (outbox, own) => outbox.committed(own, nextId));
   }
 
-  unstored(batches: readonly StoredBatch[]): void {
-    this.#handOut(batches, (outbox, own) => void outbox.unstored(own));
+  unstored(batches: readonly StoredBatch[], shown: number): void {
+    this.#handOut(batches, shown, (outbox, own) => void outbox.unstored(own));
   }
 
-  takesUnstored(): boolean {
-    return this.#attached().length > 0;
+  shown(batches: readonly StoredBatch[]): void {
+    this.#outboxes.latest.unstored(batches.map(withOwnPayload));
+  }
+
+  takesUnstored(): "all" | "some" | "none" {
+    const { open, closed } = this.#sinksOpen;
+    if (this.#attached().length === 0) return "none";
+    if (closed === 0) return "all";
+    return open === 0 ? "none" : "some";
   }
 
   losses(sinks: readonly string[]): void {
@@ -143,11 +156,13 @@ class StoreServer implements StoreListener {
     return Object.values(this.#outboxes).filter((outbox) => outbox.isAttached());
   }
 
-  /** Each delivery gets batches of its own, because the memory of their payloads goes with them. */
-  #handOut(batches: readonly StoredBatch[], give: (outbox: Outbox, batches: readonly StoredBatch[]) => void): void {
-    const [last, ...others] = this.#attached();
-    for (const outbox of others) give(outbox, batches.map(withOwnPayload));
-    if (last) give(last, batches);
+  /** Each delivery gets batches of its own, because the memory of their payloads goes with them. `shown`: the latest delivery has those. */
+  #handOut(batches: readonly StoredBatch[], shown: number, give: (outbox: Outbox, batches: readonly StoredBatch[]) => void): void {
+    const { every, latest } = this.#outboxes;
+    const fresh = shown === 0 ? batches : batches.slice(shown);
+    if (every.isAttached() && latest.isAttached()) give(latest, fresh.map(withOwnPayload));
+    else if (latest.isAttached()) give(latest, fresh);
+    if (every.isAttached()) give(every, batches);
   }
 }
 
