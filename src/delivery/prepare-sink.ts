@@ -47,6 +47,8 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
   const where = `sinks.${spec.name ?? spec.uuid}`;
   const { backlog } = check(deliverySettings, kind.delivery === "every" ? spec.settings : {}, where);
   const settings = check(kind.settings, kind.delivery === "every" ? withoutDelivery(spec.settings) : spec.settings, where);
+  const settingsProblem = kind.settingsProblem?.(settings, details);
+  if (settingsProblem !== undefined) throw problem("configuration_invalid", `${where}.${settingsProblem}`);
   return {
     spec,
     kind,

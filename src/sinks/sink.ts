@@ -100,6 +100,8 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   readonly closedSoonHint?: string;
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
+  /** What is wrong with the settings beside these details: the setting, what it needs, and what there is. Absent, or undefined: nothing. */
+  settingsProblem?(settings: S, details: D): string | undefined;
   /** `host:port` or an address to listen on, for reports. */
   endpoint(details: D): string;
   /** Absent: the kind keeps nothing over openings. Never throws. */

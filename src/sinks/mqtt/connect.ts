@@ -38,6 +38,9 @@ export interface ConnectOptions {
   readonly remembered?: Map<string, string>;
 }
 
+/** Of one publish, by name (MQTT 5.0, 3.3.2.3.7). */
+export type UserProperties = Readonly<Record<string, string>>;
+
 /** What the broker says of one publish; the connection goes on. */
 export type PublishOutcome =
   | { readonly type: "accepted" }
@@ -55,8 +58,8 @@ export interface Connection {
   readonly lost: Promise<ReasonError>;
   /** Of the broker's DISCONNECT (MQTT 5.0, 3.14.2.1); undefined: it sent none. */
   endCode(): number | undefined;
-  /** QoS 1. Resolves on PUBACK. Throws ReasonError when the connection is lost. */
-  publish(topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome>;
+  /** QoS 1. Resolves on PUBACK. Throws ReasonError when the connection is lost. `userProperties` do not go to a broker of MQTT 3.1.1. */
+  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome>;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
 }
@@ -214,8 +217,8 @@ class MqttConnection implements Connection {
     return this.#endCode;
   }
 
-  publish(topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome> {
-    return this.#slots.inTurn(() => this.#send(topic, payload, retain));
+  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome> {
+    return this.#slots.inTurn(() => this.#send(topic, payload, retain, userProperties));
   }
 
   close(): Promise<void> {
@@ -256,7 +259,8 @@ class MqttConnection implements Connection {
     this.#rejects.clear();
   }
 
-  #send(topic: string, payload: string | Buffer, retain: boolean): Promise<PublishOutcome> {
+  #send(topic: string, payload: string | Buffer, retain: boolean, userProperties: UserProperties | undefined): Promise<PublishOutcome> {
+    const properties = this.version === 5 && userProperties ? { userProperties: { ...userProperties } } : undefined;
     const timeoutMs = this.#publishTimeoutMs;
     return new Promise((done, reject) => {
       const settle = (act: () => void): void => {
@@ -269,7 +273,7 @@ class MqttConnection implements Connection {
         this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${timeoutMs} ms`));
       }, timeoutMs);
       this.#rejects.add(give);
-      this.#client.publish(topic, payload, { qos: 1, retain }, (error) => {
+      this.#client.publish(topic, payload, { qos: 1, retain, ...(properties && { properties }) }, (error) => {
         if (this.#slots.failure()) return;
         const outcome = this.#outcomeOf(topic, error);
         if (outcome) settle(() => done(outcome));

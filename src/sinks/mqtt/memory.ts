@@ -1,17 +1,25 @@
 import type { MemoryLocation, SinkMemory } from "../sink.ts";
 import { RetainedTopics } from "./retained-topics.ts";
+import { RetainedValues } from "./retained-values.ts";
 import type { SuspensionMemory } from "./status-channel.ts";
 
 /** What is kept over the openings of one sink. */
 export interface MqttMemory extends SinkMemory {
+  /** Of status and metadata. */
   readonly retained: RetainedTopics;
+  readonly retainedValues: RetainedValues;
   readonly suspension: SuspensionMemory;
   /** What is known of the broker's version (version.ts). */
   readonly broker: Map<string, string>;
 }
 
-/** Reads the file of the retained topics; the rest begins empty. Never throws. */
+/** Reads the files of the retained topics; the rest begins empty. Never throws. */
 export function openMemory({ folder, uuid, endpoint, log }: MemoryLocation): MqttMemory {
   const retained = new RetainedTopics(folder, uuid, endpoint, log);
-  return { retained, suspension: {}, broker: new Map(), close: (removed) => retained.close(removed) };
+  const retainedValues = new RetainedValues(new RetainedTopics(folder, `${uuid}.values`, endpoint, log));
+  const close = (removed: boolean): void => {
+    retained.close(removed);
+    retainedValues.close(removed);
+  };
+  return { retained, retainedValues, suspension: {}, broker: new Map(), close };
 }

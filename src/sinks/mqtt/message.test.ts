@@ -1,32 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Layout } from "../../model/layout.ts";
-import { type DataType, parseDataType, type Reading, type Readout } from "../../model/value.ts";
+import type { Reading } from "../../model/value.ts";
 import type { SinkBatch } from "../sink.ts";
 import { type MessageOptions, writeBatch, writeEach } from "./message.ts";
+import { good, readoutOf, TIME, variableOf, batchOf as withReadouts, layoutOf as withVariables } from "./testing.ts";
 
-const TIME = Date.parse("2026-11-20T09:00:00.123Z");
 const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000, partBytes: 1_000_000, splitBytes: 1_000_000 };
 
-const layoutOf = (...variables: readonly (readonly [name: string, type: string, exploration?: boolean])[]): Layout => ({
-  source: { uuid: "8d5a7c5e-0000-4000-8000-000000000001", name: "press-1" },
-  variables: variables.map(([name, type, exploration = false]) => ({
-    uuid: "",
-    name,
-    address: "",
-    type: parseDataType(type) as DataType,
-    unit: null,
-    comment: null,
-    exploration,
-  })),
-});
-const good = (value: unknown): Reading => ({ quality: "good", value: value as number });
-const batchOf = (layout: Layout, ...readings: readonly (readonly (Reading | undefined)[])[]): SinkBatch => ({
-  id: "e-1-1",
-  layout,
-  readouts: readings.map((one): Readout => ({ time: TIME, spanMs: 40, clockSynced: true, readings: one })),
-  backlog: false,
-});
+const layoutOf = (...variables: readonly (readonly [name: string, type: string, exploration?: boolean])[]): Layout =>
+  withVariables(...variables.map(([name, type, exploration = false]) => variableOf(name, type, { exploration })));
+const batchOf = (layout: Layout, ...readings: readonly (readonly (Reading | undefined)[])[]): SinkBatch =>
+  withReadouts(layout, ...readings.map((one) => readoutOf(one)));
 const only = (batch: SinkBatch, options = OPTIONS): string => {
   const { messages } = writeBatch(batch, options);
   expect(messages).toHaveLength(1);
@@ -40,8 +25,26 @@ describe("the message", () => {
     const batch = batchOf(layout, [good(21.5), { quality: "bad", fault: "not_found", detail: "exception 2" }, good(7)]);
     expect(only(batch)).toBe(
       '{"v":1,"id":"e-1-1","source":"press-1","source_id":"8d5a7c5e-0000-4000-8000-000000000001","readouts":[' +
-        '{"ts":"2026-11-20T09:00:00.123Z","span_ms":40,"values":{"temp":21.5},"errors":{"speed":{"fault":"not_found","detail":"exception 2"}}}]}',
+        '{"ts":"2026-11-20T09:00:00.123Z","span_ms":40,"clock":"synchronised","values":{"temp":21.5},"errors":{"speed":{"fault":"not_found","detail":"exception 2"}}}]}',
     );
+  });
+
+  test("names what is uncertain, and says how far its time can be relied on", () => {
+    const layout = layoutOf(["a", "bool"], ["b", "bool"], ["c", "bool"], ["x", "bool", true], ["d", "float64"]);
+    const uncertain = (value: unknown): Reading => ({ quality: "uncertain", value: value as number });
+    const readings = [good(true), uncertain(true), uncertain(false), uncertain(true), uncertain(Number.NaN)];
+    const payload = only(
+      withReadouts(
+        layout,
+        readoutOf(readings, { clockSynced: false }),
+        readoutOf([good(true)], { clockSynced: false, clockCorrectionMs: 7_000 }),
+        readoutOf([good(true)]),
+      ),
+    );
+    const { readouts } = JSON.parse(payload) as { readonly readouts: readonly object[] };
+    expect(readouts[0]).toMatchObject({ uncertain: ["b", "c"], errors: { d: { fault: "not_a_number" } } });
+    for (const readout of readouts.slice(1)) expect(readout).not.toHaveProperty("uncertain");
+    expect(readouts.map((readout) => "clock" in readout && readout.clock)).toEqual(["unsynchronised", "corrected", "synchronised"]);
   });
 
   test("says of older data that it is older", () => {

@@ -1,8 +1,9 @@
+import { clockStateOf } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
-import { float32Text } from "../../model/number.ts";
-import type { Reading, Readout, Scalar, Value } from "../../model/value.ts";
+import type { Readout } from "../../model/value.ts";
 import type { BatchPart, PublishedLoss, SinkBatch } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
+import { type Int64, isWritable, timeText, writeFault, writeValue } from "./value-json.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md in this folder). */
 export interface Message {
@@ -15,8 +16,8 @@ export interface Message {
 }
 
 export interface MessageOptions {
-  /** How int64 and uint64 are written: all digits as a JSON number, or in a string for readers that lose digits above 2^53. */
-  readonly int64: "number" | "string";
+  /** How int64 and uint64 are written. */
+  readonly int64: Int64;
   /** Bytes of UTF-8 that one payload may have; a value alone above it cannot be sent. */
   readonly maxBytes: number;
   /** Above this a readout is split between its values; maxBytes where that is less. */
@@ -108,7 +109,7 @@ export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBa
 export function* writeEach(
   batch: SinkBatch,
   { int64, maxBytes }: MessageOptions,
-): Generator<Message & { readonly place: number; readonly fits: boolean }> {
+): Generator<Message & { readonly place: number; readonly time: number; readonly fits: boolean }> {
   const { head, columns } = prepare(batch.layout);
   const close = closing(batch);
   let number = 0;
@@ -120,7 +121,7 @@ export function* writeEach(
       writeReadout(readout, columns, int64, place, place + 1);
       out.text(close);
       const parts = [{ readout: number, from: place, to: place + 1 }];
-      yield { payload: out.copy(), values: 1, parts, place, fits: out.length <= maxBytes };
+      yield { payload: out.copy(), values: 1, parts, place, time: readout.time, fits: out.length <= maxBytes };
     }
     number++;
   }
@@ -191,12 +192,14 @@ function join(parts: readonly Message[], head: string, close: string): Message {
 }
 
 /** Writes the readings from <= place < to; returns how many. */
-function writeReadout(readout: Readout, columns: Columns, int64: "number" | "string", from = 0, to = columns.length): number {
+function writeReadout(readout: Readout, columns: Columns, int64: Int64, from = 0, to = columns.length): number {
   const { readings, time } = readout;
   let count = 0;
   let good = 0;
   let hasSourceTimes = false;
-  out.text(`{"ts":${timeText(time)},"span_ms":${Number.isFinite(readout.spanMs) ? readout.spanMs : 0},"values":{`);
+  let isUncertain = false;
+  const spanMs = Number.isFinite(readout.spanMs) ? readout.spanMs : 0;
+  out.text(`{"ts":${timeText(time)},"span_ms":${spanMs},"clock":"${clockStateOf(readout)}","values":{`);
   for (let i = from; i < to; i++) {
     const reading = readings[i];
     if (reading === undefined || !isPublished(columns, i)) continue;
@@ -204,24 +207,30 @@ function writeReadout(readout: Readout, columns: Columns, int64: "number" | "str
     if (!isWritable(reading)) continue;
     if (good++ > 0) out.byte(COMMA);
     writeKey(columns, i);
-    writeValue(reading.value, columns.isFloat32[i] === 1, int64);
+    writeValue(out, reading.value, columns.isFloat32[i] === 1, int64);
+    if (reading.quality === "uncertain") isUncertain = true;
     if (reading.sourceTime !== undefined && reading.sourceTime !== time) hasSourceTimes = true;
   }
   out.text("}");
+  if (isUncertain) writeUncertain(readings, columns, from, to);
   if (good < count) writeErrors(readings, columns, from, to);
   if (hasSourceTimes) writeSourceTimes(readout, columns, from, to);
   out.text("}");
   return count;
 }
 
-type GoodReading = Extract<Reading, { readonly value: Value }>;
-
-/** What JSON has no word for (NaN, infinities) is a fault, not a value. */
-function isWritable(reading: Reading): reading is GoodReading {
-  if (reading.quality === "bad") return false;
-  const { value } = reading;
-  if (typeof value === "number") return Number.isFinite(value);
-  return typeof value !== "object" || value.every((element) => typeof element !== "number" || Number.isFinite(element));
+/** The names of the values of uncertain quality. */
+function writeUncertain(readings: Readout["readings"], columns: Columns, from: number, to: number): void {
+  let separator = ',"uncertain":[';
+  for (let i = from; i < to; i++) {
+    const reading = readings[i];
+    if (reading?.quality !== "uncertain" || !isPublished(columns, i) || !isWritable(reading)) continue;
+    out.text(separator);
+    separator = ",";
+    // The key without its colon.
+    out.raw(columns.keys, keyStart(columns, i), (columns.keyEnds[i] ?? 0) - 1);
+  }
+  out.text("]");
 }
 
 function writeErrors(readings: Readout["readings"], columns: Columns, from: number, to: number): void {
@@ -232,7 +241,9 @@ function writeErrors(readings: Readout["readings"], columns: Columns, from: numb
     out.text(separator);
     separator = ",";
     writeKey(columns, i);
-    out.text(faultText(reading));
+    out.text("{");
+    writeFault(out, reading);
+    out.text("}");
   }
   out.text("}");
 }
@@ -249,44 +260,4 @@ function writeSourceTimes({ readings, time }: Readout, columns: Columns, from: n
     out.text(timeText(reading.sourceTime));
   }
   out.text("}");
-}
-
-function faultText(reading: Reading): string {
-  if (reading.quality !== "bad") return '{"fault":"not_a_number"}';
-  const detail = reading.detail === undefined ? "" : `,"detail":${JSON.stringify(reading.detail)}`;
-  return `{"fault":"${reading.fault}"${detail}}`;
-}
-
-const MAX_TIME_MS = 8.64e15;
-const timeText = (epochMs: number): string => (Math.abs(epochMs) <= MAX_TIME_MS ? `"${new Date(epochMs).toISOString()}"` : "null");
-
-function writeValue(value: Value, isFloat32: boolean, int64: "number" | "string"): void {
-  if (typeof value !== "object") {
-    writeScalar(value, isFloat32, int64);
-    return;
-  }
-  out.text("[");
-  for (let i = 0; i < value.length; i++) {
-    if (i > 0) out.byte(COMMA);
-    writeScalar(value[i] as Scalar, isFloat32, int64);
-  }
-  out.text("]");
-}
-
-function writeScalar(value: Scalar, isFloat32: boolean, int64: "number" | "string"): void {
-  switch (typeof value) {
-    case "number":
-      if (isFloat32 && (value | 0) !== value) out.text(float32Text(value));
-      else out.number(value);
-      break;
-    case "bigint":
-      out.text(int64 === "string" ? `"${value}"` : `${value}`);
-      break;
-    case "string":
-      out.text(JSON.stringify(value));
-      break;
-    case "boolean":
-      out.text(value ? "true" : "false");
-      break;
-  }
 }

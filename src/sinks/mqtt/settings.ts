@@ -53,6 +53,24 @@ export const settingsSchema = z.strictObject({
     .enum(["number", "string"])
     .default("number")
     .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
+  payload: z
+    .enum(["envelope", "value", "raw"])
+    .default("envelope")
+    .describe(
+      "What a message holds: the readouts of a source; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
+    ),
+  retain: z
+    .boolean()
+    .default(false)
+    .describe("Whether the broker keeps the last message of each topic for those that subscribe later; needs a topic with {variable}"),
 });
 
 export type MqttSettings = z.infer<typeof settingsSchema>;
+
+/** What the settings ask of the topic and it does not have, with the setting's name first; undefined: nothing. Pure. */
+export function topicNeed({ payload, retain }: MqttSettings, topic: string): string | undefined {
+  if (topic.includes("{variable}")) return undefined;
+  const right = `a topic with {variable}, such as plant/{source}/{variable}; the topic of this sink is ${JSON.stringify(topic.slice(0, 200))}`;
+  if (payload !== "envelope") return `payload: ${payload} needs ${right}`;
+  return retain ? `retain: true needs ${right}` : undefined;
+}

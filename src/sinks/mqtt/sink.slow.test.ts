@@ -293,7 +293,11 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     const reader = connect(`mqtt://127.0.0.1:${port}`, { protocolVersion: 5, reconnectPeriod: 0 });
     cleanups.push(() => reader.endAsync(true));
     const received = new Map<string, string>();
-    reader.on("message", (topic, payload) => received.set(topic, payload.toString()));
+    const properties = new Map<string, unknown>();
+    reader.on("message", (topic, payload, packet) => {
+      received.set(topic, payload.toString());
+      properties.set(topic, { ...packet.properties?.userProperties });
+    });
     await new Promise<void>((done) => reader.once("connect", () => done()));
     await reader.subscribeAsync("plant/#", { qos: 1 });
     const sink = await open(port);
@@ -302,6 +306,11 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     expect(await sink.write(batchOf(3, 2), ctx)).toEqual({ refused: 0 });
     await expect.poll(() => JSON.parse(received.get("plant/press-1") ?? "{}").readouts?.[1]?.values).toEqual({ v0: 1, v1: 2, v2: 3 });
     expect(received.get("plant/status")).toBe('{"state":"online"}');
+    const bare = await open(port, { topic: "plant/{source}/{variable}", client_id: "bare" }, { payload: "raw" });
+    expect(await bare.write(batchOf(2), ctx)).toEqual({ refused: 0 });
+    await expect.poll(() => received.get("plant/press-1/v1")).toBe("1");
+    const said = { ts: "2027-01-15T08:00:00.000Z", q: "good", clock: "synchronised" };
+    expect(properties.get("plant/press-1/v1")).toEqual(said);
     const denied = await open(port, { topic: "elsewhere/{source}", client_id: "denied" });
     expect(await denied.write(batchOf(3, 2), ctx)).toEqual({ refused: 6, detail: expect.stringContaining("code 135") });
   });

@@ -6,7 +6,7 @@ import { defineSink, type OpenInput, type PublishedLoss, type Sink, type SinkBat
 import { type Connection, connectMqtt } from "./connect.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
-import { type MqttSettings, settingsSchema } from "./settings.ts";
+import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { collectorStatusTopic, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
@@ -28,6 +28,7 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   closedSoonHint: "another client may use the same client_id; give each its own",
   delivery: "every",
   takesExploration: false,
+  settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
   endpoint: ({ host, port }) => `${host}:${port}`,
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   openMemory,
@@ -83,17 +84,24 @@ class MqttSink implements Sink {
     this.#plan = plan;
     this.#memory = memory;
     const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
-    this.#values = new ValuePublisher(connection, plan, { int64: local.int64, maxPacketBytes });
+    this.#values = new ValuePublisher(connection, plan, {
+      int64: local.int64,
+      payload: local.payload,
+      retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
+      maxPacketBytes,
+    });
     this.#channel = new StatusChannel(connection, memory.suspension, () => this.#values.underWay());
     const { suspended } = this.#channel;
     this.#hasStatus = connection.canRetain && suspended === undefined;
     this.inFlight = connection.window;
     this.lost = this.#channel.lost;
-    this.warnings = [...warningsOf(connection), ...(suspended === undefined ? [] : [suspended])];
+    this.warnings = [...warningsOf(connection, local), ...(suspended === undefined ? [] : [suspended])];
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
       maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
       warn: (warning) => this.#warn(warning),
       maxPacketBytes,
+      values: memory.retainedValues,
+      retainsValues: local.retain,
     });
   }
 
@@ -137,9 +145,12 @@ class MqttSink implements Sink {
   }
 }
 
-function warningsOf({ version, canRetain }: Connection): readonly string[] {
+function warningsOf({ version, canRetain }: Connection, { payload, retain }: MqttSettings): readonly string[] {
   return [
     ...(version === 4 ? ["the broker speaks MQTT 3.1.1: it does not say when it drops a publish for missing rights"] : []),
-    ...(canRetain ? [] : ["the broker keeps no retained messages: status and metadata are not published"]),
+    ...(version === 4 && payload === "raw" ? ["the broker speaks MQTT 3.1.1: raw values come without quality, time and unit"] : []),
+    ...(canRetain
+      ? []
+      : [`the broker keeps no retained messages: status and metadata are not published${retain ? ", and values are not retained" : ""}`]),
   ];
 }

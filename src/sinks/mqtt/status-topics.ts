@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { SourceReport } from "../../model/report.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import type { RetainedTopics } from "./retained-topics.ts";
+import type { RetainedValues } from "./retained-values.ts";
 import type { StatusChannel } from "./status-channel.ts";
 import { collectorStatusTopic, type TopicPlan } from "./topics.ts";
 
@@ -9,6 +10,9 @@ export interface StatusTopicsOptions {
   /** Payload bytes that the broker takes on a topic. */
   readonly maxBytes: (topic: string) => number;
   readonly maxPacketBytes: number;
+  readonly values: RetainedValues;
+  /** Values are to be retained. */
+  readonly retainsValues: boolean;
   /** Gets what an operator should know; the same warning may come again. */
   readonly warn: (warning: string) => void;
 }
@@ -30,12 +34,14 @@ export class StatusTopics {
     this.#plan = plan;
     this.#retained = retained;
     this.#options = options;
+    options.values.opened();
   }
 
   /** Publishes what has changed, and clears the topics of sources that are gone. Throws ReasonError when the connection is lost. */
   async describe(sources: readonly SourceReport[]): Promise<void> {
     const desired = retainedOf(this.#plan, sources);
     const own = collectorStatusTopic(this.#plan);
+    await this.#clearValues(sources);
     for (const topic of this.#retained) if (topic !== own && !desired.has(topic)) await this.#clear(topic);
     for (const [topic, retained] of desired) {
       const before = this.#published.get(topic);
@@ -62,6 +68,18 @@ export class StatusTopics {
   /** Throws ReasonError when the connection is lost. */
   async clearAll(): Promise<void> {
     for (const topic of this.#retained) await this.#clear(topic);
+    for (const topic of this.#options.values.all()) await this.#clearValue(topic);
+  }
+
+  /** Clears the values of variables that are not published any more. */
+  async #clearValues(sources: readonly SourceReport[]): Promise<void> {
+    const { values, retainsValues } = this.#options;
+    for (const topic of values.toClear(retainsValues ? this.#plan : undefined, sources)) await this.#clearValue(topic);
+  }
+
+  async #clearValue(topic: string): Promise<void> {
+    await this.#channel.publish(topic, "", true);
+    this.#options.values.cleared(topic);
   }
 
   async #clear(topic: string): Promise<void> {

@@ -49,6 +49,16 @@ export function dataTopic({ parts }: TopicPlan, source: string, variable: string
   return topic;
 }
 
+/** A test of whether a topic may be one of this source's, whatever the names of its variables. */
+export function createTopicTest({ parts }: TopicPlan, source: string): (topic: string) => boolean {
+  const patterns = parts.map((part) => {
+    if ("text" in part) return literal(part.text);
+    return part.placeholder === "source" ? literal(escapeLevel(source)) : "[^/]+";
+  });
+  const pattern = new RegExp(`^${patterns.join("")}$`, "s");
+  return (topic) => pattern.test(topic);
+}
+
 /** Retained, with the last will: whether this collector is online. */
 export const collectorStatusTopic = ({ prefix }: TopicPlan): string => `${prefix}status`;
 /** Of losses: values that the broker will never get. */
@@ -76,6 +86,9 @@ export function escapeLevel(name: string): string {
   }
   return escaped;
 }
+
+/** A regular expression for this text alone. */
+const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 
 /** MQTT 5.0, 1.5.4: NUL must not and the other control characters should not be in a topic. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

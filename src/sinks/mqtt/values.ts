@@ -1,18 +1,37 @@
 import type { Context } from "../../model/context.ts";
+import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { BatchPart, Refusal, SinkBatch, WriteResult } from "../sink.ts";
-import type { Connection, PublishOutcome } from "./connect.ts";
+import type { Connection, PublishOutcome, UserProperties } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
+import type { RetainedValues } from "./retained-values.ts";
+import { type SinglePayload, writeSingles } from "./single-value.ts";
 import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
 import { dataTopic, type TopicPlan } from "./topics.ts";
 
 export interface ValueOptions {
   readonly int64: MessageOptions["int64"];
+  readonly payload: "envelope" | SinglePayload;
+  /** Which values the broker keeps; absent: none. */
+  readonly retained?: RetainedValues | undefined;
   /** Of a whole publish. */
   readonly maxPacketBytes: number;
 }
 
-type TopicMessage = Message & { readonly topic: string };
+interface TopicMessage extends Message {
+  readonly topic: string;
+  readonly retain?: boolean;
+  readonly userProperties?: UserProperties;
+}
+
+/** Of one variable, and where it goes. */
+type OneValue = Message & { readonly place: number; readonly time: number; readonly fits: boolean };
+
+interface VariableTopics {
+  /** By place in the layout. */
+  readonly topics: readonly string[];
+  readonly longest: string;
+}
 
 /** Larger payloads are split between their readouts: brokers with a limit of their own seldom have a lower one. */
 const SPLIT_BYTES = 131_072;
@@ -31,6 +50,7 @@ export class ValuePublisher {
   readonly #limit = createSizeLimit(SPLIT_BYTES);
   /** By source and lane: settles once the batch before has handed over its last message, so that batches of several messages do not mix. */
   readonly #turns = new Map<string, Promise<void>>();
+  readonly #variableTopics = new WeakMap<Layout, VariableTopics>();
   #underWay = 0;
 
   constructor(connection: Connection, plan: TopicPlan, options: ValueOptions) {
@@ -79,8 +99,8 @@ export class ValuePublisher {
   /** Publishes a message; in smaller ones where the broker finds it too large. */
   async #publishOne(batch: SinkBatch, message: TopicMessage, id: string, tally: Tally, ctx: Context): Promise<void> {
     if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
-    const { topic, payload, values } = message;
-    const outcome = await this.#publish(topic, payload);
+    const { payload, values } = message;
+    const outcome = await this.#publish(message);
     if (outcome.type === "accepted") return;
     if (outcome.type === "of_topic") return tally.refuse(values, outcome.detail);
     // Going over a batch decodes it: not before it has to be.
@@ -95,29 +115,46 @@ export class ValuePublisher {
     }
   }
 
-  async #publish(topic: string, payload: Buffer): Promise<PublishOutcome> {
+  async #publish({ topic, payload, retain = false, userProperties }: TopicMessage): Promise<PublishOutcome> {
     this.#underWay++;
     try {
-      return await this.#connection.publish(topic, payload, false);
+      return await this.#connection.publish(topic, payload, retain, userProperties);
     } finally {
       this.#underWay--;
     }
   }
 
   *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage> {
-    const { source, variables } = batch.layout;
+    const { retained } = this.#options;
     if (!this.#plan.perVariable) {
-      const topic = dataTopic(this.#plan, source.name, "");
+      const topic = dataTopic(this.#plan, batch.layout.source.name, "");
       const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch.maxMessageBytes));
       tally.refuseTooLarge(tooLarge);
       for (const message of messages) yield { ...message, topic };
       return;
     }
-    const topics = variables.map((variable) => dataTopic(this.#plan, source.name, variable.name));
+    const { topics, longest } = this.#topicsOf(batch.layout);
+    for (const message of this.#eachOf(batch, longest)) {
+      const topic = topics[message.place] ?? "";
+      if (!message.fits) tally.refuseTooLarge(message.values);
+      else yield { ...message, topic, retain: retained?.keeps({ topic, time: message.time, isLate: batch.backlog }) ?? false };
+    }
+  }
+
+  #eachOf(batch: SinkBatch, longestTopic: string): Iterable<OneValue> {
+    const { payload, maxPacketBytes } = this.#options;
+    if (payload === "envelope") return writeEach(batch, this.#messageOptions(longestTopic));
+    return writeSingles(batch, { payload, maxBytes: maxPayloadBytes(longestTopic, maxPacketBytes) });
+  }
+
+  #topicsOf(layout: Layout): VariableTopics {
+    const known = this.#variableTopics.get(layout);
+    if (known) return known;
+    const topics = layout.variables.map(({ name }) => dataTopic(this.#plan, layout.source.name, name));
     const longest = topics.reduce((most, topic) => (Buffer.byteLength(topic) > Buffer.byteLength(most) ? topic : most), "");
-    for (const message of writeEach(batch, this.#messageOptions(longest)))
-      if (message.fits) yield { ...message, topic: topics[message.place] ?? "" };
-      else tally.refuseTooLarge(message.values);
+    const made = { topics, longest };
+    this.#variableTopics.set(layout, made);
+    return made;
   }
 
   #messageOptions(topic: string, desiredBytes = SPLIT_BYTES): MessageOptions {
