@@ -60,5 +60,5 @@ test("what is mistyped is answered with what was meant, and how to go on", async
     code: 2,
     err: expect.stringMatching(/argument 'name'[\s\S]*\(collector variables add --help explains it\)/),
   });
-  expect(await runCommand("status", "more")).toMatchObject({ code: 2, err: expect.stringContaining("too many arguments") });
+  expect(await runCommand("secret", "list", "more")).toMatchObject({ code: 2, err: expect.stringContaining("too many arguments") });
 });
