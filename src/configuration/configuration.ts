@@ -90,6 +90,7 @@ export class Configuration {
       message: state?.message ?? null,
       since: state?.since ?? null,
       warnings,
+      ...(this.#embedded && { refused_keys: this.#embedded.api.refusedKeys }),
     };
   }
 

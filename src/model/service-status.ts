@@ -27,6 +27,8 @@ export interface ConfigStatus {
   readonly since: string | null;
   /** The parts of the running configuration that cannot be used, or that come from an earlier answer, and why. At most some hundred. */
   readonly warnings: readonly string[];
+  /** Requests to the embedded API that came without a valid key since the start, up to a minute behind; absent: there is no embedded API. */
+  readonly refused_keys?: number;
 }
 
 export type SourceStatus = Omit<SourceReport, "layout" | "discovers">;

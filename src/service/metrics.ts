@@ -83,6 +83,9 @@ export function createMetrics(status: () => ServiceStatus): Metrics {
   const lateness = latenessHistogram(set);
   defineSinkMetrics(set);
   defineBufferMetrics(set);
+  set.counter("api_refused_keys_total", "Requests to the embedded API that came without a valid key; up to a minute behind", [], (metric) =>
+    metric.inc(set.now.config.refused_keys ?? 0),
+  );
   const loop = defineProcessMetrics(set);
 
   const names = register.getMetricsAsArray().map(({ name }) => name);

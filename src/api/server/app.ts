@@ -16,6 +16,7 @@ import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
 import { hasMoreParts } from "./json-parts.ts";
 import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
+import type { RefusedKeys } from "./refused-keys.ts";
 import type { Throttle } from "./throttle.ts";
 
 const BODY_BYTES = 2 ** 20;
@@ -40,6 +41,7 @@ export interface AppOptions {
   readonly handlers: Handlers;
   readonly authenticate: Authenticate;
   readonly throttle: Throttle;
+  readonly refusedKeys: RefusedKeys;
   /** Certificate and key, PEM; absent: plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly version: string;
@@ -139,7 +141,7 @@ function setBodyParser(app: FastifyInstance): void {
 /** Lets a request in where its target, its key, its method and the room for its body allow it; `callers` gets whose key it carries. */
 function checkRequests(
   app: FastifyInstance,
-  { authenticate, throttle }: Pick<AppOptions, "authenticate" | "throttle">,
+  { authenticate, throttle, refusedKeys }: Pick<AppOptions, "authenticate" | "throttle" | "refusedKeys">,
   callers: WeakMap<FastifyRequest, Caller>,
 ): void {
   const room = new BodyRoom(ALL_BODIES_BYTES);
@@ -148,7 +150,10 @@ function checkRequests(
     if (request.raw.url !== undefined && request.raw.url.length > URL_CHARACTERS)
       return void problem(reply, new HttpProblem(414, `the request's target has more than ${URL_CHARACTERS} characters`));
     const caller = authenticate(request.headers.authorization);
-    if (!caller) return void refuseKey(throttle, request, reply);
+    if (!caller) {
+      refusedKeys.add(addressOf(request));
+      return void refuseKey(throttle, request, reply);
+    }
     callers.set(request, caller);
     const { allow } = configOf(request);
     if (allow !== undefined) return void problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));

@@ -43,13 +43,29 @@ test("what was refused, read or reported is not in it", async () => {
   expect(entries(api.folder)).toEqual([]);
 });
 
-test("the trail keeps its newest hundred thousand", () => {
+test("fault: a flood of changes by one key pushes the others' entries out of the trail", () => {
   const db = openDatabase(join(temporaryFolder(), "c.db"));
-  const audit = openAudit(db);
-  audit.record({ role: "admin", address: "local" }, "first", null, []);
-  db.prepare("UPDATE sqlite_sequence SET seq = 100000 WHERE name = 'audit'").run();
-  audit.record({ role: "admin", address: "local" }, "last", null, []);
-  expect(audit.newest(10).map(({ operation }) => operation)).toEqual(["last"]);
+  const audit = openAudit(db, 100);
+  const by = (id: number, operation: string) =>
+    audit.record({ role: "collector", key: { id, name: null }, address: "10.0.0.1" }, operation, null, []);
+  audit.record({ role: "command_line", address: "local" }, "createKey", null, []);
+  for (let n = 0; n < 5; n++) by(1, `one-${n}`);
+  db.transaction(() => {
+    for (let n = 0; n < 1000; n++) by(2, `flood-${n}`);
+  })();
+  for (let n = 0; n < 200; n++) audit.record({ role: "nobody", address: `10.0.${n}.1` }, "refuseKey", null, ["1 request"]);
+  const kept = audit.newest(1000).map(({ operation }) => operation);
+  expect(kept).toHaveLength(100);
+  for (const operation of ["createKey", "one-0", "one-1", "one-4"]) expect(kept).toContain(operation);
+  // Of the two that flood, each keeps its newest.
+  expect(kept.filter((operation) => operation.startsWith("flood")).sort()).toEqual(
+    Array.from({ length: 47 }, (_, n) => `flood-${n + 953}`),
+  );
+  expect(kept.filter((operation) => operation === "refuseKey")).toHaveLength(47);
+  // A trail that is long already is cut down at the next entry.
+  const shorter = openAudit(db, 10);
+  shorter.record({ role: "admin", address: "local" }, "last", null, []);
+  while (shorter.newest(1000).length > 10) shorter.record({ role: "admin", address: "local" }, "more", null, []);
   db.close();
 });
 

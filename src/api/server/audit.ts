@@ -1,8 +1,10 @@
 import type { Database } from "./database.ts";
 import type { Caller } from "./keys.ts";
 
-/** Entries that are kept; the oldest go first. */
+/** Entries that are kept. */
 const MAX_ENTRIES = 100_000;
+/** By how much of that the trail may be longer until it is cut. */
+const TRIM_SHARE = 0.001;
 
 export interface AuditEntry {
   /** ISO 8601 UTC. */
@@ -15,13 +17,13 @@ export interface AuditEntry {
   readonly operation: string;
   /** Uuid of the record. */
   readonly resource: string | null;
-  /** Names of the fields that were given; never a value. */
+  /** Names of the fields that were given, never a value; of `refuseKey` how many requests there were. */
   readonly fields: readonly string[];
 }
 
 /** Who did it. */
 export interface Actor {
-  readonly role: Caller["role"] | "command_line";
+  readonly role: Caller["role"] | "command_line" | "nobody";
   readonly key?: { readonly id: number; readonly name: string | null };
   readonly address: string;
 }
@@ -34,17 +36,29 @@ export interface Audit {
   newest(limit: number): AuditEntry[];
 }
 
-export function openAudit(db: Database): Audit {
+/** Beyond `maxEntries` the oldest of who has the most go: a flood by one key pushes out its own entries alone. */
+export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit {
   const insert = db.prepare(`
     INSERT INTO audit (at, role, key_id, key_name, address, operation, resource, fields)
     VALUES (@at, @role, @key_id, @key_name, @address, @operation, @resource, @fields)`);
-  const trim = db.prepare<[number | bigint]>("DELETE FROM audit WHERE id <= ?");
+  const count = db.prepare<[], ActorCount>("SELECT role, key_id, count(*) AS entries FROM audit GROUP BY role, key_id");
+  const dropOldest = db.prepare<[string, number | null, number]>(
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE role = ? AND key_id IS ? ORDER BY id LIMIT ?)",
+  );
+  const trim = (): void => {
+    const actors = count.all();
+    const total = actors.reduce((sum, { entries }) => sum + entries, 0);
+    if (total <= maxEntries) return;
+    const most = actors.reduce((first, next) => (next.entries > first.entries ? next : first));
+    dropOldest.run(most.role, most.key_id, total - maxEntries);
+  };
+  let untilTrim = 0;
   const select = db.prepare<[number], Omit<AuditEntry, "fields"> & { readonly fields: string }>(
     "SELECT at, role, key_id, key_name, address, operation, resource, fields FROM audit ORDER BY id DESC LIMIT ?",
   );
   return {
     record({ role, key, address }, operation, resource, fields) {
-      const { lastInsertRowid } = insert.run({
+      insert.run({
         at: new Date().toISOString(),
         role,
         key_id: key?.id ?? null,
@@ -54,10 +68,19 @@ export function openAudit(db: Database): Audit {
         resource,
         fields: JSON.stringify(fields),
       });
-      trim.run(Number(lastInsertRowid) - MAX_ENTRIES);
+      // Counting all of them takes some milliseconds.
+      if (untilTrim-- > 0) return;
+      untilTrim = Math.floor(maxEntries * TRIM_SHARE);
+      trim();
     },
     newest: (limit) => select.all(limit).map((row) => ({ ...row, fields: JSON.parse(row.fields) as string[] })),
   };
+}
+
+interface ActorCount {
+  readonly role: string;
+  readonly key_id: number | null;
+  readonly entries: number;
 }
 
 /** Names of the fields in a body, those of an object inside by their path; no value, and nothing below a list. */

@@ -135,6 +135,8 @@ export const MIGRATIONS: readonly string[] = [
   "ALTER TABLE data_sources ADD COLUMN answer INTEGER NOT NULL DEFAULT 1;",
   // Changes are noticed by triggers of the connection that makes them.
   "ALTER TABLE data_sources DROP COLUMN answer;",
+  // The oldest entries of one actor are found without looking at all.
+  "CREATE INDEX audit_actor ON audit (role, key_id, id);",
 ];
 
 export type Database = SQLite.Database;

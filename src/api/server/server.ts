@@ -6,7 +6,7 @@ import type { Log } from "../../model/context.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
 import { createApp } from "./app.ts";
-import { openAudit } from "./audit.ts";
+import { type Audit, openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
 import { type BackupTimes, refuseEmptyDatabase, startBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
@@ -19,6 +19,7 @@ import { openInventory } from "./inventory.ts";
 import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
 import { answerWithoutTls, followCertificate, listenLocally, parseListen, readTls } from "./listening.ts";
 import { openMachineReach } from "./machine-reach.ts";
+import { RefusedKeys, type TellRefused } from "./refused-keys.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
 import { createThrottle } from "./throttle.ts";
@@ -31,6 +32,8 @@ export interface ApiServerOptions extends ApiWorkerData {
   readonly certificateEveryMs?: number;
   /** Those that differ from BACKUP_TIMES. */
   readonly backupTimes?: Partial<BackupTimes>;
+  /** Requests without a valid key, since the last call. */
+  readonly onRefusedKeys?: (count: number) => void;
 }
 
 export interface ApiServer {
@@ -75,8 +78,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       etags: openEtags(db),
       log,
     });
+    const audit = openAudit(db);
+    const refusedKeys = new RefusedKeys(refusalTeller(audit, options));
     const app = await createApp({
-      handlers: auditedHandlers(handlers, db, openAudit(db)),
+      refusedKeys,
+      handlers: auditedHandlers(handlers, db, audit),
       authenticate: createAuthenticate(db),
       throttle: createThrottle(),
       tls,
@@ -111,6 +117,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
           .catch((error: unknown) => log.warn({ err: error }, "closing the configuration API failed"))
           .then(() => backups.stop())
           .then(() => {
+            refusedKeys.close();
             values.close();
             db.close();
           });
@@ -123,3 +130,16 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     throw error;
   }
 }
+
+/** In the log, in the trail and in the metrics. A full disk keeps nobody from being refused. */
+const refusalTeller =
+  (audit: Audit, { log, onRefusedKeys }: Pick<ApiServerOptions, "log" | "onRefusedKeys">): TellRefused =>
+  (address, count) => {
+    log.warn({ address, requests: count }, "the configuration API refused requests without a valid key");
+    onRefusedKeys?.(count);
+    try {
+      audit.record({ role: "nobody", address }, "refuseKey", null, [count === 1 ? "1 request" : `${count} requests`]);
+    } catch (error) {
+      log.warn({ err: error }, "refused keys cannot be written to the audit trail");
+    }
+  };

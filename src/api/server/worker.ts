@@ -15,7 +15,7 @@ export async function runApiWorker(port: MessagePort, data: ApiWorkerData): Prom
     });
   });
   try {
-    const server = await startApiServer({ ...data, log });
+    const server = await startApiServer({ ...data, log, onRefusedKeys: (count) => post({ type: "refused_keys", count }) });
     post({ type: "listening", url: server.url, keyFiles: server.keyFiles });
     await stopped;
     await server.close();

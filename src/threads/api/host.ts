@@ -26,6 +26,7 @@ export class EmbeddedApi {
   readonly #listening = Promise.withResolvers<void>();
   /** The last reason for not starting: raised once, however often the worker is restarted. */
   #raised: string | undefined;
+  #refusedKeys = 0;
 
   constructor(options: EmbeddedApiOptions) {
     const { entry, workerData, log } = options;
@@ -40,6 +41,11 @@ export class EmbeddedApi {
       onMessage: (message) => this.#onMessage(message),
     });
     this.started = Promise.race([this.#listening.promise, delay(START_MS, undefined, { ref: false })]);
+  }
+
+  /** Requests that came without a valid key since it was made; up to a minute behind. */
+  get refusedKeys(): number {
+    return this.#refusedKeys;
   }
 
   /** What a person should know of it, for status. */
@@ -58,7 +64,8 @@ export class EmbeddedApi {
       log.info({ url, adminKey: keyFiles.admin, collectorKey: keyFiles.collector }, "the embedded configuration API listens");
       this.#raised = undefined;
       this.#listening.resolve();
-    } else if (message.type === "failed" && message.message !== this.#raised) {
+    } else if (message.type === "refused_keys") this.#refusedKeys += message.count;
+    else if (message.type === "failed" && message.message !== this.#raised) {
       this.#raised = message.message;
       onAlarm(`the embedded configuration API cannot start: ${message.message}`);
     }

@@ -121,4 +121,6 @@ export type FromApi =
   /** It did not start; the worker ends. The message names the file, address or option. */
   | { readonly type: "failed"; readonly message: string }
   | LogMessage
+  /** Requests without a valid key, since the last such message. */
+  | { readonly type: "refused_keys"; readonly count: number }
   | { readonly type: "stopped" };
