@@ -10,6 +10,7 @@ import { isLoopback } from "../loopback.ts";
 import { ROUTES } from "../routes/index.ts";
 import { type Method, problemSchema, type Route } from "../routes/route.ts";
 import { BodyRoom } from "./body-room.ts";
+import type { ConnectionBound } from "./connection-bound.ts";
 import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
 import { hasLongInteger, parseExactly } from "./exact-json.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
@@ -27,7 +28,8 @@ const BODY_PARTS = 400_000;
 /** Characters of a request's target: three filters of 50 uuids take 7,500. */
 const URL_CHARACTERS = 10_000;
 const JSON_TYPE = "application/json; charset=utf-8";
-export const HTTP_OPTIONS = { headersTimeout: 10_000, maxHeaderSize: 16_384 } as const;
+/** Node looks at its deadlines every 30 s where it is not told otherwise. */
+export const HTTP_OPTIONS = { headersTimeout: 10_000, connectionsCheckingInterval: 500, maxHeaderSize: 16_384 } as const;
 /** How long a connection that is given up is still read. */
 const LINGER_MS = 500;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -42,6 +44,7 @@ export interface AppOptions {
   readonly authenticate: Authenticate;
   readonly throttle: Throttle;
   readonly refusedKeys: RefusedKeys;
+  readonly connections: ConnectionBound;
   /** Certificate and key, PEM; absent: plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly version: string;
@@ -141,7 +144,7 @@ function setBodyParser(app: FastifyInstance): void {
 /** Lets a request in where its target, its key, its method and the room for its body allow it; `callers` gets whose key it carries. */
 function checkRequests(
   app: FastifyInstance,
-  { authenticate, throttle, refusedKeys }: Pick<AppOptions, "authenticate" | "throttle" | "refusedKeys">,
+  { authenticate, throttle, refusedKeys, connections }: Pick<AppOptions, "authenticate" | "throttle" | "refusedKeys" | "connections">,
   callers: WeakMap<FastifyRequest, Caller>,
 ): void {
   const room = new BodyRoom(ALL_BODIES_BYTES);
@@ -155,6 +158,7 @@ function checkRequests(
       return void refuseKey(throttle, request, reply);
     }
     callers.set(request, caller);
+    connections.trust(request.raw.socket);
     const { allow } = configOf(request);
     if (allow !== undefined) return void problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
     const release = room.take(bodyBytesOf(request));

@@ -10,6 +10,7 @@ import { type Audit, openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
 import { type BackupTimes, refuseEmptyDatabase, startBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
+import { ConnectionBound } from "./connection-bound.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
 import { openDatabase } from "./database.ts";
@@ -44,9 +45,6 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
-/** Connections at once: a bound against a client that opens without end. */
-const MAX_CONNECTIONS = 256;
-
 /** Starts the embedded configuration API. Throws an Error that names the file, the address or the option that is wrong. */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { log, databaseFile } = options;
@@ -80,8 +78,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     });
     const audit = openAudit(db);
     const refusedKeys = new RefusedKeys(refusalTeller(audit, options));
+    const connections = new ConnectionBound();
     const app = await createApp({
       refusedKeys,
+      connections,
       handlers: auditedHandlers(handlers, db, audit),
       authenticate: createAuthenticate(db),
       throttle: createThrottle(),
@@ -89,8 +89,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       version: options.version,
       log,
     });
-    app.server.maxConnections = MAX_CONNECTIONS;
     const endConnections = tls ? answerWithoutTls(app.server) : () => {};
+    connections.attach(app.server);
     await app.listen({ host, port });
     let local: Server | undefined;
     try {
