@@ -2,12 +2,16 @@ import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
+import { errorCode } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { ConfigurationLists, NONE, type Send, unfinishedList, wrongShape } from "./configuration-lists.ts";
 import type { Desired, Secrets } from "./desired.ts";
 import type { HttpTimeouts } from "./http.ts";
 import { keptSecrets } from "./kept-secrets.ts";
+import { isProbeRefused, NOT_OFFERED, type Offer, Offers, SECRETS_IN_THE_CLEAR } from "./offers.ts";
+import { Pauses } from "./pauses.ts";
 import { type AcceptedSecrets, acceptSecrets } from "./records.ts";
+import { reportBodies } from "./report-bodies.ts";
 import { type ApiFailure, createRequester, type FailureKind, type Requester, type RequesterOptions } from "./requester.ts";
 import { extensionInfoSchema, revisionSchema } from "./routes/extensions.ts";
 
@@ -31,14 +35,10 @@ export const CLIENT_MAX_BYTES = 64 * 2 ** 20;
 export const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 /** What a page counts at least, so that a list of empty pages ends at the bound too. */
 const PAGE_COST_BYTES = 1024;
-/** How often an API without the extensions is asked for them again. */
-const PROBE_EVERY_MS = 3_600_000;
-/** Below the body limit of our own server, with room for the longest report. */
-const MAX_REPORT_BYTES = 512 * 1024;
-/** Status codes by which an API says that it does not have something (DESIGN, 6). */
-const NOT_OFFERED = new Set([404, 405, 501]);
-/** As above, for the extensions: a platform may also forbid what it does not know. */
-export const EXTENSION_NOT_OFFERED: ReadonlySet<number> = new Set([403, 404, 405, 501]);
+/** An API that gives its lists, and lets the probe for extensions without an answer, is asked that again after this. */
+const PROBE_UNANSWERED_MS = 60_000;
+const PROBE = "/ext/v1";
+const STATUSES = "/ext/v1/readout-statuses";
 
 export interface ApiClientOptions extends Omit<RequesterOptions, "timeouts" | "insecure"> {
   /** This collector; lists are asked for it alone. */
@@ -76,6 +76,10 @@ const ANSWERED: ReadonlySet<FailureKind> = new Set([
   "list_unfinished",
 ]);
 
+/** The server is there, and does not answer this operation: something on the way may swallow paths that it does not know. */
+const isUnanswered = ({ kind, cause }: ApiFailure): boolean =>
+  kind === "timeout" || kind === "truncated" || kind === "too_large" || (kind === "unreachable" && errorCode(cause) === "ECONNRESET");
+
 type FetchedSecrets = { readonly type: "fetched" } & AcceptedSecrets;
 
 /** Each record is judged by itself (acceptSecrets). */
@@ -104,13 +108,15 @@ export class ApiClient {
   readonly #collector: string;
   readonly #timeouts: ClientTimeouts;
   readonly #maxBytes: number;
-  readonly #monotonicMs: () => number;
   readonly #log: Log;
   readonly #requester: Requester;
   readonly #lists: ConfigurationLists;
-  /** Undefined: not known yet. */
-  #extension: { readonly offered: boolean; readonly probedAtMs: number } | undefined;
-  #areSinksOffered = true;
+  readonly #offers: Offers;
+  readonly #pauses: Pauses;
+  /** The probe has been answered as ours. */
+  #isExtended = false;
+  /** It is to be asked again all the same. */
+  #isProbeDue = false;
   /** What the last pull gave. */
   #pulled: { readonly configuration: Desired; readonly warnings: readonly string[] } | undefined;
 
@@ -118,7 +124,9 @@ export class ApiClient {
     this.#collector = options.collector.toLowerCase();
     this.#timeouts = { ...CLIENT_TIMEOUTS, ...options.timeouts };
     this.#maxBytes = options.maxBytes ?? CLIENT_MAX_BYTES;
-    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
+    const monotonicMs = options.monotonicMs ?? (() => performance.now());
+    this.#offers = new Offers(monotonicMs);
+    this.#pauses = new Pauses(monotonicMs);
     this.#log = options.log;
     this.#requester = createRequester({ ...options, insecure: options.insecure ?? false, timeouts: this.#timeouts });
     this.#lists = new ConfigurationLists(this.#requester.base, this.#collector);
@@ -132,6 +140,12 @@ export class ApiClient {
   /** How many records have been validated so far: none of a list that has not changed. */
   judged(): number {
     return this.#lists.judged();
+  }
+
+  /** For people: one sentence for each thing that the API does not offer, with what to do instead. */
+  notes(): readonly string[] {
+    const isInTheClear = this.#isExtended && !this.#requester.confidential;
+    return [...this.#offers.notes(), ...(isInTheClear ? [SECRETS_IN_THE_CLEAR] : [])];
   }
 
   close(): void {
@@ -160,10 +174,14 @@ export class ApiClient {
 
   /** Reports the statuses, where the API takes them. Safe to repeat. Never throws. */
   async reportStatuses(reports: ReadoutStatusReport, signal: AbortSignal): Promise<ReportResult> {
-    if (this.#extension?.offered !== true) return { type: "not_offered" };
+    if (!this.#isExtended || !this.#offers.isDue("statuses")) return { type: "not_offered" };
+    const paused = this.#pauses.of(STATUSES);
+    if (paused) return paused;
     for (const body of reportBodies(reports)) {
-      const answer = await this.#requester.send({ method: "PUT", path: "/ext/v1/readout-statuses", body, maxBytes: 2 ** 20, signal });
-      if (answer.type === "failed") return isExtensionMissing(answer) ? { type: "not_offered" } : answer;
+      const answer = await this.#requester.send({ method: "PUT", path: STATUSES, body, maxBytes: 2 ** 20, signal });
+      this.#pauses.note(STATUSES, answer);
+      if (answer.type !== "failed") this.#offers.offered("statuses");
+      else return this.#takesNotOffered("statuses", answer) ? { type: "not_offered" } : answer;
     }
     return { type: "reported" };
   }
@@ -179,7 +197,11 @@ export class ApiClient {
     let left = this.#maxBytes;
     return async (request) => {
       if (left <= 0) return unfinishedList(this.base, `the answers are larger than ${this.#maxBytes} bytes together`);
+      const operation = request.path.split("?")[0] ?? "";
+      const paused = this.#pauses.of(operation);
+      if (paused) return paused;
       const answer = await this.#requester.send({ ...request, maxBytes: Math.min(left, MAX_ANSWER_BYTES), signal });
+      this.#pauses.note(operation, answer);
       left -= Math.max(PAGE_COST_BYTES, answer.type === "json" ? answer.bytes : 0);
       return answer;
     };
@@ -188,7 +210,7 @@ export class ApiClient {
   async #pullAll(previous: Desired | null, send: Send): Promise<PullResult> {
     const offered = await this.#probe(send);
     // A server that answers is asked for its lists all the same; one that cannot be reached is not asked twice.
-    if (typeof offered !== "boolean" && !ANSWERED.has(offered.kind)) return offered;
+    if (typeof offered !== "boolean" && !ANSWERED.has(offered.kind) && !isUnanswered(offered)) return offered;
     let revision: string | null = null;
     if (offered === true) {
       const asked = await this.#askRevision(send, previous);
@@ -197,42 +219,72 @@ export class ApiClient {
       revision = asked;
     }
     let parts = await this.#takeSources(send, previous, revision);
+    // What was found missing may have been missing for want of a key.
+    if ("type" in parts && parts.kind === "unauthorized") this.#offers.forget();
+    const isOpen = typeof offered !== "boolean" && ("type" in parts || !this.#takesUnprobed(offered));
     if (!("type" in parts)) parts = await this.#takeSinks(send, previous, parts);
     if (!("type" in parts) && offered === true) parts = await this.#takeVariables(send, parts);
     if (!("type" in parts)) parts = { ...parts, secrets: keptSecrets(previous, parts) };
     if (!("type" in parts) && offered === true) parts = await this.#takeSecrets(send, previous, parts);
     // Whether there are secrets is not known, as it was before.
-    if (!("type" in parts) && typeof offered !== "boolean") parts = { ...parts, ...awaitedAsBefore(previous) };
+    if (!("type" in parts) && isOpen) parts = { ...parts, ...awaitedAsBefore(previous) };
     return "type" in parts ? parts : this.#finish(previous, parts);
   }
 
   /** True or false, or the failure that leaves it open. */
   async #probe(send: Send): Promise<boolean | ApiFailure> {
-    const known = this.#extension;
-    if (known && (known.offered || this.#monotonicMs() - known.probedAtMs < PROBE_EVERY_MS)) return known.offered;
-    const answer = await send({ method: "GET", path: "/ext/v1" });
-    if (answer.type === "failed" && !isExtensionMissing(answer) && answer.kind !== "not_json" && answer.kind !== "redirect") return answer;
-    const offered = answer.type === "json" && extensionInfoSchema.safeParse(answer.value).success;
-    if (!offered && known?.offered !== false)
+    if (this.#isExtended && !this.#isProbeDue) return true;
+    if (!this.#offers.isDue("extensions")) return false;
+    const answer = await send({ method: "GET", path: PROBE });
+    const isOurs = answer.type === "json" && extensionInfoSchema.safeParse(answer.value).success;
+    if (answer.type === "failed" && !isProbeRefused(answer.status ?? 0) && answer.kind !== "not_json" && answer.kind !== "redirect")
+      return answer;
+    this.#isProbeDue = false;
+    this.#isExtended = isOurs;
+    if (isOurs) this.#offers.offered("extensions");
+    else this.#noExtensions(answer.type === "failed" ? answer.status : undefined);
+    return isOurs;
+  }
+
+  /** What the lists, which were read, tell of a probe that failed. True: there are no extensions. */
+  #takesUnprobed(failure: ApiFailure): boolean {
+    if (isUnanswered(failure) && failure.retryAfterMs === undefined) this.#pauses.pause(PROBE, failure, PROBE_UNANSWERED_MS);
+    if (failure.status !== 401) return false;
+    this.#noExtensions(failure.status);
+    return true;
+  }
+
+  #noExtensions(status: number | undefined): void {
+    this.#isExtended = false;
+    if (this.#offers.notOffered("extensions", status))
       this.#log.info({ api: this.base }, "the API does not offer the collector's extensions: variables come from local files");
-    this.#extension = { offered, probedAtMs: this.#monotonicMs() };
-    return offered;
+  }
+
+  /** Whether a failure says that the API does not have this, which it is then not asked for until it is due again. */
+  #takesNotOffered(offer: Offer, { status }: ApiFailure): boolean {
+    if (status !== 401 && !NOT_OFFERED.has(status ?? 0)) return false;
+    const isNew = this.#offers.notOffered(offer, status);
+    const note = this.#offers.noteOf(offer);
+    if (isNew && note !== undefined) this.#log.warn({ api: this.base }, note);
+    return true;
   }
 
   /** The revision before the lists are read, so that a change during the reading is seen by the next pull; null where there is none. */
   async #askRevision(send: Send, previous: Desired | null): Promise<string | "unchanged" | null | ApiFailure> {
+    if (!this.#offers.isDue("revision")) return null;
     const known = previous?.revision ?? null;
     const path = `/ext/v1/revision?collector=${this.#collector}`;
     const answer = await send({ method: "GET", path, ...(known !== null && { ifNoneMatch: `"${known}"` }) });
     if (answer.type === "not_modified" && known !== null) return "unchanged";
-    if (answer.type === "failed" && isExtensionMissing(answer)) {
-      // The API changed under us: whether it still has the extensions is found out with the next pull.
-      this.#extension = undefined;
+    if (answer.type === "failed" && answer.status !== 401 && this.#takesNotOffered("revision", answer)) {
+      // The API may have changed under us: whether it still has the extensions is found out with the next pull.
+      this.#isProbeDue = true;
       return null;
     }
     if (answer.type === "failed") return answer;
     const parsed = answer.type === "json" ? revisionSchema.safeParse(answer.value) : undefined;
     if (!parsed?.success) return wrongShape(this.base, "/ext/v1/revision", "a revision is expected");
+    this.#offers.offered("revision");
     return parsed.data.revision === known ? "unchanged" : parsed.data.revision;
   }
 
@@ -253,20 +305,21 @@ export class ApiClient {
   async #takeSinks(send: Send, previous: Desired | null, parts: PulledParts): Promise<PulledParts | ApiFailure> {
     const sinks = await this.#lists.sinks.read(send, parts.sinks);
     if (!("type" in sinks)) {
-      this.#areSinksOffered = true;
+      this.#offers.offered("data_sinks");
       return { ...withPart(parts, sinks), sinks: sinks.records };
     }
-    if (NOT_OFFERED.has(sinks.status ?? 0)) {
-      if (this.#areSinksOffered) this.#log.warn({ api: this.base }, "the API does not offer data sinks: the last good ones stay");
-      this.#areSinksOffered = false;
-      return parts;
-    }
+    if (this.#takesNotOffered("data_sinks", sinks)) return parts;
     return previous && ANSWERED.has(sinks.kind) ? outdated(parts, `${sinks.message}; the last good data sinks stay`) : sinks;
   }
 
   async #takeVariables(send: Send, parts: PulledParts): Promise<PulledParts | ApiFailure> {
+    if (!this.#offers.isDue("variables")) return parts;
     const variables = await this.#lists.variables.read(send, parts.variables ?? NONE);
-    if (!("type" in variables)) return { ...withPart(parts, variables), variables: variables.records };
+    if (!("type" in variables)) {
+      this.#offers.offered("variables");
+      return { ...withPart(parts, variables), variables: variables.records };
+    }
+    if (this.#takesNotOffered("variables", variables)) return parts;
     const stays = parts.variables !== null && ANSWERED.has(variables.kind);
     return stays ? outdated(parts, `${variables.message}; the last good variables stay`) : variables;
   }
@@ -285,10 +338,11 @@ export class ApiClient {
 
   /** Undefined: not offered, or not over this connection. `previous`: what stays where the answer is not usable. */
   async #fetchSecrets(send: Send, previous: Secrets): Promise<FetchedSecrets | undefined | ApiFailure> {
-    if (!this.#requester.confidential) return undefined;
+    if (!this.#requester.confidential || !this.#offers.isDue("secrets")) return undefined;
     const path = "/ext/v1/secrets";
     const answer = await send({ method: "GET", path: `${path}?collector=${this.#collector}` });
-    if (answer.type === "failed") return isExtensionMissing(answer) ? undefined : answer;
+    if (answer.type === "failed") return this.#takesNotOffered("secrets", answer) ? undefined : answer;
+    this.#offers.offered("secrets");
     const parsed = answer.type === "json" ? secretsEnvelopeSchema.safeParse(answer.value) : undefined;
     if (!parsed?.success) return wrongShape(this.base, path, "secrets by record and field are expected");
     const accepted = acceptSecrets(parsed.data.secrets, previous);
@@ -298,7 +352,7 @@ export class ApiClient {
 
   #finish(previous: Desired | null, { warnings, isOutdated, ...parts }: PulledParts): PullResult {
     // A part that is older is asked for again with the next poll, which a known revision would spare; and so are the extensions.
-    if (isOutdated) this.#extension = undefined;
+    if (isOutdated) this.#isProbeDue = true;
     const content = { collector: this.#collector, ...parts, revision: isOutdated ? null : parts.revision };
     const last = this.#pulled;
     if (previous && previous === last?.configuration && isSameContent(previous, content) && isSameTexts(last.warnings, warnings))
@@ -309,8 +363,6 @@ export class ApiClient {
 }
 
 const isRefusal = ({ status = 0 }: ApiFailure): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
-
-const isExtensionMissing = ({ status }: ApiFailure): boolean => EXTENSION_NOT_OFFERED.has(status ?? 0);
 
 const awaitedAsBefore = (previous: Desired | null): Pick<Desired, "areSecretsAwaited"> =>
   previous === null || previous.areSecretsAwaited ? { areSecretsAwaited: true } : {};
@@ -326,24 +378,6 @@ const withPart = (parts: PulledParts, part: Pick<AcceptedSecrets, "warnings" | "
   warnings: [...parts.warnings, ...part.warnings],
   isOutdated: parts.isOutdated || part.unidentified > 0,
 });
-
-/** Arrays of reports as JSON, each within what a server takes as one body. */
-function* reportBodies(reports: ReadoutStatusReport): Generator<string> {
-  let items: string[] = [];
-  let bytes = 0;
-  for (const report of reports) {
-    const item = JSON.stringify(report);
-    const size = Buffer.byteLength(item) + 1;
-    if (items.length > 0 && bytes + size > MAX_REPORT_BYTES) {
-      yield `[${items.join(",")}]`;
-      items = [];
-      bytes = 0;
-    }
-    items.push(item);
-    bytes += size;
-  }
-  if (items.length > 0) yield `[${items.join(",")}]`;
-}
 
 function withDeadline(outer: AbortSignal, ms: number): { readonly signal: AbortSignal; clear(): void } {
   const controller = new AbortController();

@@ -41,9 +41,9 @@ export class ApiLink {
     return this.#state;
   }
 
-  /** What of the configuration in force cannot be used or was replaced. */
+  /** What of the configuration in force cannot be used or was replaced, and what the API does not offer. */
   get warnings(): readonly string[] {
-    return this.#warnings;
+    return [...this.#warnings, ...this.#client.notes()];
   }
 
   /** Settles once nothing is under way. Never rejects. */

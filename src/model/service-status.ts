@@ -25,7 +25,10 @@ export interface ConfigStatus {
   readonly message: string | null;
   /** Since when `ok` is as it is; null before the first pull. */
   readonly since: string | null;
-  /** The parts of the running configuration that cannot be used, or that come from an earlier answer, and why. At most some hundred. */
+  /**
+   * The parts of the running configuration that cannot be used, or that come from an earlier answer, and why; and what the API does not
+   * offer, with what to do instead. At most some hundred.
+   */
   readonly warnings: readonly string[];
   /** Requests to the embedded API that came without a valid key since the start, up to a minute behind; absent: there is no embedded API. */
   readonly refused_keys?: number;

@@ -1,8 +1,9 @@
 import path from "node:path";
 import * as z from "zod";
 import { personalAccess, requesterAccess } from "../../api/access.ts";
-import { CLIENT_TIMEOUTS, EXTENSION_NOT_OFFERED, MAX_ANSWER_BYTES } from "../../api/client.ts";
+import { CLIENT_TIMEOUTS, MAX_ANSWER_BYTES } from "../../api/client.ts";
 import { pageSchema } from "../../api/list-pages.ts";
+import { NOT_OFFERED } from "../../api/offers.ts";
 import { type ListPage, readList } from "../../api/read-list.ts";
 import { type ApiFailure, createRequester, type Requester } from "../../api/requester.ts";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
@@ -171,7 +172,7 @@ export async function collectorsOf(list: ApiConnection["list"]): Promise<readonl
 
 /** Whether the API says that it does not have something (DESIGN, 6). */
 export const isNotOffered = (error: unknown): boolean =>
-  error instanceof ApiError && error.status !== undefined && EXTENSION_NOT_OFFERED.has(error.status);
+  error instanceof ApiError && error.status !== undefined && NOT_OFFERED.has(error.status);
 
 /** The uuid that the service here made for itself, if it has run. */
 export function installed(stateDir: string): string | undefined {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ASK_AGAIN_MS, isProbeRefused, NOT_OFFERED } from "../../api/offers.ts";
 import type { ApiAnswer, ApiFailure } from "../../api/requester.ts";
 import { extensionInfoSchema } from "../../api/routes/extensions.ts";
 import { errorCode, toReasonError } from "../../model/failure.ts";
@@ -14,11 +15,6 @@ export type Verdict =
   | { readonly type: "refused"; readonly places: ReadonlySet<number>; readonly detail: string }
   /** Nothing is known of them: the connection is lost. */
   | { readonly type: "lost"; readonly reason: ReasonError };
-
-/** An API without the extension is asked for it again after this (DESIGN, 6). */
-export const ASK_AGAIN_MS = 3_600_000;
-/** How an API says that it does not have something (DESIGN, 6). */
-const NOT_OFFERED = new Set([404, 405, 501]);
 
 const takenSchema = z.object({ accepted: z.int(), duplicate: z.boolean() });
 
@@ -42,23 +38,26 @@ export function verdictOf(answer: ApiAnswer, sent: number): Verdict {
     if (status === 409) return { type: "taken", refused: 0 };
     if (status === 413) return { type: "too_large", detail: message };
     if (status === 422) return { type: "refused", places: placesOf(answer, sent), detail: message };
-    if (NOT_OFFERED.has(status ?? 0)) return { type: "lost", reason: notOffered(message) };
     if (status === 403)
       return { type: "lost", reason: new ReasonError("UNKNOWN", `${message}; give the key of api.key_file the right to send values`) };
+    if (NOT_OFFERED.has(status ?? 0)) return { type: "lost", reason: notOffered(message) };
   }
   return { type: "lost", reason: reasonOf(answer) };
 }
 
-/** Why the API cannot be sent values, from its answer to `GET /ext/v1`; undefined: it takes them. Pure. */
-export function openingProblem(answer: ApiAnswer): ReasonError | undefined {
+/**
+ * Why the API cannot be sent values, from its answer to `GET /ext/v1`; undefined: it takes them. `isKeyTaken`: the same key reads a list of
+ * it, so that a 401 is about the path. Pure.
+ */
+export function openingProblem(answer: ApiAnswer, isKeyTaken = false): ReasonError | undefined {
   if (answer.type === "json")
     return extensionInfoSchema.safeParse(answer.value).success
       ? undefined
       : notOffered("GET /ext/v1 answered, but not as the collector's extension does");
   if (answer.type !== "failed") return notOffered("GET /ext/v1 answered without a body");
-  // A platform may also forbid what it does not know.
-  const isAbsent = answer.kind === "http_status" && (NOT_OFFERED.has(answer.status ?? 0) || answer.status === 403);
-  return isAbsent ? notOffered(answer.message) : reasonOf(answer);
+  const { kind, status = 0, message } = answer;
+  const isAbsent = (kind === "http_status" && isProbeRefused(status)) || kind === "redirect" || (status === 401 && isKeyTaken);
+  return isAbsent ? notOffered(message) : reasonOf(answer);
 }
 
 /** A failure of the requester in the words of the collector: the reason where the network has one, the condition else. Pure. */
@@ -102,7 +101,7 @@ const foreign = (message: string): ReasonError => new ReasonError("UNKNOWN", mes
 const notOffered = (message: string): ReasonError =>
   new ReasonError(
     "UNKNOWN",
-    `the API does not offer to take values (${message}): remove this data sink, or use an API with the collector's extension; asked again in an hour`,
+    `the API does not offer to take values (${message}): publish to a data sink of the type mqtt or opcua instead, or use an API with the collector's extension; asked again in an hour`,
     { retryAfterMs: ASK_AGAIN_MS },
   );
 

@@ -131,6 +131,14 @@ describe("an API that cannot be sent values", () => {
     expect(far.posted).toEqual([]);
   });
 
+  test.each([400, 401, 410, 418])("that answers %s for what it does not have, and reads its lists with the same key", async (status) => {
+    const far = await scripted((_request, response, at) =>
+      at.startsWith("/api/v2/") ? json(response, { data: [], metadata: { next_cursor: null } }) : json(response, {}, status),
+    );
+    const error = await failureOf(open(far.url));
+    expect(error).toMatchObject({ message: expect.stringMatching(/does not offer to take values/), retryAfterMs: hour });
+  });
+
   test("for want of a key: its file is named", async () => {
     const far = await scriptedPlatform(taken);
     const error = await failureOf(open(far.url, {}, { keyFile: path.join(folder, "none") }));

@@ -60,10 +60,10 @@ export default defineSink<Details, Settings>({
   takesExploration: true,
   endpoint: ({ api }) => endpointOf(api),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
-  async open({ details: { api }, settings: local }, ctx) {
+  async open({ uuid, details: { api }, settings: local }, ctx) {
     const requester = requesterOf(api, { connectMs: local.connect_timeout, requestMs: local.request_timeout });
     try {
-      await reach(requester, api.embedded ? STARTING_MS : 0, ctx);
+      await reach(requester, uuid, api.embedded ? STARTING_MS : 0, ctx);
       return new PlatformSink(requester, local.in_flight);
     } catch (error) {
       requester.close();
@@ -73,16 +73,23 @@ export default defineSink<Details, Settings>({
 });
 
 /** Resolves once the API says that it takes values. Throws ReasonError. */
-async function reach(requester: Requester, patienceMs: number, { signal }: Context): Promise<void> {
+async function reach(requester: Requester, sink: string, patienceMs: number, { signal }: Context): Promise<void> {
   const endMs = performance.now() + patienceMs;
   for (;;) {
     const answer = await requester.send({ method: "GET", path: "/ext/v1", maxBytes: MAX_ANSWER_BYTES, signal });
-    const problem = openingProblem(answer);
+    const isRefused = answer.type === "failed" && answer.status === 401;
+    const problem = openingProblem(answer, isRefused && (await isKeyTaken(requester, sink, signal)));
     if (problem === undefined) return;
     const mayBeStarting = answer.type === "failed" && (answer.kind === "unreachable" || answer.kind === "key_unusable");
     if (!mayBeStarting || performance.now() >= endMs || signal.aborted) throw problem;
     await sleep(STARTING_STEP_MS, signal);
   }
+}
+
+/** Whether the API takes the key for what the document has: a list of no records. */
+async function isKeyTaken(requester: Requester, sink: string, signal: AbortSignal): Promise<boolean> {
+  const path = `/v2/data-sources?uuid=${encodeURIComponent(sink)}`;
+  return (await requester.send({ method: "GET", path, maxBytes: MAX_ANSWER_BYTES, signal })).type === "json";
 }
 
 /** What became of the values of one batch so far. */

@@ -1,0 +1,78 @@
+/** What an API may offer beyond its list of data sources, each asked for by itself. */
+export type Offer = "data_sinks" | "extensions" | "revision" | "variables" | "secrets" | "statuses";
+
+/** How often an API is asked again for what it does not have. */
+export const ASK_AGAIN_MS = 3_600_000;
+
+/**
+ * Statuses by which an API says that it does not have an operation, or not for this key (DESIGN, 6). 401 says so too where the same key
+ * was taken for another operation just before.
+ */
+export const NOT_OFFERED: ReadonlySet<number> = new Set([403, 404, 405, 410, 501]);
+
+/**
+ * Whether an answer to `GET /ext/v1` says that there are no extensions: any refusal but 401, of which the lists tell whether it is about
+ * the key, and 429. Pure.
+ */
+export const isProbeRefused = (status: number): boolean =>
+  (status >= 400 && status < 500 && status !== 401 && status !== 429) || status === 501;
+
+/** What to do instead, by what is missing. */
+const INSTEAD: Readonly<Record<Exclude<Offer, "extensions" | "revision">, string>> = {
+  data_sinks:
+    "does not offer data sinks: the last good ones stay; to publish elsewhere, ask its operator for GET /v2/data-sinks, or leave api out of the settings and use the embedded API",
+  variables:
+    "does not offer variables: put them into files on this machine, one for each data source; collector variables check looks them over",
+  secrets: "does not give out passwords: for each entry that needs one, type sudo collector secret set NAME",
+  statuses: "does not take statuses back: see them with collector status, on the page and in the metrics of this machine",
+};
+
+/** For people: over a connection that can be listened to no password is asked for. */
+export const SECRETS_IN_THE_CLEAR =
+  "passwords are not asked for over plain http: use an https address in api.url, or type sudo collector secret set NAME for each entry that needs one";
+
+/** What one API offers, as far as it was asked. What is missing is asked for again after ASK_AGAIN_MS. */
+export class Offers {
+  readonly #monotonicMs: () => number;
+  readonly #missing = new Map<Offer, { readonly sinceMs: number; readonly status: number | undefined }>();
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** Whether it is to be asked for: it is not known to be missing, or was found so long ago. */
+  isDue(offer: Offer): boolean {
+    const missing = this.#missing.get(offer);
+    return !missing || this.#monotonicMs() - missing.sinceMs >= ASK_AGAIN_MS;
+  }
+
+  /** `status`: of the answer that says so; undefined: it has another shape. True: this is new. */
+  notOffered(offer: Offer, status: number | undefined): boolean {
+    const isNew = !this.#missing.has(offer);
+    this.#missing.set(offer, { sinceMs: this.#monotonicMs(), status });
+    return isNew;
+  }
+
+  offered(offer: Offer): void {
+    this.#missing.delete(offer);
+  }
+
+  /** All is to be asked for again: the key, or the API, is another one. */
+  forget(): void {
+    this.#missing.clear();
+  }
+
+  /** For people: what is missing, and what to do instead; undefined: nothing is, or nobody has to know. */
+  noteOf(offer: Offer): string | undefined {
+    if (offer === "extensions" || offer === "revision") return undefined;
+    const missing = this.#missing.get(offer) ?? (offer === "data_sinks" ? undefined : this.#missing.get("extensions"));
+    if (!missing) return undefined;
+    const answered = missing.status === undefined ? "" : ` (it answers ${missing.status})`;
+    return `the API${answered} ${INSTEAD[offer]}`;
+  }
+
+  /** One sentence for each thing that is not offered. */
+  notes(): readonly string[] {
+    return (["data_sinks", "variables", "secrets", "statuses"] as const).flatMap((offer) => this.noteOf(offer) ?? []);
+  }
+}
