@@ -162,11 +162,13 @@ export const inventoryPatchSchema = z
 
 const nextCursor = z.string().nullable().describe("Opaque cursor of the next page; null: no more data");
 
+export const pageMetadataSchema = z.strictObject({ next_cursor: nextCursor });
+
 /** The envelope of a page (API-V2, 2.7 and 4.5). No other properties. */
 export function pageOf<T extends z.ZodType>(record: T) {
   return z.strictObject({
     data: z.array(record).describe("The records on this page"),
-    metadata: z.strictObject({ next_cursor: nextCursor }).describe("About the page"),
+    metadata: pageMetadataSchema.describe("About the page"),
   });
 }
 

@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
@@ -6,86 +7,161 @@ import { generateSource } from "oazapfts";
 import { expect, test } from "vitest";
 import { COLLECTOR, MACHINE, startTestServer, temporaryFolder } from "../../src/api/server/testing.ts";
 
-interface Answer {
-  readonly status: number;
-  readonly data: {
-    readonly uuid: string;
-    readonly name: string;
-    readonly data: readonly { readonly uuid: string; readonly name: string }[];
-    readonly metadata: { readonly next_cursor: string | null };
-    readonly detail: unknown;
-  };
-}
-type Call = (...args: readonly unknown[]) => Promise<Answer>;
-interface Client {
-  readonly defaults: { baseUrl: string; headers: Record<string, string> };
-  readonly [operation: string]: Call | Client["defaults"];
-}
+const ROOT = join(import.meta.dirname, "../..");
 
-/** Calls of a client that a generator, which knows nothing of us, made from the description that the server gives. */
-async function generatedClient(url: string, key: string): Promise<(operation: string, ...args: readonly unknown[]) => Promise<Answer>> {
-  const folder = temporaryFolder();
-  const description = await fetch(`${url}/api/openapi.json`, { headers: { authorization: key } });
-  const specification = join(folder, "openapi.json");
-  writeFileSync(specification, await description.text());
-  const source = join(folder, "client.ts");
-  writeFileSync(source, await generateSource(specification));
-  const outfile = join(folder, "client.mjs");
-  await build({
-    entryPoints: [source],
-    outfile,
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    nodePaths: [join(import.meta.dirname, "../../node_modules")],
-    logLevel: "error",
-  });
-  const client = (await import(pathToFileURL(outfile).href)) as Client;
-  client.defaults.baseUrl = `${url}/api`;
-  client.defaults.headers = { authorization: key };
-  return (operation, ...args) => {
-    const call = client[operation];
-    if (typeof call !== "function") throw new Error(`the generated client has no ${operation}`);
-    return call(...args);
-  };
-}
+/** What a person writes against the generated client: every type by its name, unions told apart, no assertion of a type. */
+const PROGRAM = `
+import {
+  createDataSink, createDataSource, createSite, createVariable, defaults, deleteDataSource, getDataSource, listDataSources, listSites,
+  patchDataSource, patchSite, putReadoutStatuses,
+  type DataSink, type DataSource, type DataSourceCreate, type DataSourceDetails, type DataSourcePage, type ModbusTcpDetails, type Problem,
+  type ReadoutFailure, type ReadoutStatus, type Site, type ValidationProblem, type Variable,
+} from "./client.ts";
 
-test("a client generated from the description creates, lists, pages, changes and deletes", async () => {
-  const api = await startTestServer();
-  const call = await generatedClient(api.server.url, api.adminKey);
-  const request = (n: number) => ({
-    name: `source ${n}`,
-    collector: COLLECTOR,
-    machine: MACHINE,
+const portOf = (details: DataSourceDetails | null): number | undefined => {
+  if (details?.type !== "modbus_tcp") return undefined;
+  const modbus: ModbusTcpDetails = details;
+  return modbus.port;
+};
+const codeOf = (reason: ReadoutFailure): number | undefined => (reason.type === "OPC_UA_ERROR_RESPONSE" ? reason.code : undefined);
+const failureOf = ({ state }: ReadoutStatus): ReadoutFailure | undefined => (state.type === "ERROR" ? state.reason : undefined);
+
+export async function main(baseUrl: string, key: string, collector: string, machine: string) {
+  defaults.baseUrl = baseUrl;
+  defaults.headers = { authorization: key };
+  const request = (n: number): DataSourceCreate => ({
+    name: \`source \${n}\`,
+    collector,
+    machine,
     details: { type: "modbus_tcp", host: "127.0.0.1" },
   });
   const made: string[] = [];
   for (let n = 0; n < 60; n++) {
-    const created = await call("createDataSource", request(n));
-    expect(created.status).toBe(201);
-    made.push(created.data.uuid);
+    const created = await createDataSource(request(n));
+    if (created.status !== 201) throw new Error(String(created.status));
+    const source: DataSource = created.data;
+    made.push(source.uuid);
   }
-  const first = await call("listDataSources", { collector: [COLLECTOR] });
-  expect([first.status, first.data.data.length]).toEqual([200, 50]);
-  const second = await call("listDataSources", { collector: [COLLECTOR], cursor: first.data.metadata.next_cursor });
-  expect([...first.data.data, ...second.data.data].map(({ uuid }) => uuid)).toEqual(made);
-  expect(second.data.metadata.next_cursor).toBeNull();
+  const listed: string[] = [];
+  const pages: number[] = [];
+  for (let cursor: string | undefined, at = 0; at < 5; at++) {
+    const answer = await listDataSources({ collector: [collector], ...(cursor !== undefined && { cursor }) });
+    if (answer.status !== 200) throw new Error(String(answer.status));
+    const page: DataSourcePage = answer.data;
+    listed.push(...page.data.map((one) => one.uuid));
+    pages.push(page.data.length);
+    if (page.metadata.next_cursor === null) break;
+    cursor = page.metadata.next_cursor;
+  }
 
   const uuid = made[0] ?? "";
-  const patched = await call("patchDataSource", uuid, { name: "renamed", details: { port: 503 } });
-  expect(patched.status).toBe(204);
-  expect(await call("getDataSource", uuid)).toMatchObject({ status: 200, data: { name: "renamed", details: { port: 503 } } });
-  const wrong = await call("createDataSource", { ...request(1), name: 7 });
-  expect([wrong.status, wrong.data.detail]).toMatchObject([422, [{ loc: ["body", "name"] }]]);
-  expect((await call("deleteDataSource", uuid)).status).toBe(204);
-  expect((await call("getDataSource", uuid)).status).toBe(404);
+  const patched = await patchDataSource(uuid, { name: "renamed", details: { port: 503 } });
+  const wrong = await createDataSource({ ...request(1), machine: "the press" });
+  const problem: ValidationProblem | undefined = wrong.status === 422 ? wrong.data : undefined;
+  const reported = await putReadoutStatuses([
+    {
+      data_source: uuid,
+      readout_status: {
+        last_readout_at: null,
+        configured_variables: 1,
+        state: {
+          type: "ERROR",
+          reason: { type: "OPC_UA_ERROR_RESPONSE", code: 7, name: null, description: null, reason: null },
+          error_at: "2026-11-20T09:00:00Z",
+        },
+      },
+    },
+  ]);
+  const read = await getDataSource(uuid);
+  if (read.status !== 200) throw new Error(String(read.status));
+  const failure = failureOf(read.data.readout_status);
 
-  const sink = await call("createDataSink", {
-    collector: COLLECTOR,
-    details: { type: "opcua", users: [{ username: "u", password: "p" }] },
+  const variable = await createVariable({ data_source: uuid, name: "pressure", address: "holding:2" });
+  if (variable.status !== 201) throw new Error(String(variable.status));
+  const pressure: Variable = variable.data;
+  const deleted = await deleteDataSource(uuid);
+  const gone = await getDataSource(uuid);
+  const missing: Problem | undefined = gone.status === 404 ? gone.data : undefined;
+
+  const sink = await createDataSink({ collector, details: { type: "opcua", users: [{ username: "u", password: "p" }] } });
+  if (sink.status !== 201) throw new Error(String(sink.status));
+  const server: DataSink = sink.data;
+  const site = await createSite({ name: "Hall 1" });
+  if (site.status !== 201) throw new Error(String(site.status));
+  const renamed = await patchSite(site.data.uuid, { name: "Hall 2" });
+  const sites = await listSites();
+  const halls: Site[] = sites.status === 200 ? sites.data.data : [];
+
+  return {
+    made, listed, pages, halls, pressure,
+    statuses: [patched.status, reported.status, deleted.status, renamed.status],
+    after: { name: read.data.name, port: portOf(read.data.details), code: failure && codeOf(failure) },
+    refused: problem?.detail.map(({ loc }) => loc.join(".")),
+    missing: missing?.detail,
+    users: server.details.type === "opcua" ? server.details.users : undefined,
+  };
+}
+`;
+
+type Main = (baseUrl: string, key: string, collector: string, machine: string) => Promise<Record<string, unknown>>;
+
+/** The program beside a client that a generator, which knows nothing of us, made from the description that the server gives. */
+async function programWith(url: string, key: string): Promise<{ readonly folder: string; readonly program: string }> {
+  const folder = temporaryFolder();
+  const description = await fetch(`${url}/api/openapi.json`, { headers: { authorization: key } });
+  const specification = join(folder, "openapi.json");
+  writeFileSync(specification, await description.text());
+  writeFileSync(join(folder, "client.ts"), await generateSource(specification));
+  const program = join(folder, "program.ts");
+  writeFileSync(program, PROGRAM);
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    noUncheckedIndexedAccess: true,
+    target: "es2023",
+    module: "nodenext",
+    lib: ["es2023", "dom", "dom.iterable"],
+    types: [],
+    skipLibCheck: true,
+    allowImportingTsExtensions: true,
+  };
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
+  return { folder, program };
+}
+
+/** What the compiler has against it. */
+function compilerSays(folder: string): string {
+  try {
+    execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    return "";
+  } catch (error) {
+    return String((error as { stdout?: unknown }).stdout);
+  }
+}
+
+test("a client generated from the description has our types by name, and creates, lists, pages, changes and deletes", async () => {
+  const api = await startTestServer();
+  const { folder, program } = await programWith(api.server.url, api.adminKey);
+  expect(compilerSays(folder)).toBe("");
+  writeFileSync(program, PROGRAM.replace('type !== "modbus_tcp"', 'type !== "modbus_udp"'));
+  expect(compilerSays(folder), "the compiler knows which types of details there are").toMatch(/program\.ts.*modbus_udp/);
+
+  writeFileSync(program, PROGRAM);
+  const outfile = join(folder, "program.mjs");
+  await build({ entryPoints: [program], outfile, bundle: true, format: "esm", platform: "node", logLevel: "error" });
+  const { main } = (await import(pathToFileURL(outfile).href)) as { readonly main: Main };
+  const ran = await main(`${api.server.url}/api`, api.adminKey, COLLECTOR, MACHINE);
+  expect(ran["listed"]).toEqual(ran["made"]);
+  expect(ran).toMatchObject({
+    pages: [50, 10],
+    statuses: [204, 200, 204, 204],
+    after: { name: "renamed", port: 503, code: 7 },
+    refused: ["body.machine"],
+    missing: expect.stringContaining("data source"),
+    users: [{ username: "u" }],
+    pressure: { name: "pressure", status: "ACTIVE" },
+    halls: [{ name: "Hall 2" }],
   });
-  expect(sink).toMatchObject({ status: 201, data: { details: { type: "opcua", users: [{ username: "u" }] } } });
-  const site = await call("createSite", { name: "Hall 1" });
-  expect((await call("patchSite", site.data.uuid, { name: "Hall 2" })).status).toBe(204);
-  expect((await call("listSites")).data.data).toEqual([{ uuid: site.data.uuid, name: "Hall 2" }]);
 });

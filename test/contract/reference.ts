@@ -1,7 +1,9 @@
 import { realpathSync } from "node:fs";
 import { z } from "zod";
-import { ROUTES } from "../../src/api/routes/index.ts";
+import { type Operation, ROUTES } from "../../src/api/routes/index.ts";
 import type { Route } from "../../src/api/routes/route.ts";
+import { ANSWER_SCHEMAS } from "../../src/api/routes/schema-names.ts";
+import { EXAMPLES, type Example } from "../../src/api/server/openapi-examples.ts";
 import { DETAILS } from "../../src/model/details.ts";
 import { SINK_DETAILS } from "../../src/model/sink-details.ts";
 
@@ -22,7 +24,8 @@ interface Schema {
   readonly oneOf?: readonly Schema[];
 }
 
-const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Schema;
+type Direction = "input" | "output";
+const jsonSchema = (schema: z.ZodType, io: Direction): Schema => z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Schema;
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
 const listWords = ({ maxItems }: Schema): string => (maxItems === undefined ? "list" : `list (at most ${maxItems})`);
@@ -54,28 +57,71 @@ function* rowsOf(schema: Schema, prefix = "", depth = 0): Generator<string> {
   }
 }
 
-function tableOf(title: string, schema: z.ZodType | undefined): string[] {
+function tableOf(title: string, schema: z.ZodType | undefined, io: Direction = "input"): string[] {
   if (!schema) return [];
-  const said = jsonSchema(schema);
+  const said = jsonSchema(schema, io);
   const rows = [...rowsOf(said.items ?? said)];
   if (rows.length === 0) return [];
   return ["", `${title}${said.items ? `: a ${listWords(said)} of` : ""}:`, "", "| Field | Type | | |", "|---|---|---|---|", ...rows];
 }
 
+/** Types of answers by their schemas. */
+const NAMES: ReadonlyMap<z.ZodType, string> = new Map(ANSWER_SCHEMAS.map(([name, schema]) => [schema, name]));
+const link = (name: string): string => `[\`${name}\`](#${name.toLowerCase()})`;
+const isPage = (name: string): boolean => name.endsWith("Page");
+
+function answerWords([status, schema]: readonly [string, z.ZodType | null]): string {
+  const name = schema && NAMES.get(schema);
+  if (!name) return `${status} (no body)`;
+  return isPage(name) ? `${status} a page of ${link(name.slice(0, -"Page".length))}` : `${status} ${link(name)}`;
+}
+
+const fenced = (value: unknown): string[] => ["", "```json", JSON.stringify(value, null, 2), "```"];
+
+/** The first request with what it is answered, as a test sends it. */
+function exampleOf(name: string): string[] {
+  const { requests, answer }: Example = EXAMPLES[name as Operation] ?? {};
+  const [body] = Object.values(requests ?? {});
+  return [
+    ...(body === undefined ? [] : ["", "Example of a body:", ...fenced(body)]),
+    ...(answer === undefined ? [] : ["", body === undefined ? "Example of an answer:" : "Its answer:", ...fenced(answer)]),
+  ];
+}
+
 function sectionOf(name: string, route: Route): string[] {
   const whose = route.section === "ours" ? "an extension of ours" : `API-V2, ${route.section}${route.experimental ? ", experimental" : ""}`;
-  const statuses = Object.entries(route.responses).map(([status, body]) => `${status}${body === null ? " (no body)" : ""}`);
+  const takes = [...(route.conditional ? ["`If-Match`"] : []), ...(route.responses[304] === null ? ["`If-None-Match`"] : [])];
   return [
     `## \`${route.method} ${route.path}\``,
     "",
-    `${route.summary}. Operation \`${name}\`, ${whose}.${route.conditional ? " Takes `If-Match`." : ""}`,
+    `${route.summary}. Operation \`${name}\`, ${whose}.${takes.length > 0 ? ` Takes ${takes.join(" and ")}.` : ""}`,
     ...tableOf("Query", route.query),
     ...tableOf("Body", route.body),
     "",
-    `Answers: ${statuses.join(", ")}.`,
+    `Answers: ${Object.entries(route.responses).map(answerWords).join(", ")}.`,
+    ...exampleOf(name),
     "",
   ];
 }
+
+/** Each type that is answered as a whole, or in pages. */
+function answerTypes(routes: readonly Route[]): string[] {
+  const answered = new Set(
+    routes.flatMap(({ responses }) => Object.values(responses).flatMap((schema) => (schema ? [NAMES.get(schema) ?? ""] : []))),
+  );
+  const wanted = new Set([...answered].map((name) => (isPage(name) ? name.slice(0, -"Page".length) : name)));
+  return ANSWER_SCHEMAS.filter(([name]) => wanted.has(name)).flatMap(([name, schema]) => [
+    `## ${name}`,
+    ...tableOf("Fields", schema, "output"),
+    "",
+  ]);
+}
+
+/** A body that creates a record with details of this type. */
+const creationOf = (operation: Operation, type: string): string[] => {
+  const body = EXAMPLES[operation]?.requests?.[type];
+  return body === undefined ? [] : ["", "Example of a body:", ...fenced(body)];
+};
 
 /** The reference as Markdown. Pure. */
 export function renderReference(): string {
@@ -88,13 +134,29 @@ export function renderReference(): string {
     "extension of ours is no part of the platform's API; what is marked experimental may change without notice.",
     "",
     "Records carry an `ETag`; a change or deletion with `If-Match` is answered 412 where the record has changed since. A validation error is 422",
-    'with a list of entries, every other problem has the body `{"detail": "…"}`. [Examples](examples.md) with curl, run by a test.',
+    'with a list of entries, every other problem has the body `{"detail": "…"}`. A test sends every example below and compares its answer.',
+    "[Examples with curl](examples.md), run by a test as well.",
     "",
     ...routes.flatMap(([name, route]) => sectionOf(name, route)),
+    "# Answers",
+    "",
+    "A page is an object with the records in `data` and `metadata.next_cursor`, null on the last page.",
+    "",
+    ...answerTypes(routes.map(([, route]) => route)),
     "# Details on creation",
     "",
-    ...Object.entries(DETAILS).flatMap(([type, { create }]) => [`## Data source \`${type}\``, ...tableOf("Fields", create), ""]),
-    ...Object.entries(SINK_DETAILS).flatMap(([type, { create }]) => [`## Data sink \`${type}\``, ...tableOf("Fields", create), ""]),
+    ...Object.entries(DETAILS).flatMap(([type, { create }]) => [
+      `## Data source \`${type}\``,
+      ...tableOf("Fields", create),
+      ...creationOf("createDataSource", type),
+      "",
+    ]),
+    ...Object.entries(SINK_DETAILS).flatMap(([type, { create }]) => [
+      `## Data sink \`${type}\``,
+      ...tableOf("Fields", create),
+      ...creationOf("createDataSink", type),
+      "",
+    ]),
   ]
     .join("\n")
     .trimEnd()}\n`;

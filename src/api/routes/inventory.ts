@@ -6,9 +6,10 @@ const ofKind = (path: `/${string}`, name: string, whatDeleteTakes: string) =>
   recordRoutes({
     path,
     section: "ours",
-    record: inventoryRecordSchema,
-    create: inventoryCreateSchema,
-    patch: inventoryPatchSchema,
+    // A schema of its own for each kind, because clients name their types after them.
+    record: inventoryRecordSchema.describe(`A ${name}`),
+    create: inventoryCreateSchema.describe(`A ${name}; one that has an identifier elsewhere brings it along`),
+    patch: inventoryPatchSchema.describe("Only the fields that are present change"),
     filters: { uuid: uuidFilter("identifiers"), site: uuidFilter("sites") },
     summaries: {
       list: `Lists ${name}s in creation order`,

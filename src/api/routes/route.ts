@@ -31,6 +31,10 @@ export interface Route {
 /** Keeps the schemas' own types, checks the rest. */
 export const route = <const R extends Route>(definition: R): R => definition;
 
+/** Whose the operation is: of version 2, of it but subject to change, or ours. */
+export const tagOf = ({ section, experimental }: Route): "v2" | "experimental" | "extension" =>
+  section === "ours" ? "extension" : experimental ? "experimental" : "v2";
+
 /** Everything but a 422 (DESIGN, 6). */
 export const problemSchema = z.strictObject({ detail: z.string().describe("What is wrong and what would be right") });
 

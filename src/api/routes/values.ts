@@ -19,7 +19,8 @@ const instant = z.iso.datetime({ offset: true });
 const scalar = z.union([z.boolean(), z.number(), z.bigint(), z.string()]);
 const value = z.union([scalar, boundedArray(scalar, MAX_COUNT)]).nullable();
 
-const sampleSchema = z.strictObject({
+/** One value of one variable. */
+export const sampleSchema = z.strictObject({
   time: instant.describe("When it was read"),
   variable: uuidSchema.describe("The variable"),
   value: value.describe("The value; null where it is bad"),

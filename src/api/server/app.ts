@@ -1,22 +1,23 @@
+import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import swagger from "@fastify/swagger";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import { createJsonSchemaTransform } from "fastify-type-provider-zod";
 import * as z from "zod";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { isLoopback } from "../loopback.ts";
 import { ROUTES } from "../routes/index.ts";
-import { type Method, problemSchema, type Route } from "../routes/route.ts";
+import type { Method, Route } from "../routes/route.ts";
 import { BodyRoom } from "./body-room.ts";
 import type { ConnectionBound } from "./connection-bound.ts";
 import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
+import { matchesNone } from "./etags.ts";
 import { hasLongInteger, parseExactly } from "./exact-json.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
 import { hasMoreParts } from "./json-parts.ts";
 import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
+import { describeApi } from "./openapi.ts";
 import type { RefusedKeys } from "./refused-keys.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -59,15 +60,14 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   setValidation(app, log);
   setBodyParser(app);
   checkRequests(app, options, callers);
-  await describeOpenApi(app, version);
-  app.get("/api/openapi.json", { schema: { hide: true } }, () => app.swagger());
+  serveOpenApi(app, version);
   const taken = new Map<string, Method[]>([["/api/openapi.json", ["GET"]]]);
   for (const [operation, definition] of Object.entries(ROUTES) as [keyof Handlers, Route][]) {
     const url = toFastifyPath(definition.path);
     taken.set(url, [...(taken.get(url) ?? []), definition.method]);
     // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
     const handler = handlers[operation] as (request: Incoming<Route>) => Outgoing;
-    addRoute(app, { operation, definition, url, handler, callers, isEncrypted: tls !== undefined });
+    addRoute(app, { definition, url, handler, callers, isEncrypted: tls !== undefined });
   }
   refuseOtherMethods(app, taken);
   return app;
@@ -120,8 +120,6 @@ function setValidation(app: FastifyInstance, log: Log): void {
     const check = (data: unknown) => validate(schema as z.ZodType, part, data, FIXED.get(schema as z.ZodType));
     return part === "query" ? remembered(check) : check;
   });
-  // Answers are made from the database's own columns; the tests hold every one of them to its schema.
-  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
   app.setErrorHandler((error: FastifyError, request, reply) => problem(reply, toProblem(error, request, log)));
   app.setNotFoundHandler((_request, reply) => problem(reply, new HttpProblem(404, "there is no such path")));
 }
@@ -185,33 +183,23 @@ async function refuseKey(throttle: Throttle, request: FastifyRequest, reply: Fas
   problem(reply, new HttpProblem(401, "the Authorization header must carry a valid API key"));
 }
 
-async function describeOpenApi(app: FastifyInstance, version: string): Promise<void> {
-  await app.register(swagger, {
-    openapi: {
-      openapi: "3.1.0",
-      info: {
-        title: "Industrial Data Acquisition Configuration API",
-        version,
-        description: "Version 2 of the API as the collector serves it. What is tagged `extension` is the collector's own.",
-      },
-      servers: [{ url: "/api" }],
-      security: [{ apiKey: [] }],
-      components: { securitySchemes: { apiKey: { type: "apiKey", in: "header", name: "Authorization" } } },
-    },
-    stripBasePath: true,
-    transform: createJsonSchemaTransform({
-      zodToJsonConfig: {
-        unrepresentable: "any",
-        override({ zodSchema, jsonSchema }) {
-          if (zodSchema._zod.def.type === "bigint") jsonSchema.type = "integer";
-        },
-      },
-    }),
+/** The description is made when it is first asked for, and once. */
+function serveOpenApi(app: FastifyInstance, version: string): void {
+  let made: { readonly text: string; readonly etag: string } | undefined;
+  app.get("/api/openapi.json", (request, reply) => {
+    made ??= withEtag(JSON.stringify(describeApi(ROUTES, version)));
+    reply.header("etag", made.etag);
+    if (matchesNone(request.headers["if-none-match"], made.etag)) return reply.code(304).send();
+    return reply
+      .type(JSON_TYPE)
+      .serializer((text: string) => text)
+      .send(made.text);
   });
 }
 
+const withEtag = (text: string) => ({ text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 16)}"` });
+
 interface RouteToAdd {
-  readonly operation: string;
   readonly definition: Route;
   readonly url: string;
   readonly handler: (request: Incoming<Route>) => Outgoing;
@@ -219,11 +207,11 @@ interface RouteToAdd {
   readonly isEncrypted: boolean;
 }
 
-function addRoute(app: FastifyInstance, { operation, definition, url, handler, callers, isEncrypted }: RouteToAdd): void {
+function addRoute(app: FastifyInstance, { definition, url, handler, callers, isEncrypted }: RouteToAdd): void {
   app.route({
     method: definition.method,
     url,
-    schema: schemaOf(operation, definition),
+    schema: schemaOf(definition),
     ...(definition.bodyBytes !== undefined && { bodyLimit: definition.bodyBytes }),
     config: { exactBody: definition.exactIntegers && definition.body } satisfies RouteConfig,
     handler: (request, reply) => {
@@ -260,7 +248,6 @@ function refuseOtherMethods(app: FastifyInstance, taken: ReadonlyMap<string, rea
     app.route({
       method: others,
       url,
-      schema: { hide: true },
       config: { allow: methods.join(", ") } satisfies RouteConfig,
       handler: (_request, reply) => problem(reply, new HttpProblem(405, `this path takes ${methods.join(", ")}`)),
     });
@@ -308,27 +295,12 @@ function bodyBytesOf({ headers, routeOptions }: FastifyRequest): number {
 const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? LOCAL;
 const LOCAL = "local";
 
-const ifMatchHeader = z.looseObject({
-  "if-match": z.string().optional().describe("ETag of the record as it was read; 412 where it has changed since"),
+/** What is validated of a request. */
+const schemaOf = ({ params, query, body }: Route): Record<string, unknown> => ({
+  ...(params && { params }),
+  querystring: query ?? z.strictObject({}),
+  ...(body && { body }),
 });
-
-function schemaOf(operation: string, definition: Route): Record<string, unknown> {
-  return {
-    operationId: operation,
-    summary: definition.summary,
-    tags: [definition.section === "ours" ? "extension" : definition.experimental ? "experimental" : "v2"],
-    ...(definition.params && { params: definition.params }),
-    ...(definition.conditional && { headers: ifMatchHeader }),
-    querystring: definition.query ?? z.strictObject({}),
-    ...(definition.body && { body: definition.body }),
-    response: {
-      ...Object.fromEntries(
-        Object.entries(definition.responses).map(([status, schema]) => [status, schema ?? z.null().describe("No content")]),
-      ),
-      default: problemSchema.describe("Any other problem"),
-    },
-  };
-}
 
 /** By the body of each PATCH: the fields that the record has, as its creation answers it, and no PATCH takes. */
 const FIXED: ReadonlyMap<z.ZodType, ReadonlySet<string>> = new Map(

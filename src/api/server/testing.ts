@@ -96,7 +96,7 @@ export async function startTestServer(
       });
       const text = await response.text();
       check ??= await describe();
-      expect(check(method, path, response.status, text)).toBeUndefined();
+      expect(check(method, path, response.status, text, response.headers)).toBeUndefined();
       return { status: response.status, headers: response.headers, text, body: text === "" ? {} : (JSON.parse(text) as Json) };
     },
   };

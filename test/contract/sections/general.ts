@@ -211,8 +211,7 @@ export const GENERAL_TESTS: StatementTests = {
   },
   async "9 rule 3"(api) {
     const { body } = await api.send("GET", "/openapi.json");
-    const schema =
-      body["paths"]?.["/v2/data-sources/{uuid}"]?.["get"]?.["responses"]?.["200"]?.["content"]?.["application/json"]?.["schema"];
+    const schema = body["components"]?.["schemas"]?.["DataSource"];
     expect(schema?.["properties"]?.["last_readout_at"]?.["deprecated"]).toBe(true);
   },
 };

@@ -1,0 +1,125 @@
+import * as z from "zod";
+import { DETAILS, detailsCreateSchema, detailsReadSchema } from "../../model/details.ts";
+import { reasonSchema } from "../../model/reason.ts";
+import {
+  capabilitiesSchema,
+  dataSinkCreateSchema,
+  dataSinkPatchSchema,
+  dataSinkResponseSchema,
+  dataSourceCreateSchema,
+  dataSourcePatchSchema,
+  dataSourceResponseSchema,
+  pageMetadataSchema,
+  siteCreateSchema,
+  sitePatchSchema,
+  siteSchema,
+  validationErrorSchema,
+} from "../../model/resources.ts";
+import { sinkDetailsCreateSchema, sinkDetailsReadSchema } from "../../model/sink-details.ts";
+import { readoutStateSchema, readoutStatusSchema } from "../../model/status.ts";
+import { variableCreateSchema, variableSchema } from "../../model/variable.ts";
+import { ROUTES } from "./index.ts";
+import { problemSchema } from "./route.ts";
+import { sampleSchema, timeseriesRequestSchema, valuesSchema } from "./values.ts";
+
+type Named = readonly (readonly [name: string, schema: z.ZodType])[];
+
+/** `modbus_tcp`, `OPC_UA_ERROR_RESPONSE` and `UserNamePassword` as the names of types are written. */
+const pascal = (text: string): string =>
+  text
+    .split(/[_-]/)
+    .map((word) => word.slice(0, 1).toUpperCase() + (/^[A-Z0-9]{2,}$/.test(word) ? word.slice(1).toLowerCase() : word.slice(1)))
+    .join("");
+
+/** A union by its discriminator, and each variant of it. */
+function union(name: string, schema: z.ZodType, variantName = (tag: string): string => `${name}${tag}`): Named {
+  const inner = schema instanceof z.ZodOptional ? (schema.unwrap() as z.ZodType) : schema;
+  if (!(inner instanceof z.ZodDiscriminatedUnion)) throw new Error(`${name} is no discriminated union`);
+  const { discriminator } = inner._zod.def;
+  const variants = (inner.options as readonly z.ZodObject[]).map((option): [string, z.ZodType] => {
+    const tag: unknown = option.shape[discriminator];
+    if (!(tag instanceof z.ZodLiteral)) throw new Error(`a variant of ${name} has no constant ${discriminator}`);
+    return [variantName(pascal(String(tag.value))), option];
+  });
+  return [[name, inner], ...variants];
+}
+
+/** What is inside the details, in the form in which it is read and in that in which it is created. */
+const insideDetails = (form: "read" | "create", suffix: string): Named => [
+  [`OpcuaSecuritySettings${suffix}`, DETAILS.opcua[form].shape.security_settings],
+  ...union(`OpcuaUserIdentity${suffix}`, DETAILS.opcua[form].shape.user_identity, (tag) => `OpcuaUserIdentity${tag}${suffix}`),
+  ...union(
+    `VendorGatewayProtocolDetails${suffix}`,
+    DETAILS.vendor_gateway[form].shape.protocol_details,
+    (tag) => `VendorGatewayProtocolDetails${tag}${suffix}`,
+  ),
+  ...union(
+    `PlastcontrolReadoutMode${suffix}`,
+    DETAILS.plastcontrol[form].shape.readout_mode,
+    (tag) => `PlastcontrolReadoutMode${tag}${suffix}`,
+  ),
+  ...union(`S7plusPassword${suffix}`, DETAILS.s7plus[form].shape.password, (tag) => `S7plusPassword${tag}${suffix}`),
+];
+
+/** In requests and in answers. */
+const COMMON: Named = [
+  ["ReadoutStatus", readoutStatusSchema],
+  ...union("ReadoutState", readoutStateSchema),
+  ...union("ReadoutFailure", reasonSchema),
+  ["Capabilities", capabilitiesSchema],
+  ["Sample", sampleSchema],
+];
+
+/** Schemas of the bodies of requests, by the names that generated clients give their types. */
+export const REQUEST_SCHEMAS: Named = [
+  ...COMMON,
+  ["DataSourceCreate", dataSourceCreateSchema],
+  ["DataSourcePatch", dataSourcePatchSchema],
+  ...union("DataSourceDetailsCreate", detailsCreateSchema, (tag) => `${tag}DetailsCreate`),
+  ...insideDetails("create", "Create"),
+  ["DataSinkCreate", dataSinkCreateSchema],
+  ["DataSinkPatch", dataSinkPatchSchema],
+  ...union("DataSinkDetailsCreate", sinkDetailsCreateSchema, (tag) => `${tag}SinkDetailsCreate`),
+  ["SiteCreate", siteCreateSchema],
+  ["SitePatch", sitePatchSchema],
+  ["VariableCreate", variableCreateSchema],
+  ["VariablePatch", ROUTES.patchVariable.body],
+  ["CollectorCreate", ROUTES.createCollector.body],
+  ["CollectorPatch", ROUTES.patchCollector.body],
+  ["MachineCreate", ROUTES.createMachine.body],
+  ["MachinePatch", ROUTES.patchMachine.body],
+  ["ReadoutStatusReports", ROUTES.putReadoutStatuses.body],
+  ["ReadoutStatusReport", ROUTES.putReadoutStatuses.body.element],
+  ["ValueBatch", valuesSchema],
+  ["TimeseriesRequest", timeseriesRequestSchema],
+];
+
+/** Schemas of the bodies of answers. */
+export const ANSWER_SCHEMAS: Named = [
+  ...COMMON,
+  ["DataSource", dataSourceResponseSchema],
+  ["DataSourcePage", ROUTES.listDataSources.responses[200]],
+  ...union("DataSourceDetails", detailsReadSchema, (tag) => `${tag}Details`),
+  ...insideDetails("read", ""),
+  ["DataSink", dataSinkResponseSchema],
+  ["DataSinkPage", ROUTES.listDataSinks.responses[200]],
+  ...union("DataSinkDetails", sinkDetailsReadSchema, (tag) => `${tag}SinkDetails`),
+  ["Site", siteSchema],
+  ["SitePage", ROUTES.listSites.responses[200]],
+  ["Variable", variableSchema],
+  ["VariablePage", ROUTES.listVariables.responses[200]],
+  ["Collector", ROUTES.getCollector.responses[200]],
+  ["CollectorPage", ROUTES.listCollectors.responses[200]],
+  ["Machine", ROUTES.getMachine.responses[200]],
+  ["MachinePage", ROUTES.listMachines.responses[200]],
+  ["ValuesAccepted", ROUTES.postValues.responses[200]],
+  ["TimeseriesPage", ROUTES.postTimeseries.responses[200]],
+  ["ExtensionInfo", ROUTES.getExtensions.responses[200]],
+  ["StatusesAccepted", ROUTES.putReadoutStatuses.responses[200]],
+  ["Revision", ROUTES.getRevision.responses[200]],
+  ["Secrets", ROUTES.getSecrets.responses[200]],
+  ["PageMetadata", pageMetadataSchema],
+  ["Problem", problemSchema],
+  ["ValidationProblem", validationErrorSchema],
+  ["ValidationProblemEntry", validationErrorSchema.shape.detail.element],
+];

@@ -1,0 +1,174 @@
+import type { Operation } from "../routes/index.ts";
+
+/** What is sent to an operation and what it answers. A test sends each of them and compares the answers. */
+export interface Example {
+  /** Bodies by a short name; the answer belongs to the first. */
+  readonly requests?: Readonly<Record<string, unknown>>;
+  /** Body of the answer with the lowest status. */
+  readonly answer?: unknown;
+}
+
+export const EXAMPLE_COLLECTOR = "c0117ec7-0000-4000-8000-000000000001";
+const ANOTHER_COLLECTOR = "c0117ec7-0000-4000-8000-000000000002";
+const MACHINE = "3ac41e00-0000-4000-8000-000000000001";
+const SITE = "517e0000-0000-4000-8000-000000000001";
+const SOURCE = "50c0ce00-0000-4000-8000-000000000001";
+const SINK = "51c40000-0000-4000-8000-000000000001";
+const VARIABLE = "7a21ab1e-0000-4000-8000-000000000001";
+const READ_AT = "2026-11-20T09:00:00.123Z";
+
+const source = (name: string, details: object) => ({ name, collector: EXAMPLE_COLLECTOR, machine: MACHINE, details });
+const sink = (name: string, details: object) => ({ name, collector: EXAMPLE_COLLECTOR, details });
+const page = (record: object) => ({ data: [record], metadata: { next_cursor: null } });
+
+const createdSource = {
+  uuid: SOURCE,
+  type: "modbus_tcp",
+  readout_limit: null,
+  readout_interval: 10,
+  readout_status: { last_readout_at: null, configured_variables: 0, state: { type: "UNKNOWN" } },
+  name: "press-1",
+  collector: EXAMPLE_COLLECTOR,
+  manufacturer: null,
+  device_model: null,
+  note: null,
+  capabilities: { variable_discovery: false },
+  machine: MACHINE,
+  last_readout_at: null,
+  details: { type: "modbus_tcp", host: "192.168.0.10", port: 502, ephemeral_connections: true },
+};
+const readStatus = { last_readout_at: READ_AT, configured_variables: 1, state: { type: "OK" } };
+const readSource = { ...createdSource, readout_status: readStatus, last_readout_at: READ_AT };
+const createdSink = {
+  uuid: SINK,
+  name: "hall 3",
+  collector: EXAMPLE_COLLECTOR,
+  type: "mqtt",
+  details: {
+    type: "mqtt",
+    host: "broker.plant.example",
+    port: 1883,
+    client_id: `collector-${SINK}`,
+    topic: "hall3/{source}/{variable}",
+    publish_interval: 1,
+  },
+};
+const variable = { name: "pressure", address: "holding:2", type: "uint16", unit: "bar", scaling: { factor: 0.1, offset: 0 } };
+const createdVariable = { uuid: VARIABLE, data_source: SOURCE, ...variable, comment: null, status: "ACTIVE" };
+const site = { uuid: SITE, name: "north plant" };
+const collector = { uuid: ANOTHER_COLLECTOR, name: "box in hall 4", site: null };
+const machine = { uuid: MACHINE, name: "press 1", site: SITE };
+const sample = { time: READ_AT, variable: VARIABLE, value: 21.5, quality: "good" };
+
+export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
+  listDataSources: { answer: page(readSource) },
+  createDataSource: {
+    requests: {
+      modbus_tcp: source("press-1", { type: "modbus_tcp", host: "192.168.0.10" }),
+      vendor_a: source("packer-1", { type: "vendor_a", host: "192.168.0.11" }),
+      s7: source("mixer-1", { type: "s7", host: "192.168.0.12", slot: 1 }),
+      vendor_b: source("mould-1", { type: "vendor_b", host: "192.168.0.13", machine: "C6", initialization_mode: "Default" }),
+      fins: source("filler-1", { type: "fins", host: "192.168.0.14", local_address: "0.99.0", remote_address: "0.10.0" }),
+      opcua: source("line-2", {
+        type: "opcua",
+        host: "192.168.0.15",
+        port: 4840,
+        endpoint_url: "opc.tcp://192.168.0.15:4840/plant",
+        security_settings: {
+          security_mode: "SignAndEncrypt",
+          endpoint_security_policy: "Basic256Sha256",
+          token_security_policy: "Basic256Sha256",
+        },
+        user_identity: { type: "UserNamePassword", username: "reader", password: "write-only" },
+      }),
+      vendor_gateway: source("oven-1", {
+        type: "vendor_gateway",
+        host: "192.168.0.16",
+        port: 7000,
+        protocol_details: { protocol: "OPC_DA", server_name: "Plant.OpcDa.1" },
+      }),
+      odac: source("lathe-1", { type: "odac", host: "192.168.0.17" }),
+      plastcontrol: source("film-1", { type: "plastcontrol", host: "192.168.0.18", port: 4000, readout_mode: { type: "active" } }),
+      s7plus: source("palletizer-1", {
+        type: "s7plus",
+        host: "192.168.0.19",
+        port: 102,
+        password: { type: "set", value: "write-only" },
+      }),
+    },
+    answer: createdSource,
+  },
+  getDataSource: { answer: readSource },
+  patchDataSource: { requests: { interval: { readout_interval: 5, details: { ephemeral_connections: false } } } },
+  listDataSinks: { answer: page(createdSink) },
+  createDataSink: {
+    requests: {
+      mqtt: sink("hall 3", { type: "mqtt", host: "broker.plant.example", topic: "hall3/{source}/{variable}" }),
+      opcua: sink("scada", { type: "opcua", port: 4842, path: "/collector", users: [{ username: "scada", password: "write-only" }] }),
+      platform: sink("platform", { type: "platform" }),
+    },
+    answer: createdSink,
+  },
+  getDataSink: { answer: createdSink },
+  patchDataSink: { requests: { interval: { details: { publish_interval: 5 } } } },
+  listSites: { answer: page(site) },
+  createSite: { requests: { site: { name: "north plant" } }, answer: site },
+  getSite: { answer: site },
+  patchSite: { requests: { name: { name: "north plant, hall 3" } } },
+  listVariables: { answer: page(createdVariable) },
+  createVariable: { requests: { variable: { data_source: SOURCE, ...variable } }, answer: createdVariable },
+  patchVariable: { requests: { unit: { unit: "mbar" } } },
+  listCollectors: { answer: page(collector) },
+  createCollector: { requests: { collector: { name: "box in hall 4" } }, answer: collector },
+  getCollector: { answer: collector },
+  patchCollector: { requests: { site: { site: SITE } } },
+  listMachines: { answer: page(machine) },
+  createMachine: { requests: { machine: { uuid: MACHINE, name: "press 1", site: SITE } }, answer: machine },
+  getMachine: { answer: machine },
+  patchMachine: { requests: { name: { name: "press 1, west" } } },
+  getExtensions: { answer: { extension: "collector", version: 1 } },
+  getRevision: { answer: { revision: "5f1c2a9e-17" } },
+  getSecrets: { answer: { secrets: { [SOURCE]: { password: "write-only" } } } },
+  putReadoutStatuses: {
+    requests: {
+      failed: [
+        {
+          data_source: SOURCE,
+          readout_status: {
+            last_readout_at: READ_AT,
+            configured_variables: 1,
+            state: { type: "ERROR", reason: { type: "CONNECTION_REFUSED" }, error_at: "2026-11-20T09:00:10.123Z" },
+          },
+        },
+      ],
+      read: [{ data_source: SOURCE, readout_status: readStatus }],
+    },
+    answer: { updated: 1, unknown: [] },
+  },
+  postValues: {
+    requests: { values: { id: "example-1", data_source: SOURCE, values: [sample] } },
+    answer: { accepted: 1, duplicate: false },
+  },
+  postTimeseries: {
+    requests: { variables: { variables: [VARIABLE], start: "2026-11-20T09:00:00Z", end: "2026-11-20T10:00:00Z" } },
+    answer: page(sample),
+  },
+};
+
+/** Bodies of problems by status. */
+export const PROBLEM_EXAMPLES: Readonly<Record<string, unknown>> = {
+  401: { detail: "the Authorization header must carry a valid API key" },
+  403: { detail: "only an admin key may change this" },
+  404: { detail: "there is no data source with this uuid" },
+  409: { detail: "a record with this name exists" },
+  412: {
+    detail: "the record has changed since it was read (If-Match): read it again and repeat the change on what is there now",
+  },
+  413: { detail: "the body is larger than this operation takes" },
+  414: { detail: "the request's target has more than 10000 characters" },
+  415: { detail: "the body must be application/json" },
+  422: { detail: [{ loc: ["body", "name"], msg: "expected a string, got a number", type: "invalid_type", input: 7 }] },
+  429: { detail: "too many requests with a wrong API key from this address" },
+  503: { detail: "the bodies of other requests take all the room there is: send this one again" },
+  500: { detail: "the collector failed to answer; its log says why" },
+};

@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import { type Operation, ROUTES } from "../routes/index.ts";
+import type { Route } from "../routes/route.ts";
+import { EXAMPLE_COLLECTOR, EXAMPLES } from "./openapi-examples.ts";
+import { type Sent, startTestServer } from "./testing.ts";
+
+/** In an order in which each finds what it needs, and with the filter under which it answers what the example shows. */
+const ORDER: readonly (readonly [Operation, filter?: string])[] = [
+  ["getExtensions"],
+  ["createSite"],
+  ["getSite"],
+  ["listSites"],
+  ["createMachine"],
+  ["getMachine"],
+  ["createDataSource"],
+  ["createDataSink"],
+  ["getDataSink"],
+  ["listDataSinks", "uuid"],
+  ["createVariable"],
+  ["listVariables", "data_source"],
+  ["putReadoutStatuses"],
+  ["getDataSource"],
+  ["listDataSources", "uuid"],
+  ["listMachines", "uuid"],
+  ["postValues"],
+  ["postTimeseries"],
+  ["createCollector"],
+  ["getCollector"],
+  ["listCollectors", "uuid"],
+  ["getRevision", "collector"],
+  ["getSecrets", "collector"],
+  ["patchDataSource"],
+  ["patchDataSink"],
+  ["patchVariable"],
+  ["patchCollector"],
+  ["patchMachine"],
+  ["patchSite"],
+];
+
+/** Changes with the database. */
+const VARYING: ReadonlySet<Operation> = new Set(["getRevision", "getSecrets"]);
+
+test("each example is answered as it is printed", async () => {
+  const api = await startTestServer(undefined, EXAMPLE_COLLECTOR);
+  /** Identifiers that the server made, by those that are printed. */
+  const made = new Map<string, string>();
+  const replaced = (text: string, pairs: Iterable<readonly [string, string]>) =>
+    [...pairs].reduce((so, [from, to]) => so.replaceAll(from, to), text);
+  const real = (value: unknown) => replaced(JSON.stringify(value), made);
+  const printed = (text: string) =>
+    JSON.parse(
+      replaced(
+        text,
+        [...made].map(([from, to]) => [to, from] as const),
+      ),
+    );
+
+  const send = (operation: Operation, body: unknown, filter: string | undefined): Promise<Sent> => {
+    const { method, path }: Route = ROUTES[operation];
+    const answer = EXAMPLES[operation]?.answer as { uuid?: string; data?: readonly { uuid?: string; data_source?: string }[] } | undefined;
+    const record = answer?.data?.[0];
+    const value = filter === "uuid" ? record?.uuid : filter === "data_source" ? record?.data_source : EXAMPLE_COLLECTOR;
+    const one = EXAMPLES[operation.replace(/^[a-z]+/, "create") as Operation]?.answer as { uuid?: string } | undefined;
+    const target = path.replace("{uuid}", String(one?.uuid));
+    const headers = operation === "getSecrets" || operation === "postValues" ? { authorization: api.collectorKey } : {};
+    return api.send(
+      method,
+      replaced(filter === undefined ? target : `${target}?${filter}=${value}`, made),
+      body === undefined ? undefined : real(body),
+      headers,
+    );
+  };
+
+  for (const [operation, filter] of ORDER) {
+    const { requests, answer } = EXAMPLES[operation] ?? {};
+    const bodies: readonly unknown[] = requests ? Object.values(requests) : [undefined];
+    for (const [n, body] of bodies.entries()) {
+      const sent = await send(operation, body, filter);
+      const said = `${operation}, ${Object.keys(requests ?? {})[n] ?? ""}: ${sent.text}`;
+      expect(sent.status, said).toBe(Number(Object.keys(ROUTES[operation].responses)[0]));
+      if (n > 0) continue;
+      const uuid = (answer as { uuid?: string } | undefined)?.uuid;
+      if (operation.startsWith("create") && uuid !== undefined) made.set(uuid, String(sent.body["uuid"]));
+      if (answer === undefined) expect(sent.text, said).toBe("");
+      else if (!VARYING.has(operation)) expect(printed(sent.text), said).toEqual(answer);
+    }
+  }
+  const run = new Set(ORDER.map(([operation]) => operation));
+  expect((Object.keys(EXAMPLES) as Operation[]).filter((operation) => !run.has(operation))).toEqual([]);
+});
+
+test("the description is made once and answered 304 to who has it", async () => {
+  const api = await startTestServer();
+  const first = await api.send("GET", "/openapi.json");
+  const etag = first.headers.get("etag") ?? "";
+  expect(first.text.length).toBeLessThan(160_000);
+  const again = await api.send("GET", "/openapi.json", undefined, { "if-none-match": etag });
+  expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", etag]);
+});
