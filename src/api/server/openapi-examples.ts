@@ -151,7 +151,7 @@ export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
   },
   postTimeseries: {
     requests: { variables: { variables: [VARIABLE], start: "2026-11-20T09:00:00Z", end: "2026-11-20T10:00:00Z" } },
-    answer: page(sample),
+    answer: page({ ...sample, data_source: SOURCE }),
   },
 };
 
