@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { endpointParts } from "./endpoint-url.ts";
+import { escapeControls } from "./plain-text.ts";
 import { weakerSecurity } from "./security-strength.ts";
 
 const text = z.string().max(4096);
@@ -57,8 +58,9 @@ export function placeChanges(before: SecretPlace, now: SecretPlace): readonly st
 }
 
 const MAX_WORDS = 260;
+const shown = (text: string): string => escapeControls(text.slice(0, MAX_WORDS));
 const addressWords = (host: string, port: number | null): string =>
-  `${host.includes(":") ? `[${host.slice(0, MAX_WORDS)}]` : host.slice(0, MAX_WORDS)}${port === null ? "" : `:${port}`}`;
+  `${host.includes(":") ? `[${shown(host)}]` : shown(host)}${port === null ? "" : `:${port}`}`;
 
 /** For people, such as `10.0.0.5:4840 as reader (SignAndEncrypt, channel Basic256Sha256, password Basic256Sha256)`. Pure. */
 export function placeWords({ host, port, endpoint_url, user, security }: SecretPlace): string {
@@ -69,6 +71,6 @@ export function placeWords({ host, port, endpoint_url, user, security }: SecretP
   const protection =
     security === null
       ? ""
-      : ` (${security.security_mode}, channel ${security.endpoint_security_policy}, password ${security.token_security_policy})`;
-  return `${address}${url === address ? "" : `, called ${url},`}${user === null ? "" : ` as ${user.slice(0, MAX_WORDS)}`}${protection}`;
+      : ` (${shown(security.security_mode)}, channel ${shown(security.endpoint_security_policy)}, password ${shown(security.token_security_policy)})`;
+  return `${address}${url === address ? "" : `, called ${url},`}${user === null ? "" : ` as ${shown(user)}`}${protection}`;
 }

@@ -86,8 +86,8 @@ test("keys are listed without anything that opens, and a revoked one opens nothi
   const key = createKey(db, { role: "admin" }, "laptop");
   const other = createKey(db, { role: "collector", collector: OTHER });
   expect(listKeys(db)).toEqual([
-    { id: 1, role: "admin", collector: null, name: "laptop", created_at: expect.stringMatching(/^\d{4}-.*Z$/) },
-    { id: 2, role: "collector", collector: OTHER, name: null, created_at: expect.any(String) },
+    { id: 1, role: "admin", collector: null, name: "laptop", file: null, created_at: expect.stringMatching(/^\d{4}-.*Z$/) },
+    { id: 2, role: "collector", collector: OTHER, name: null, file: null, created_at: expect.any(String) },
   ]);
   expect(createAuthenticate(db)(key)).toEqual({ role: "admin", key: { id: 1, name: "laptop" } });
   expect([revokeKey(db, 1), revokeKey(db, 1)]).toEqual([true, false]);

@@ -20,6 +20,8 @@ export interface KeyInfo {
   /** Bound to it; null for an admin's key. */
   readonly collector: string | null;
   readonly name: string | null;
+  /** The name of the file in which this machine keeps it for its own use; null: somebody else has it. */
+  readonly file: string | null;
   /** ISO 8601 UTC. */
   readonly created_at: string;
 }
@@ -36,7 +38,7 @@ export function createKey(db: Database, grant: Grant, name: string | null = null
 
 /** Every key, without its hash, in creation order. */
 export function listKeys(db: Database): KeyInfo[] {
-  return db.prepare<[], KeyInfo>("SELECT id, role, collector, name, created_at FROM api_keys ORDER BY id").all();
+  return db.prepare<[], KeyInfo>("SELECT id, role, collector, name, file, created_at FROM api_keys ORDER BY id").all();
 }
 
 /** Whether there was such a key. From then on it opens nothing. */
@@ -44,7 +46,7 @@ export function revokeKey(db: Database, id: number): boolean {
   return db.prepare<[number]>("DELETE FROM api_keys WHERE id = ?").run(id).changes > 0;
 }
 
-interface KeyRow extends Omit<KeyInfo, "created_at"> {
+interface KeyRow extends Omit<KeyInfo, "created_at" | "file"> {
   readonly hash: Buffer;
 }
 

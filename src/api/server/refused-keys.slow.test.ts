@@ -39,7 +39,10 @@ test("fault: keys that open nothing leave no line, no number and no entry in the
   const lines = api.log.lines.filter((line) => line.includes("without a valid key"));
   expect(lines).toEqual([expect.stringContaining('"requests":1}'), expect.stringContaining('"requests":7}')]);
   const db = openDatabase(join(api.folder, "api", "configuration.db"));
-  const trail = openAudit(db).newest(10);
+  const audit = openAudit(db);
+  const trail = audit.newest(10);
+  // Who was refused has changed nothing.
+  expect(audit.lastChangeAt()).toBeUndefined();
   db.close();
   expect(trail).toMatchObject([
     { role: "nobody", key_id: null, address: "127.0.0.1", operation: "refuseKey", fields: ["7 requests"] },

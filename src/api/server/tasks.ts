@@ -82,9 +82,10 @@ async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask
         if (!key) throw new InputError(`there is no key ${task.id}: \`collector api key list\` shows them`);
         if (key.role === "admin" && keys.filter(({ role }) => role === "admin").length === 1)
           throw new InputError(`key ${task.id} is the last admin's: make another one first`);
+        if (key.file !== null && !task.own) return { revoked: false, key };
         revokeKey(db, task.id);
         openAudit(db).record(ACTOR, "revokeKey", null, []);
-        return key;
+        return { revoked: true, key };
       })();
     case "audit":
       return openAudit(db).newest(task.limit);

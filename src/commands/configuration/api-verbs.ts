@@ -33,8 +33,9 @@ const KEY_VERBS: VerbGroup = {
       usage: "revoke <id>",
       description: "Revoke a key at once.",
       args: { id: "number of the key, as api key list shows it" },
-      examples: ["collector api key revoke 3"],
-      run: async (io, id: string, options: ApiTaskOptions) => (await import("./api.ts")).keyRevoke(id, options, io),
+      examples: ["collector api key revoke 3", "collector api key revoke 1 --yes"],
+      options: [{ flags: "--yes", description: "revoke this machine's own key without asking; needed with --json and without a terminal" }],
+      run: async (io, id: string, options: ApiTaskOptions & { yes?: boolean }) => (await import("./api.ts")).keyRevoke(id, options, io),
     },
   ],
 };

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../../api/server/testing.ts";
 import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
-import { isReachable, runCommand, settingsFile } from "../testing.ts";
+import { isReachable, runCommand, runCommandWith, settingsFile } from "../testing.ts";
 
 const BIN = join(import.meta.dirname, "../../../bin/collector");
 const NOBODY = 65_534;
@@ -54,7 +54,39 @@ test("a key made on the command line opens at once, is listed without itself, an
   const trail = await run("audit", "--limit", "10");
   expect(trail.out).toMatch(/revokeKey.*createKey.*admin +laptop +127\.0\.0\.1 +createDataSource.*createKey/s);
   expect(trail.out).not.toContain(authorization);
-  expect(JSON.parse((await run("audit", "--json", "--limit", "1")).out)).toMatchObject([{ operation: "revokeKey", role: "command_line" }]);
+  expect(JSON.parse((await run("audit", "--json", "--limit", "2")).out)).toMatchObject([
+    { operation: "refuseKey", role: "nobody", fields: ["1 request"] },
+    { operation: "revokeKey", role: "command_line" },
+  ]);
+});
+
+test("fault: revoking a key that this machine uses itself asks nothing", async () => {
+  const { api, folder, run } = await installation();
+  await run("key", "create", "--role", "admin");
+  const config = join(folder, "collector.yaml");
+  const typed = (line: string, ...words: string[]) => runCommandWith({ typed: line }, "api", "key", "revoke", ...words, "--config", config);
+  for (const [words, said] of [
+    [["2"], "nothing was revoked: without a terminal the collector cannot ask; add --yes"],
+    [["2", "--json"], "nothing was revoked: with --json the collector cannot ask; add --yes"],
+  ] as const) {
+    const refused = await run("key", "revoke", ...words);
+    expect([refused.code, refused.out, refused.err]).toEqual([2, "", expect.stringContaining(said)]);
+  }
+  const declined = await typed("no", "1");
+  expect([declined.code, declined.err]).toEqual([
+    2,
+    expect.stringMatching(/Key 1 \(admin, file admin\.key\) is this machine's own.*the answer was not yes/s),
+  ]);
+  for (const key of [api.adminKey, api.collectorKey])
+    expect((await api.send("GET", "/v2/sites", undefined, { authorization: key })).status).toBe(200);
+  expect((await typed("yes", "2")).out).toBe("Key 2 (collector, file collector.key) is revoked.\n");
+  expect(JSON.parse((await run("key", "revoke", "1", "--yes", "--json")).out)).toMatchObject({
+    action: "revoked",
+    id: 1,
+    file: "admin.key",
+  });
+  for (const key of [api.adminKey, api.collectorKey])
+    expect((await api.send("GET", "/v2/sites", undefined, { authorization: key })).status).toBe(401);
 });
 
 test("a backup is written and brought back while no service runs; while one does, nothing is touched", async () => {

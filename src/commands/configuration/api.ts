@@ -8,6 +8,7 @@ import type { ApiTask } from "../../threads/api/messages.ts";
 import { answer, answerList } from "../answer.ts";
 import { exportOut, readIn, requireFolder, writeOut } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { requireYes } from "../prompt.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { formatTable } from "../table.ts";
 import { installed } from "./api-connection.ts";
@@ -24,8 +25,10 @@ const keySchema = z.object({
   role: z.string(),
   collector: z.string().nullable(),
   name: z.string().nullable(),
+  file: z.string().nullable(),
   created_at: z.string(),
 });
+type Key = z.output<typeof keySchema>;
 const auditSchema = z.array(
   z.object({
     at: z.string(),
@@ -81,15 +84,29 @@ export function keyList(options: ApiTaskOptions, io: CommandIo): Promise<ExitCod
   });
 }
 
-/** `collector api key revoke ID`. */
-export function keyRevoke(idText: string, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
+/** `collector api key revoke ID`: asks before it revokes a key that this machine uses itself. */
+export async function keyRevoke(idText: string, options: ApiTaskOptions & { readonly yes?: boolean }, io: CommandIo): Promise<ExitCode> {
   if (!/^\d{1,9}$/.test(idText)) throw new UsageError(`${idText} is not the number of a key; collector api key list shows them`);
-  return withTask({ type: "key_revoke", id: Number(idText) }, options, io, (result) => {
-    const key = keySchema.parse(result);
-    const text = plain`Key ${key.id} (${key.role}${key.name === null ? "" : `, ${key.name}`}) is revoked.\n`;
-    answer(io, options, { action: "revoked", ...key }, text);
-  });
+  let ownKey: Key | undefined;
+  const revoke = (own: boolean): Promise<ExitCode> =>
+    withTask({ type: "key_revoke", id: Number(idText), own }, options, io, (result) => {
+      const { revoked, key } = z.object({ revoked: z.boolean(), key: keySchema }).parse(result);
+      if (revoked) answer(io, options, { action: "revoked", ...key }, `${keyWords(key)} is revoked.\n`);
+      else ownKey = key;
+    });
+  const code = await revoke(options.yes === true);
+  if (!ownKey) return code;
+  await requireYes({ text: `${ownKeyWords(ownKey)} Revoke it?`, done: "revoked", verb: "revoke" }, options, io);
+  return revoke(true);
 }
+
+const keyWords = ({ id, role, name }: Key): string => plain`Key ${id} (${role}${name === null ? "" : `, ${name}`})`;
+
+/** What stops with a key that is this machine's own. */
+const ownKeyWords = (key: Key): string =>
+  key.role === "admin"
+    ? `${keyWords(key)} is this machine's own: its commands (source, sink, variables) use ${key.file}, and end with 401 without it.`
+    : `${keyWords(key)} is this machine's own: the collector here uses ${key.file}, and gets no change of its configuration without it until it starts again.`;
 
 /** `collector api audit`: the newest changes, newest first. */
 export function audit(options: ApiTaskOptions & { readonly limit: string }, io: CommandIo): Promise<ExitCode> {

@@ -41,7 +41,8 @@ export const API_HEAP = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb:
 export type ApiTask =
   | { readonly type: "key_create"; readonly role: "admin" | "collector"; readonly collector: string; readonly name: string | null }
   | { readonly type: "key_list" }
-  | { readonly type: "key_revoke"; readonly id: number }
+  /** `own`: also a key that this machine uses itself. */
+  | { readonly type: "key_revoke"; readonly id: number; readonly own: boolean }
   | { readonly type: "audit"; readonly limit: number }
   /** `file` null: into the folder of the daily ones. */
   | { readonly type: "backup"; readonly file: string | null }
