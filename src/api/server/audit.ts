@@ -34,8 +34,8 @@ export interface Audit {
   record(actor: Actor, operation: string, resource: string | null, fields: readonly string[]): void;
   /** The newest entries, newest first. */
   newest(limit: number): AuditEntry[];
-  /** When something was changed last; undefined: never. */
-  lastChangeAt(): string | undefined;
+  /** The newest entry of what has changed something; undefined: nothing has. */
+  lastChange(): (Pick<AuditEntry, "at"> & { readonly id: number }) | undefined;
 }
 
 /** Entries of what changes nothing. */
@@ -57,9 +57,9 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
     const most = actors.reduce((first, next) => (next.entries > first.entries ? next : first));
     dropOldest.run(most.role, most.key_id, total - maxEntries);
   };
-  const lastChange = db
-    .prepare<[string], string>("SELECT at FROM audit WHERE operation NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1")
-    .pluck();
+  const lastChange = db.prepare<[string], { id: number; at: string }>(
+    "SELECT id, at FROM audit WHERE operation NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1",
+  );
   let untilTrim = 0;
   const select = db.prepare<[number], Omit<AuditEntry, "fields"> & { readonly fields: string }>(
     "SELECT at, role, key_id, key_name, address, operation, resource, fields FROM audit ORDER BY id DESC LIMIT ?",
@@ -81,7 +81,7 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
       untilTrim = Math.floor(maxEntries * TRIM_SHARE);
       trim();
     },
-    lastChangeAt: () => lastChange.get(JSON.stringify(NO_CHANGES)),
+    lastChange: () => lastChange.get(JSON.stringify(NO_CHANGES)),
     newest: (limit) => select.all(limit).map((row) => ({ ...row, fields: JSON.parse(row.fields) as string[] })),
   };
 }

@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { syncPath } from "../../lib/files.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { openAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 
 const HOUR_MS = 3_600_000;
@@ -121,7 +122,7 @@ export interface Backups {
  */
 export function startBackups(db: Database, databaseFile: string, log: Log, times: Partial<BackupTimes> = {}): Backups {
   const { lookMs, quietMs, longestMs } = { ...BACKUP_TIMES, ...times };
-  const newestChange = db.prepare<[], { id: number; at: string }>("SELECT id, at FROM audit ORDER BY id DESC LIMIT 1");
+  const audit = openAudit(db);
   let running: Promise<void> | undefined;
   /** Id of the newest change that a backup has. */
   let saved: number | undefined;
@@ -131,7 +132,7 @@ export function startBackups(db: Database, databaseFile: string, log: Log, times
   const isDue = (): boolean => {
     const now = performance.now();
     const [newest] = listBackups(databaseFile);
-    const change = newestChange.get();
+    const change = audit.lastChange();
     const id = change?.id ?? 0;
     saved ??= newest && (!change || newest.at >= change.at) ? id : -1;
     if (seen?.id !== id) seen = { id, sinceMs: now };
@@ -140,7 +141,7 @@ export function startBackups(db: Database, databaseFile: string, log: Log, times
     return unsavedSinceMs !== undefined && (now - seen.sinceMs >= quietMs || now - unsavedSinceMs >= longestMs);
   };
   const make = async (): Promise<void> => {
-    const id = newestChange.get()?.id ?? 0;
+    const id = audit.lastChange()?.id ?? 0;
     const file = await makeBackup(db, databaseFile);
     saved = id;
     unsavedSinceMs = undefined;

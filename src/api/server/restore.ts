@@ -78,7 +78,7 @@ function contentOfDatabase(file: string, folder: string, what: "backup" | "datab
     try {
       const count = (table: string): number => db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
       const counts = { data_sources: count("data_sources"), data_sinks: count("data_sinks"), variables: count("variables") };
-      const changed = openAudit(db).lastChangeAt();
+      const changed = openAudit(db).lastChange()?.at;
       const at = (what === "backup" ? backupTime(file) : changed) ?? statSync(file).mtime.toISOString();
       const sources = db.prepare<[], Source>("SELECT uuid, name FROM data_sources ORDER BY id").all();
       return { summary: { file, at, counts, problem: null }, sources };
