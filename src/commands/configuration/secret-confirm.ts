@@ -39,10 +39,16 @@ export async function secretConfirm(key: string, options: SecretConfirmOptions, 
     const entry = entryOf(key, withheld);
     const { uuid, name, was, now, changed } = entry;
     const [before, after] = [placeWords(was), placeWords(now)];
-    if (!options.json) io.stderr.write(plain`The password of ${name ?? uuid} is for   ${before}\nThe configuration has it now at   ${after}\n`);
+    if (!options.json)
+      io.stderr.write(plain`The password of ${name ?? uuid} is for   ${before}\nThe configuration has it now at   ${after}\n`);
     await requireYes({ text: "Use the password there?", done: "confirmed", verb: "confirm" }, options, io);
     await tellService(socket, "/secret/confirm", { uuid, place: now }, io.signal);
-    answer(io, options, { action: "confirmed", uuid, name, was, now, changed }, plain`The password of ${name ?? uuid} goes to ${after} now.\n`);
+    answer(
+      io,
+      options,
+      { action: "confirmed", uuid, name, was, now, changed },
+      plain`The password of ${name ?? uuid} goes to ${after} now.\n`,
+    );
     return EXIT.good;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
