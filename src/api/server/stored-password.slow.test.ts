@@ -181,7 +181,9 @@ test("a data sink's stored passwords go nowhere with it: users stay through a ch
   expect((await api.send("PATCH", `/v2/data-sinks/${mqtt.body["uuid"]}`, { details: { host: "other" } })).status).toBe(204);
 });
 
-test("any change of an opcua source: 422 with nothing changed exactly where the password is bound to it", { timeout: 60_000 }, async () => {
+test("any change of an opcua source, with its password or without: 422 with nothing changed exactly where the stored one is bound to it", {
+  timeout: 60_000,
+}, async () => {
   const api = await startTestServer();
   const settings = fc
     .record({
@@ -199,24 +201,34 @@ test("any change of an opcua source: 422 with nothing changed exactly where the 
     },
     { requiredKeys: [] },
   );
-  const outcomes = new Map<number, number>();
+  const outcomes = new Map<string, number>();
+  const secrets = fc.constantFrom("absent", "given", "removed");
   await fc.assert(
-    fc.asyncProperty(settings, fc.array(patches, { minLength: 1, maxLength: 3 }), async (security_settings, steps) => {
+    fc.asyncProperty(settings, fc.array(fc.tuple(patches, secrets), { minLength: 1, maxLength: 3 }), async (security_settings, steps) => {
       const source = await create(api, { ...OPCUA, security_settings });
-      for (const patch of steps) {
+      for (const [change, secret] of steps) {
+        const identity = secret === "given" ? { type: "UserNamePassword", username: "reader" } : { type: "Anonymous" };
+        const given = { ...OPCUA.user_identity, password: `Canary-new-${steps.length}` };
+        const patch = {
+          ...change,
+          ...(secret === "given" && { user_identity: given }),
+          ...(secret === "removed" && { user_identity: identity }),
+        };
         const before = await inUse(api, source);
         const details = before.record["details"] as unknown as Details;
-        const isBound = passwordBoundChanges(details, { ...details, ...patch } as Details).length > 0;
+        const isBound = secret === "absent" && passwordBoundChanges(details, { ...details, ...patch } as Details).length > 0;
         const sent = await api.send("PATCH", source.path, { details: patch });
-        outcomes.set(sent.status, (outcomes.get(sent.status) ?? 0) + 1);
+        const outcome = `${secret} ${sent.status}`;
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
         const after = await inUse(api, source);
-        expect([sent.status, after.password]).toEqual([isBound ? 422 : 204, PASSWORD]);
+        const password = { absent: before.password, given: given.password, removed: undefined }[secret];
+        expect([sent.status, after.password]).toEqual([isBound ? 422 : 204, password]);
         if (isBound) expect(after).toEqual(before);
-        else expect(after.record["details"]).toEqual({ ...details, ...patch });
+        else expect(after.record["details"]).toEqual({ ...details, ...change, ...(secret !== "absent" && { user_identity: identity }) });
       }
       await api.send("DELETE", source.path);
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   );
-  for (const status of [204, 422]) expect(outcomes.get(status), `answers with ${status}`).toBeGreaterThan(5);
+  for (const outcome of ["absent 204", "absent 422", "given 204", "removed 204"]) expect(outcomes.get(outcome), outcome).toBeGreaterThan(5);
 });

@@ -153,6 +153,58 @@ describe("collector secret", () => {
     expect(JSON.parse((await collector(["list", "--json"])).out)).toMatchObject([{ entry: key }]);
   });
 
+  it("confirms what the person has seen, after asking, and nothing that is elsewhere by then", async () => {
+    const was = { type: "mqtt", host: "10.0.0.5", port: 1883, endpoint_url: null, user: null, security: null };
+    const now = { ...was, host: "10.0.0.\u202e66" };
+    let withheld: object[] = [{ uuid: SINK, name: "broker", was, now, changed: ["host"] }];
+    const confirmed: unknown[] = [];
+    const socket = await startLocalSocket(
+      {
+        path: localSocketPath(dir),
+        handlers: { "/secrets/withheld": () => ({ withheld }) },
+        actions: {
+          "/secret/confirm": (body) => {
+            confirmed.push(body);
+            if (confirmed.length > 2) throw new LocalRequestError("its password is not withheld from there any more");
+            return {};
+          },
+        },
+      },
+      { signal: new AbortController().signal, log: silentLog },
+    );
+    close.push(() => socket.close());
+    for (const [words, said] of [
+      [["broker"], "without a terminal the collector cannot ask; add --yes"],
+      [["broker", "--json"], "with --json the collector cannot ask; add --yes"],
+      [["press-1"], 'the password of press-1 is not withheld; passwords are withheld from ["broker"]'],
+    ] as const)
+      expect(await collector(["confirm", ...words])).toMatchObject({ code: 2, err: expect.stringContaining(said) });
+    expect(await collector(["confirm", "broker"], "no\r", true)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("nothing was confirmed"),
+    });
+    expect(confirmed).toEqual([]);
+    const asked = await collector(["confirm", "broker"], "yes\r", true);
+    expect([asked.code, asked.out]).toEqual([0, "The password of broker goes to 10.0.0.\\u202e66:1883 now.\n"]);
+    expect(asked.err).toMatch(/is for +10\.0\.0\.5:1883\n/);
+    const json = await collector(["confirm", SINK.toUpperCase(), "--yes", "--json"]);
+    expect(JSON.parse(json.out)).toEqual({ action: "confirmed", uuid: SINK, name: "broker", was, now, changed: ["host"] });
+    expect(confirmed).toEqual([
+      { uuid: SINK, place: now },
+      { uuid: SINK, place: now },
+    ]);
+    expect(await collector(["confirm", "broker", "--yes"])).toMatchObject({
+      code: 4,
+      err: expect.stringContaining("not withheld from there"),
+    });
+    withheld = [...withheld, { ...withheld[0], uuid: SOURCE }];
+    expect(await collector(["confirm", "broker", "--yes"])).toMatchObject({ code: 2, err: expect.stringContaining(SOURCE) });
+    withheld = [];
+    expect((await collector(["confirm", "broker"])).err).toContain("no password is withheld");
+    await close.pop()?.();
+    expect(await collector(["confirm", "broker"])).toMatchObject({ code: 4, err: expect.stringContaining("does not run here") });
+  });
+
   it("goes on where the running service refuses", async () => {
     const socket = await startLocalSocket(
       {
