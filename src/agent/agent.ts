@@ -12,6 +12,7 @@ import type { SourceReport } from "../model/report.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
 import { ConnectionPool } from "./connection-pool.ts";
+import { detailsProblem } from "./details-problem.ts";
 import { DeviceMemories } from "./device-memory.ts";
 import type { IsMeant } from "./live-values.ts";
 import { type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
@@ -285,7 +286,8 @@ async function specWithDriver(input: SourceInput, drivers: Readonly<Record<strin
   const { type } = input.record;
   const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
   if (!entry) {
-    const detail = `type ${JSON.stringify(type)} has no driver here; there are: ${Object.keys(drivers).join(", ")}`;
+    const wrong = detailsProblem(input.record);
+    const detail = `type ${JSON.stringify(type)} has no driver here; there are: ${Object.keys(drivers).join(", ")}${wrong === undefined ? "" : `; its details are not right either: ${wrong}`}`;
     return { problem: { reason: { type: "UNKNOWN" }, condition: "type_not_supported", detail } };
   }
   try {

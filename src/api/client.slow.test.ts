@@ -80,7 +80,9 @@ test("fault: where the secrets cannot be had, those known so far do not follow a
     if (path.startsWith("/api/ext/v1/revision")) return json(response, { detail: "no" }, 404);
     return json(response, page([]));
   });
-  const { client } = clientOf(server.url);
+  // What is not offered is asked for again after an hour.
+  let nowMs = 0;
+  const { client } = clientOf(server.url, { monotonicMs: () => (nowMs += 3_600_000) });
   let current = (await pulled(client)).configuration;
   const known = { [source(1).uuid]: { password: "pw" } };
   expect(current.secrets).toEqual(known);

@@ -2,6 +2,7 @@ import type { ApiAccess } from "../model/api-access.ts";
 import type { DataSink } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
+import { withDetailsType } from "./details-type.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
 
 /** What the configuration says of data sinks. */
@@ -22,7 +23,9 @@ export function desiredSinks(
   secretFiles: SecretFiles,
   api: ApiAccess,
 ): readonly SinkSpec[] {
-  return sinks.map(({ uuid, name, type, details }): SinkSpec => {
+  return sinks.map((listed): SinkSpec => {
+    const { record, warnings } = withDetailsType(listed);
+    const { uuid, name, type, details } = record;
     const local = optionsOf({ uuid, name });
     const password = fileSecretOf(local, secretFiles);
     return {
@@ -34,6 +37,7 @@ export function desiredSinks(
       secrets: { ...secrets[uuid], ...(password && "secret" in password && { password: password.secret }) },
       ...(password && "problem" in password && { missingSecret: password.problem }),
       publishIntervalUnit: settings.publish_interval_unit,
+      ...(warnings.length > 0 && { notes: warnings }),
     };
   });
 }

@@ -3,6 +3,7 @@ import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
+import { withDetailsType } from "./details-type.ts";
 import { localOptionsIn } from "./local-options.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
 import type { VariableFiles } from "./variable-files.ts";
@@ -36,16 +37,20 @@ export async function desiredSources(
   const optionsOf = localOptionsIn(settings.sources);
   const problems = Map.groupBy(files.problems, (problem) => problem.source);
   const desired: SourceInput[] = [];
-  for (const record of sources) {
+  for (const listed of sources) {
+    const { record, warnings } = withDetailsType(listed);
     const local = optionsOf(record);
     const file = files.bySource.get(record.uuid);
     const password = fileSecretOf(local, secretFiles);
     desired.push({
       record,
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
-      warnings: (problems.get(record.uuid) ?? []).map(
-        ({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`,
-      ),
+      warnings: [
+        ...warnings,
+        ...(problems.get(record.uuid) ?? []).map(
+          ({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`,
+        ),
+      ],
       local,
       secrets: { ...secrets[record.uuid], ...(password && "secret" in password && { password: password.secret }) },
       missingSecret: password && "problem" in password ? password.problem : undefined,

@@ -51,6 +51,24 @@ describe("desiredSources", () => {
     expect(a?.warnings).toEqual([]);
   });
 
+  it("takes the type of the details, and says in one sentence where the record names another one", async () => {
+    const details = { type: "s7", host: "h" };
+    const configuration = {
+      sources: [
+        { ...source(1, "a"), details },
+        { ...source(2, "b"), type: "s7", details },
+      ],
+      variables: null,
+      secrets: {},
+    };
+    const desired = await desiredSources(configuration, noFiles, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
+    expect(desired.map(({ record, warnings }) => [record.type, warnings])).toEqual([
+      ["s7", [expect.stringMatching(/^type is "modbus_tcp", and details\.type is "s7", which is taken/)]],
+      ["s7", []],
+    ]);
+    expect(desired[1]?.record).toBe(configuration.sources[1]);
+  });
+
   it("takes a local password before the API's, and names one that cannot be read", async () => {
     const configuration = { sources: [source(1, "a")], variables: null, secrets: { [uuid(1)]: { password: "from-api" } } };
     const settings = { sources: { a: { password_file: "/p" } }, readout_interval_unit: "seconds" as const };
@@ -69,7 +87,11 @@ describe("desiredSources", () => {
 });
 
 describe("desiredState", () => {
-  const opcua = { ...source(1, "a"), details: { type: "opcua", user_identity: { type: "UserNamePassword", username: "operator" } } };
+  const opcua = {
+    ...source(1, "a"),
+    type: "opcua",
+    details: { type: "opcua", user_identity: { type: "UserNamePassword", username: "operator" } },
+  };
   const mqtt = { uuid: uuid(4), name: "broker", collector: uuid(9), type: "mqtt", details: { type: "mqtt", username: "press" } };
   const input = (rest: Partial<DesiredStateInput> = {}): DesiredStateInput => ({
     desired: { sources: [opcua as never, source(2, "b")], sinks: [mqtt as never], variables: [variable(2, "v")], secrets: {} },
@@ -87,6 +109,13 @@ describe("desiredState", () => {
     expect(sources.map(({ missingSecret }) => missingSecret)).toEqual([expect.stringContaining("operator"), undefined]);
     expect(sinks.map(({ missingSecret }) => missingSecret)).toEqual([expect.stringContaining("press")]);
     expect(sources[1]?.variables.map(({ name }) => name)).toEqual(["v"]);
+  });
+
+  it("takes a data sink's type from its details too", async () => {
+    const sinks = [{ ...mqtt, type: "opcua" } as never];
+    expect((await desiredState(input({ desired: { ...input().desired, sinks } }))).sinks).toMatchObject([
+      { type: "mqtt", notes: [expect.stringContaining('type is "opcua", and details.type is "mqtt"')] },
+    ]);
   });
 
   it("waits for passwords that the API may still give, and notes those of this machine that differ from its own", async () => {

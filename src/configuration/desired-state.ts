@@ -62,7 +62,7 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
   const localOf = localOptionsIn(settings.sinks);
   const sinks = desiredSinks({ sinks: desired.sinks, secrets }, settings, localOf, secretFiles, api).map((sink) => {
     const { note, ...own } = secretsFor({ ...sink, local: localOf(sink) });
-    return { ...sink, ...own, ...(note !== undefined && { notes: [note] }) };
+    return { ...sink, ...own, ...(note !== undefined && { notes: [...(sink.notes ?? []), note] }) };
   });
   const yieldToEventLoop = createYielder();
   const sources: SourceInput[] = [];

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { withDetailsType } from "../../configuration/details-type.ts";
 import { formatDuration, parseDuration } from "../../model/duration.ts";
 import { plain } from "../../model/plain-text.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
@@ -24,9 +25,10 @@ export interface SourceFields extends ApiOptions, PasswordOptions {
 const PATH = "/v2/data-sources";
 const machineSchema = z.object({ uuid: uuidSchema, name: z.string().nullable() });
 
-/** The data sources of the collector. */
+/** The data sources of the collector, each with the type of its details. */
 export async function sourcesOf(api: ApiConnection) {
-  return api.list(PATH, dataSourceSchema, { collector: await api.collector() });
+  const sources = await api.list(PATH, dataSourceSchema, { collector: await api.collector() });
+  return sources.map((source) => withDetailsType(source).record);
 }
 
 /** `collector source add NAME TYPE key=value…`. */
