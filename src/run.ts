@@ -170,7 +170,6 @@ const configurationOf = (base: Base, agent: Agent, applier: Applier): Configurat
   new Configuration({
     ...base,
     settings: base.loaded.settings,
-    onAlarm: base.alarms.raise,
     reports: () => agent.reports(),
     mayDiscover: () => base.inForce.mayDiscover,
     listenRefusal: base.inForce.listenRefusal,

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { DriverEntry } from "../../drivers/driver.ts";
+import { sharedBudget } from "../lib/log-budget.ts";
 import { canonicalJson, reconcile } from "../lib/reconcile.ts";
 import { literalAddress } from "../model/address.ts";
 import type { Budget } from "../model/budget.ts";
@@ -17,7 +18,7 @@ import { DeviceMemories } from "./device-memory.ts";
 import type { IsMeant } from "./live-values.ts";
 import { type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
-import { configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
+import { configuredIntervalMs, configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
 import { createReasonBudget } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
@@ -41,12 +42,17 @@ interface DesiredInput {
 const START_GAP_MS = 10;
 const LONGEST_START_SPREAD_MS = 10_000;
 
+/** Warnings of all sources together: thousands may be slow at once. */
+const NOTES_PER_MINUTE = 20;
+
 /** The set of data sources that run. */
 export class Agent {
   readonly #deps: AgentDeps;
   readonly #pool: ConnectionPool;
   readonly #memories = new DeviceMemories();
   readonly #reasonLines: Budget;
+  /** What all sources together may say of their settings and their pace, beside their states. */
+  readonly #budgeted: (log: Log) => Log;
   readonly #slots = new Map<string, SourceSlot>();
   /** By source: what its fingerprint was taken of, so that an unchanged one is not digested again. */
   #known = new Map<string, DesiredInput>();
@@ -71,6 +77,10 @@ export class Agent {
     this.#deps = deps;
     this.#pool = new ConnectionPool(deps.clock.monotonicMs);
     this.#reasonLines = createReasonBudget(deps.clock.monotonicMs);
+    this.#budgeted = sharedBudget(deps.logFor({}), {
+      linesPerMinute: NOTES_PER_MINUTE,
+      of: "data sources",
+    });
   }
 
   /**
@@ -173,7 +183,7 @@ export class Agent {
       const fresh = now.filter((warning) => !known.includes(warning));
       if (fresh.length === 0) continue;
       const log = this.#deps.logFor({ source: record.name, type: record.type });
-      for (const warning of fresh) log.warn({}, warning);
+      for (const warning of fresh) this.#budgeted(log).warn({}, warning);
     }
     return haveChanged;
   }
@@ -239,8 +249,8 @@ export class Agent {
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
     this.#logNewWarnings(spec, log);
     try {
-      const [pool, memories, reasonLines] = [this.#pool, this.#memories, this.#reasonLines];
-      return startSource(spec, configured, lastReadoutAt, { ...deps, pool, memories, startSpreadMs, log, reasonLines });
+      const [pool, memories, reasonLines, notes] = [this.#pool, this.#memories, this.#reasonLines, this.#budgeted(log)];
+      return startSource(spec, configured, lastReadoutAt, { ...deps, pool, memories, startSpreadMs, log, reasonLines, notes });
     } catch (error) {
       return parked(input, configured, lastReadoutAt, internalError(error), deps);
     }
@@ -249,7 +259,7 @@ export class Agent {
   #logNewWarnings({ uuid, warnings }: SourceSpec, log: Log): void {
     const before = this.#startWarnings.get(uuid) ?? [];
     this.#startWarnings.set(uuid, warnings);
-    for (const warning of warnings) if (!before.includes(warning)) log.warn({}, warning);
+    for (const warning of warnings) if (!before.includes(warning)) this.#budgeted(log).warn({}, warning);
   }
 }
 
@@ -322,7 +332,7 @@ function parked(input: SourceInput, configured: number, lastReadoutAt: number | 
       since: new Date(now).toISOString(),
       error: problem,
       next_retry_at: null,
-      interval_ms: 0,
+      interval_ms: configuredIntervalMs(input),
       warnings: [],
       counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
       faults: [],

@@ -186,6 +186,13 @@ function intervalOf(
   };
 }
 
+/** The interval that a source is configured with, also where it cannot run; ms, 0: none that can be used. Pure. */
+export function configuredIntervalMs({ record, local, readoutIntervalUnit }: SourceInput): number {
+  const own = sourceSettingsSchema.shape.interval.safeParse(local["interval"]);
+  const found = intervalOf(record.readout_interval, readoutIntervalUnit, own.data);
+  return "ms" in found ? found.ms : 0;
+}
+
 /** ACTIVE before EXPLORATION, then in the order of the configuration (DESIGN 6). */
 function limit(
   variables: readonly Variable[],

@@ -2,6 +2,7 @@ import type { Endpoint } from "../../drivers/driver.ts";
 import { createBackoff } from "../lib/retry.ts";
 import type { Budget } from "../model/budget.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
+import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -30,6 +31,8 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
   readonly startSpreadMs: number;
   /** Shared by all sources: see StateLog. */
   readonly reasonLines: Budget;
+  /** As `log`, for what is no change of its state; all sources share its budget. */
+  readonly notes: Log;
   /** Takes a readout with at least one answer. */
   emit(layout: Layout, readout: Readout): void;
   /** A readout on the schedule began so many ms after its tick. */
@@ -140,7 +143,7 @@ class SourceTask {
       this.#readouts.renew();
       this.#learned.forget();
     });
-    this.#fit = new PlanFit(spec.intervalMs, log);
+    this.#fit = new PlanFit(spec.intervalMs, deps.notes);
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps.reasonLines, clock.monotonicMs);

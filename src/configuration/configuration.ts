@@ -30,7 +30,6 @@ export interface ConfigurationOptions {
   readonly mayDiscover: () => boolean;
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
-  readonly onAlarm: (message: string) => void;
 }
 
 /** The embedded API as it runs. */
@@ -156,8 +155,8 @@ export class Configuration {
   }
 
   #start(data: ApiWorkerData | undefined): Embedded | undefined {
-    const { workerUrl, log, onAlarm } = this.#options;
-    return data && { api: new EmbeddedApi({ entry: workerUrl("api"), workerData: data, log, onAlarm }), data };
+    const { workerUrl, log } = this.#options;
+    return data && { api: new EmbeddedApi({ entry: workerUrl("api"), workerData: data, log }), data };
   }
 
   /** Throws an Error that names the setting which cannot be used. */

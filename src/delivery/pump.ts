@@ -190,7 +190,7 @@ export class SinkPump {
   report(): SinkReport {
     const { spec, endpoint } = this.#prepared;
     const { uuid, name, type } = spec;
-    return { uuid, name, type, endpoint, ...this.#state.report(), warnings: this.#warnings() };
+    return { uuid, name, type, endpoint: this.#opening?.sink.endpoint ?? endpoint, ...this.#state.report(), warnings: this.#warnings() };
   }
 
   /**

@@ -125,12 +125,12 @@ export class SinkState {
     const atMs = performance.now();
     if (this.#drop && atMs - this.#drop.atMs > REFUSAL_MS) this.#drop = undefined;
     if (this.#refusal && atMs - this.#refusal.atMs > REFUSAL_MS) this.#refusal = undefined;
-    if (this.#drop) this.#fail(unknownError(this.#drop.detail), "debug", REFUSED);
+    if (this.#drop) this.#fail(refusedError(this.#drop.detail), "debug", REFUSED);
     else if (this.#refusal) {
       const { detail } = this.#refusal;
-      if (this.#state !== "ERROR" || this.#error?.detail !== detail) this.#fail(unknownError(detail), "error", REFUSED);
+      if (this.#state !== "ERROR" || this.#error?.detail !== detail) this.#fail(refusedError(detail), "error", REFUSED);
     } else if (this.#kept !== undefined) {
-      if (this.#state !== "ERROR") this.#fail(unknownError(this.#kept), this.#isKeptLogged ? "debug" : "warn", KEPT);
+      if (this.#state !== "ERROR") this.#fail(refusedError(this.#kept), this.#isKeptLogged ? "debug" : "warn", KEPT);
       this.#isKeptLogged = true;
     } else if (this.#enter("OK")) this.#log.info({ since: this.#since }, CONNECTED);
   }
@@ -154,4 +154,4 @@ export class SinkState {
   }
 }
 
-const unknownError = (detail: string): SinkError => ({ reason: { type: "UNKNOWN" }, condition: null, detail });
+const refusedError = (detail: string): SinkError => ({ reason: { type: "UNKNOWN" }, condition: "server_refuses", detail });

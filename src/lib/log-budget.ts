@@ -15,7 +15,10 @@ export interface LogBudgetOptions {
  * A log for lines whose number others decide: devices, clients, libraries. So many lines of all levels pass in a minute; those beyond are
  * counted, and one line at the end of the minute, of the highest level among them, says how many they were. Never throws.
  */
-export function budgetLog(log: Log, { linesPerMinute, of, minuteMs = MINUTE_MS }: LogBudgetOptions): Log {
+export const budgetLog = (log: Log, options: LogBudgetOptions): Log => sharedBudget(log, options)(log);
+
+/** As budgetLog, for several logs that share one budget: gives each its own. `log` gets the line that counts. */
+export function sharedBudget(log: Log, { linesPerMinute, of, minuteMs = MINUTE_MS }: LogBudgetOptions): (own: Log) => Log {
   let passed = 0;
   let leftOut = 0;
   let rank = 0;
@@ -30,7 +33,7 @@ export function budgetLog(log: Log, { linesPerMinute, of, minuteMs = MINUTE_MS }
     log[level]({ lines }, `log lines of ${of} were left out: more than ${linesPerMinute} came in a minute`);
   };
   const at =
-    (level: keyof Log) =>
+    (own: Log, level: keyof Log) =>
     (fields: object, message: string): void => {
       if (!isCounting) {
         isCounting = true;
@@ -38,13 +41,13 @@ export function budgetLog(log: Log, { linesPerMinute, of, minuteMs = MINUTE_MS }
       }
       if (passed < linesPerMinute) {
         passed++;
-        log[level](fields, message);
+        own[level](fields, message);
         return;
       }
       leftOut++;
       rank = Math.max(rank, LEVELS.indexOf(level));
     };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return (own) => ({ debug: at(own, "debug"), info: at(own, "info"), warn: at(own, "warn"), error: at(own, "error") });
 }
 
 const LEVELS: readonly (keyof Log)[] = ["debug", "info", "warn", "error"];

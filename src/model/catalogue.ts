@@ -195,6 +195,11 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
       "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
     nextStep: "Type `collector status`; it says which certificate, what is wrong with it and what to do.",
   }),
+  server_refuses: ({ device }) => ({
+    sentence: `${asSubject(device)} refuses the connection or what is sent.`,
+    cause: "Its rights, limits or settings do not permit it; the detail has its own words and code.",
+    nextStep: `Do what the detail says; its administrator can see the refusal in its log, ${LOG} shows when it began.`,
+  }),
   protocol_violation: ({ device, host, port }) => ({
     sentence: `${asSubject(device)} sends bytes that do not follow the protocol.`,
     cause: "Another service listens on this port, or the type of the data source is wrong.",

@@ -10,6 +10,7 @@ export const CONDITIONS = [
   /** the device answers, and every variable is faulted */ "all_variables_faulted",
   /** policy.yaml does not let the collector connect there */ "forbidden_by_policy",
   /** TLS, OPC UA: one side does not accept the other's certificate */ "certificate_refused",
+  /** a broker or server can be reached and refuses the connection, the log-in or what is sent, in words of its own */ "server_refuses",
   /** bytes that do not follow the protocol */ "protocol_violation",
   /** the collector's own host refuses: out of file handles, ports, memory, rights */ "collector_host_trouble",
   /** our own failure */ "internal_error",

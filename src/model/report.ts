@@ -23,7 +23,7 @@ export interface SourceReport extends Report {
   readonly name: string;
   /** As it is reported to the API (API-V2, 2.3). */
   readonly status: ReadoutStatus;
-  /** The effective interval. */
+  /** The effective interval, also of a source that cannot run; 0: the configured one cannot be used. */
   readonly interval_ms: number;
   readonly counters: SourceCounters;
   /** Variables whose last reading was bad. At most 100 are named. */

@@ -115,6 +115,8 @@ export interface Sink {
   readonly inFlight: number;
   /** Operator warnings while the sink is healthy. */
   readonly warnings: readonly string[];
+  /** `host:port` that it really listens on, where that depends on more than the details; absent: as the kind says. */
+  readonly endpoint?: string;
   /** Resolves once the server has the batch, except what the result names. Throws ReasonError when the connection is lost. */
   write(batch: SinkBatch, ctx: Context): Promise<WriteResult>;
   /**

@@ -2,6 +2,7 @@ import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { COLUMNS, namesWithin, wrapped } from "../lines.ts";
+import { errorWords, sourceStateWords } from "./state-words.ts";
 
 /** More data sources than these are not all in the table: a page of a terminal shows what is wrong, and how many are well. */
 export const MAX_IN_TABLE = 15;
@@ -45,7 +46,7 @@ const failingSince = ({ status: { state }, since }: SourceStatus): number => Dat
 export function summaryLine(sources: readonly SourceStatus[], sinks: readonly SinkStatus[]): string {
   const bad = sources.filter(({ faults }) => faults.length > 0).length;
   const words = [
-    `Data sources: ${countsOf(sources.map(({ status }) => status.state.type))}`,
+    `Data sources: ${countsOf(sources.map((source) => (source.status.state.type === "ERROR" ? "ERROR" : sourceStateWords(source))))}`,
     ...(bad > 0 ? [`${bad} with bad variables`] : []),
     `data sinks: ${countsOf(sinks.map(({ state }) => state))}`,
   ];
@@ -64,7 +65,7 @@ export function foldLines({ error, sources, sinceMs }: Fold, nowMs: number): rea
   const { cause, nextStep } = explainReason(reason, condition, { endpoint: sources[0].endpoint });
   const names = sources.map(({ name }) => name);
   return [
-    `${headOf(error)}: ${sources.length} data sources, the first for ${forWords(sinceMs, nowMs)}`,
+    `${errorWords(error)}: ${sources.length} data sources, the first for ${forWords(sinceMs, nowMs)}`,
     ...wrapped(`  Sources:   ${names.join(", ")}`, "             ", 120),
     `  Detail:    ${detail} (${names[0]})`,
     `  Cause:     ${cause}`,
@@ -77,7 +78,7 @@ export function pageOfTrouble(sources: readonly SourceStatus[], nowMs: number): 
   const folds = foldFailing(sources);
   const lines: string[] = [];
   for (const { error, sources: same, sinceMs } of folds.slice(0, MAX_CAUSES)) {
-    const head = `${same.length} × ${headOf(error)} for ${forWords(sinceMs, nowMs)}: `;
+    const head = `${same.length} × ${errorWords(error)} for ${forWords(sinceMs, nowMs)}: `;
     const { nextStep } = explainReason(error.reason, error.condition, { endpoint: same[0].endpoint });
     const names = same.map(({ name }) => name);
     lines.push(head + namesWithin(names, COLUMNS - head.length), ...wrapped(`  Next step: ${nextStep}`, "    "));
@@ -100,5 +101,4 @@ function noted(what: string, sources: readonly SourceStatus[], count: (source: S
   return [`${head}${names.join(", ")}${rest > 0 ? `, … ${rest} more` : ""}; collector status NAME`];
 }
 
-const headOf = ({ reason, condition }: Fold["error"]): string => condition ?? reason.type;
 const forWords = (sinceMs: number, nowMs: number): string => formatDuration(Math.max(0, Math.floor((nowMs - sinceMs) / 1000) * 1000));

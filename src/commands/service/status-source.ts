@@ -1,6 +1,7 @@
 import { formatDuration } from "../../model/duration.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { UsageError } from "../io.ts";
+import { sourceStateWords } from "./state-words.ts";
 
 /** Names in a refusal, at most. */
 const MAX_NAMED = 20;
@@ -21,7 +22,7 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
   const { state, configured_variables: configured, last_readout_at: lastAt } = status;
   return [
     `${name} (${type} ${endpoint ?? "without an address"})`,
-    `  State:     ${state.type === "ERROR" ? `ERROR ${state.reason.type}` : state.type} for ${forWords(since, nowMs)}`,
+    `  State:     ${state.type === "ERROR" ? "ERROR " : ""}${sourceStateWords(source)} for ${forWords(since, nowMs)}`,
     `  Last good: ${lastAt === null ? "never" : `${lastAt} (${forWords(lastAt, nowMs)} ago)`}`,
     `  Interval:  ${intervalMs === 0 ? "-" : formatDuration(intervalMs)}`,
     `  Variables: ${configured} configured, ${faults.length >= 100 ? "100 or more" : faults.length} bad`,

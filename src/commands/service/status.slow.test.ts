@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Condition } from "../../model/condition.ts";
 import { silentLog } from "../../model/context.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
@@ -85,6 +86,47 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
       /\n {2}Since: {5}2026-11-20T09:00:00\.000Z \(5 min\)\n {2}Detail: {4}connect ECONNREFUSED 10\.0\.0\.6:502\n {2}Cause: {5}\S.*\n {2}Next step: \S.*\n {2}Next try: {2}2026-11-20T09:05:04\.000Z \(in 4 s\)\n {2}Note: readout_limit/,
     );
     expect(text.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+  });
+
+  test("STATE tells what was never read from what failed, and names the condition", () => {
+    const unread = { ...press.status, last_readout_at: null, state: { type: "UNKNOWN" as const } };
+    const failed = { type: "ERROR" as const, reason: { type: "UNKNOWN" as const }, error_at: "2026-11-20T09:00:00.000Z" };
+    const with_ = (name: string, condition: Condition | null): SourceStatus => ({
+      ...press,
+      name,
+      interval_ms: condition === "interval_invalid" ? 0 : 5000,
+      status: { ...press.status, state: failed },
+      error: { reason: failed.reason, condition, detail: "d" },
+    });
+    const text = renderStatus(
+      report({
+        sources: [
+          { ...press, name: "a", status: unread },
+          { ...press, name: "b", status: { ...unread, configured_variables: 0 } },
+          with_("c", "forbidden_by_policy"),
+          with_("d", "certificate_refused"),
+          with_("e", "type_not_supported"),
+          with_("f", null),
+          with_("g", "interval_invalid"),
+        ],
+        sinks: [{ ...broker, state: "ERROR", error: { reason: { type: "UNKNOWN" }, condition: "server_refuses", detail: "code 135" } }],
+      }),
+      NOW,
+    );
+    const states = new Map(text.split("\n").map((line) => [line.split(/ {2,}/)[0], line.split(/ {2,}/)[3]]));
+    expect(["a", "b", "c", "d", "e", "f", "g", broker.uuid].map((name) => states.get(name))).toEqual([
+      "NOT_READ_YET",
+      "NO_VARIABLES",
+      "FORBIDDEN_BY_POLICY",
+      "CERTIFICATE_REFUSED",
+      "TYPE_NOT_SUPPORTED",
+      "ERROR_UNKNOWN",
+      "INTERVAL_INVALID",
+      "SERVER_REFUSES",
+    ]);
+    expect(text).toMatch(/\nb:\n {2}It has no variables/);
+    expect(text).toMatch(/\ng +modbus_tcp +\S+ +INTERVAL_INVALID +\S+ \S+ \d+ min +- /);
+    expect(text).toMatch(/\nc .* 5 s /);
   });
 
   test("bad variables, alarms and a configuration that cannot be had", () => {

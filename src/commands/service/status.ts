@@ -10,6 +10,7 @@ import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
+import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "./state-words.ts";
 import { foldFailing, foldLines, MAX_IN_TABLE, pageOfTrouble, summaryLine } from "./status-folded.ts";
 import { sourceLines, sourceOf } from "./status-source.ts";
 
@@ -80,7 +81,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
   const { version, collector, started_at, config, buffer, sources, sinks, alarms } = report;
   const [only] = sources;
   if (view.source !== undefined && only) {
-    const trouble = only.error ? troubleOf(only, nowMs) : [];
+    const trouble = troubleOf(only, nowMs);
     return textOf(sourceLines(only, trouble, nowMs));
   }
   const lines = [
@@ -130,20 +131,21 @@ function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { fail
 
 function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] {
   if (sources.length === 0) return ["No data sources are configured."];
-  const rows = sources.map(
-    ({ name, type, endpoint, status: { state, configured_variables }, since, interval_ms: intervalMs, counters, faults }) => [
+  const rows = sources.map((source) => {
+    const { name, type, endpoint, status, since, interval_ms: intervalMs, counters, faults } = source;
+    return [
       name,
       type,
       endpoint ?? "-",
-      state.type === "ERROR" ? state.reason.type : state.type,
+      sourceStateWords(source),
       ago(since, nowMs),
-      formatDuration(intervalMs),
-      String(configured_variables),
+      intervalMs === 0 ? "-" : formatDuration(intervalMs),
+      String(status.configured_variables),
       faults.length === 0 ? "0" : `${faults.length}${faults.length >= 100 ? "+" : ""}`,
       String(counters.values_read),
       String(counters.overruns),
-    ],
-  );
+    ];
+  });
   return formatTable(
     [["SOURCE", "TYPE", "ENDPOINT", "STATE", "FOR", "INTERVAL", "VARIABLES", "BAD", "READ", "OVERRUNS"], ...rows],
     new Set([6, 7, 8, 9]),
@@ -161,11 +163,12 @@ function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
   return ["", ...(error ? lines : [`${name}:`, ...lines])];
 }
 
-/** Why it fails; empty: it does not. */
+/** Why it fails, or has nothing to read; empty: it does not. */
 function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
   const { name, error, endpoint, status, next_retry_at: nextRetryAt } = source;
   const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
-  return error ? troubleLines(name, error, endpoint, since, nextRetryAt, nowMs) : [];
+  if (error) return troubleLines(name, error, endpoint, since, nextRetryAt, nowMs);
+  return sourceStateWords(source) === "NO_VARIABLES" ? [`  ${NO_VARIABLES}`] : [];
 }
 
 function rejectedWords(rejected: Readonly<Record<string, number>>): string {
@@ -179,7 +182,7 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
     name ?? uuid,
     type,
     endpoint ?? "-",
-    state === "ERROR" && error ? error.reason.type : state,
+    sinkStateWords({ state, error }),
     ago(since, nowMs),
     ...(ledger
       ? [ledger.delivered, ledger.pending, Object.values(ledger.dropped).reduce((sum, n) => sum + n, 0)].map(String)

@@ -19,6 +19,8 @@ export interface SupervisedWorkerOptions<In> {
   readonly onOnline?: (worker: Worker) => void;
   /** Each death that was not asked for. */
   readonly onExit?: (cause: string) => void;
+  /** Whether the worker has said why it ends: whoever has heard it reports it, and the log says no more of the death. Asked before onExit. */
+  readonly hasSaidWhy?: () => boolean;
   readonly log: Log;
   /** The log for lines with an origin; undefined: `log`. */
   readonly logOf?: (origin: LogOrigin) => Log | undefined;
@@ -170,7 +172,7 @@ export class SupervisedWorker<In> {
     const { healthyAfterMs = HEALTHY_AFTER_MS, maxRestartDelayMs = MAX_RESTART_DELAY_MS } = this.#options;
     if (performance.now() - this.#startedMs >= healthyAfterMs) this.#restartDelayMs = this.#minRestartDelayMs;
     const delayMs = this.#restartDelayMs;
-    this.#log.error(
+    this.#log[this.#options.hasSaidWhy?.() ? "debug" : "error"](
       { worker: this.#name, cause, restartInMs: delayMs },
       `the ${this.#name} worker died and is started again in ${formatDuration(delayMs)}`,
     );

@@ -50,7 +50,9 @@ export function refusalText(words: string | undefined, code: number): string {
 }
 
 export const connectRefused = (endpoint: string, words: string | undefined, code: number): ReasonError =>
-  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code)}`);
+  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code)}`, {
+    condition: "server_refuses",
+  });
 
 /** MQTT 3.1.1 says 1, MQTT 5.0 says 132: the broker does not speak this version. */
 export const isVersionRefusal = (code: number): boolean => code === 1 || code === 132;

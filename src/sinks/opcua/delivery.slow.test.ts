@@ -88,10 +88,12 @@ test("the server listens where another policy lets it, and ends where none does"
   const report = () => running.report("opcua-1");
   const isSeen = <T>(look: () => T) => expect.poll(look, { timeout: 20_000 });
   expect(report()?.warnings.join()).toMatch(/only programs on this machine/);
+  expect(report()?.endpoint).toMatch(/^127\.0\.0\.1:\d+$/);
   const { since } = report() ?? {};
   changed("127.0.0.");
   changed("127.", "0.0.0.0");
   await isSeen(() => [report()?.state, report()?.warnings.join()]).toEqual(["OK", expect.not.stringMatching(/only programs/)]);
+  expect(report()?.endpoint).toMatch(/^0\.0\.0\.0:\d+$/);
   expect(report()?.since).not.toBe(since);
   changed();
   await isSeen(() => report()?.error).toMatchObject({ condition: "forbidden_by_policy" });

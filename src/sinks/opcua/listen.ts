@@ -6,6 +6,9 @@ import { ReasonError } from "../../model/reason.ts";
 const EVERYWHERE = "0.0.0.0";
 const HERE = "127.0.0.1";
 
+/** `host:port`, an IPv6 address in brackets. */
+export const listenText = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+
 export interface ListenPlace {
   readonly host: string;
   /** What an operator should know of it. */
@@ -17,7 +20,7 @@ export interface ListenPlace {
  * Throws ReasonError(UNKNOWN, forbidden_by_policy). Pure.
  */
 export function listenPlace(configured: string | undefined, port: number, { listenRefusal }: Pick<Context, "listenRefusal">): ListenPlace {
-  const refusal = (host: string): string | undefined => listenRefusal?.(`${net.isIPv6(host) ? `[${host}]` : host}:${port}`);
+  const refusal = (host: string): string | undefined => listenRefusal?.(listenText(host, port));
   if (configured !== undefined) {
     const why = refusal(configured);
     if (why === undefined) return { host: configured, notes: [] };

@@ -9,7 +9,7 @@ import type { OpenInput, Sink, SinkBatch, WriteResult } from "../sink.ts";
 import { Connections } from "./connections.ts";
 import { fenceLibrary } from "./library.ts";
 import { LIMITS } from "./limits.ts";
-import { probeListening } from "./listen.ts";
+import { listenText, probeListening } from "./listen.ts";
 import { NodeMaker } from "./nodes.ts";
 import { closeMethods, narrowTokens, optionsOf, warningsOf } from "./options.ts";
 import { ReadOnlyServer } from "./server.ts";
@@ -68,6 +68,7 @@ export async function openServer(
     log,
     notes: [...notes, ...warningsOf(details)],
     renewalEveryMs,
+    endpoint: listenText(host, details.port),
   });
 }
 
@@ -111,6 +112,7 @@ interface Parts {
   /** Warnings that last as long as the server. */
   readonly notes: readonly string[];
   readonly renewalEveryMs: number;
+  readonly endpoint: string;
 }
 
 /** The sink while the server listens. Looks every second after connections, old values and the certificate. */
@@ -118,6 +120,7 @@ class HostedServer implements Sink {
   /** One batch after the other: values of a source must not overtake each other. */
   readonly inFlight = 1;
   readonly lost: Promise<Error>;
+  readonly endpoint: string;
   readonly #parts: Parts;
   readonly #sweeper: NodeJS.Timeout;
   #lose: (error: Error) => void = () => {};
@@ -129,6 +132,7 @@ class HostedServer implements Sink {
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.endpoint = parts.endpoint;
     this.#notice = parts.own.notice;
     this.#renewalMs = performance.now() + parts.renewalEveryMs;
     this.lost = new Promise<Error>((done) => {

@@ -78,7 +78,7 @@ export function reasonOf({ kind, message, cause, retryAfterMs }: ApiFailure): Re
       return new ReasonError("UNKNOWN", message, { condition: "configuration_invalid" });
     case "unauthorized":
     case "http_status":
-      return new ReasonError("UNKNOWN", message, { retryAfterMs });
+      return new ReasonError("UNKNOWN", message, { retryAfterMs, condition: "server_refuses" });
     default:
       return foreign(message);
   }

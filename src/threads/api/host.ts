@@ -9,7 +9,6 @@ export interface EmbeddedApiOptions {
   readonly entry: URL;
   readonly workerData: ApiWorkerData;
   readonly log: Log;
-  readonly onAlarm: (message: string) => void;
 }
 
 /** Who waits for the API to start waits no longer than this. */
@@ -24,8 +23,10 @@ export class EmbeddedApi {
   readonly #worker: SupervisedWorker<FromApi>;
   readonly #deaths = new ApiDeaths();
   readonly #listening = Promise.withResolvers<void>();
-  /** The last reason for not starting: raised once, however often the worker is restarted. */
-  #raised: string | undefined;
+  /** Why it does not start: logged once, however often it is tried; undefined: it has started, or has not failed to. */
+  #problem: string | undefined;
+  /** This worker has said why it ends. */
+  #hasSaidWhy = false;
   #refusedKeys = 0;
 
   constructor(options: EmbeddedApiOptions) {
@@ -37,7 +38,8 @@ export class EmbeddedApi {
       workerData,
       resourceLimits: API_HEAP,
       log,
-      onExit: (cause) => this.#deaths.add(cause, Date.now()),
+      hasSaidWhy: () => this.#hasSaidWhy,
+      onExit: (cause) => this.#onExit(cause),
       onMessage: (message) => this.#onMessage(message),
     });
     this.started = Promise.race([this.#listening.promise, delay(START_MS, undefined, { ref: false })]);
@@ -50,24 +52,31 @@ export class EmbeddedApi {
 
   /** What a person should know of it, for status. */
   notes(): readonly string[] {
-    return this.#deaths.notes(Date.now());
+    return this.#problem === undefined ? this.#deaths.notes(Date.now()) : [this.#problem];
   }
 
   stop(): Promise<void> {
     return this.#worker.stop(STOP_MS);
   }
 
+  #onExit(cause: string): void {
+    if (!this.#hasSaidWhy) this.#deaths.add(cause, Date.now());
+    this.#hasSaidWhy = false;
+  }
+
   #onMessage(message: FromApi): void {
-    const { log, onAlarm } = this.#options;
+    const { log } = this.#options;
     if (message.type === "listening") {
       const { url, keyFiles } = message;
       log.info({ url, adminKey: keyFiles.admin, collectorKey: keyFiles.collector }, "the embedded configuration API listens");
-      this.#raised = undefined;
+      this.#problem = undefined;
       this.#listening.resolve();
     } else if (message.type === "refused_keys") this.#refusedKeys += message.count;
-    else if (message.type === "failed" && message.message !== this.#raised) {
-      this.#raised = message.message;
-      onAlarm(`the embedded configuration API cannot start: ${message.message}`);
+    else if (message.type === "failed") {
+      this.#hasSaidWhy = true;
+      const problem = `the embedded configuration API cannot start: ${message.message}`;
+      if (problem !== this.#problem) log.error({}, problem);
+      this.#problem = problem;
     }
   }
 }
