@@ -12,6 +12,8 @@ export interface BufferFileReader extends BufferReader {
   nextId(): number;
 }
 
+/** What a row takes of the memory beyond its payload: a read of many small ones is bounded too. */
+const ROW_BYTES = 200;
 const NOTHING = new Uint8Array();
 
 /**
@@ -51,7 +53,7 @@ export function openReader(file: string): BufferFileReader {
       let bytes = 0;
       // Leaving the loop closes the statement: no read stays open that would keep the WAL from being checkpointed.
       for (const row of batches.iterate(from, to)) {
-        bytes += row.payload.byteLength;
+        bytes += row.payload.byteLength + ROW_BYTES;
         if (found.length > 0 && bytes > maxBytes) break;
         const intact = checksumOf(row) === row.crc;
         const correction = corrected.find(({ from_id, to_id }) => row.id >= from_id && row.id < to_id)?.correction;

@@ -120,7 +120,7 @@ export class DeliveryQueue {
     this.#remember(rows);
     if (!this.#isOpen || this.#isDraining) return;
     for (const row of rows) {
-      if (this.#liveBytes + row.payload.byteLength > this.#options.maxLiveBytes) return;
+      if (this.#liveBytes + this.#bytesOf(row) > this.#options.maxLiveBytes) return;
       this.#queueLive(row, nowMs);
     }
   }
@@ -220,8 +220,12 @@ export class DeliveryQueue {
     this.#isHalted = true;
   }
 
+  #bytesOf({ payload }: StoredBatch): number {
+    return payload.byteLength + (this.#options.rowBytes ?? 0);
+  }
+
   #queueLive(row: StoredBatch, nowMs: number): void {
-    this.#liveBytes += row.payload.byteLength;
+    this.#liveBytes += this.#bytesOf(row);
     this.#ready.push(...this.#grouper.add(row, this.#options.keyOf(row), nowMs));
   }
 
@@ -234,7 +238,7 @@ export class DeliveryQueue {
   }
 
   #repeat(row: StoredBatch): void {
-    const group: Group = { layout: row.layout, rows: [row], bytes: row.payload.byteLength };
+    const group: Group = { layout: row.layout, rows: [row], bytes: this.#bytesOf(row) };
     this.#repeated.add(group);
     this.#liveBytes += group.bytes;
     this.#ready.push(group);

@@ -34,10 +34,12 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
 }
 
 const LIMITS: PumpLimits = {
-  maxLiveBytes: 8 * 2 ** 20,
+  maxLiveBytes: 6 * 2 ** 20,
   maxReadBytes: 2 ** 20,
   maxBatchBytes: 2 ** 20,
   maxBatchReadouts: 1000,
+  maxWrittenBytes: 2 ** 20,
+  maxUnderWayBytes: 4 * 2 ** 20,
   openTimeoutMs: 60_000,
   drainTimeoutMs: 2000,
 };

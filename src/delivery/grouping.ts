@@ -4,8 +4,10 @@ import type { StoredBatch } from "../buffer/buffer.ts";
 export interface Group {
   readonly layout: number;
   readonly rows: readonly StoredBatch[];
-  /** Of payload. */
+  /** Of payload, and what its rows take beyond it. */
   readonly bytes: number;
+  /** About how many bytes a sink makes of it; absent: not known. */
+  readonly writtenBytes?: number;
 }
 
 export interface GroupBounds {
@@ -14,12 +16,17 @@ export interface GroupBounds {
   /** Payload bytes; a single row may exceed it. */
   readonly maxBytes: number;
   readonly maxReadouts: number;
+  /** What a row takes of the memory beyond its payload; default 0. */
+  readonly rowBytes?: number;
+  /** About how many bytes a sink may make of a group of several rows, and of one row; absent: any. */
+  readonly maxWrittenBytes?: number;
+  readonly writtenBytesOf?: (row: StoredBatch) => number;
 }
 
 interface OpenGroup {
   readonly window: number;
   readonly dueMs: number;
-  readonly group: { readonly layout: number; readonly rows: StoredBatch[]; bytes: number };
+  readonly group: { readonly layout: number; readonly rows: StoredBatch[]; bytes: number; writtenBytes: number };
 }
 
 /**
@@ -40,7 +47,14 @@ export interface Grouper {
 /** Rows of one commit come together: what belongs to a window is awaited a little longer. */
 const GRACE_MS = 50;
 
-export function createGrouper({ intervalMs, maxBytes, maxReadouts }: GroupBounds): Grouper {
+export function createGrouper({
+  intervalMs,
+  maxBytes,
+  maxReadouts,
+  rowBytes = 0,
+  maxWrittenBytes = Number.POSITIVE_INFINITY,
+  writtenBytesOf = () => 0,
+}: GroupBounds): Grouper {
   const open = new Map<string, OpenGroup>();
   const take = (wanted: (one: OpenGroup) => boolean): readonly Group[] => {
     const taken: Group[] = [];
@@ -54,11 +68,15 @@ export function createGrouper({ intervalMs, maxBytes, maxReadouts }: GroupBounds
   return {
     add(row, key, nowMs) {
       const window = Math.floor(row.time / intervalMs);
-      const size = row.payload.byteLength;
+      const size = row.payload.byteLength + rowBytes;
       const before = open.get(key);
-      if (before && before.window === window && before.group.layout === row.layout && before.group.bytes + size <= maxBytes) {
+      const writtenBytes = writtenBytesOf(row);
+      const isFitting = (group: OpenGroup["group"]): boolean =>
+        group.layout === row.layout && group.bytes + size <= maxBytes && group.writtenBytes + writtenBytes <= maxWrittenBytes;
+      if (before && before.window === window && isFitting(before.group)) {
         before.group.rows.push(row);
         before.group.bytes += size;
+        before.group.writtenBytes += writtenBytes;
         if (before.group.rows.length < maxReadouts) return [];
         open.delete(key);
         return [before.group];
@@ -66,7 +84,7 @@ export function createGrouper({ intervalMs, maxBytes, maxReadouts }: GroupBounds
       const restMs = (window + 1) * intervalMs - row.time;
       // Deleted first: a Map keeps the place of a key that is set again.
       open.delete(key);
-      open.set(key, { window, dueMs: nowMs + restMs + GRACE_MS, group: { layout: row.layout, rows: [row], bytes: size } });
+      open.set(key, { window, dueMs: nowMs + restMs + GRACE_MS, group: { layout: row.layout, rows: [row], bytes: size, writtenBytes } });
       return before ? [before.group] : [];
     },
     due: (nowMs) => take((one) => one.dueMs <= nowMs),

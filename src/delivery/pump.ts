@@ -17,6 +17,7 @@ import type { Opening } from "./opening.ts";
 import type { PreparedSink } from "./prepare-sink.ts";
 import { SinkState } from "./sink-state.ts";
 import { Writer } from "./writer.ts";
+import { writtenBytesOf } from "./written-size.ts";
 
 /** What a pump needs of the engine. */
 export interface PumpPort {
@@ -54,12 +55,18 @@ export interface PumpLimits {
   /** Payload bytes of one batch; a single row may exceed it. */
   readonly maxBatchBytes: number;
   readonly maxBatchReadouts: number;
+  /** About how many bytes a sink may make of one batch of several readouts. */
+  readonly maxWrittenBytes: number;
+  /** Of all batches that are written at once, but for a single one. */
+  readonly maxUnderWayBytes: number;
   readonly openTimeoutMs: number;
   /** On stop, for the writes under way. */
   readonly drainTimeoutMs: number;
 }
 
 const DRAIN_STEP_MS = 10;
+/** A row with its payload in memory of its own, and its place in the queue. */
+const ROW_BYTES = 400;
 /** So many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
 const CLOSED_SOON_TIMES = 3;
 const TAKEOVER_MS = 60_000;
@@ -112,6 +119,7 @@ export class SinkPump {
       },
       wrote: (refused, detail) => this.#state.wrote(refused, detail),
       dropped: (values, detail) => this.#state.dropped(values, detail),
+      maxUnderWayBytes: limits.maxUnderWayBytes,
       keeping: (detail) => this.#state.keeping(detail),
     });
     const losses = { losses: () => port.losses(), epoch: () => port.epoch(), published: port.lossPublished };
@@ -211,6 +219,9 @@ export class SinkPump {
       intervalMs: this.#prepared.publishIntervalMs,
       maxBytes: limits.maxBatchBytes,
       maxReadouts: limits.maxBatchReadouts,
+      rowBytes: ROW_BYTES,
+      maxWrittenBytes: limits.maxWrittenBytes,
+      writtenBytesOf: (row) => writtenBytesOf(row, this.#layoutOf(row)),
       maxLiveBytes: limits.maxLiveBytes,
       maxReadBytes: limits.maxReadBytes,
       keyOf: (row) => this.#keyOf(row),
@@ -221,11 +232,16 @@ export class SinkPump {
   }
 
   /** Rows of one source stay in order also where its layout changes. */
-  #keyOf({ layout }: StoredBatch): string {
+  #keyOf(row: StoredBatch): string {
+    return this.#layoutOf(row)?.source.uuid ?? `layout ${row.layout}`;
+  }
+
+  /** Undefined: it is not known, or cannot be read at this moment. */
+  #layoutOf({ layout }: StoredBatch): Layout | undefined {
     try {
-      return this.#port.layout(layout)?.source.uuid ?? `layout ${layout}`;
+      return this.#port.layout(layout);
     } catch {
-      return `layout ${layout}`;
+      return undefined;
     }
   }
 

@@ -11,6 +11,8 @@ export interface WriterOptions extends IsolationOptions {
   readonly log: Log;
   /** A write is through; so many of its values were refused and dropped. */
   readonly wrote: (refused: number, detail: string | undefined) => void;
+  /** About how many bytes a sink may make of what is written at once, but for a single batch. */
+  readonly maxUnderWayBytes: number;
   /** Why values are kept to be tried again; undefined: none are. */
   readonly keeping: (detail: string | undefined) => void;
 }
@@ -36,6 +38,7 @@ export class Writer {
   #refusals = 0;
   #refusedMs = Number.NEGATIVE_INFINITY;
   #underWay = 0;
+  #underWayBytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Immediate | undefined;
   #notBeforeMs = 0;
@@ -135,7 +138,7 @@ export class Writer {
   wake(): void {
     clearTimeout(this.#timer);
     const opening = this.#opening;
-    if (!opening || this.#isGivenUp || this.#isolation.isQuiet() || this.#underWay >= opening.sink.inFlight) return;
+    if (!opening || this.#isGivenUp || this.#isolation.isQuiet() || this.#isFull(opening)) return;
     const nowMs = performance.now();
     if (nowMs < this.#notBeforeMs) {
       this.#wakeAt(this.#notBeforeMs, nowMs);
@@ -149,6 +152,10 @@ export class Writer {
     } catch (error) {
       this.#unreadable(error);
     }
+  }
+
+  #isFull({ sink }: Opening): boolean {
+    return this.#underWay >= sink.inFlight || this.#underWayBytes >= this.#options.maxUnderWayBytes;
   }
 
   #wakeSoon(): void {
@@ -171,10 +178,12 @@ export class Writer {
     );
   }
 
-  #start(work: Promise<void>): void {
+  #start(work: Promise<void>, writtenBytes = 0): void {
     this.#underWay++;
+    this.#underWayBytes += writtenBytes;
     void work.finally(() => {
       this.#underWay--;
+      this.#underWayBytes -= writtenBytes;
       this.#wakeSoon();
     });
     this.#wakeSoon();
@@ -218,7 +227,7 @@ export class Writer {
       return true;
     }
     this.#wasSuspect = false;
-    this.#start(this.#write(opening, job));
+    this.#start(this.#write(opening, job), job.group.writtenBytes);
     return true;
   }
 

@@ -27,7 +27,7 @@ interface Unanswered {
 /** The store has what waits a second time. */
 const MAX_UNANSWERED_BYTES = 12 * 2 ** 20;
 /** What a batch costs in memory on top of its payload. */
-const BATCH_OVERHEAD_BYTES = 400;
+const BATCH_OVERHEAD_BYTES = 600;
 /** Each message wakes the store's thread, which costs more than what it carries. The store's own delay makes room for this one. */
 const POST_DELAY_MS = 50;
 /** Payload bytes in one message; so many are posted at once. */

@@ -9,7 +9,7 @@ export type DeliveryOf = "every" | "latest";
 
 /** What the store worker is started with. */
 export interface StoreWorkerData extends StoreOptions {
-  /** Bytes under way to one delivery worker at once; default 16 MiB. */
+  /** Bytes under way to one delivery worker at once; default 8 MiB. */
   readonly maxUnderWayBytes?: number;
 }
 

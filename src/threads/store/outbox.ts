@@ -4,16 +4,16 @@ import type { Layout } from "../../model/layout.ts";
 import type { DeliveryToStore, StoreToDelivery } from "./messages.ts";
 
 /** Bytes under way to a delivery at once; it reads what is beyond from the file. */
-const MAX_UNDER_WAY_BYTES = 16 * 2 ** 20;
+const MAX_UNDER_WAY_BYTES = 8 * 2 ** 20;
 /** What a batch costs in memory on top of its payload. */
-const BATCH_OVERHEAD_BYTES = 200;
+const BATCH_OVERHEAD_BYTES = 400;
 
 export interface OutboxOptions {
   /** All but `received`. */
   readonly onMessage: (message: Exclude<DeliveryToStore, { readonly type: "received" }>) => void;
   /** A layout by the id that a batch names. */
   readonly layout: (id: number) => Layout | undefined;
-  /** Default 16 MiB. */
+  /** Default 8 MiB. */
   readonly maxUnderWayBytes?: number | undefined;
 }
 
