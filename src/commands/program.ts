@@ -7,13 +7,15 @@ import { SOURCE_VERBS } from "./configuration/source-verbs.ts";
 import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
 import { BROWSE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
-import { RUN, SETUP, STATUS } from "./service/verbs.ts";
+import { CHECK, DOCTOR, RUN, SETUP, STATUS } from "./service/verbs.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
 
 /** All verbs, in the order of the help. Each loads its code when it is called, so that `--version` loads no driver and no database. */
 const VERBS: readonly (Verb | VerbGroup)[] = [
   RUN,
   STATUS,
+  DOCTOR,
+  CHECK,
   READ,
   BROWSE,
   PROBE,

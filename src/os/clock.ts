@@ -81,3 +81,6 @@ export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs,
   );
   return { monotonicMs, epochMs: () => monotonicMs() + offsetMs, synced: () => synced, bootedAtMs: () => bootedAtMs };
 }
+
+/** Whether systemd says that the clock is synchronised; unknown counts as no. Answers within two seconds. */
+export const askSynchronised = (): Promise<boolean> => new Promise(askSystemd);

@@ -2,17 +2,15 @@ import path from "node:path";
 import type { SourceSpec } from "../../agent/source-spec.ts";
 import { readLastGood } from "../../configuration/last-good.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
-import { variablesDir } from "../../configuration/settings-file.ts";
-import { VariableFolder } from "../../configuration/variable-files.ts";
 import { permitOf } from "../../lib/policy.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
-import { sleep } from "../../model/timer.ts";
 import { type Variable, variableSchema } from "../../model/variable.ts";
 import { lastGoodFile } from "../../threads/api/messages.ts";
 import { type ApiConnection, ApiError, isNotOffered, namedOf, withApi } from "../configuration/api-connection.ts";
 import { sourcesOf } from "../configuration/source.ts";
+import { variableFiles } from "../configuration/variable-folder.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { specOfRecord, type TargetOptions } from "./browse-target.ts";
 
@@ -86,17 +84,8 @@ async function localVariables(
   settings: Settings,
   config: string | undefined,
 ): Promise<readonly Variable[] | undefined> {
-  const folder = new VariableFolder(variablesDir({ settings, file: config === undefined ? undefined : path.resolve(config) }), {
-    monotonicMs: () => performance.now(),
-    epochMs: () => Date.now(),
-  });
-  await folder.watch();
-  await sleep(folder.startWaitMs());
-  const found = (await folder.look([record])).bySource.get(record.uuid)?.variables;
-  if (found?.length !== 0) return found;
-  // One that was saved a moment ago is taken when it has been still for a while.
-  await sleep(folder.stillInMs());
-  return (await folder.look([record])).bySource.get(record.uuid)?.variables;
+  const loaded = { settings, file: config === undefined ? undefined : path.resolve(config) };
+  return (await variableFiles(loaded, [record])).bySource.get(record.uuid)?.variables;
 }
 
 /** Exit code where a source failed, else of its variables. */

@@ -59,3 +59,29 @@ export const SETUP: Verb = {
   notes: "A second setup replaces all of these settings: a former --ca or --insecure that is left out is removed. Other settings stay.",
   run: async (io, url: string, options: SetupOptions) => (await import("./setup.ts")).setup(url, options, io),
 };
+
+interface CommonOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+/** `collector check`. */
+export const CHECK: Verb = {
+  usage: "check",
+  description: "Check settings, policy, secrets, variable files and addresses, before the service takes them.",
+  examples: ["collector check", "collector check --config ./collector.yaml", "collector check --json | jq '.findings[]'"],
+  notes:
+    "Asks neither the API nor a device: data sources are those of the last good copy on disk. Ends with 2 where something cannot be used.",
+  showsExitCodes: true,
+  run: async (io, options: CommonOptions) => (await import("./check.ts")).check(options, io),
+};
+
+/** `collector doctor`. */
+export const DOCTOR: Verb = {
+  usage: "doctor",
+  description: "Look for what stands in the way on this machine: clock, disk, names, routes, ports, policy.",
+  examples: ["collector doctor", "sudo collector doctor --json | jq '.checks[] | select(.result != \"ok\")'"],
+  notes: "Looks up names and asks the kernel for routes; sends nothing to a device. `collector probe SOURCE` walks the way to one.",
+  showsExitCodes: true,
+  run: async (io, options: CommonOptions) => (await import("./doctor.ts")).doctor(options, io),
+};

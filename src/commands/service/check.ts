@@ -1,0 +1,33 @@
+import { toJson } from "../../model/json.ts";
+import { jsonWithoutCredentials } from "../../model/plain-text.ts";
+import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
+import { writeLines } from "../lines.ts";
+import { type Checked, checkConfiguration } from "./configuration-check.ts";
+
+/** `collector check`: whether the files of the configuration can be used, before the service takes them. */
+export async function check(
+  { config, json = false }: { readonly config?: string; readonly json?: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const checked = await checkConfiguration(config, io);
+  const errors = checked.findings.filter(({ level }) => level === "error").length;
+  const { findings, settings, sources, sinks, variables } = checked;
+  const counts = { sources: sources?.length ?? null, sinks: sources ? sinks.length : null, variables: sources ? variables : null };
+  if (json) io.stdout.write(`${toJson({ ok: errors === 0, file: settings?.file ?? null, ...counts, findings }, jsonWithoutCredentials)}\n`);
+  else writeLines(io, linesOf(checked, errors));
+  return errors === 0 ? EXIT.good : EXIT.usage;
+}
+
+function linesOf({ findings, settings, sources, sinks, variables }: Checked, errors: number): readonly string[] {
+  const of = sources
+    ? `${sources.length} data sources, ${variables} variables, ${sinks.length} data sinks`
+    : "no data sources are known yet";
+  const file = settings?.file ?? "the defaults (there is no settings file)";
+  return [
+    ...findings.map(({ level, where, message }) => `${level.padEnd(7)}  ${where}: ${message}`),
+    ...(findings.length > 0 ? [""] : []),
+    errors === 0
+      ? `The configuration can be used: ${file}; ${of}; ${findings.length} warnings.`
+      : `${errors} errors, ${findings.length - errors} warnings. What is wrong is not used; the rest is.`,
+  ];
+}

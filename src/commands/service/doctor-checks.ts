@@ -1,0 +1,220 @@
+import path from "node:path";
+import { resolveHost } from "../../../drivers/lib/resolve.ts";
+import { permitOf } from "../../lib/policy.ts";
+import { type Address, literalAddress } from "../../model/address.ts";
+import { silentLog } from "../../model/context.ts";
+import { formatDuration } from "../../model/duration.ts";
+import { messageOf } from "../../model/failure.ts";
+import type { ServiceStatus } from "../../model/service-status.ts";
+import { askSynchronised } from "../../os/clock.ts";
+import { freeBytes, portState } from "../../os/machine.ts";
+import { routeTo } from "../../os/route.ts";
+import { formatBytes } from "../device/values.ts";
+import type { Checked } from "./configuration-check.ts";
+
+/** One thing that was looked at. */
+export interface Diagnosis {
+  readonly check: "service" | "configuration" | "versions" | "clock" | "disk" | "names" | "policy" | "routes" | "ports";
+  /** unknown: it could not be looked at. */
+  readonly result: "ok" | "warning" | "failed" | "unknown";
+  readonly detail: string;
+  /** What to do; null: nothing. */
+  readonly next_step: string | null;
+}
+
+/** What the checks look at. */
+export interface Patient {
+  readonly checked: Checked;
+  /** Undefined: no service runs here. */
+  readonly status: ServiceStatus | undefined;
+  readonly version: string;
+  readonly signal: AbortSignal;
+}
+
+/** Hosts that are looked at; a name takes at most so long. */
+const MAX_HOSTS = 50;
+const NAME_MS = 5000;
+/** Names in one finding. */
+const MAX_NAMED = 5;
+/** Free beyond what the buffer may still take. */
+const SPARE_BYTES = 64 * 2 ** 20;
+
+const ok = (check: Diagnosis["check"], detail: string): Diagnosis => ({ check, result: "ok", detail, next_step: null });
+const trouble = (check: Diagnosis["check"], result: "warning" | "failed" | "unknown", detail: string, nextStep: string): Diagnosis => ({
+  check,
+  result,
+  detail,
+  next_step: nextStep,
+});
+
+/** All checks, in the order in which they are told. Each has a bound of its own; none asks a device. Never throws. */
+export async function diagnose(patient: Patient): Promise<readonly Diagnosis[]> {
+  const [clock, disk, ports, reach] = await Promise.all([
+    clockCheck(patient),
+    diskCheck(patient),
+    portChecks(patient),
+    reachChecks(patient),
+  ]);
+  return [serviceCheck(patient), configurationCheck(patient), versionCheck(patient), clock, disk, ...reach, ...ports];
+}
+
+function serviceCheck({ status }: Patient): Diagnosis {
+  if (!status)
+    return trouble(
+      "service",
+      "failed",
+      "it does not run here",
+      "Type `systemctl status collector`; start it with `systemctl start collector`.",
+    );
+  const failing = status.sources.filter(({ error }) => error !== null).length;
+  const forMs = Math.max(0, Date.now() - Date.parse(status.started_at));
+  const words = `runs for ${formatDuration(Math.floor(forMs / 1000) * 1000)}, reads ${status.sources.length - failing} of ${status.sources.length} data sources`;
+  if (status.alarms.length > 0)
+    return trouble("service", "warning", `${words}; ALARM: ${status.alarms.at(-1)}`, "Type `collector status`.");
+  if (!status.config.ok)
+    return trouble(
+      "service",
+      "warning",
+      `${words}; the configuration API cannot be asked: ${status.config.message}`,
+      "Type `collector status`.",
+    );
+  return failing > 0 ? trouble("service", "warning", words, "Type `collector status --failing`.") : ok("service", words);
+}
+
+function configurationCheck({ checked: { findings } }: Patient): Diagnosis {
+  const errors = findings.filter(({ level }) => level === "error");
+  const [first = findings[0]] = errors;
+  if (!first) return ok("configuration", "settings, policy, variables and secrets can be used");
+  const words = `${errors.length} errors, ${findings.length - errors.length} warnings; ${first.where}: ${first.message}`;
+  return trouble("configuration", errors.length > 0 ? "failed" : "warning", words, "Type `collector check` for all of them.");
+}
+
+function versionCheck({ status, version }: Patient): Diagnosis {
+  if (!status || status.version === version) return ok("versions", `collector ${version}`);
+  const words = `the service is version ${status.version}, this command is ${version}`;
+  return trouble("versions", "warning", words, "Type `sudo systemctl restart collector`, so that the installed version runs.");
+}
+
+async function clockCheck(): Promise<Diagnosis> {
+  const isSynced = await askSynchronised();
+  if (isSynced) return ok("clock", "synchronised");
+  const words = `the system does not say that its clock is synchronised; it shows ${new Date().toISOString()}`;
+  return trouble("clock", "warning", words, "Type `timedatectl`; time stamps of values come from this clock.");
+}
+
+async function diskCheck({ checked: { settings }, status }: Patient): Promise<Diagnosis> {
+  if (!settings) return trouble("disk", "unknown", "the settings cannot be read", "Type `collector check`.");
+  const folder = path.resolve(settings.settings.state_dir);
+  const free = await freeBytes(folder);
+  if (free === undefined) return trouble("disk", "unknown", `${folder} cannot be asked`, `Type \`df -h ${folder}\`.`);
+  const max = status?.buffer.max_bytes ?? settings.settings.buffer.max_bytes;
+  const needed = Math.max(0, max - (status?.buffer.bytes ?? 0));
+  const words = `${formatBytes(free)} free in ${folder}; the buffer may still take ${formatBytes(needed)}`;
+  if (free >= needed + SPARE_BYTES) return ok("disk", words);
+  return trouble("disk", "failed", words, "Free space there, or lower buffer.max_bytes: a full disk loses values.");
+}
+
+/** A host of the configuration, and what needs it. */
+interface Host {
+  readonly host: string;
+  readonly port: number;
+  readonly of: "sources" | "sinks";
+  readonly who: string;
+}
+
+async function reachChecks({ checked, signal }: Patient): Promise<readonly Diagnosis[]> {
+  const hosts = hostsOf(checked).slice(0, MAX_HOSTS);
+  if (hosts.length === 0) return [trouble("names", "unknown", "no data sources or data sinks are known", "Type `collector status`.")];
+  const found = await Promise.all(hosts.map(async (one) => ({ one, addresses: await addressesOf(one.host, signal) })));
+  const unresolved = found.filter(({ addresses }) => typeof addresses === "string");
+  const resolved = found.flatMap(({ one, addresses }) => (typeof addresses === "string" ? [] : [{ one, addresses }]));
+  const { policy } = checked;
+  const closed = policy
+    ? resolved.flatMap(({ one, addresses }) => {
+        const permit = permitOf(policy, one.of);
+        const refusals = addresses.map(({ address }) => permit(address, one.port));
+        return refusals.every((refusal) => refusal !== undefined) ? [`${one.who}: ${refusals[0]}`] : [];
+      })
+    : [];
+  const routes = await Promise.all(
+    resolved.map(async ({ one, addresses }) => ({ one, route: addresses[0] && (await routeTo(addresses[0].address, signal)) })),
+  );
+  const lost = routes.filter(({ route }) => route === "none").map(({ one }) => `${one.who}: ${one.host}`);
+  const known = routes.filter(({ route }) => route !== undefined).length;
+  return [
+    summed(
+      "names",
+      unresolved.map(({ one, addresses }) => `${one.who}: ${one.host}: ${String(addresses)}`),
+      `${hosts.length} hosts have an address`,
+      "Correct the name or the DNS server; `getent hosts NAME` asks it.",
+    ),
+    summed(
+      "policy",
+      closed,
+      `${resolved.length} hosts may be connected to`,
+      "Add the address to networks in policy.yaml, if it is intended.",
+    ),
+    known === 0 && lost.length === 0
+      ? trouble("routes", "unknown", "the kernel cannot be asked here (ip route get)", "Type `ip route`.")
+      : summed("routes", lost, `there is a way to ${known} hosts`, "Type `ip route`; it must list their network or a default route."),
+  ];
+}
+
+function summed(check: Diagnosis["check"], wrong: readonly string[], right: string, nextStep: string): Diagnosis {
+  if (wrong.length === 0) return ok(check, right);
+  const more = wrong.length > MAX_NAMED ? `; … ${wrong.length - MAX_NAMED} more` : "";
+  return trouble(check, "failed", `${wrong.slice(0, MAX_NAMED).join("; ")}${more}`, nextStep);
+}
+
+/** Each host and port once, of data sources and data sinks that have one. */
+function hostsOf({ sources, sinks }: Checked): readonly Host[] {
+  const hosts = new Map<string, Host>();
+  const enter = (
+    of: Host["of"],
+    records: readonly { readonly name: string | null; readonly uuid: string; readonly details: unknown }[],
+  ): void => {
+    for (const { name, uuid, details } of records) {
+      const { host, port }: { readonly host?: unknown; readonly port?: unknown } = details ?? {};
+      if (typeof host !== "string") continue;
+      const one = { host, port: typeof port === "number" ? port : 0, of, who: name ?? uuid };
+      hosts.set(`${of} ${host} ${one.port}`, one);
+    }
+  };
+  enter("sources", sources ?? []);
+  enter("sinks", sinks);
+  return [...hosts.values()];
+}
+
+/** Or why there is none. */
+async function addressesOf(host: string, signal: AbortSignal): Promise<readonly Address[] | string> {
+  const literal = literalAddress(host);
+  if (literal) return [literal];
+  const timeouts = { nameMs: NAME_MS, connectMs: NAME_MS, answerMs: NAME_MS };
+  return resolveHost(host, { signal, log: silentLog, timeouts }).catch((error: unknown) => messageOf(error));
+}
+
+/** Where the service listens, or would. */
+async function portChecks({ checked: { settings }, status }: Patient): Promise<readonly Diagnosis[]> {
+  if (!settings) return [];
+  const { http, api, embedded_api: embedded } = settings.settings;
+  const wanted = [["http.listen", http.listen] as const, ...(api ? [] : [["embedded_api.listen", embedded.listen] as const])];
+  return Promise.all(
+    wanted.map(async ([key, at]): Promise<Diagnosis> => {
+      const colon = at.lastIndexOf(":");
+      const state = await portState(at.slice(0, colon).replace(/^\[|\]$/g, ""), Number(at.slice(colon + 1)));
+      if (status) {
+        if (state === "taken") return ok("ports", `${key}: ${at} is listened on`);
+        return trouble("ports", "warning", `${key}: nobody listens on ${at}`, "Type `collector status`; it says why.");
+      }
+      if (state === "free") return ok("ports", `${key}: ${at} is free`);
+      if (state === "taken")
+        return trouble(
+          "ports",
+          "failed",
+          `${key}: another program listens on ${at}`,
+          "Type `ss -ltnp` to find it, or choose another port.",
+        );
+      return trouble("ports", "unknown", `${key}: ${at} cannot be tried by this user`, "Type `ss -ltn`.");
+    }),
+  );
+}

@@ -1,0 +1,64 @@
+import { stateDirIn } from "../../configuration/settings-file.ts";
+import { toJson } from "../../model/json.ts";
+import { jsonWithoutCredentials } from "../../model/plain-text.ts";
+import type { ServiceStatus } from "../../model/service-status.ts";
+import { versions } from "../../os/machine.ts";
+import { localSocketPath } from "../../service/local-socket.ts";
+import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
+import { writeLines } from "../lines.ts";
+import { checkConfiguration } from "./configuration-check.ts";
+import { type Diagnosis, diagnose } from "./doctor-checks.ts";
+import { askService, ServiceError } from "./local-client.ts";
+
+/** What `doctor` finds. */
+export interface Examined {
+  readonly versions: Readonly<Record<string, string>>;
+  readonly checks: readonly Diagnosis[];
+}
+
+/** `collector doctor`: what of this machine stands in the way of reading and publishing. */
+export async function doctor(
+  { config, json = false }: { readonly config?: string; readonly json?: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { checks, versions: known } = await examine(config, io);
+  if (io.signal.aborted) return EXIT.interrupted;
+  const failed = checks.some(({ result }) => result === "failed");
+  if (json) io.stdout.write(`${toJson({ ok: !failed, versions: known, checks }, jsonWithoutCredentials)}\n`);
+  else
+    writeLines(io, [
+      ...linesOf(checks),
+      "",
+      Object.entries(known)
+        .map(([name, value]) => `${name} ${value}`)
+        .join(", "),
+    ]);
+  return failed ? EXIT.ownFailure : EXIT.good;
+}
+
+/** All checks, without printing. Never throws. */
+export async function examine(config: string | undefined, io: CommandIo): Promise<Examined> {
+  const [checked, status] = await Promise.all([checkConfiguration(config, io), statusOf(config, io)]);
+  const { version, signal } = io;
+  return { versions: { collector: version, ...versions() }, checks: await diagnose({ checked, status, version, signal }) };
+}
+
+/** Undefined: no service runs here, or this user may not ask it. */
+export async function statusOf(config: string | undefined, io: CommandIo): Promise<ServiceStatus | undefined> {
+  try {
+    return (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus;
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
+const WORDS = { ok: "ok", warning: "warning", failed: "FAILED", unknown: "?" } as const;
+const CHECK_WIDTH = 13;
+const RESULT_WIDTH = 7;
+
+const linesOf = (checks: readonly Diagnosis[]): readonly string[] =>
+  checks.flatMap(({ check, result, detail, next_step: nextStep }) => [
+    `${check.padEnd(CHECK_WIDTH)}  ${WORDS[result].padEnd(RESULT_WIDTH)}  ${detail}`,
+    ...(nextStep === null || result === "unknown" ? [] : [`${" ".repeat(CHECK_WIDTH + RESULT_WIDTH + 4)}${nextStep}`]),
+  ]);

@@ -1,0 +1,33 @@
+import { statfs } from "node:fs/promises";
+import net from "node:net";
+import os from "node:os";
+import process from "node:process";
+
+/** What the machine says of itself. */
+
+/** Bytes that an unprivileged user may still write where `folder` is; undefined: it cannot be asked. */
+export async function freeBytes(folder: string): Promise<number | undefined> {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names and versions of what the collector runs on. */
+export function versions(): Readonly<Record<string, string>> {
+  const { node = "?", v8 = "?", openssl = "?" } = process.versions;
+  return { node, v8, openssl, system: `${os.type()} ${os.release()}`, architecture: os.arch(), hostname: os.hostname() };
+}
+
+export type PortState = "free" | "taken" | "unknown";
+
+/** Whether a TCP address of this machine can be listened on now; it is not kept. Never throws. */
+export function portState(host: string, port: number): Promise<PortState> {
+  return new Promise((done) => {
+    const server = net.createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => done(error.code === "EADDRINUSE" ? "taken" : "unknown"));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => done("free")));
+  });
+}
