@@ -10,15 +10,15 @@ import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
 import { type Credentials, createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
 import { installationUuid } from "./configuration/identity.ts";
-import { loadPolicy, policyFile } from "./configuration/policy-file.ts";
+import { keepText } from "./configuration/kept-text.ts";
+import { policyFile, type StartPolicy, startPolicy } from "./configuration/policy-file.ts";
 import { Reloader } from "./configuration/reloader.ts";
-import { type LoadedSettings, variablesDir } from "./configuration/settings-file.ts";
+import { DEFAULT_SETTINGS_FILE, type LoadedSettings, type StartSettings, variablesDir } from "./configuration/settings-file.ts";
 import { listenRefusal, PolicyInForce } from "./lib/policy.ts";
 import type { Clock } from "./model/clock.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
-import type { Policy } from "./model/policy.ts";
 import type { Settings } from "./model/settings.ts";
 import { startClock } from "./os/clock.ts";
 import type { Logger } from "./os/log.ts";
@@ -31,7 +31,7 @@ import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
 export interface RunOptions extends Pick<ServiceOptions, "log" | "signal" | "version" | "env" | "pid"> {
   /** Of the start; the file is read again when it changes. */
-  readonly loaded: LoadedSettings;
+  readonly loaded: StartSettings;
   /** Entry of a worker, by its name. */
   readonly workerUrl: (name: string) => URL;
   /** From now on a person who asks for the settings to be read again calls this. */
@@ -43,9 +43,9 @@ interface Base extends RunOptions {
   readonly stateDir: string;
   /** This collector's uuid. */
   readonly collector: string;
-  readonly policy: Policy;
+  /** Of the start. */
+  readonly policy: StartPolicy;
   readonly inForce: PolicyInForce;
-  readonly hasPolicyFile: boolean;
   readonly pki: PkiPlace;
   readonly credentials: Credentials;
   readonly clock: Clock;
@@ -87,10 +87,12 @@ function baseOf(options: RunOptions): Base {
   const secrets = loadCredentials(env["CREDENTIALS_DIRECTORY"], credentialsFolder(file));
   for (const problem of secrets.problems) log.warn({}, `a secret cannot be read: ${problem}`);
   const credentials = createCredentials(secrets.secrets);
-  const { policy, file: policyFound } = loadPolicy(policyFile(file));
-  const closed = settings.api ? undefined : listenRefusal(policy, settings.embedded_api.listen);
+  const policy = startPolicy(policyFile(file), stateDir);
+  for (const { problem } of [loaded, policy])
+    if (problem) log.error({}, `${problem.message}; what it said when it was good stays in force`);
+  const closed = settings.api ? undefined : listenRefusal(policy.policy, settings.embedded_api.listen);
   if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
-  const inForce = new PolicyInForce(policy);
+  const inForce = new PolicyInForce(policy.policy);
   const alarms = new Alarms(log);
   const clock = startClock(signal);
   const { listenRefusal: refusal } = inForce;
@@ -102,7 +104,6 @@ function baseOf(options: RunOptions): Base {
     collector,
     policy,
     inForce,
-    hasPolicyFile: policyFound !== undefined,
     pki,
     credentials,
     clock,
@@ -118,7 +119,7 @@ const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms }: B
     bounds: boundsOf(loaded.settings),
     log,
     workerUrl,
-    policy,
+    policy: policy.policy,
     pki,
     onAlarm: alarms.raise,
   });
@@ -159,8 +160,9 @@ const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service 
     onSettled: () => service.reconciled(),
   });
 
-const localOf = ({ settings, file }: LoadedSettings, stateDir: string): LocalSettings => ({
+const localOf = ({ settings, file }: Pick<LoadedSettings, "settings" | "file">, stateDir: string): LocalSettings => ({
   settings,
+  settingsFile: file ?? DEFAULT_SETTINGS_FILE,
   settingsDir: file ? path.dirname(file) : stateDir,
   variablesDir: variablesDir({ settings, file }),
   api: apiAccess(settings, stateDir),
@@ -185,14 +187,14 @@ interface Changeable {
 
 /** Which part takes which change. */
 function reloaderOf(base: Base, { pipeline, agent, applier, configuration }: Changeable): Reloader {
-  const { loaded, policy, hasPolicyFile, collector, log, stateDir, inForce, service } = base;
+  const { loaded, policy, collector, log, stateDir, inForce, service } = base;
   return new Reloader({
     loaded,
     policy,
     policyFile: policyFile(loaded.file),
-    hasPolicyFile,
     uuid: collector,
     log,
+    keep: (name, text) => keepText(stateDir, name, text, log),
     onSettings: (now, effects) => {
       if (effects.has("log")) useLog(log, now.settings);
       if (effects.has("buffer")) pipeline.setBounds(boundsOf(now.settings));

@@ -21,7 +21,7 @@ test("other local settings are applied at once; another folder of variables take
   };
   const local = (variablesDir: string, settings: object = {}): LocalSettings => {
     const parsed = settingsSchema.parse(settings);
-    return { settings: parsed, settingsDir: dir, variablesDir, api: apiAccess(parsed, dir) };
+    return { settings: parsed, settingsDir: dir, settingsFile: join(dir, "collector.yaml"), variablesDir, api: apiAccess(parsed, dir) };
   };
   const before = folder("before", "old");
   const stop = new AbortController();

@@ -11,6 +11,7 @@ import { sleep } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
 import { desiredState } from "./desired-state.ts";
+import { unusedOptions } from "./local-options.ts";
 import { type Round, Rounds } from "./rounds.ts";
 import { readSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { judgeSecrets, SecretPlacesFile, secretPlacesFile, type WithheldSecret, withoutSecret, withPlace } from "./secret-places.ts";
@@ -22,6 +23,8 @@ export interface LocalSettings {
   readonly settings: Settings;
   /** Folder that relative paths of the settings count from. */
   readonly settingsDir: string;
+  /** For words about it. */
+  readonly settingsFile: string;
   /** Of local variable files. */
   readonly variablesDir: string;
   readonly api: ApiAccess;
@@ -48,6 +51,9 @@ export const LOOK_EVERY_MS = 2000;
 /** A new folder is taken after this, whichever of its files still changes. */
 const LONGEST_FOLDER_WAIT_MS = 10_000;
 
+/** Settings that are for nothing, in status. */
+const MAX_UNUSED = 20;
+
 /** A round that changes nothing. */
 const UNCHANGED: Round = { made: Promise.resolve() };
 
@@ -66,6 +72,7 @@ export class Applier {
   #withheld: ReadonlyMap<string, WithheldSecret> = new Map();
   /** Problems of files that were logged. */
   readonly #logged = new Set<string>();
+  #unused: readonly string[] = [];
   #desired: Desired | undefined;
   #applied:
     | { readonly desired: Desired; readonly local: LocalSettings; readonly files: VariableFiles; readonly secretFiles: string }
@@ -88,6 +95,11 @@ export class Applier {
       onError: (error) => log.error({ err: error }, "the configuration could not be applied"),
       onSettled: options.onSettled,
     });
+  }
+
+  /** What a person should know, for status: settings that are for nothing that there is. */
+  notes(): readonly string[] {
+    return this.#unused;
   }
 
   /** Whether the sources of a configuration have been started. */
@@ -163,6 +175,7 @@ export class Applier {
       return UNCHANGED;
     this.#applied = { desired, local, files, secretFiles: secretTexts };
     this.#logProblems(files);
+    this.#noteUnused(desired, local);
     const withheld = this.#judgeSecrets(desired, secretFiles, settings);
     const { sources, sinks } = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api });
     this.#options.applySinks(sinks);
@@ -171,6 +184,17 @@ export class Applier {
       this.#isReady = true;
     });
     return { made };
+  }
+
+  #noteUnused({ sources, sinks }: Desired, { settings, settingsFile }: LocalSettings): void {
+    const before = this.#unused;
+    this.#unused = [
+      ...unusedOptions("sources", "data source", settings.sources, sources),
+      ...unusedOptions("sinks", "data sink", settings.sinks, sinks),
+    ]
+      .slice(0, MAX_UNUSED)
+      .map((words) => `${settingsFile}: ${words}`);
+    for (const words of this.#unused) if (!before.includes(words)) this.#options.log.warn({}, words);
   }
 
   #judgeSecrets(desired: Desired, secretFiles: SecretFiles, settings: Settings): ReadonlyMap<string, WithheldSecret> {

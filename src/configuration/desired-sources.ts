@@ -42,6 +42,7 @@ export async function desiredSources(
     const local = optionsOf(record);
     const file = files.bySource.get(record.uuid);
     const password = fileSecretOf(local, secretFiles);
+    const shadowed = file && fromApi.has(record.uuid) ? [shadowWords(file, fromApi.get(record.uuid)?.length ?? 0)] : [];
     desired.push({
       record,
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
@@ -50,6 +51,7 @@ export async function desiredSources(
         ...(problems.get(record.uuid) ?? []).map(
           ({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`,
         ),
+        ...shadowed,
       ],
       local,
       secrets: { ...secrets[record.uuid], ...(password && "secret" in password && { password: password.secret }) },
@@ -60,3 +62,7 @@ export async function desiredSources(
   }
   return desired;
 }
+
+/** A file that wins over variables of the API, in words. Pure. */
+export const shadowWords = (file: { readonly file: string; readonly variables: readonly unknown[] }, fromApi: number): string =>
+  `${file.file} wins over the API: its variables run (${file.variables.length}), those of the API do not (${fromApi}), until the file is removed`;

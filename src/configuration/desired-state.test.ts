@@ -47,7 +47,10 @@ describe("desiredSources", () => {
     const [a, b] = await desiredSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
     expect(a?.variables.map((v) => v.name)).toEqual(["api"]);
     expect(b?.variables.map((v) => v.name)).toEqual(["local"]);
-    expect(b?.warnings).toEqual(["/v/b.csv:3: factor: expected a number"]);
+    expect(b?.warnings).toEqual([
+      "/v/b.csv:3: factor: expected a number",
+      "/v/b.csv wins over the API: its variables run (1), those of the API do not (1), until the file is removed",
+    ]);
     expect(a?.warnings).toEqual([]);
   });
 
@@ -67,6 +70,15 @@ describe("desiredSources", () => {
       ["s7", []],
     ]);
     expect(desired[1]?.record).toBe(configuration.sources[1]);
+  });
+
+  it("says nothing of a file where the API has no variables of that source", async () => {
+    const files: VariableFiles = { ...noFiles, bySource: new Map([[uuid(2), { variables: [variable(2, "local")], file: "/v/b.csv" }]]) };
+    for (const variables of [null, [], [variable(1, "api")]]) {
+      const configuration = { sources: [source(2, "b")], variables, secrets: {} };
+      const [b] = await desiredSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
+      expect(b?.warnings).toEqual([]);
+    }
   });
 
   it("takes a local password before the API's, and names one that cannot be read", async () => {

@@ -1,3 +1,5 @@
+import { nearest } from "../model/nearest.ts";
+
 type LocalOptions = Readonly<Record<string, unknown>>;
 type Named = { readonly uuid: string; readonly name: string | null };
 
@@ -14,3 +16,28 @@ export function localOptionsIn(entries: Readonly<Record<string, LocalOptions>>):
 /** As localOptionsIn, for one record. */
 export const localOptions = (entries: Readonly<Record<string, LocalOptions>>, record: Named): LocalOptions =>
   localOptionsIn(entries)(record);
+
+/** Names that are listed where nothing fits. */
+const MAX_LISTED = 10;
+
+/**
+ * Entries of a settings map that are meant for no record that there is, each in words: with a misspelt name they would be without effect
+ * and without a word. `setting` is the map's name, `kind` what it is about. Pure.
+ */
+export function unusedOptions(
+  setting: string,
+  kind: string,
+  entries: Readonly<Record<string, LocalOptions>>,
+  records: readonly Named[],
+): readonly string[] {
+  const known = new Set(records.flatMap(({ uuid, name }) => (name === null ? [uuid] : [uuid, name])));
+  const names = records.flatMap(({ name }) => (name === null ? [] : [name]));
+  return Object.keys(entries)
+    .filter((key) => !known.has(key) && !known.has(key.toLowerCase()))
+    .map((key) => {
+      const meant = nearest(key, names);
+      const listed = names.length > MAX_LISTED ? [...names.slice(0, MAX_LISTED), "…"] : names;
+      const right = meant !== undefined ? `did you mean ${meant}?` : names.length > 0 ? `there are ${listed.join(", ")}` : "there is none";
+      return `${setting}.${key}: no ${kind} of this collector has this name or uuid; ${right}`;
+    });
+}

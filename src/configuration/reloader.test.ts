@@ -24,11 +24,11 @@ function started(settings: string, policy?: string) {
   const order: string[] = [];
   const reloader = new Reloader({
     loaded: loadSettings(files.settings),
-    policy: found.policy,
+    policy: found,
     policyFile: files.policy,
-    hasPolicyFile: found.file !== undefined,
     uuid: UUID,
     log: silentLog,
+    keep: () => {},
     onSettings: (now, effects) => {
       order.push("settings");
       taken.push([now.settings, [...effects]]);

@@ -3,22 +3,23 @@ import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Policy } from "../model/policy.ts";
 import { LOOK_EVERY_MS } from "./applier.ts";
-import { loadPolicy } from "./policy-file.ts";
+import type { KeptName, KeptText } from "./kept-text.ts";
+import { loadPolicy, type StartPolicy } from "./policy-file.ts";
 import { type AwaitedSetting, awaitedWords, changesOf, type SettingsEffect, settingsInForce } from "./settings-changes.ts";
-import { DEFAULT_SETTINGS_FILE, type LoadedSettings, loadSettings } from "./settings-file.ts";
+import { DEFAULT_SETTINGS_FILE, type LoadedSettings, loadSettings, type StartSettings } from "./settings-file.ts";
 import { SettingsError } from "./strict-yaml.ts";
 import { WatchedFile } from "./watched-file.ts";
 
 export interface ReloaderOptions {
   /** Of the start. */
-  readonly loaded: LoadedSettings;
-  readonly policy: Policy;
+  readonly loaded: StartSettings;
+  readonly policy: StartPolicy;
   readonly policyFile: string;
-  /** Whether there was a policy file at the start. */
-  readonly hasPolicyFile: boolean;
   /** The collector that runs. */
   readonly uuid: string;
   readonly log: Log;
+  /** Takes each text that can be used, for the next start. */
+  readonly keep: (name: KeptName, text: KeptText) => void;
   /** The settings in force, and what of them changes. */
   readonly onSettings: (now: LoadedSettings, effects: ReadonlySet<SettingsEffect>) => void;
   readonly onPolicy: (now: Policy) => void;
@@ -39,10 +40,10 @@ export class Reloader {
   #looking: NodeJS.Timeout | undefined;
 
   constructor(options: ReloaderOptions) {
-    const { loaded, policy, policyFile, log } = options;
+    const { loaded, policy, policyFile, log, keep } = options;
     this.#options = options;
     this.#inForce = loaded;
-    this.#policy = policy;
+    this.#policy = policy.policy;
     const file = loaded.file ?? DEFAULT_SETTINGS_FILE;
     let isThere = loaded.file !== undefined;
     this.#settingsFile = new WatchedFile({
@@ -50,27 +51,33 @@ export class Reloader {
       load: () => {
         const now = loadSettings(isThere ? file : undefined, file);
         isThere ||= now.file !== undefined;
+        keep("settings", { file, text: now.text });
         return now;
       },
+      problem: loaded.problem,
       meanwhile: "the settings of before stay in force",
       log,
     });
-    let hasPolicy = options.hasPolicyFile;
+    let hasPolicy = policy.file !== undefined;
     this.#policyFile = new WatchedFile({
       file: policyFile,
       load: () => {
         const now = loadPolicy(policyFile);
         if (hasPolicy && now.file === undefined) throw new SettingsError(policyFile, [{ path: "", message: GONE }]);
         hasPolicy ||= now.file !== undefined;
+        keep("policy", { file: policyFile, text: now.text });
         return now.policy;
       },
+      problem: policy.problem,
       meanwhile: "the policy of before stays in force",
       log,
     });
   }
 
   start(): void {
-    const { lookEveryMs = LOOK_EVERY_MS } = this.#options;
+    const { lookEveryMs = LOOK_EVERY_MS, loaded, policy, policyFile, keep } = this.#options;
+    if (!loaded.problem) keep("settings", { file: loaded.file ?? DEFAULT_SETTINGS_FILE, text: loaded.text });
+    if (!policy.problem) keep("policy", { file: policyFile, text: policy.text });
     this.#looking = setInterval(() => this.#take((file) => file.look()), lookEveryMs);
   }
 
@@ -127,7 +134,7 @@ export class Reloader {
     this.#awaited = awaited;
     const changes = changesOf(before.settings, settings);
     if (changes.length === 0 && before.file === loaded.file) return;
-    this.#inForce = { settings, file: loaded.file };
+    this.#inForce = { ...loaded, settings };
     log.info({ file, changed: changes.map(([path]) => path) }, "the settings have changed");
     // Relative paths count from the file's folder: where there is a file now, they are others.
     const effects = changes.map(([, effect]) => effect);

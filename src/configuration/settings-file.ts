@@ -3,6 +3,7 @@ import * as z from "zod";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
+import { keptText } from "./kept-text.ts";
 import { readYaml, SettingsError, type SettingsProblem, schemaProblems } from "./strict-yaml.ts";
 
 export const DEFAULT_SETTINGS_FILE = "/etc/collector/collector.yaml";
@@ -12,6 +13,8 @@ export interface LoadedSettings {
   readonly settings: Settings;
   /** Absolute; undefined: there is no file, and these are the defaults. */
   readonly file: string | undefined;
+  /** What the file holds; empty: there is none. */
+  readonly text: string;
 }
 
 /**
@@ -24,16 +27,58 @@ export function loadSettings(path: string | undefined, usualFile = DEFAULT_SETTI
   try {
     bytes = readBoundedFile(file, MAX_BYTES);
   } catch (error) {
-    if (path === undefined && isAbsent(error)) return { settings: settingsSchema.parse({}), file: undefined };
+    if (path === undefined && isAbsent(error)) return { settings: settingsSchema.parse({}), file: undefined, text: "" };
     throw new SettingsError(
       file,
       [{ path: "", message: messageOf(error).replace(`${file}: `, "").replace(`${file} `, "the settings file ") }],
       { cause: error },
     );
   }
+  return settingsOf(file, bytes);
+}
+
+/** Throws SettingsError. */
+function settingsOf(file: string, bytes: Uint8Array): LoadedSettings {
   const parsed = parseSettings(bytes);
   if ("problems" in parsed) throw new SettingsError(file, parsed.problems);
-  return { settings: absolute(parsed.settings, dirname(file)), file };
+  return { settings: absolute(parsed.settings, dirname(file)), file, text: Buffer.from(bytes).toString("utf8") };
+}
+
+/** Settings to start with. */
+export interface StartSettings extends LoadedSettings {
+  /** Why the file cannot be used, so that these are the last that could be; undefined: they are what it says. */
+  readonly problem?: SettingsError;
+}
+
+/**
+ * As `loadSettings`; where the file cannot be used, or is gone, the settings that it held when a service last ran with it, from the state
+ * folder. Throws SettingsError where there are none: at the first start a person is there to read it.
+ */
+export function startSettings(path: string | undefined, usualFile = DEFAULT_SETTINGS_FILE): StartSettings {
+  const file = resolve(path ?? usualFile);
+  try {
+    const loaded = loadSettings(path, usualFile);
+    if (loaded.file !== undefined) return loaded;
+    const problem = new SettingsError(file, [{ path: "", message: "does not exist any more; write an empty file for the defaults" }]);
+    return lastGood(file, loaded.settings.state_dir, problem) ?? loaded;
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    const kept = lastGood(file, stateDirIn(file), error);
+    if (kept) return kept;
+    throw error;
+  }
+}
+
+/** Undefined: nothing is kept of this file in this state folder, or it is of no use to this version. */
+function lastGood(file: string, stateDir: string, problem: SettingsError): StartSettings | undefined {
+  const text = keptText(stateDir, "settings", file);
+  if (!text) return undefined;
+  try {
+    const kept = settingsOf(file, Buffer.from(text));
+    return kept.settings.state_dir === stateDir ? { ...kept, problem } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -52,7 +97,7 @@ export function stateDirIn(path: string | undefined): string {
 }
 
 /** Where the local variable files are: `variables_dir`, else `variables` in the folder of the settings file. */
-export function variablesDir({ settings, file }: LoadedSettings): string {
+export function variablesDir({ settings, file }: Pick<LoadedSettings, "settings" | "file">): string {
   return settings.variables_dir ?? join(dirname(file ?? DEFAULT_SETTINGS_FILE), "variables");
 }
 

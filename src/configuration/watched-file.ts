@@ -8,6 +8,8 @@ export interface WatchedFileOptions<T> {
   readonly load: () => T;
   /** What goes on while it cannot be used, in words. */
   readonly meanwhile: string;
+  /** Why it could not be used before it was watched; it was logged. */
+  readonly problem?: SettingsError | undefined;
   readonly log: Log;
 }
 
@@ -28,6 +30,7 @@ export class WatchedFile<T> {
 
   constructor(options: WatchedFileOptions<T>) {
     this.#options = options;
+    this.#problem = options.problem;
   }
 
   /** What it holds now; undefined: it has not changed, it is just being changed, or it cannot be used. */

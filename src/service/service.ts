@@ -33,7 +33,7 @@ export interface ServiceParts {
   readonly pipeline: ServicePipeline;
   /** The thread of the sessions. */
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
-  readonly applier: Pick<Applier, "isReady" | "secretChanged" | "withheld" | "confirmSecret" | "start" | "stop">;
+  readonly applier: Pick<Applier, "isReady" | "notes" | "secretChanged" | "withheld" | "confirmSecret" | "start" | "stop">;
   readonly configuration: Configuration;
   readonly reloader: Pick<Reloader, "notes" | "start" | "stop">;
 }
@@ -163,7 +163,7 @@ export class Service {
     return this.#parts;
   }
 
-  #status({ agent, pipeline, configuration, reloader }: ServiceParts): ServiceStatus {
+  #status({ agent, pipeline, applier, configuration, reloader }: ServiceParts): ServiceStatus {
     const { version, collector, alarms } = this.#options;
     return {
       version,
@@ -173,7 +173,7 @@ export class Service {
       sources: agent.reports().map(toSourceStatus),
       sinks: pipeline.sinks(),
       buffer: pipeline.buffer(),
-      alarms: [...reloader.notes(), ...configuration.notes(), ...(this.#health?.notes() ?? []), ...alarms.list()],
+      alarms: [...reloader.notes(), ...applier.notes(), ...configuration.notes(), ...(this.#health?.notes() ?? []), ...alarms.list()],
     };
   }
 

@@ -3,7 +3,11 @@ import { type SourceName, type VariableFiles, VariableFolder } from "../../confi
 import { sleep } from "../../model/timer.ts";
 
 /** The local variable files as they are now, for a verb that looks once: one that was saved a moment ago counts, if it is not still being written. */
-export async function variableFiles(loaded: LoadedSettings, sources: readonly SourceName[], signal?: AbortSignal): Promise<VariableFiles> {
+export async function variableFiles(
+  loaded: Pick<LoadedSettings, "settings" | "file">,
+  sources: readonly SourceName[],
+  signal?: AbortSignal,
+): Promise<VariableFiles> {
   // For a clock that is at 1970 each file was written at another time than now, and is taken after the shorter wait.
   const folder = new VariableFolder(variablesDir(loaded), { monotonicMs: () => performance.now(), epochMs: () => 0 });
   await folder.watch();

@@ -14,6 +14,7 @@ import { readStdin } from "../stdin.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
 import { placeIn } from "./import-report.ts";
+import { shadowingFile } from "./shadowing-file.ts";
 import { sourcesOf } from "./source.ts";
 import { variablesCsv } from "./variables-csv.ts";
 
@@ -46,11 +47,11 @@ function one(
   action: "created" | "changed",
   variable: Named,
   source: Named,
-  note: string | undefined,
+  notes: readonly (string | undefined)[],
   options: ApiOptions,
   io: CommandIo,
 ): void {
-  const warnings = note === undefined ? [] : [note];
+  const warnings = notes.filter((note) => note !== undefined);
   answer(io, options, { action, ...variable, source: named(source), warnings }, plain`${source.name}/${variable.name}: ${action}\n`);
   if (!options.json) for (const warning of warnings) complain(io, warning);
 }
@@ -61,44 +62,54 @@ function refuseBad(variable: Pick<Variable, "address" | "type">, { problemOf }: 
   if (problem !== undefined) throw new UsageError(problem);
 }
 
-async function found(api: ApiConnection, sourceName: string) {
-  const source = namedOf(await sourcesOf(api), sourceName, "data source");
-  return { source, variables: await api.list(PATH, variableSchema, { data_source: source.uuid }) };
+/** A data source with its variables of the API, and what of this machine wins over them. */
+async function found(api: ApiConnection, sourceName: string, { config }: ApiOptions) {
+  const sources = await sourcesOf(api);
+  const source = namedOf(sources, sourceName, "data source");
+  const variables = await api.list(PATH, variableSchema, { data_source: source.uuid });
+  return { source, variables, file: await shadowingFile(config, { source, sources, fromApi: variables.length }) };
 }
 
 /** `collector variables list SOURCE`. */
 export function variablesList(sourceName: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { source, variables } = await found(api, sourceName);
-    answerList(io, options, variables, plain`${source.name} has no variables. To load some, see collector variables import --help.\n`, {
-      NAME: ({ name }) => name,
-      ADDRESS: ({ address }) => address,
-      TYPE: ({ type }) => type ?? "-",
-      UNIT: ({ unit }) => unit ?? "-",
-      SCALING: ({ scaling }) => (scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-"),
-      STATUS: ({ status }) => status,
-      COMMENT: ({ comment }) => comment ?? "",
-    });
+    const { source, variables, file } = await found(api, sourceName, options);
+    if (file) complain(io, file.note);
+    answerList(
+      io,
+      options,
+      file?.variables ?? variables,
+      plain`${source.name} has no variables. To load some, see collector variables import --help.\n`,
+      {
+        NAME: ({ name }) => name,
+        ADDRESS: ({ address }) => address,
+        TYPE: ({ type }) => type ?? "-",
+        UNIT: ({ unit }) => unit ?? "-",
+        SCALING: ({ scaling }) => (scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-"),
+        STATUS: ({ status }) => status,
+        COMMENT: ({ comment }) => comment ?? "",
+      },
+    );
   });
 }
 
 /** `collector variables add SOURCE NAME ADDRESS[:TYPE]`. */
 export function variablesAdd(sourceName: string, name: string, word: string, options: VariableFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const source = namedOf(await sourcesOf(api), sourceName, "data source");
+    const { source, file } = await found(api, sourceName, options);
     const fields = fieldsOf({ ...options, address: word });
     const input = checkedVariable(variableInputSchema, { ...fields, name });
     const check = await addressCheck(source, api.settings);
     refuseBad(input, check);
     const { uuid } = createdSchema.parse(await api.send("POST", PATH, { data_source: source.uuid, ...input }));
-    one("created", { uuid, name }, source, check.note, options, io);
+    one("created", { uuid, name }, source, [check.note, file?.note], options, io);
   });
 }
 
 /** `collector variables set SOURCE NAME`. */
 export function variablesSet(sourceName: string, name: string, options: VariableFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { source, variables } = await found(api, sourceName);
+    const { source, variables, file } = await found(api, sourceName, options);
     const variable = namedOf(variables, name, "variable");
     const { scaling, ...given } = fieldsOf(options);
     const patch = {
@@ -111,14 +122,15 @@ export function variablesSet(sourceName: string, name: string, options: Variable
     const check = concerned ? await addressCheck(source, api.settings) : undefined;
     if (check) refuseBad({ ...variable, ...given }, check);
     await api.send("PATCH", `${PATH}/${variable.uuid}`, patch);
-    one("changed", { uuid: variable.uuid, name: options.name ?? variable.name }, source, check?.note, options, io);
+    one("changed", { uuid: variable.uuid, name: options.name ?? variable.name }, source, [check?.note, file?.note], options, io);
   });
 }
 
 /** `collector variables rm SOURCE NAME…`. */
 export function variablesRemove(sourceName: string, names: readonly string[], options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { source, variables } = await found(api, sourceName);
+    const { source, variables, file } = await found(api, sourceName, options);
+    const warnings = file ? [file.note] : [];
     const meant = names.map((name) => namedOf(variables, name, "variable"));
     const deleted: Named[] = [];
     try {
@@ -129,7 +141,8 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
       }
     } finally {
       // Also what was deleted before the API was gone.
-      if (options.json) io.stdout.write(`${toJson({ action: "deleted", source: named(source), variables: deleted })}\n`);
+      if (options.json) io.stdout.write(`${toJson({ action: "deleted", source: named(source), variables: deleted, warnings })}\n`);
+      else for (const warning of warnings) complain(io, warning);
     }
   });
 }
@@ -137,7 +150,8 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
 /** `collector variables export SOURCE [FILE]`: what import takes. */
 export function variablesExport(sourceName: string, file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { variables } = await found(api, sourceName);
+    const { variables, file: shadowing } = await found(api, sourceName, options);
+    if (shadowing) complain(io, shadowing.note);
     exportOut(io, file, options, variablesCsv(variables), { variables }, writeCsv);
   });
 }
@@ -151,7 +165,7 @@ export interface ImportOptions extends ApiOptions {
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
-    const { source, variables } = await found(api, sourceName);
+    const { source, variables, file: shadowing } = await found(api, sourceName, options);
     const { problemOf, note } = await addressCheck(source, api.settings);
     const parse = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml : parseVariableCsv;
     const read = parse(bytes, problemOf);
@@ -167,7 +181,10 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     for (const fields of plan.create) await api.send("POST", PATH, { data_source: source.uuid, ...fields });
     const { create, change, remove, same } = plan;
     const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
-    const warnings = [...(note === undefined ? [] : [note]), ...(options.replace === true && problems.length > 0 ? [NOTHING_DELETED] : [])];
+    const warnings = [
+      ...[note, shadowing?.note].filter((one) => one !== undefined),
+      ...(options.replace === true && problems.length > 0 ? [NOTHING_DELETED] : []),
+    ];
     const text = plain`${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} unchanged\n`;
     answer(io, options, { source: named(source), counts, problems, warnings }, text);
     if (!options.json) for (const warning of warnings) complain(io, warning);

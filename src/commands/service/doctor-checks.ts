@@ -49,12 +49,7 @@ const trouble = (check: Diagnosis["check"], result: "warning" | "failed" | "unkn
 
 /** All checks, in the order in which they are told. Each has a bound of its own; none asks a device. Never throws. */
 export async function diagnose(patient: Patient): Promise<readonly Diagnosis[]> {
-  const [clock, disk, ports, reach] = await Promise.all([
-    clockCheck(patient),
-    diskCheck(patient),
-    portChecks(patient),
-    reachChecks(patient),
-  ]);
+  const [clock, disk, ports, reach] = await Promise.all([clockCheck(), diskCheck(patient), portChecks(patient), reachChecks(patient)]);
   return [serviceCheck(patient), configurationCheck(patient), versionCheck(patient), clock, disk, ...reach, ...ports];
 }
 

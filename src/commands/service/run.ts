@@ -1,11 +1,12 @@
-import { loadSettings } from "../../configuration/settings-file.ts";
+import { type LoadedSettings, loadSettings, startSettings } from "../../configuration/settings-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { createLogger, isJournal } from "../../os/log.ts";
 import { type CommandIo, EXIT, type ExitCode, logStream, UsageError } from "../io.ts";
 
-/** `collector run`: the service, until the signal aborts. Throws UsageError where the settings cannot be used. */
+/** `collector run`: the service, until the signal aborts. Throws UsageError where neither the settings nor the last good ones can be used. */
 export async function run(options: { readonly config?: string }, io: CommandIo): Promise<ExitCode> {
-  const { settings, file } = settingsOrUsage(options.config);
+  const loaded = orUsage(() => startSettings(options.config));
+  const { settings } = loaded;
   const log = createLogger({
     level: settings.log.level,
     format: settings.log.format,
@@ -17,7 +18,7 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
   try {
     const { signal, version, env, pid, workerUrl } = io;
     const onHangup = (handler: () => void): void => io.onHangup(handler);
-    await runService({ loaded: { settings, file }, log, signal, version, env, pid, workerUrl, onHangup });
+    await runService({ loaded, log, signal, version, env, pid, workerUrl, onHangup });
     return EXIT.good;
   } catch (error) {
     log.error({ err: error, nextStep: "Correct what the message names, then start the collector again" }, "the collector cannot start");
@@ -26,9 +27,11 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
 }
 
 /** The settings; where they cannot be used, a UsageError with every problem. */
-export function settingsOrUsage(config: string | undefined): ReturnType<typeof loadSettings> {
+export const settingsOrUsage = (config: string | undefined): LoadedSettings => orUsage(() => loadSettings(config));
+
+function orUsage<T>(load: () => T): T {
   try {
-    return loadSettings(config);
+    return load();
   } catch (error) {
     if (error instanceof SettingsError) throw new UsageError(error.message);
     throw error;
