@@ -3,6 +3,7 @@ import path from "node:path";
 import { build, type Metafile, type Plugin } from "esbuild";
 import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
+import { HELP_TOPICS } from "./src/commands/help-topics.ts";
 
 const ROOT = import.meta.dirname;
 
@@ -71,6 +72,8 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
       mkdirSync(path.join(out, path.dirname(file)), { recursive: true });
       cpSync(path.join(packageDir(name), file), path.join(out, file));
     }
+  mkdirSync(path.join(out, "help"));
+  for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
   writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
   return { metafile, native };
 }

@@ -6,6 +6,7 @@ import { SINK_VERBS } from "./configuration/sink-verbs.ts";
 import { SOURCE_VERBS } from "./configuration/source-verbs.ts";
 import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
 import { BROWSE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
+import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { CHECK, DOCTOR, RUN, SETUP, STATUS } from "./service/verbs.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
@@ -70,7 +71,32 @@ ${EXIT_CODES}`,
     exit = await run(io, ...words);
   };
   for (const entry of VERBS) addEntry(program, entry, call);
+  addHelp(program, io);
   return { command: program, exit: () => exit };
+}
+
+/** `collector help`: a verb's help as its --help prints it, or a topic's text. */
+function addHelp(program: Command, io: CommandIo): void {
+  program
+    .helpCommand(false)
+    .command("help")
+    .argument("[words...]", "a verb, or a topic; without any: all of both")
+    .description("Explain a verb, or a topic: a type of data source or data sink, settings, policy, certificates, api.")
+    .addHelpText(
+      "after",
+      `\nTopics:\n${topicList()}\n\nExamples:\n  collector help modbus_tcp    keys, addresses, types, settings, errors\n  collector help source add\n  collector help settings | less`,
+    )
+    .action((words: readonly string[], _options: unknown, own: Command) => {
+      const [first] = words;
+      if (first === undefined) {
+        own.outputHelp();
+        return program.outputHelp();
+      }
+      const verb = words.reduce<Command | undefined>((at, word) => at?.commands.find((inner) => inner.name() === word), program);
+      if (verb) return verb.outputHelp();
+      if (words.length > 1) throw new UsageError(`help ${words.join(" ")}: there is no such verb; collector help lists them`);
+      return void io.stdout.write(topicText(first));
+    });
 }
 
 type Call = (verb: Verb, words: readonly unknown[]) => Promise<void>;

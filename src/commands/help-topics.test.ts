@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { DRIVERS } from "../../drivers/index.ts";
+import { SINK_TYPES } from "../model/sink-details.ts";
+import { HELP_TOPICS, topicText } from "./help-topics.ts";
+import { runCommand } from "./testing.ts";
+
+const ROOT = path.resolve(import.meta.dirname, "../..");
+
+it("has every driver that has a manual, and every sink that has one", () => {
+  const topics = Object.values(HELP_TOPICS);
+  const drivers = Object.keys(DRIVERS).filter((type) => existsSync(path.join(ROOT, "drivers", type, "README.md")));
+  expect(drivers.length).toBeGreaterThan(5);
+  expect(topics.flatMap(({ source }) => source ?? []).sort()).toEqual(drivers.sort());
+  const sinks = SINK_TYPES.filter((type) => existsSync(path.join(ROOT, "src/sinks", type, "README.md")));
+  expect(topics.flatMap(({ sink }) => sink ?? []).sort()).toEqual([...sinks].sort());
+});
+
+it.each(Object.keys(HELP_TOPICS))("prints %s", async (topic) => {
+  const { code, out, err } = await runCommand("help", topic);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out.length).toBeGreaterThan(300);
+});
+
+it.each(["modbus_tcp", "s7", "fins", "vendor_a"])("explains keys, addresses, types, settings and errors of %s", (topic) => {
+  const text = topicText(topic);
+  expect(text).toMatch(/^ {2}host \(string, required\): Host name or IP address/m);
+  expect(text).toMatch(/^ {2}port \(integer, default \d+\)/m);
+  for (const heading of ["## Addresses", "## Settings", "## What goes wrong and what to do"]) expect(text).toContain(heading);
+});
+
+it("names inner keys and what they may be", () => {
+  expect(topicText("opcua")).toMatch(/^ {2}security_settings\.security_mode \(None \| Sign \| SignAndEncrypt, required\)/m);
+  expect(topicText("opcua")).toMatch(/^ {2}user_identity\.username \(string, required\)/m);
+  expect(topicText("mqtt")).toMatch(/^ {2}topic \(string, required\)/m);
+});
+
+it("explains a verb, and says what was meant by what is neither", async () => {
+  expect((await runCommand("help", "source", "add")).out).toBe((await runCommand("source", "add", "--help")).out);
+  expect((await runCommand("help")).out).toContain("Topics:");
+  expect(await runCommand("help", "modbus")).toMatchObject({ code: 2, err: expect.stringContaining("did you mean modbus_tcp?") });
+  expect(await runCommand("help", "source", "ad")).toMatchObject({ code: 2, err: expect.stringContaining("no such verb") });
+});
