@@ -148,14 +148,17 @@ export class DeliveryQueue {
     else this.#queueOlder(lanes.flatMap(({ settled }) => rangesOf(settled?.ids ?? [])));
   }
 
-  /** The next group to write, if there is one. `inFlight`: the sink's bound of writes under way. Throws what `read` throws. */
-  next(nowMs: number, inFlight: number): Job | undefined {
+  /**
+   * The next group to write, if there is one. `inFlight`: the sink's bound of writes under way. `olderBytes`: payload bytes of a group of the
+   * backlog; a single row may exceed it. Throws what `read` throws.
+   */
+  next(nowMs: number, inFlight: number, olderBytes = Number.POSITIVE_INFINITY): Job | undefined {
     if (this.#isHalted) return undefined;
     const { inOrder } = this.#options;
     this.#ready.push(...(this.#isDraining ? this.#grouper.flush() : this.#grouper.due(nowMs)));
     const mayOlder = !this.#isDraining && this.#olderUnderWay < (inOrder ? inFlight : Math.max(1, inFlight >> 1));
     if (mayOlder && (this.#ready.length === 0 || this.#liveInARow >= LIVE_RUN)) {
-      const group = this.#nextOlder();
+      const group = this.#nextOlder(olderBytes);
       if (group) {
         this.#liveInARow = 0;
         this.#olderUnderWay++;
@@ -265,15 +268,16 @@ export class DeliveryQueue {
     return this.#options.inOrder && (this.#older.length > 0 || this.#olderReady.length > 0);
   }
 
-  #nextOlder(): Group | undefined {
+  #nextOlder(maxGroupBytes: number): Group | undefined {
     const { read, maxReadBytes, keyOf } = this.#options;
+    const bounds = { ...this.#options, maxBytes: Math.min(this.#options.maxBytes, maxGroupBytes) };
     for (let range = this.#older[0]; this.#olderReady.length === 0 && range; range = this.#older[0]) {
       const rows = read(range.from, range.to, maxReadBytes);
       const last = rows.at(-1);
       const rest = { from: (last?.id ?? range.to) + 1, to: range.to };
       this.#older = rest.from < rest.to ? [rest, ...this.#older.slice(1)] : this.#older.slice(1);
       for (const { id } of rows) this.#backlog.add(id);
-      this.#olderReady.push(...groupRows(rows, keyOf, this.#options));
+      this.#olderReady.push(...groupRows(rows, keyOf, bounds));
     }
     return this.#olderReady.shift();
   }

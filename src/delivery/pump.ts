@@ -96,7 +96,7 @@ export class SinkPump {
   #openingEnd = new AbortController();
   /** Openings in a row that the server closed soon, with no write or refusal that may be the cause. */
   #closedSoon = 0;
-  #reportedWarnings = "";
+  #reported = "";
 
   constructor(prepared: PreparedSink, port: PumpPort, limits: PumpLimits) {
     this.#prepared = prepared;
@@ -181,7 +181,7 @@ export class SinkPump {
   /** Publishes the sources as they are now. */
   describe(sources: readonly SourceReport[]): void {
     this.#notices.describe(sources);
-    this.#reportWarnings();
+    this.#reportChanges();
   }
 
   /** The policy is another one: where that concerns this sink, its opening ends now, or the next try comes now. */
@@ -198,7 +198,10 @@ export class SinkPump {
   report(): SinkReport {
     const { spec, endpoint } = this.#prepared;
     const { uuid, name, type } = spec;
-    return { uuid, name, type, endpoint: this.#opening?.sink.endpoint ?? endpoint, ...this.#state.report(), warnings: this.#warnings() };
+    const sink = this.#opening?.sink;
+    const link = sink?.link?.();
+    const named = { uuid, name, type, endpoint: sink?.endpoint ?? endpoint };
+    return { ...named, ...this.#state.report(), warnings: this.#warnings(), ...(link && { link }) };
   }
 
   /**
@@ -384,11 +387,11 @@ export class SinkPump {
     return [...(this.#prepared.spec.notes ?? []), ...(this.#opening?.sink.warnings ?? [])];
   }
 
-  /** Warnings change without an event: they are compared as often as the sources are described. */
-  #reportWarnings(): void {
-    const now = this.#warnings().join("\n");
-    if (now === this.#reportedWarnings) return;
-    this.#reportedWarnings = now;
+  /** Warnings and link change without an event: they are compared as often as the sources are described. */
+  #reportChanges(): void {
+    const now = JSON.stringify([this.#warnings(), this.#opening?.sink.link?.()]);
+    if (now === this.#reported) return;
+    this.#reported = now;
     this.#port.changed();
   }
 }

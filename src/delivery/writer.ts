@@ -219,7 +219,7 @@ export class Writer {
 
   /** Throws if the file cannot be read. */
   #writeNext(opening: Opening, nowMs: number): boolean {
-    const job = this.#options.queue.next(nowMs, opening.sink.inFlight);
+    const job = this.#options.queue.next(nowMs, opening.sink.inFlight, opening.sink.olderBatchBytes?.());
     if (!job) return false;
     if (this.#suspects.isSuspected(job)) {
       this.#isolation.hold(job);

@@ -43,8 +43,20 @@ export interface SourceCounters {
   readonly connects: number;
 }
 
+/** How much the way to a server carries, in two digits. */
+export interface LinkReport {
+  /** Null: nothing shows it, because the link has carried all so far. */
+  readonly bytes_per_s: number | null;
+  /** Least time from a message to its acknowledgement; null: not known. */
+  readonly round_trip_ms: number | null;
+  /** Bytes that may be sent before they are acknowledged. */
+  readonly window_bytes: number;
+}
+
 /** The state of a data sink. */
 export interface SinkReport extends Report {
+  /** While the sink is open and of a kind that measures it. */
+  readonly link?: LinkReport;
   readonly name: string | null;
   readonly state: "CONNECTING" | "OK" | "ERROR" | "STOPPED";
 }

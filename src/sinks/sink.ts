@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Loss } from "../buffer/buffer.ts";
 import type { Context, Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
-import type { SourceReport } from "../model/report.ts";
+import type { LinkReport, SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
 
 /** Readouts of one source, in order, along one layout. `id` is stable when the same readouts are written again. */
@@ -128,6 +128,10 @@ export interface Sink {
   publishLoss?(loss: PublishedLoss, ctx: Context): Promise<boolean>;
   /** The sink has been removed: clears what it has retained at the server. */
   forget?(ctx: Context): Promise<void>;
+  /** The way to the server, where the kind measures it. */
+  link?(): LinkReport;
+  /** Bytes of stored values that make a batch of older ones: what the server takes within seconds. Absent: as many as there are. */
+  olderBatchBytes?(): number;
   /** Settles when the connection is lost, with the ReasonError; never before open has returned. */
   readonly lost: Promise<Error>;
   /** Idempotent, bounded in time, never throws. */

@@ -165,6 +165,14 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     expect(text).toContain("  … 2 more bad variables\n");
     expect(text).toContain("No data sinks are configured.");
   });
+
+  test("how much a slow link carries", () => {
+    const link = { bytes_per_s: 8000, round_trip_ms: 120, window_bytes: 9000 };
+    expect(renderStatus(report({ sinks: [{ ...broker, link }] }), NOW)).toContain(
+      "  Link: about 7.8 KiB/s, round trips of 120 ms; at most 8.8 KiB sent ahead\n",
+    );
+    expect(renderStatus(report({ sinks: [{ ...broker, link: { ...link, bytes_per_s: null } }] }), NOW)).not.toContain("Link:");
+  });
 });
 
 describe("the verb", () => {

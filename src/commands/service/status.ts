@@ -192,17 +192,25 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
 }
 
 function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
-  const { uuid, name, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger } = sink;
+  const { uuid, name, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger, link } = sink;
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
   const unstored = ledger?.delivered_unstored ?? 0;
   const lines = [
     ...(error ? troubleLines(name ?? uuid, error, endpoint, since, nextRetryAt, nowMs) : []),
     ...(unstored > 0 ? [`  Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
+    ...linkLines(link),
     ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
     ...warnings.map((warning) => `  Note: ${warning}`),
   ];
   if (lines.length === 0) return [];
   return ["", ...(error ? lines : [`${name ?? uuid}:`, ...lines])];
+}
+
+/** Only of a link that shows how much it carries. */
+function linkLines(link: SinkStatus["link"]): string[] {
+  if (!link || link.bytes_per_s === null) return [];
+  const roundTrip = link.round_trip_ms === null ? "" : `, round trips of ${formatDuration(link.round_trip_ms)}`;
+  return [`  Link: about ${formatBytes(link.bytes_per_s)}/s${roundTrip}; at most ${formatBytes(link.window_bytes)} sent ahead`];
 }
 
 function troubleLines(

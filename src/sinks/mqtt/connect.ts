@@ -5,7 +5,8 @@ import packetConstants from "mqtt-packet/constants.js";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { InFlightWindow } from "../lib/in-flight-window.ts";
+import { LinkWindow } from "../lib/link-window.ts";
+import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
 import { connectRefused, isPassing, isVersionRefusal, refusalText, refusalType } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
@@ -27,25 +28,18 @@ export interface ConnectOptions {
   /** Absent: plain TCP. */
   readonly tls?: TlsSettings | undefined;
   readonly connectTimeoutMs: number;
-  /** From sending a publish to its PUBACK; after it the connection is thrown away. */
+  /** From the last progress to the next PUBACK; after it the connection is thrown away. On a slow link longer, by what a large publish needs. */
   readonly publishTimeoutMs: number;
   /** Whole seconds, 1..65535. */
   readonly keepaliveS: number;
   /** Publishes under way at once; the broker's receive maximum may be lower and wins. */
   readonly window: number;
+  /** What is known of the link from earlier openings; absent: nothing, and nothing is kept. */
+  readonly link?: LinkWindow;
   readonly will: { readonly topic: string; readonly payload: string };
   /** What is known of the broker from earlier openings; absent: nothing, and nothing is kept. */
   readonly remembered?: Map<string, string>;
 }
-
-/** Of one publish, by name (MQTT 5.0, 3.3.2.3.7). */
-export type UserProperties = Readonly<Record<string, string>>;
-
-/** What the broker says of one publish; the connection goes on. */
-export type PublishOutcome =
-  | { readonly type: "accepted" }
-  /** too_large: smaller ones may be taken. of_topic: whatever else is published there would be refused, too. `detail`: the broker's words. */
-  | { readonly type: "refused" | "too_large" | "of_topic"; readonly detail: string };
 
 export interface Connection {
   readonly version: 4 | 5;
@@ -54,12 +48,16 @@ export interface Connection {
   /** What the broker takes, or what MQTT allows. */
   readonly maxPacketBytes: number;
   readonly canRetain: boolean;
+  /** How much may be sent at once. */
+  readonly link: LinkWindow;
   /** Settles once, also by close(). */
   readonly lost: Promise<ReasonError>;
   /** Of the broker's DISCONNECT (MQTT 5.0, 3.14.2.1); undefined: it sent none. */
   endCode(): number | undefined;
   /** QoS 1. Resolves on PUBACK. Throws ReasonError when the connection is lost. `userProperties` do not go to a broker of MQTT 3.1.1. */
   publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome>;
+  /** Publishes of QoS 1 that are made when the link has room for them. */
+  feed(feed: Feed): void;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
 }
@@ -87,11 +85,14 @@ async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): P
   const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs, permit: ctx.permit }, ctx.signal);
   const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
   const client = createClient(socket, options, version);
+  const sentMs = performance.now();
   try {
     const connack = await withDeadline(connackOf(client, socket, version, options), connectTimeoutMs, ctx.signal, () => {
       return new ReasonError("TIMEOUT", `the broker ${endpoint} did not answer CONNECT within ${connectTimeoutMs} ms`);
     });
-    return new MqttConnection(client, socket, connack, version, options);
+    const link = options.link ?? new LinkWindow();
+    link.opened(performance.now() - sentMs);
+    return new MqttConnection(client, socket, connack, version, { ...options, link });
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -178,21 +179,26 @@ class MqttConnection implements Connection {
   readonly maxPacketBytes: number;
   readonly canRetain: boolean;
   readonly lost: Promise<ReasonError>;
+  readonly link: LinkWindow;
   readonly #client: MqttClient;
   readonly #socket: Socket;
   readonly #endpoint: string;
   readonly #tls: TlsSettings | undefined;
-  readonly #publishTimeoutMs: number;
-  readonly #slots: InFlightWindow;
-  /** Of the publishes under way. */
-  readonly #rejects = new Set<(reason: ReasonError) => void>();
+  readonly #publishes: PublishQueue;
+  #lose: (reason: ReasonError) => void = () => {};
   #endCode: number | undefined;
   /** Since the last complete packet of the broker. */
   #incomingBytes = 0;
   #closing: Promise<void> | undefined;
 
   /** Throws ReasonError if the broker does not take QoS 1; the connection is closed then. */
-  constructor(client: MqttClient, socket: Socket, connack: IConnackPacket, version: 4 | 5, options: ConnectOptions) {
+  constructor(
+    client: MqttClient,
+    socket: Socket,
+    connack: IConnackPacket,
+    version: 4 | 5,
+    options: ConnectOptions & { readonly link: LinkWindow },
+  ) {
     const granted = version === 5 ? connack.properties : undefined;
     this.version = version;
     this.window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
@@ -202,9 +208,17 @@ class MqttConnection implements Connection {
     this.#socket = socket;
     this.#endpoint = endpointOf(options);
     this.#tls = options.tls;
-    this.#publishTimeoutMs = options.publishTimeoutMs;
-    this.#slots = new InFlightWindow(this.window);
-    this.lost = this.#slots.lost;
+    this.link = options.link;
+    this.lost = new Promise((done) => {
+      this.#lose = done;
+    });
+    this.#publishes = new PublishQueue({
+      size: this.window,
+      window: options.link,
+      timeoutMs: options.publishTimeoutMs,
+      send: (publish, settle) => this.#send(publish, settle),
+      overdue: (ms) => this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${ms} ms`)),
+    });
     if (granted?.maximumQoS === 0) {
       const refused = connectRefused(this.#endpoint, ReasonCodes[155], 155);
       this.#fail(refused);
@@ -218,7 +232,18 @@ class MqttConnection implements Connection {
   }
 
   publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome> {
-    return this.#slots.inTurn(() => this.#send(topic, payload, retain, userProperties));
+    return new Promise((done, fail) => {
+      this.#publishes.add({
+        key: "",
+        isOlder: false,
+        make: () => ({ publish: { topic, payload, retain, userProperties, done, fail }, isLast: true }),
+        fail,
+      });
+    });
+  }
+
+  feed(feed: Feed): void {
+    this.#publishes.add(feed);
   }
 
   close(): Promise<void> {
@@ -252,32 +277,24 @@ class MqttConnection implements Connection {
     this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`));
   }
 
-  #fail(reason: ReasonError): void {
-    if (!this.#slots.fail(reason)) return;
-    discard(this.#client, this.#socket);
-    for (const reject of this.#rejects) reject(reason);
-    this.#rejects.clear();
+  /** True: this is the first failure, so its reason is the one that holds. */
+  #end(reason: ReasonError): boolean {
+    if (this.#publishes.failure()) return false;
+    // First: who hears of it looks at what was under way.
+    this.#lose(reason);
+    return this.#publishes.fail(reason);
   }
 
-  #send(topic: string, payload: string | Buffer, retain: boolean, userProperties: UserProperties | undefined): Promise<PublishOutcome> {
+  #fail(reason: ReasonError): void {
+    if (this.#end(reason)) discard(this.#client, this.#socket);
+  }
+
+  #send({ topic, payload, retain, userProperties }: Publish, settle: (outcome: PublishOutcome) => void): void {
     const properties = this.version === 5 && userProperties ? { userProperties: { ...userProperties } } : undefined;
-    const timeoutMs = this.#publishTimeoutMs;
-    return new Promise((done, reject) => {
-      const settle = (act: () => void): void => {
-        clearTimeout(timer);
-        this.#rejects.delete(give);
-        act();
-      };
-      const give = (reason: ReasonError): void => settle(() => reject(reason));
-      const timer = setTimeout(() => {
-        this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${timeoutMs} ms`));
-      }, timeoutMs);
-      this.#rejects.add(give);
-      this.#client.publish(topic, payload, { qos: 1, retain, ...(properties && { properties }) }, (error) => {
-        if (this.#slots.failure()) return;
-        const outcome = this.#outcomeOf(topic, error);
-        if (outcome) settle(() => done(outcome));
-      });
+    this.#client.publish(topic, payload, { qos: 1, retain, ...(properties && { properties }) }, (error) => {
+      if (this.#publishes.failure()) return;
+      const outcome = this.#outcomeOf(topic, error);
+      if (outcome) settle(outcome);
     });
   }
 
@@ -304,7 +321,7 @@ class MqttConnection implements Connection {
       else socket.once("close", () => done());
     });
     const reason = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
-    if (this.#slots.isIdle() && this.#slots.fail(reason)) {
+    if (this.#publishes.isIdle() && this.#end(reason)) {
       silence(this.#client, socket);
       this.#client.end(false);
       const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);

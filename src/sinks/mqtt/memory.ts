@@ -1,3 +1,4 @@
+import { LinkWindow } from "../lib/link-window.ts";
 import type { MemoryLocation, SinkMemory } from "../sink.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
@@ -11,6 +12,7 @@ export interface MqttMemory extends SinkMemory {
   readonly suspension: SuspensionMemory;
   /** What is known of the broker's version (version.ts). */
   readonly broker: Map<string, string>;
+  readonly link: LinkWindow;
 }
 
 /** Reads the files of the retained topics; the rest begins empty. Never throws. */
@@ -21,5 +23,5 @@ export function openMemory({ folder, uuid, endpoint, log }: MemoryLocation): Mqt
     retained.close(removed);
     retainedValues.close(removed);
   };
-  return { retained, retainedValues, suspension: {}, broker: new Map(), close };
+  return { retained, retainedValues, suspension: {}, broker: new Map(), link: new LinkWindow(), close };
 }

@@ -34,7 +34,7 @@ export const settingsSchema = z.strictObject({
     "Deadline of the name look-up, of the TCP connect and of the broker's answer, each",
   ),
   publish_timeout: duration("10s", 1, 600_000, "at most 10min").describe(
-    "Deadline of one publish; the connection to a broker that has not acknowledged it by then is closed and opened again",
+    "The connection to a broker that acknowledges nothing for so long is closed and opened again; on a slow link later, by what a large publish needs",
   ),
   keepalive: duration("30s", 1000, 65_535_000, "from 1s to 65535s").describe("A ping is sent after this time without another packet"),
   in_flight: z

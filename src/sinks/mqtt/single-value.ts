@@ -2,9 +2,9 @@ import { clockStateOf } from "../../model/clock.ts";
 import type { LayoutVariable } from "../../model/layout.ts";
 import type { Reading, Readout } from "../../model/value.ts";
 import type { SinkBatch } from "../sink.ts";
-import type { UserProperties } from "./connect.ts";
 import { JsonBytes } from "./json-bytes.ts";
 import type { Message } from "./message.ts";
+import type { UserProperties } from "./publish-queue.ts";
 import { faultOf, isoTime, isWritable, timeText, writeFault, writeValue } from "./value-json.ts";
 
 /** How a message of one value is written: as JSON with its quality, or bare, with the quality as user properties (README.md in this folder). */

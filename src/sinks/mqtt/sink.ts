@@ -1,5 +1,5 @@
 import type { Context } from "../../model/context.ts";
-import type { SourceReport } from "../../model/report.ts";
+import type { LinkReport, SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
@@ -16,6 +16,11 @@ type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 
 const OFFLINE_TIMEOUT_MS = 500;
 const MAX_WARNINGS = 10;
+
+/** What is under way at a loss comes twice: a batch of older values is no longer than that on a slow link. */
+const OLDER_BATCH_MS = 4000;
+/** Bytes of a message for each of the values as they are stored, about. */
+const JSON_PER_STORED_BYTE = 4;
 
 const ONLINE = '{"state":"online"}';
 const OFFLINE = '{"state":"offline"}';
@@ -62,13 +67,14 @@ function connectOptions({ uuid, details, settings: local, secrets }: Input, plan
     window: local.in_flight,
     will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
     remembered: memory.broker,
+    link: memory.link,
   };
 }
 
 /** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
 class MqttSink implements Sink {
   readonly inFlight: number;
-  readonly warnings: string[];
+  readonly #ownWarnings: string[];
   readonly lost: Promise<Error>;
   readonly #connection: Connection;
   readonly #plan: TopicPlan;
@@ -95,14 +101,32 @@ class MqttSink implements Sink {
     this.#hasStatus = connection.canRetain && suspended === undefined;
     this.inFlight = connection.window;
     this.lost = this.#channel.lost;
-    this.warnings = [...warningsOf(connection, local), ...(suspended === undefined ? [] : [suspended])];
+    this.#ownWarnings = [...warningsOf(connection, local), ...(suspended === undefined ? [] : [suspended])];
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
       maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
       warn: (warning) => this.#warn(warning),
       maxPacketBytes,
       values: memory.retainedValues,
       retainsValues: local.retain,
+      link: connection.link,
     });
+  }
+
+  get warnings(): readonly string[] {
+    return [...this.#ownWarnings, ...this.#status.warnings()];
+  }
+
+  link(): LinkReport {
+    const { bytesPerS, roundTripMs, windowBytes } = this.#connection.link.state();
+    return {
+      bytes_per_s: bytesPerS === undefined ? null : twoDigits(bytesPerS),
+      round_trip_ms: roundTripMs === undefined ? null : twoDigits(Math.ceil(roundTripMs)),
+      window_bytes: twoDigits(windowBytes),
+    };
+  }
+
+  olderBatchBytes(): number {
+    return Math.ceil(this.#connection.link.provedBytesIn(OLDER_BATCH_MS) / JSON_PER_STORED_BYTE);
   }
 
   /** Publishes the collector's own status. Throws ReasonError when the connection is lost. */
@@ -141,9 +165,12 @@ class MqttSink implements Sink {
   }
 
   #warn(warning: string): void {
-    if (this.warnings.length < MAX_WARNINGS && !this.warnings.includes(warning)) this.warnings.push(warning);
+    const warnings = this.#ownWarnings;
+    if (warnings.length < MAX_WARNINGS && !warnings.includes(warning)) warnings.push(warning);
   }
 }
+
+const twoDigits = (number: number): number => Number(number.toPrecision(2));
 
 function warningsOf({ version, canRetain }: Connection, { payload, retain }: MqttSettings): readonly string[] {
   return [

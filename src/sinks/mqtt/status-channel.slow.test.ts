@@ -5,6 +5,7 @@ import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { SourceReport } from "../../model/report.ts";
+import { LinkWindow } from "../lib/link-window.ts";
 import type { Connection } from "./connect.ts";
 import { StatusChannel, type SuspensionMemory } from "./status-channel.ts";
 
@@ -39,6 +40,8 @@ describe("StatusChannel", () => {
       window: 16,
       maxPacketBytes: 1e6,
       canRetain: true,
+      link: new LinkWindow(),
+      feed: () => {},
       lost,
       endCode: () => endCode,
       publish: () =>

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { SourceReport } from "../../model/report.ts";
+import type { LinkWindow } from "../lib/link-window.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import type { RetainedTopics } from "./retained-topics.ts";
 import type { RetainedValues } from "./retained-values.ts";
@@ -13,12 +14,17 @@ export interface StatusTopicsOptions {
   readonly values: RetainedValues;
   /** Values are to be retained. */
   readonly retainsValues: boolean;
+  readonly link: LinkWindow;
   /** Gets what an operator should know; the same warning may come again. */
   readonly warn: (warning: string) => void;
 }
 
 /** Status fields that change all the time (last readout, next try) are published at most this often. */
 const REFRESH_MS = 10_000;
+/** Part of a slow link that they take. */
+const REFRESH_PART = 0.05;
+/** A message that would keep the link busy for longer waits until it carries more: values would wait for it. */
+const LONGEST_MS = 5000;
 
 /** The retained messages of one connection: status and metadata of the sources. */
 export class StatusTopics {
@@ -28,6 +34,8 @@ export class StatusTopics {
   readonly #options: StatusTopicsOptions;
   /** By topic: what was published, as digests, because metadata are as large as the configuration. */
   readonly #published = new Map<string, Retained & { readonly atMs: number }>();
+  /** Topics of messages that are too large for the link. */
+  readonly #postponed = new Set<string>();
 
   constructor(channel: StatusChannel, plan: TopicPlan, retained: RetainedTopics, options: StatusTopicsOptions) {
     this.#channel = channel;
@@ -42,15 +50,45 @@ export class StatusTopics {
     const desired = retainedOf(this.#plan, sources);
     const own = collectorStatusTopic(this.#plan);
     await this.#clearValues(sources);
+    const refreshMs = this.#refreshMs(desired);
+    for (const topic of this.#postponed) if (!desired.has(topic)) this.#postponed.delete(topic);
     for (const topic of this.#retained) if (topic !== own && !desired.has(topic)) await this.#clear(topic);
     for (const [topic, retained] of desired) {
       const before = this.#published.get(topic);
       const atMs = performance.now();
       const [key, payload] = [digest(retained.key), digest(retained.payload)];
-      if (before && before.key === key && (before.payload === payload || atMs - before.atMs < REFRESH_MS)) continue;
+      if (before && before.key === key && (before.payload === payload || atMs - before.atMs < refreshMs)) continue;
+      if (this.#postpones(topic, retained)) continue;
       await this.retain(topic, retained.payload);
       this.#published.set(topic, { key, payload, atMs });
     }
+  }
+
+  /** What an operator should know of what is not published now. */
+  warnings(): readonly string[] {
+    const { bytesPerS } = this.#options.link.state();
+    const [topic] = this.#postponed;
+    if (topic === undefined || bytesPerS === undefined) return [];
+    const more = this.#postponed.size > 1 ? ` and ${this.#postponed.size - 1} more are` : " is";
+    return [
+      `the link to the broker carries about ${Number(bytesPerS.toPrecision(1))} bytes/s: ${topic}${more} not published, because values would wait for more than ${LONGEST_MS / 1000} s`,
+    ];
+  }
+
+  #postpones(topic: string, { payload }: Retained): boolean {
+    const isTooLarge = Buffer.byteLength(payload) > this.#options.link.provedBytesIn(LONGEST_MS);
+    if (isTooLarge) this.#postponed.add(topic);
+    else this.#postponed.delete(topic);
+    return isTooLarge;
+  }
+
+  #refreshMs(desired: ReadonlyMap<string, Retained>): number {
+    const bytesPerRefresh = this.#options.link.bytesIn(REFRESH_MS * REFRESH_PART);
+    if (bytesPerRefresh === undefined) return REFRESH_MS;
+    let bytes = 0;
+    // Metadata have no part that changes all the time.
+    for (const { key, payload } of desired.values()) if (key !== payload) bytes += payload.length;
+    return REFRESH_MS * Math.max(1, bytes / bytesPerRefresh);
   }
 
   /** Publishes a retained message, unless it is too large for the broker. Throws ReasonError when the connection is lost. */

@@ -2,8 +2,9 @@ import type { Context } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { BatchPart, Refusal, SinkBatch, WriteResult } from "../sink.ts";
-import type { Connection, PublishOutcome, UserProperties } from "./connect.ts";
+import type { Connection } from "./connect.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
+import type { Feed, Publish, PublishOutcome, UserProperties } from "./publish-queue.ts";
 import type { RetainedValues } from "./retained-values.ts";
 import { type SinglePayload, writeSingles } from "./single-value.ts";
 import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
@@ -37,6 +38,8 @@ interface VariableTopics {
 const SPLIT_BYTES = 131_072;
 /** Fixed header, packet identifier and properties of a PUBLISH, generously (MQTT 5.0, 3.3). */
 const PUBLISH_OVERHEAD_BYTES = 32;
+/** How long one message may keep the link busy, of new values and of older ones: what is read meanwhile waits for it. */
+const MESSAGE_MS = { newer: 2000, older: 1000 } as const;
 
 /** Payload bytes that fit a publish to the topic. */
 export const maxPayloadBytes = (topic: string, maxPacketBytes: number): number =>
@@ -48,8 +51,6 @@ export class ValuePublisher {
   readonly #plan: TopicPlan;
   readonly #options: ValueOptions;
   readonly #limit = createSizeLimit(SPLIT_BYTES);
-  /** By source and lane: settles once the batch before has handed over its last message, so that batches of several messages do not mix. */
-  readonly #turns = new Map<string, Promise<void>>();
   readonly #variableTopics = new WeakMap<Layout, VariableTopics>();
   #underWay = 0;
 
@@ -59,49 +60,56 @@ export class ValuePublisher {
     this.#options = options;
   }
 
-  /** Publishes without an acknowledgement. */
+  /** Publishes without an acknowledgement; once the connection is lost, those at its end. */
   underWay(): number {
     return this.#underWay;
   }
 
   /** Resolves once the broker has the batch, except what the result names. Throws ReasonError when the connection is lost. */
-  async write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
-    const key = `${batch.backlog && !batch.inOrder} ${batch.layout.source.uuid}`;
-    const before = this.#turns.get(key);
-    let pass: () => void = () => {};
-    const turn = new Promise<void>((done) => {
-      pass = done;
-    });
-    this.#turns.set(key, turn);
-    try {
-      await before;
-      return await this.#publishAll(batch, ctx, pass);
-    } finally {
-      pass();
-      if (this.#turns.get(key) === turn) this.#turns.delete(key);
-    }
-  }
-
-  /** Calls `handedOver` when no message of the batch waits for its turn any more. */
-  async #publishAll(batch: SinkBatch, ctx: Context, handedOver: () => void): Promise<WriteResult> {
+  write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
     const tally = new Tally(batch, this.#options.maxPacketBytes);
     const messages = this.#messagesOf(batch, tally);
-    let number = 0;
-    const lane = async (): Promise<void> => {
-      for (const message of messages) await this.#publishOne(batch, message, `${batch.id}.${++number}`, tally, ctx);
-      handedOver();
-    };
-    // One lane more than the window: it sees the end while the others wait for their acknowledgements.
-    await Promise.all(Array.from({ length: this.#connection.window + 1 }, lane));
-    return tally.result();
+    return new Promise((done, fail) => {
+      let [made, settled] = [0, 0];
+      let next: IteratorResult<TopicMessage> | undefined;
+      const check = (): void => {
+        if (next?.done && settled === made) done(tally.result());
+      };
+      const one = (message: TopicMessage): Publish => {
+        const id = `${batch.id}.${++made}`;
+        this.#underWay++;
+        return {
+          topic: message.topic,
+          payload: message.payload,
+          retain: message.retain ?? false,
+          userProperties: message.userProperties,
+          done: (outcome) => {
+            this.#underWay--;
+            this.#settle(batch, message, outcome, id, tally, ctx).then(() => {
+              settled++;
+              check();
+            }, fail);
+          },
+          fail,
+        };
+      };
+      const make: Feed["make"] = () => {
+        throwIfStopped(ctx);
+        next ??= messages.next();
+        const message = next.done ? undefined : next.value;
+        if (message) next = messages.next();
+        if (message) return { publish: one(message), isLast: next.done === true };
+        check();
+        return undefined;
+      };
+      this.#connection.feed({ key: batch.layout.source.uuid, isOlder: isOlder(batch), make, fail });
+    });
   }
 
-  /** Publishes a message; in smaller ones where the broker finds it too large. */
-  async #publishOne(batch: SinkBatch, message: TopicMessage, id: string, tally: Tally, ctx: Context): Promise<void> {
-    if (ctx.signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
-    const { payload, values } = message;
-    const outcome = await this.#publish(message);
+  /** Settles a message that the broker has answered; publishes it in smaller ones where it is too large for it. */
+  async #settle(batch: SinkBatch, message: TopicMessage, outcome: PublishOutcome, id: string, tally: Tally, ctx: Context): Promise<void> {
     if (outcome.type === "accepted") return;
+    const { payload, values } = message;
     if (outcome.type === "of_topic") return tally.refuse(values, outcome.detail);
     // Going over a batch decodes it: not before it has to be.
     const parts = message.parts ?? wholeOf(batch);
@@ -111,7 +119,8 @@ export class ValuePublisher {
     let number = 0;
     for (const one of this.#messagesOf(smaller, tally)) {
       const inner = one.parts ? partsWithin(one.parts, parts) : parts;
-      await this.#publishOne(batch, { ...one, parts: inner }, `${id}.${++number}`, tally, ctx);
+      throwIfStopped(ctx);
+      await this.#settle(batch, { ...one, parts: inner }, await this.#publish(one), `${id}.${++number}`, tally, ctx);
     }
   }
 
@@ -124,11 +133,11 @@ export class ValuePublisher {
     }
   }
 
-  *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage> {
+  *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage, undefined> {
     const { retained } = this.#options;
     if (!this.#plan.perVariable) {
       const topic = dataTopic(this.#plan, batch.layout.source.name, "");
-      const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch.maxMessageBytes));
+      const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch));
       tally.refuseTooLarge(tooLarge);
       for (const message of messages) yield { ...message, topic };
       return;
@@ -143,7 +152,7 @@ export class ValuePublisher {
 
   #eachOf(batch: SinkBatch, longestTopic: string): Iterable<OneValue> {
     const { payload, maxPacketBytes } = this.#options;
-    if (payload === "envelope") return writeEach(batch, this.#messageOptions(longestTopic));
+    if (payload === "envelope") return writeEach(batch, this.#messageOptions(longestTopic, batch));
     return writeSingles(batch, { payload, maxBytes: maxPayloadBytes(longestTopic, maxPacketBytes) });
   }
 
@@ -157,13 +166,25 @@ export class ValuePublisher {
     return made;
   }
 
-  #messageOptions(topic: string, desiredBytes = SPLIT_BYTES): MessageOptions {
+  #messageOptions(topic: string, batch: SinkBatch): MessageOptions {
     const { int64, maxPacketBytes } = this.#options;
+    const { link } = this.#connection;
+    const messageMs = isOlder(batch) ? MESSAGE_MS.older : MESSAGE_MS.newer;
     const maxBytes = maxPayloadBytes(topic, maxPacketBytes);
-    const splitBytes = Math.min(desiredBytes, this.#limit.bytes(), maxBytes);
-    return { int64, maxBytes, splitBytes, partBytes: splitBytes < Math.min(SPLIT_BYTES, maxBytes) ? splitBytes : maxBytes };
+    const linkBytes = link.bytesIn(messageMs) ?? Number.POSITIVE_INFINITY;
+    const largest = Math.min(batch.maxMessageBytes ?? SPLIT_BYTES, this.#limit.bytes(), linkBytes, maxBytes);
+    const splitBytes = Math.min(largest, link.provedBytesIn(messageMs));
+    const partBytes = largest < Math.min(SPLIT_BYTES, maxBytes) ? largest : Math.min(maxBytes, linkBytes);
+    return { int64, maxBytes, splitBytes, partBytes };
   }
 }
+
+function throwIfStopped({ signal }: Context): void {
+  if (signal.aborted) throw new ReasonError("CONNECTION_CLOSED", "stopped by the collector");
+}
+
+/** In order nothing overtakes it. */
+const isOlder = ({ backlog, inOrder = false }: SinkBatch): boolean => backlog && !inOrder;
 
 /** What the broker has refused of one batch. */
 class Tally {

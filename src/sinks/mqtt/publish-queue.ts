@@ -1,0 +1,221 @@
+import type { ReasonError } from "../../model/reason.ts";
+import type { Flight, LinkWindow } from "../lib/link-window.ts";
+
+/** What the broker says of one publish; the connection goes on. */
+export type PublishOutcome =
+  | { readonly type: "accepted" }
+  /** too_large: smaller ones may be taken. of_topic: whatever else is published there would be refused, too. `detail`: the broker's words. */
+  | { readonly type: "refused" | "too_large" | "of_topic"; readonly detail: string };
+
+/** Of one publish, by name (MQTT 5.0, 3.3.2.3.7). */
+export type UserProperties = Readonly<Record<string, string>>;
+
+export interface Publish {
+  readonly topic: string;
+  readonly payload: string | Buffer;
+  readonly retain: boolean;
+  /** They do not go to a broker of MQTT 3.1.1. */
+  readonly userProperties?: UserProperties | undefined;
+  readonly done: (outcome: PublishOutcome) => void;
+  /** The connection is lost before it is answered. */
+  readonly fail: (reason: ReasonError) => void;
+}
+
+/** Publishes that are made one by one, when the link has room: how large they may be shows in those before. */
+export interface Feed {
+  /** Those of one key (a source) are published one after the other, those of several by turns. */
+  readonly key: string;
+  /** Older data: what is newer overtakes it. */
+  readonly isOlder: boolean;
+  /** The next publish, and whether it is the last; undefined: there was none left. What it throws ends the feed. */
+  make(): { readonly publish: Publish; readonly isLast: boolean } | undefined;
+  /** The feed has ended before its last publish: the connection is lost, or `make` threw. */
+  fail(error: unknown): void;
+}
+
+export interface PublishQueueOptions {
+  /** Publishes under way at once, from 1. */
+  readonly size: number;
+  /** Of the link; outlasts the queue. */
+  readonly window: LinkWindow;
+  /** From the last progress, which is the acknowledgement of what was sent before, to that of the next. */
+  readonly timeoutMs: number;
+  /** Hands a publish to the connection; `settle` is called once the broker has answered. */
+  readonly send: (publish: Publish, settle: (outcome: PublishOutcome) => void) => void;
+  /** The broker has acknowledged nothing for so long. */
+  readonly overdue: (ms: number) => void;
+}
+
+/** Feeds that wait: those of one key in order, the keys by turns. */
+class Line {
+  readonly #feeds = new Map<string, Feed[]>();
+
+  isEmpty(): boolean {
+    return this.#feeds.size === 0;
+  }
+
+  add(feed: Feed): void {
+    const before = this.#feeds.get(feed.key);
+    if (before) before.push(feed);
+    else this.#feeds.set(feed.key, [feed]);
+  }
+
+  /** The next publish, if the next feed has one. */
+  make(): Publish | undefined {
+    const [key, feeds] = this.#feeds.entries().next().value ?? ["", []];
+    const [feed] = feeds;
+    if (!feed) return undefined;
+    let made: ReturnType<Feed["make"]>;
+    try {
+      made = feed.make();
+    } catch (error) {
+      feed.fail(error);
+    }
+    if (!made || made.isLast) feeds.shift();
+    // Deleted first: a Map keeps the place of a key that is set again.
+    this.#feeds.delete(key);
+    if (feeds.length > 0) this.#feeds.set(key, feeds);
+    return made?.publish;
+  }
+
+  takeAll(): readonly Feed[] {
+    const all = [...this.#feeds.values()].flat();
+    this.#feeds.clear();
+    return all;
+  }
+}
+
+/** Fixed header, packet identifier and properties of a PUBLISH. */
+const OVERHEAD_BYTES = 8;
+/** Of what is sent while newer data wait, at least this part is older. */
+const OLDER_PART = 1 / 4;
+/** What an unmeasured link may need, a thousandth of a second for each byte: 8 kbit/s. At most this much is added to a deadline. */
+const MOST_ALLOWANCE_MS = 120_000;
+/** What came while this thread did not run is read before a deadline ends anything. */
+const READ_MS = 50;
+
+/**
+ * The publishes of one connection: as many under way as the broker and the link take, the newer data first, with the feeds of each kind in
+ * turn. It has one timer: acknowledgements come in the order of the publishes (MQTT 5.0, 4.6), so the deadline is about the first of those
+ * under way.
+ */
+export class PublishQueue {
+  readonly #options: PublishQueueOptions;
+  readonly #newer = new Line();
+  readonly #older = new Line();
+  /** In the order in which they were sent. */
+  readonly #underWay = new Map<Publish, Flight>();
+  /** Bytes of older data that are due beside the newer that were sent while they waited. */
+  #olderCredit = 0;
+  /** Since when the first of those under way is the first. */
+  #progressMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #overdue: Publish | undefined;
+  #isSending = false;
+  #failure: ReasonError | undefined;
+
+  constructor(options: PublishQueueOptions) {
+    this.#options = options;
+  }
+
+  add(feed: Feed): void {
+    if (this.#failure) {
+      feed.fail(this.#failure);
+      return;
+    }
+    (feed.isOlder ? this.#older : this.#newer).add(feed);
+    this.#sendNext();
+  }
+
+  failure(): ReasonError | undefined {
+    return this.#failure;
+  }
+
+  isIdle(): boolean {
+    return this.#underWay.size === 0 && this.#newer.isEmpty() && this.#older.isEmpty();
+  }
+
+  /** The connection is lost: all that is not answered fails. True: this is the first failure, so its reason is the one that holds. */
+  fail(reason: ReasonError): boolean {
+    if (this.#failure) return false;
+    this.#failure = reason;
+    clearTimeout(this.#timer);
+    const first = this.#first();
+    if (first && reason.reason.type === "TIMEOUT") this.#options.window.timedOut(bytesOf(first), performance.now() - this.#progressMs);
+    for (const one of [...this.#underWay.keys(), ...this.#newer.takeAll(), ...this.#older.takeAll()]) one.fail(reason);
+    this.#underWay.clear();
+    return true;
+  }
+
+  /** Not from within itself: what is made or sent may add to the queue. */
+  #sendNext(): void {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    while (!this.#failure && this.#underWay.size < this.#options.size) {
+      const line = this.#nextLine();
+      if (line.isEmpty()) break;
+      const nowMs = performance.now();
+      if (!this.#options.window.hasRoom()) {
+        this.#options.window.waits(nowMs);
+        break;
+      }
+      const publish = line.make();
+      if (publish) this.#send(publish, line === this.#older, nowMs);
+    }
+    this.#isSending = false;
+  }
+
+  #nextLine(): Line {
+    if (this.#newer.isEmpty() || this.#older.isEmpty()) this.#olderCredit = 0;
+    return this.#newer.isEmpty() || this.#olderCredit > 0 ? this.#older : this.#newer;
+  }
+
+  #send(publish: Publish, isOlder: boolean, nowMs: number): void {
+    const { window, send } = this.#options;
+    const bytes = bytesOf(publish);
+    this.#olderCredit += isOlder ? -bytes : bytes * (OLDER_PART / (1 - OLDER_PART));
+    if (this.#underWay.size === 0) this.#progressMs = nowMs;
+    this.#underWay.set(publish, window.sent(bytes, nowMs));
+    this.#timer ??= this.#setTimer(this.#deadlineMs(publish));
+    send(publish, (outcome) => this.#settle(publish, outcome));
+  }
+
+  #settle(publish: Publish, outcome: PublishOutcome): void {
+    const flight = this.#underWay.get(publish);
+    if (!flight) return;
+    const nowMs = performance.now();
+    if (this.#first() === publish) this.#progressMs = nowMs;
+    this.#underWay.delete(publish);
+    this.#options.window.acknowledged(flight, nowMs);
+    publish.done(outcome);
+    this.#sendNext();
+  }
+
+  #first(): Publish | undefined {
+    return this.#underWay.keys().next().value;
+  }
+
+  #deadlineMs(publish: Publish): number {
+    const bytes = bytesOf(publish);
+    return this.#options.timeoutMs + Math.min(MOST_ALLOWANCE_MS, this.#options.window.allowanceMs(bytes) ?? bytes);
+  }
+
+  #setTimer(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.#look(), ms);
+  }
+
+  #look(): void {
+    this.#timer = undefined;
+    const first = this.#first();
+    if (!first) return;
+    const restMs = this.#progressMs + this.#deadlineMs(first) - performance.now();
+    if (restMs > 0) this.#timer = this.#setTimer(Math.ceil(restMs));
+    else if (this.#overdue !== first) {
+      this.#overdue = first;
+      this.#timer = this.#setTimer(READ_MS);
+    } else this.#options.overdue(Math.round(performance.now() - this.#progressMs));
+  }
+}
+
+const bytesOf = ({ topic, payload }: Publish): number =>
+  topic.length + (typeof payload === "string" ? Buffer.byteLength(payload) : payload.length) + OVERHEAD_BYTES;
