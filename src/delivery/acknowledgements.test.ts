@@ -40,3 +40,15 @@ test("two acknowledgements are one", () => {
     dropped: { refused: 2, damaged: 3 },
   });
 });
+
+test("rows behind a few unsettled ranges are taken over their heads, no more", () => {
+  const tracker = new AcknowledgementTracker();
+  for (let id = 1; id <= 12; id++) tracker.add(id);
+  for (const id of [3, 4, 6, 8, 9, 11]) tracker.settle(id, delivered(1));
+  expect(tracker.takeSettledBehind(0)).toBeUndefined();
+  expect(tracker.takeSettledBehind(2)?.ids).toEqual([3, 4, 6]);
+  expect(tracker.takeSettledBehind(2)).toBeUndefined();
+  expect(tracker.takeSettledBehind(4)?.ids).toEqual([8, 9, 11]);
+  for (const id of [1, 2, 5, 7, 10]) tracker.settle(id, delivered(1));
+  expect(tracker.takeSettled()?.ids).toEqual([1, 2, 5, 7, 10]);
+});

@@ -9,8 +9,8 @@ export interface Outcome {
 export type Settled = Omit<Acknowledgement, "sink">;
 
 /**
- * The rows that are being delivered, in the order in which they came. Acknowledges from the front only: what is pending then stays a few
- * ranges of ids, however the rows of several sources alternate.
+ * The rows that are being delivered, in the order in which they came. Acknowledges from the front: what is pending then stays a few ranges
+ * of ids, however the rows of several sources alternate. Where a few rows hold up all behind them, those can be taken over their heads.
  */
 export class AcknowledgementTracker {
   /** By row, in order; undefined: not settled yet. */
@@ -43,6 +43,24 @@ export class AcknowledgementTracker {
       taken.push([id, outcome]);
       this.#rows.delete(id);
     }
+    return sum(taken);
+  }
+
+  /** Takes the settled rows behind unsettled ones, as far as these are at most so many ranges of ids; undefined: there are none. */
+  takeSettledBehind(maxRanges: number): Settled | undefined {
+    const taken: [number, Outcome][] = [];
+    let ranges = 0;
+    let last: number | undefined;
+    for (const [id, outcome] of this.#rows) {
+      if (outcome) {
+        taken.push([id, outcome]);
+        continue;
+      }
+      if (last === undefined || id !== last + 1) ranges++;
+      if (ranges > maxRanges) break;
+      last = id;
+    }
+    for (const [id] of taken) this.#rows.delete(id);
     return sum(taken);
   }
 

@@ -390,3 +390,39 @@ describe("held rows", () => {
     expect(queue.isHeld(1)).toBe(false);
   });
 });
+
+describe("a source whose rows stay under way", () => {
+  test("holds up the acknowledgement of the others for a second, not until it is done", () => {
+    const { queue, commit, attach, position } = setUp();
+    attach();
+    queue.open();
+    let slow: Job | undefined;
+    let nowMs = 0;
+    for (let i = 0; i < 60; i++) {
+      queue.take(commit(1), nowMs);
+      nowMs += 200;
+      for (let job = queue.next(nowMs, 8); job; job = queue.next(nowMs, 8))
+        if (idsOf(job).includes(1)) slow = job;
+        else queue.settle(job, done(job));
+    }
+    queue.next(nowMs + 1000, 8);
+    const pending = Array.from({ length: 60 }, (_, i) => i + 1).filter((id) => isPending(position(), id));
+    expect(pending).toEqual([1]);
+    expect(slow).toBeDefined();
+    if (slow) queue.settle(slow, done(slow));
+    expect(position().older).toEqual([]);
+  });
+
+  test("and is delivered once more after a loss, without the others", () => {
+    const { queue, commit, attach, position } = setUp();
+    attach();
+    queue.open();
+    queue.take(commit(30), 0);
+    for (let job = queue.next(1e6, 8); job; job = queue.next(1e6, 8)) if (!idsOf(job).includes(1)) queue.settle(job, done(job));
+    queue.next(2e6, 8);
+    queue.close();
+    queue.open();
+    expect(settleAll(queue)).toEqual([1]);
+    expect(position().older).toEqual([]);
+  });
+});

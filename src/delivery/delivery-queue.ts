@@ -33,6 +33,8 @@ export interface DeliveryQueueOptions extends GroupBounds {
 
 /** Live jobs in a row after which one from the backlog is due. */
 const LIVE_RUN = 3;
+/** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
+const BEHIND_MS = 1000;
 /** Rows that are settled but not acknowledged, because held rows between them would make more ranges than the file keeps. */
 const MAX_UNACKNOWLEDGED_ROWS = 100_000;
 
@@ -69,6 +71,7 @@ export class DeliveryQueue {
   readonly #held = new Set<number>();
   #unacknowledged: Settled[] = [];
   #unacknowledgedRows = 0;
+  #behindMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: DeliveryQueueOptions) {
     this.#options = options;
@@ -153,6 +156,7 @@ export class DeliveryQueue {
    * backlog; a single row may exceed it. Throws what `read` throws.
    */
   next(nowMs: number, inFlight: number, olderBytes = Number.POSITIVE_INFINITY): Job | undefined {
+    this.#acknowledgeBehind(nowMs);
     if (this.#isHalted) return undefined;
     const { inOrder } = this.#options;
     this.#ready.push(...(this.#isDraining ? this.#grouper.flush() : this.#grouper.due(nowMs)));
@@ -296,6 +300,15 @@ export class DeliveryQueue {
       }
     }
     this.#acknowledge(lane.takeSettled());
+  }
+
+  /** As far as what stays pending is no more ranges than the file keeps. */
+  #acknowledgeBehind(nowMs: number): void {
+    if (nowMs - this.#behindMs < BEHIND_MS) return;
+    this.#behindMs = nowMs;
+    if (!this.#options.keepsAll || this.#unacknowledged.length > 0) return;
+    const ranges = MAX_OLDER_RANGES - union([...this.#older, ...rangesOf([...this.#held])]).length;
+    for (const lane of [this.#live, this.#backlog]) this.#acknowledge(lane.takeSettledBehind(ranges >> 1));
   }
 
   #acknowledge(settled: Settled | undefined): void {
