@@ -107,7 +107,7 @@ export class SinkPump {
     this.#log = withFields(port.log, { sink: spec.name ?? spec.uuid, type: spec.type, endpoint });
     this.#memory = kind.openMemory?.({ folder: port.memoryDir, uuid: spec.uuid, endpoint, log: this.#log });
     this.#queue = this.#createQueue();
-    this.#state = new SinkState(endpoint, this.#log, () => port.changed());
+    this.#state = new SinkState({ endpoint, sinkType: spec.type }, this.#log, () => port.changed());
     this.#writer = new Writer({
       queue: this.#queue,
       takesExploration: kind.takesExploration,

@@ -12,7 +12,7 @@ beforeEach(() => {
   const at = (level: string) => (fields: object, message: string) =>
     void logged.push([level, "detail" in fields ? fields.detail : undefined, message]);
   const log: Log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
-  state = new SinkState("broker:1883", log, () => {});
+  state = new SinkState({ endpoint: "broker:1883", sinkType: "mqtt" }, log, () => {});
 });
 afterEach(() => void vi.useRealTimers());
 
@@ -39,6 +39,34 @@ test("logs each change once; a later next try is not logged", () => {
   expect(first).toMatchObject({ state: "ERROR", error: { reason: { type: "TIMEOUT" }, condition: null } });
   expect(Date.parse(first.next_retry_at ?? "") - Date.parse(first.since)).toBe(1000);
   expect(state.report()).toMatchObject({ state: "STOPPED", error: null, next_retry_at: null });
+});
+
+test("an outage is logged once for each cause, whatever the system call says and however the causes alternate", () => {
+  const reset = (call: string) => new ReasonError("CONNECTION_RESET", `${call} ECONNRESET`);
+  const refused = new ReasonError("CONNECTION_REFUSED", "connect ECONNREFUSED 10.0.0.9:1883");
+  state.opened();
+  state.lost(reset("read"), 1000);
+  const { since } = state.report();
+  vi.advanceTimersByTime(5000);
+  state.lost(reset("write"), 1000);
+  expect(state.report()).toMatchObject({ since, error: { detail: "write ECONNRESET" } });
+  for (let n = 0; n < 5; n++) {
+    vi.advanceTimersByTime(5000);
+    state.lost(n % 2 === 0 ? refused : reset("connect"), 1000);
+  }
+  const warned = () => logged.flatMap(([level, detail]) => (level === "warn" ? [detail] : []));
+  expect(warned()).toEqual(["read ECONNRESET", "connect ECONNREFUSED 10.0.0.9:1883"]);
+  state.opened();
+  state.lost(reset("read"), 1000);
+  expect(warned()).toHaveLength(3);
+});
+
+test("a broker's outage is explained in a broker's words", () => {
+  const steps: unknown[] = [];
+  const warn = (fields: object) => void steps.push("nextStep" in fields ? fields.nextStep : undefined);
+  const silentLog = { debug: () => {}, info: () => {}, warn, error: () => {} };
+  new SinkState({ endpoint: "broker:1883", sinkType: "mqtt" }, silentLog, () => {}).lost(closed, 1000);
+  expect(steps).toEqual([expect.stringContaining("talk to the broker")]);
 });
 
 test("a refusal is logged once, in data-loss words, and over a minute after the last one", () => {

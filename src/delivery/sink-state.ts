@@ -1,4 +1,4 @@
-import { explainReason } from "../model/catalogue.ts";
+import { explainReason, type Where } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport } from "../model/report.ts";
@@ -26,7 +26,7 @@ interface Refusal {
 
 /** The state of one sink, as the report and the log show it. Logs each change once. */
 export class SinkState {
-  readonly #endpoint: string;
+  readonly #where: Where;
   readonly #log: Log;
   readonly #changed: () => void;
   #state: SinkReport["state"] = "CONNECTING";
@@ -43,11 +43,13 @@ export class SinkState {
   /** One log line for all that is kept at a time. */
   #isKeptLogged = false;
   #wasIsolating = false;
+  /** What has been logged since the sink was last open: another system call, or a cause that comes back, makes no other line. */
+  readonly #loggedLosses = new Set<string>();
   #dropLines = { sinceMs: Number.NEGATIVE_INFINITY, count: 0, valuesNotLogged: 0 };
 
   /** `changed` is called with each change of the report, and may be called without one. */
-  constructor(endpoint: string, log: Log, changed: () => void) {
-    this.#endpoint = endpoint;
+  constructor(where: Where, log: Log, changed: () => void) {
+    this.#where = where;
     this.#log = log;
     this.#changed = changed;
   }
@@ -56,6 +58,7 @@ export class SinkState {
     this.#nextRetryAt = null;
     this.#refusal = undefined;
     this.#isOpen = true;
+    this.#loggedLosses.clear();
     if (this.#enter("OK")) this.#log[this.#wasIsolating ? "debug" : "info"]({ since: this.#since }, CONNECTED);
     this.#refresh();
   }
@@ -77,7 +80,10 @@ export class SinkState {
     const detail = [message, ...more.filter((one) => one !== undefined)].join("; ");
     this.#refusal = undefined;
     this.#wasIsolating = isIsolating;
-    this.#fail({ reason, condition: condition ?? null, detail }, isIsolating ? "debug" : "warn", UNREACHABLE);
+    const cause = JSON.stringify([reason, condition, more.map((one) => one !== undefined)]);
+    const level = isIsolating || this.#loggedLosses.has(cause) ? "debug" : "warn";
+    this.#loggedLosses.add(cause);
+    this.#fail({ reason, condition: condition ?? null, detail }, level, UNREACHABLE);
   }
 
   /** A write is through; the server refused `refused` of its values, which are dropped. The first `detail` since the sink was well is shown. */
@@ -138,7 +144,7 @@ export class SinkState {
   #fail(error: SinkError, level: "debug" | "warn" | "error", message: string): void {
     if (!this.#enter("ERROR", error)) return;
     const { reason, condition, detail } = error;
-    const { nextStep } = explainReason(reason, condition, { endpoint: this.#endpoint });
+    const { nextStep } = explainReason(reason, condition, this.#where);
     this.#log[level]({ reason, condition, since: this.#since, nextRetryAt: this.#nextRetryAt, nextStep, detail }, message);
   }
 
@@ -147,11 +153,15 @@ export class SinkState {
     const isSame = this.#state === next && JSON.stringify(error) === JSON.stringify(this.#error);
     this.#changed();
     if (isSame) return false;
+    const isSameCause = this.#state === next && causeOf(this.#error) === causeOf(error);
     this.#state = next;
     this.#error = error;
-    this.#since = new Date().toISOString();
+    if (!isSameCause) this.#since = new Date().toISOString();
     return true;
   }
 }
 
 const refusedError = (detail: string): SinkError => ({ reason: { type: "UNKNOWN" }, condition: "server_refuses", detail });
+/** An UNKNOWN says in its detail alone what it is about. */
+const causeOf = (error: SinkError | undefined): string =>
+  JSON.stringify(error && (error.reason.type === "UNKNOWN" ? error : [error.reason, error.condition]));

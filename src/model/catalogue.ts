@@ -17,6 +17,8 @@ export interface Where {
   readonly endpoint?: string | null;
   /** Name of the data source or data sink; it precedes the sentence. */
   readonly source?: string;
+  /** Type of the data sink; absent: it is a device that is read. */
+  readonly sinkType?: string;
 }
 
 /** The same for people: `device` (with port) and `name` (without) in a sentence, `host` and `port` in a command. */
@@ -25,7 +27,15 @@ interface Location {
   readonly name: string;
   readonly host: string;
   readonly port: string;
+  /** What it is, in one word. */
+  readonly what: string;
 }
+
+/** What a data sink publishes to, by its type; of another type: a server. */
+const SINK_SERVERS: ReadonlyMap<string, string> = new Map([
+  ["mqtt", "broker"],
+  ["platform", "platform"],
+]);
 
 /** A device whose address is not known. */
 const UNNAMED = "the device";
@@ -56,40 +66,40 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
     cause: "The name is misspelt, or this machine's DNS server cannot be reached or does not know it.",
     nextStep: `Type \`getent hosts ${host}\`; if it prints nothing, correct the name or the DNS server, or configure the IP address instead.`,
   }),
-  NO_ROUTE_TO_HOST: ({ name, host }) => ({
+  NO_ROUTE_TO_HOST: ({ name, host, what }) => ({
     sentence: `${asSubject(name)} does not answer on the network.`,
-    cause: "The device is off, its cable is out, or its IP address or subnet mask is wrong.",
+    cause: `The ${what} is off, its cable is out, or its IP address or subnet mask is wrong.`,
     nextStep: `Check power, cable and link light, then type \`${neighbours(host)}\`; FAILED or INCOMPLETE means that no device there has the address.`,
   }),
-  HOST_DOWN: ({ name, host }) => ({
+  HOST_DOWN: ({ name, host, what }) => ({
     sentence: `The network reports that ${name} is down.`,
-    cause: "The device is switched off, is starting up or has lost its link.",
+    cause: `The ${what} is switched off, is starting up or has lost its link.`,
     nextStep: `Check power and link light, then type \`ping -c 3 ${host}\`.`,
   }),
-  NETWORK_UNREACHABLE: ({ name }) => ({
+  NETWORK_UNREACHABLE: ({ name, what }) => ({
     sentence: `This machine has no route to ${name}.`,
-    cause: "The network interface towards the device is down, or a route or the default gateway is missing.",
-    nextStep: "Type `ip route`; it must list the network of the device or a default route.",
+    cause: `The network interface towards the ${what} is down, or a route or the default gateway is missing.`,
+    nextStep: `Type \`ip route\`; it must list the network of the ${what} or a default route.`,
   }),
-  CONNECTION_REFUSED: ({ device, host, port }) => ({
+  CONNECTION_REFUSED: ({ device, host, port, what }) => ({
     sentence: `${asSubject(device)} refused the connection.`,
     cause: "The host answers, but no service listens on this port: the port is wrong, the service is off or it takes no more connections.",
-    nextStep: `Type \`nc -vz ${host} ${port}\`; if it is refused too, correct the port or enable the service on the device.`,
+    nextStep: `Type \`nc -vz ${host} ${port}\`; if it is refused too, correct the port or enable the service on the ${what}.`,
   }),
-  CONNECTION_RESET: ({ device, host, port }) => ({
+  CONNECTION_RESET: ({ device, host, port, what }) => ({
     sentence: `${asSubject(device)} reset the connection.`,
-    cause: "The device restarted, has too many connections, or a firewall cut the connection.",
-    nextStep: `Type \`nc -vz ${host} ${port}\`; if that works, close other programs that talk to the device: \`ss -tn\` lists those on this machine.`,
+    cause: `The ${what} restarted, has too many connections, or a firewall cut the connection.`,
+    nextStep: `Type \`nc -vz ${host} ${port}\`; if that works, close other programs that talk to the ${what}: \`ss -tn\` lists those on this machine.`,
   }),
-  CONNECTION_CLOSED: ({ device }) => ({
+  CONNECTION_CLOSED: ({ device, what }) => ({
     sentence: `${asSubject(device)} closed the connection before it answered.`,
-    cause: "The device restarted, takes no more connections, or did not accept the request.",
-    nextStep: `Close other programs that talk to the device, \`ss -tn\` lists those on this machine; then type \`collector status\`.`,
+    cause: `The ${what} restarted, takes no more connections, or did not accept the request.`,
+    nextStep: `Close other programs that talk to the ${what}, \`ss -tn\` lists those on this machine; then type \`collector status\`.`,
   }),
-  TIMEOUT: ({ device, host, port }) => ({
+  TIMEOUT: ({ device, host, port, what }) => ({
     sentence: `${asSubject(device)} did not answer in time.`,
-    cause: "The device is off, busy or at another address, or a firewall drops the packets silently.",
-    nextStep: `Type \`ping -c 3 ${host}\`, then \`nc -vz ${host} ${port}\`; if both work, the device can be reached but does not answer requests: look at its load and its settings.`,
+    cause: `The ${what} is off, busy or at another address, or a firewall drops the packets silently.`,
+    nextStep: `Type \`ping -c 3 ${host}\`, then \`nc -vz ${host} ${port}\`; if both work, the ${what} can be reached but does not answer requests: look at its load and its settings.`,
   }),
   VENDOR_GATEWAY_ERROR: ({ device }) => ({
     sentence: `The gateway at ${device} reported an error.`,
@@ -132,9 +142,9 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
     ),
     nextStep: `Check remote_address (NETWORK.NODE.UNIT) and the routing tables of the PLCs on the way; then type \`collector status\`.`,
   }),
-  UNKNOWN: ({ device }) => ({
+  UNKNOWN: ({ device, what }) => ({
     sentence: `${asSubject(device)} answered with an error.`,
-    cause: "The error is one of the device's own, or its answer does not fit the protocol.",
+    cause: `The error is one of the ${what}'s own, or its answer does not fit the protocol.`,
     nextStep: `Type ${LOG}; the line of this failure holds the protocol's own code.`,
   }),
 };
@@ -200,19 +210,19 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause: "Its rights, limits or settings do not permit it; the detail has its own words and code.",
     nextStep: `Do what the detail says; its administrator can see the refusal in its log, ${LOG} shows when it began.`,
   }),
-  protocol_violation: ({ device, host, port }) => ({
+  protocol_violation: ({ device, host, port, what }) => ({
     sentence: `${asSubject(device)} sends bytes that do not follow the protocol.`,
-    cause: "Another service listens on this port, or the type of the data source is wrong.",
-    nextStep: `Compare type and port with the device's manual; \`nc -vz ${host} ${port}\` shows that something listens, ${LOG} what it sent.`,
+    cause: "Another service listens on this port, or the configured type is wrong.",
+    nextStep: `Compare type and port with the ${what}'s manual; \`nc -vz ${host} ${port}\` shows that something listens, ${LOG} what it sent.`,
   }),
-  collector_host_trouble: () => ({
+  collector_host_trouble: ({ what }) => ({
     sentence: "The collector's machine refuses: it lacks file handles, ports, memory or rights.",
-    cause: "This machine is overloaded or wrongly set up; the device is not at fault.",
+    cause: `This machine is overloaded or wrongly set up; the ${what} is not at fault.`,
     nextStep: `Type \`ss -s\` for the number of connections, and ${LOG} for the system's own message.`,
   }),
-  internal_error: () => ({
+  internal_error: ({ what }) => ({
     sentence: "The collector itself failed.",
-    cause: "The collector has a fault; the device probably has none.",
+    cause: `The collector has a fault; the ${what} probably has none.`,
     nextStep: "Type `journalctl -u collector -n 200`, keep what it prints, and report it.",
   }),
 };
@@ -272,7 +282,8 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
  * Texts from outside are shortened and lose their control characters; a command holds them only if a shell takes them as they are.
  */
 export function explainReason(reason: Reason, condition?: Condition | null, where: Where = {}): Explanation {
-  const at = locationOf(where.endpoint);
+  const what = where.sinkType === undefined ? "device" : (SINK_SERVERS.get(where.sinkType) ?? "server");
+  const at = { ...locationOf(where.endpoint), what };
   const explanation = condition ? CONDITIONS[condition](at) : ofReason(reason, at);
   return where.source === undefined ? explanation : { ...explanation, sentence: `${clean(where.source)}: ${explanation.sentence}` };
 }
@@ -288,7 +299,7 @@ function ofReason<T extends ReasonType>(reason: Extract<Reason, { type: T }>, at
   return explain(at, reason);
 }
 
-function locationOf(endpoint: string | null | undefined): Location {
+function locationOf(endpoint: string | null | undefined): Omit<Location, "what"> {
   const match = /^(?:\[([^\]]+)\]|(.*)):(\d{1,10})$/s.exec(endpoint ?? "");
   const host = match ? (match[1] ?? match[2]) : endpoint;
   if (!endpoint || !host) return { device: UNNAMED, name: UNNAMED, host: "HOST", port: "PORT" };

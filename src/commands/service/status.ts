@@ -1,5 +1,5 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { explainReason } from "../../model/catalogue.ts";
+import { explainReason, type Where } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
@@ -167,7 +167,7 @@ function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
 function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
   const { name, error, endpoint, status, next_retry_at: nextRetryAt } = source;
   const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
-  if (error) return troubleLines(name, error, endpoint, since, nextRetryAt, nowMs);
+  if (error) return troubleLines(error, { endpoint, source: name }, since, nextRetryAt, nowMs);
   return sourceStateWords(source) === "NO_VARIABLES" ? [`  ${NO_VARIABLES}`] : [];
 }
 
@@ -192,11 +192,11 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
 }
 
 function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
-  const { uuid, name, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger, link } = sink;
+  const { uuid, name, type, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger, link } = sink;
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
   const unstored = ledger?.delivered_unstored ?? 0;
   const lines = [
-    ...(error ? troubleLines(name ?? uuid, error, endpoint, since, nextRetryAt, nowMs) : []),
+    ...(error ? troubleLines(error, { endpoint, source: name ?? uuid, sinkType: type }, since, nextRetryAt, nowMs) : []),
     ...(unstored > 0 ? [`  Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
     ...linkLines(link),
     ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
@@ -214,14 +214,13 @@ function linkLines(link: SinkStatus["link"]): string[] {
 }
 
 function troubleLines(
-  name: string,
   { reason, condition, detail }: NonNullable<SourceStatus["error"]>,
-  endpoint: string | null,
+  where: Where,
   since: string,
   nextRetryAt: string | null,
   nowMs: number,
 ): string[] {
-  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint, source: name });
+  const { sentence, cause, nextStep } = explainReason(reason, condition, where);
   return [
     sentence,
     `  Since:     ${since} (${ago(since, nowMs)})`,
