@@ -6,7 +6,11 @@ function asker(takes: (path: string) => KeyForm | undefined) {
   const form = new AuthorizationForm();
   return (path: string, key = "k"): readonly KeyForm[] => {
     const sent: KeyForm[] = [];
-    for (let as: KeyForm | undefined = form.first(path, key); as !== undefined; as = form.answered(path, as, takes(path) !== as))
+    for (
+      let as: KeyForm | undefined = form.first(path, key);
+      as !== undefined;
+      as = form.answered(path, as, takes(path) === as ? 200 : 401)
+    )
       sent.push(as);
     return sent;
   };
@@ -21,6 +25,17 @@ test.each<KeyForm>(["bare", "bearer"])(
     for (const path of ["/ext/v1", "/v2/data-sinks", "/ext/v1", "/v2/data-sources"]) expect(ask(path)).toEqual([taken]);
   },
 );
+
+test("a path that is refused before the key is looked at settles nothing, unless the other form had a 401 there", () => {
+  const form = new AuthorizationForm();
+  expect([form.first("/ext/v1", "k"), form.answered("/ext/v1", "bare", 404)]).toEqual(["bare", undefined]);
+  expect([form.first("/v2", "k"), form.answered("/v2", "bare", 401), form.answered("/v2", "bearer", 403)]).toEqual([
+    "bare",
+    "bearer",
+    undefined,
+  ]);
+  expect([form.first("/v2", "k"), form.first("/ext/v1", "k")]).toEqual(["bearer", "bearer"]);
+});
 
 test("a key that is refused in both forms is sent once a request, in each form in its turn, and another key begins from the start", () => {
   let taken: KeyForm | undefined;

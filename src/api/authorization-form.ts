@@ -15,7 +15,7 @@ const otherThan = (form: KeyForm): KeyForm => (form === "bare" ? "bearer" : "bar
 
 /**
  * Finds out in which form a server takes the key. The key alone is first; after a 401 the other form is tried once for each path, because
- * a server may answer 401 for paths that it does not have. Any other answer settles the form for all paths. A path that refused both is
+ * a server may answer 401 for paths that it does not have. A success settles the form for all paths. A path that refused both is
  * asked in one form at a time from then on, each in its turn, so that it is found out too when the server takes another one later.
  */
 export class AuthorizationForm {
@@ -34,10 +34,13 @@ export class AuthorizationForm {
     return this.#isSettled || last === undefined ? this.#form : otherThan(last);
   }
 
-  /** The form to try next, after this one was answered with 401 (`isRefused`) or with anything else; undefined: there is none. */
-  answered(path: string, form: KeyForm, isRefused: boolean): KeyForm | undefined {
+  /** The form to try next, after this one was answered with a status; undefined: there is none. */
+  answered(path: string, form: KeyForm, status: number): KeyForm | undefined {
     const known = this.#pathOf(path);
-    if (!isRefused) {
+    if (status !== 401) {
+      // A path that is not there may be refused before the key is looked at: that settles nothing, unless the other form had a 401 there.
+      const isTaken = status < 400 || (known.last !== undefined && known.last !== form);
+      if (!isTaken) return undefined;
       if (!this.#isSettled || form !== this.#form) this.#settle(form);
       this.#pathOf(path).hasWorked = true;
       return undefined;

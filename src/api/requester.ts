@@ -162,7 +162,7 @@ async function inFormTaken(
   for (;;) {
     const answer = await attempt(as);
     // Without an answer nothing is known of the key.
-    as = answer.type === "answer" ? form.answered(path, as, answer.status === 401) : undefined;
+    as = answer.type === "answer" ? form.answered(path, as, answer.status) : undefined;
     if (as === undefined) return answer;
   }
 }
