@@ -3,7 +3,7 @@ import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Variable } from "../model/variable.ts";
-import { type SourceInput, scale, specOf as specFor } from "./source-spec.ts";
+import { type SourceInput, specOf as specFor } from "./source-spec.ts";
 
 const driver = defineDriver({
   type: "cells",
@@ -118,18 +118,5 @@ describe("specOf", () => {
     const matrix = await specOf(input({}, { variables: [variable("1", { scaling, type: "int16[2x3]" })] }));
     expect(matrix.layout.variables[0]?.type).toEqual({ scalar: "float64", count: 6, dimensions: [2, 3] });
     expect(spec.refused.get(1)).toMatchObject({ fault: "type_mismatch" });
-  });
-});
-
-describe("scale", () => {
-  it("multiplies, then adds; a 64-bit integer too; what is not finite is a fault", async () => {
-    expect(scale({ quality: "good", value: 10 }, { factor: 0.5, offset: 1 })).toEqual({ quality: "good", value: 6 });
-    expect(scale({ quality: "good", value: [1n, 2n] }, { factor: 2, offset: 0 })).toEqual({ quality: "good", value: [2, 4] });
-    expect(scale({ quality: "uncertain", value: 3, sourceTime: 7, type: { scalar: "int16" } }, { factor: 1, offset: 0.5 })).toEqual({
-      quality: "uncertain",
-      value: 3.5,
-      sourceTime: 7,
-    });
-    expect(scale({ quality: "good", value: 1e308 }, { factor: 100, offset: 0 })).toMatchObject({ fault: "out_of_range" });
   });
 });

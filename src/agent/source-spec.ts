@@ -10,6 +10,7 @@ import { sourceSettingsSchema } from "../model/settings.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
+import type { Scaling } from "./scaling.ts";
 import type { Problem } from "./status.ts";
 
 /** All that a source's task is made from; what its fingerprint covers. */
@@ -48,12 +49,9 @@ export interface SourceSpec {
   /** By place in the layout: variables that are never asked for, and why. */
   readonly refused: ReadonlyMap<number, Reading>;
   readonly scalings: ReadonlyMap<number, Scaling>;
+  /** By place in the layout: variables whose raw value is a float32. */
+  readonly float32s: ReadonlySet<number>;
   readonly warnings: readonly string[];
-}
-
-export interface Scaling {
-  readonly factor: number;
-  readonly offset: number;
 }
 
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
@@ -110,6 +108,7 @@ export async function specOf(
   const points: Point[] = [];
   const refused = new Map<number, Reading>();
   const scalings = new Map<number, Scaling>();
+  const float32s = new Set<number>();
   const variables: LayoutVariable[] = [];
   for (const [index, variable] of taken.entries()) {
     const parsed = parse(variable, driver, driverSettings.data);
@@ -117,6 +116,7 @@ export async function specOf(
     else {
       points.push({ index, address: parsed.address, type: parsed.type });
       if (variable.scaling) scalings.set(index, variable.scaling);
+      if (parsed.type.scalar === "float32") float32s.add(index);
     }
     const raw = "reading" in parsed ? (typeOf(driver, variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
     variables.push({
@@ -148,6 +148,7 @@ export async function specOf(
       points,
       refused,
       scalings,
+      float32s,
       warnings,
     },
   };
@@ -244,15 +245,3 @@ const scaledType = ({ count, dimensions }: DataType): DataType => ({
   ...(count !== undefined && { count }),
   ...(dimensions && { dimensions }),
 });
-
-/** The reading after scaling: a float64. What leaves the numbers is a fault, not a value. */
-export function scale(reading: Reading, { factor, offset }: Scaling): Reading {
-  if (reading.quality === "bad") return reading;
-  const { quality, value: raw, sourceTime } = reading;
-  const value = typeof raw === "object" ? raw.map((one) => Number(one) * factor + offset) : Number(raw) * factor + offset;
-  const finite = typeof value === "number" ? Number.isFinite(value) : value.every(Number.isFinite);
-  if (!finite)
-    return { quality: "bad", fault: "out_of_range", detail: `scaled by ${factor} with offset ${offset} it is not a finite number` };
-  // Not the type that came with it: that is the raw value's.
-  return sourceTime === undefined ? { quality, value } : { quality, value, sourceTime };
-}

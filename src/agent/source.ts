@@ -18,8 +18,9 @@ import { type IsMeant, LiveValues } from "./live-values.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
+import { scale } from "./scaling.ts";
 import { settleTypes } from "./settle-types.ts";
-import { type SourceSpec, scale } from "./source-spec.ts";
+import type { SourceSpec } from "./source-spec.ts";
 import { StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
@@ -352,7 +353,7 @@ function complete(
     const reading = readings[index];
     if (!reading) return failure && { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
     const scaling = spec.scalings.get(index);
-    return scaling ? scale(reading, scaling) : reading;
+    return scaling ? scale(reading, scaling, spec.float32s.has(index)) : reading;
   });
 }
 
