@@ -29,7 +29,7 @@ import { Service, type ServiceOptions } from "./service/service.ts";
 import { SessionHost } from "./threads/session/host.ts";
 import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
-export interface RunOptions extends Pick<ServiceOptions, "log" | "signal" | "version" | "env" | "pid"> {
+export interface RunOptions extends Pick<ServiceOptions, "log" | "recentLog" | "signal" | "version" | "env" | "pid"> {
   /** Of the start; the file is read again when it changes. */
   readonly loaded: StartSettings;
   /** Entry of a worker, by its name. */

@@ -20,6 +20,8 @@ export interface LogOptions {
   readonly stream: LogStream;
   /** The stream ends in the journal: see `isJournal`. */
   readonly journald: boolean;
+  /** Gets each line that is written as one JSON object, whatever the format. */
+  readonly onLine?: (line: string) => void;
 }
 
 /**
@@ -41,11 +43,12 @@ type Shared = Pick<Logger, "level" | "format">;
 const MAX_PENDING_BYTES = 1024 * 1024;
 
 /** Writes whole lines to `stream`, synchronously as far as the stream does. Never throws. Secrets are redacted by the names of their fields. */
-export function createLogger({ level, format, stream, journald }: LogOptions): Logger {
+export function createLogger({ level, format, stream, journald, onLine }: LogOptions): Logger {
   const style = { journald, colour: stream.isTTY === true && !journald };
   const shared: Shared = { level, format };
   let dropped = 0;
   const put = (line: string): void => {
+    onLine?.(line);
     if ((stream.writableLength ?? 0) > MAX_PENDING_BYTES) {
       dropped++;
       return;

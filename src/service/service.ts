@@ -17,6 +17,7 @@ import { lookInto } from "./look-into.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
+import type { RecentLog } from "./recent-log.ts";
 import { summaryOf } from "./summary.ts";
 
 /** What carries values from the agent to the sinks, as far as the service uses it. */
@@ -46,6 +47,7 @@ export interface ServiceOptions
   readonly credentials: Pick<Credentials, "set" | "remove">;
   readonly clock: Clock;
   readonly alarms: Alarms;
+  readonly recentLog: Pick<RecentLog, "answer">;
 }
 
 /** Sources and sinks are described this long after the first of several changes. */
@@ -90,6 +92,7 @@ export class Service {
         actions: {
           "/secret": (body) => this.#changeSecret(body),
           "/secret/confirm": (body) => this.#confirmSecret(body),
+          "/log": (body) => this.#options.recentLog.answer(body),
           "/source": (body) => lookInto(this.#runningParts().agent, body),
         },
       },

@@ -1,16 +1,19 @@
 import { type LoadedSettings, loadSettings, startSettings } from "../../configuration/settings-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { createLogger, isJournal } from "../../os/log.ts";
+import { RecentLog } from "../../service/recent-log.ts";
 import { type CommandIo, EXIT, type ExitCode, logStream, UsageError } from "../io.ts";
 
 /** `collector run`: the service, until the signal aborts. Throws UsageError where neither the settings nor the last good ones can be used. */
 export async function run(options: { readonly config?: string }, io: CommandIo): Promise<ExitCode> {
   const loaded = orUsage(() => startSettings(options.config));
   const { settings } = loaded;
+  const recentLog = new RecentLog();
   const log = createLogger({
     level: settings.log.level,
     format: settings.log.format,
     stream: logStream(io),
+    onLine: recentLog.take,
     journald: io.stderr.fd !== undefined && isJournal(io.env["JOURNAL_STREAM"], io.stderr.fd),
   });
   io.crashesTo(log);
@@ -18,7 +21,7 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
   try {
     const { signal, version, env, pid, workerUrl } = io;
     const onHangup = (handler: () => void): void => io.onHangup(handler);
-    await runService({ loaded, log, signal, version, env, pid, workerUrl, onHangup });
+    await runService({ loaded, log, recentLog, signal, version, env, pid, workerUrl, onHangup });
     return EXIT.good;
   } catch (error) {
     log.error({ err: error, nextStep: "Correct what the message names, then start the collector again" }, "the collector cannot start");

@@ -1,6 +1,8 @@
 import type { Verb } from "../verb.ts";
 import type { SetupOptions } from "./setup.ts";
 import type { StatusView } from "./status.ts";
+import type { BundleOptions } from "./support-bundle.ts";
+import type { TailOptions } from "./tail.ts";
 
 interface StatusOptions extends Omit<StatusView, "source"> {
   readonly config?: string;
@@ -84,4 +86,32 @@ export const DOCTOR: Verb = {
   notes: "Looks up names and asks the kernel for routes; sends nothing to a device. `collector probe SOURCE` walks the way to one.",
   showsExitCodes: true,
   run: async (io, options: CommonOptions) => (await import("./doctor.ts")).doctor(options, io),
+};
+
+/** `collector tail`. */
+export const TAIL: Verb = {
+  usage: "tail [source]",
+  description: "Show the last lines of the running service's log, of everything or of one data source or data sink.",
+  args: { source: "name of a data source or data sink; absent: everything" },
+  examples: ["collector tail", "collector tail press-1 --follow", "collector tail --lines 200 --json | jq 'select(.level == \"error\")'"],
+  json: "print one JSON object a line, as the log has them",
+  options: [
+    { flags: "-n, --lines <n>", description: "so many lines, 0 to 500", default: "20" },
+    { flags: "-f, --follow", description: "go on with the lines that come, until Ctrl-C" },
+  ],
+  notes: "The service keeps its last 2000 lines, 1 MiB at most; journalctl -u collector has more.",
+  run: async (io, source: string | undefined, options: TailOptions) => (await import("./tail.ts")).tail(source, options, io),
+};
+
+/** `collector support-bundle`. */
+export const SUPPORT_BUNDLE: Verb = {
+  usage: "support-bundle [file]",
+  description: "Write one file with all that a question about this collector needs, without secrets.",
+  args: { file: "file to write; absent: collector-support-TIME.tar.gz here" },
+  examples: ["sudo collector support-bundle", "sudo collector support-bundle /tmp/question.tar.gz"],
+  notes: `Holds versions, doctor, check, status, plans, settings, policy, configuration, log. Passwords, keys and tokens are taken out by the names of
+their fields and by their values; addresses and names of machines stay. Look it over before you send it: tar -xzf FILE.`,
+  showsExitCodes: true,
+  run: async (io, file: string | undefined, options: BundleOptions) =>
+    (await import("./support-bundle.ts")).supportBundle(file, options, io),
 };
