@@ -160,6 +160,57 @@ describe("desiredState", () => {
   });
 });
 
+describe("a password of this machine that is withheld", () => {
+  const details = { type: "opcua", host: "10.0.0.66", port: 4840, user_identity: { type: "UserNamePassword", username: "operator" } };
+  const mqtt = {
+    uuid: uuid(4),
+    name: "broker",
+    collector: uuid(9),
+    type: "mqtt",
+    details: { type: "mqtt", host: "10.0.0.66", port: 1883 },
+  };
+  const moved = { ...source(1, "a"), type: "opcua", details };
+  const place = { type: "opcua", host: "10.0.0.66", port: 4840, endpoint_url: null, user: "operator", security: null };
+  const withheld = new Map(
+    [moved, mqtt].map(({ uuid: one, name }) => [
+      one,
+      { uuid: one, name, secret: `secret: ${name}`, was: { ...place, host: "10.0.0.5" }, now: place, changed: ["host"] },
+    ]),
+  );
+  const input = (secrets: DesiredStateInput["desired"]["secrets"]): DesiredStateInput => ({
+    desired: { sources: [moved as never], sinks: [mqtt as never], variables: [], secrets },
+    files: noFiles,
+    credentials: { secretOf: () => "machine", userSecretsOf: () => new Map() },
+    withheld,
+    secretFiles: fileOf({ secret: "file" }),
+    settings: {
+      sources: { a: { password_file: "/p" } },
+      sinks: { broker: { password_file: "/p" } },
+      readout_interval_unit: "seconds",
+      publish_interval_unit: "seconds",
+    },
+    api: { url: "https://platform.example", keyFile: "/k", insecure: false, embedded: false },
+  });
+
+  it("is in nothing that runs, whether it is stored or in a file, and the entry says so", async () => {
+    const { sources, sinks } = await desiredState(input({}));
+    for (const entry of [...sources, ...sinks]) {
+      expect(entry.secrets).toEqual({});
+      expect(entry.withheldSecret).toMatch(
+        /is for 10\.0\.0\.5:4840 as operator and is withheld from 10\.0\.0\.66:4840 .*secret confirm (a|broker)$/,
+      );
+      expect([entry.missingSecret, entry.awaitedSecret]).toEqual([undefined, undefined]);
+    }
+  });
+
+  it("leaves the API's own password at work, with a note", async () => {
+    const { sources, sinks } = await desiredState(input({ [uuid(1)]: { password: "api" }, [uuid(4)]: { password: "api" } }));
+    for (const entry of [...sources, ...sinks]) expect([entry.secrets, entry.withheldSecret]).toEqual([{ password: "api" }, undefined]);
+    expect(sources[0]?.warnings).toEqual([expect.stringContaining("secret confirm a")]);
+    expect(sinks[0]?.notes).toEqual([expect.stringContaining("secret confirm broker")]);
+  });
+});
+
 describe("localOptions", () => {
   it("finds an entry by uuid in either case, else by name, and nothing by the names of objects' own properties", () => {
     const entries = { [uuid(1).toUpperCase()]: { unit: 1 }, press: { unit: 2 } };

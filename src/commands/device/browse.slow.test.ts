@@ -203,6 +203,16 @@ describe("browse SOURCE", () => {
     writeFileSync(join(folder, "credentials", "press-1"), "wrong\n");
     const wrong = await run(...words);
     expect([wrong.code, wrong.out.includes("OPC_UA_ERROR_RESPONSE")]).toEqual([EXIT.sourceFailed, true]);
+    // That one is for another address: it is withheld, and the API's goes where the API says.
+    const place = { type: "opcua", host: "10.0.0.5", port: 4840, endpoint_url: null, user: "reader", security: null };
+    for (const [places, said] of [
+      [JSON.stringify({ version: 1, places: { "secret: press-1": { before: place } } }), "type: sudo collector secret confirm press-1"],
+      ["damaged", "the password of this machine is not used"],
+    ] as const) {
+      writeFileSync(join(folder, "secret-places.json"), places);
+      const withheld = await run(...words);
+      expect([withheld.code, withheld.err]).toEqual([EXIT.good, expect.stringContaining(said)]);
+    }
   });
 
   it("names the sources there are, and asks for key=value where a type is named alone", async () => {
