@@ -60,8 +60,9 @@ describe("the collector's own manual", () => {
 
   it.each(verbs)("has %s in its synopsis and with what its help says", (verb) => {
     const lines = page.split("\n");
-    expect(lines).toContain(`.B collector ${verb}`);
-    const start = lines.findIndex((line) => line === `.SS "${verb}"` || line.startsWith(`.SS "${verb} `));
+    const typed = verb.replaceAll("-", "\\-");
+    expect(lines).toContain(`.B collector ${typed}`);
+    const start = lines.findIndex((line) => line === `.SS "${typed}"` || line.startsWith(`.SS "${typed} `));
     expect(start).toBeGreaterThan(0);
     const length = lines.slice(start + 1).findIndex((line) => line.startsWith(".SS") || line.startsWith(".SH"));
     const section = lines.slice(start, start + 1 + length).join("\n");

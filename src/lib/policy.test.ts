@@ -117,6 +117,6 @@ describe("a policy file", () => {
 
   it("is next to the settings file; without one the defaults hold", () => {
     expect(policyFile("/etc/collector/collector.yaml")).toBe("/etc/collector/policy.yaml");
-    expect(loadPolicy(path.join(folder, "none.yaml"))).toEqual({ policy: policySchema.parse({}), file: undefined });
+    expect(loadPolicy(path.join(folder, "none.yaml"))).toEqual({ policy: policySchema.parse({}), file: undefined, text: "" });
   });
 });
