@@ -133,10 +133,19 @@ export class Applier {
     this.#rounds.ask();
   }
 
-  /** A secret of this machine was set or removed: it is bound to where it is used from now on, and everything is applied again. */
-  secretChanged(key: string): void {
-    this.#secretPlaces.use(withoutSecret(this.#secretPlaces.places, secretName(canonicalKey(key))));
+  /**
+   * A secret of this machine was set or removed: it is bound to where it is used from now on, and everything is applied again. Returns the
+   * places that it goes to.
+   */
+  secretChanged(key: string): readonly SecretPlace[] {
+    const secret = secretName(canonicalKey(key));
+    this.#secretPlaces.use(withoutSecret(this.#secretPlaces.places, secret));
     this.#applyAll();
+    const desired = this.#desired;
+    if (!desired) return [];
+    const { credentials } = this.#options;
+    const uses = secretUses({ desired, credentials, secretFiles: new Map(), settings: this.#local.settings });
+    return uses.filter((use) => use.secret === secret).map(({ place }) => place);
   }
 
   /** Entries that get no password of this machine where the configuration has them now. */

@@ -47,18 +47,21 @@ const MAX_FILE_BYTES = 64 * 2 ** 20;
  * the secret where it was; so does another one that the secret is for by its name. Pure.
  */
 export function judgeSecrets(uses: readonly SecretUse[], bound: SecretPlaces): JudgedSecrets {
-  let places = bound;
+  let changed: Map<string, ReadonlyMap<string, SecretPlace>> | undefined;
   const withheld = new Map<string, WithheldSecret>();
   for (const { uuid, name, secret, place, networks } of uses) {
-    const known = places.get(secret);
+    const known = (changed ?? bound).get(secret);
     const own = known?.get(uuid);
     const candidates = own ? [own] : [...(known?.values() ?? [])];
     const [first] = candidates;
     const fitting = candidates.find((before) => placeChanges(before, place).every((field) => isOpen(field, place, networks)));
-    if (first === undefined || fitting) places = withPlace(places, { uuid, secret, place });
-    else withheld.set(uuid, { uuid, name, secret, was: first, now: place, changed: placeChanges(first, place) });
+    if (first === undefined || fitting) {
+      if (own && isSamePlace(own, place)) continue;
+      changed ??= new Map(bound);
+      bind(changed, { uuid, secret, place });
+    } else withheld.set(uuid, { uuid, name, secret, was: first, now: place, changed: placeChanges(first, place) });
   }
-  return { places, withheld };
+  return { places: changed ?? bound, withheld };
 }
 
 /** Whether networks of the settings open the change of this field. Names are judged nowhere: a name can lead anywhere. */
@@ -68,17 +71,30 @@ function isOpen(field: string, { host, endpoint_url: url }: SecretPlace, network
   return named !== undefined && isWithin(networks, named);
 }
 
+type Binding = Pick<SecretUse, "uuid" | "secret" | "place">;
+
 /** As a person confirms it, or as it is used first. Pure. */
-export function withPlace(
-  places: SecretPlaces,
-  { uuid, secret, place }: { readonly uuid: string; readonly secret: string; readonly place: SecretPlace },
-): SecretPlaces {
-  const known = places.get(secret);
-  const before = known?.get(uuid);
-  if (before && JSON.stringify(before) === JSON.stringify(place)) return places;
-  const records = [...(known ?? [])].filter(([other]) => other !== uuid);
-  const others = [...places].filter(([other]) => other !== secret);
-  return new Map([...others.slice(1 - MAX_SECRETS), [secret, new Map([...records.slice(1 - MAX_RECORDS), [uuid, place]])]]);
+export const withPlace = (places: SecretPlaces, binding: Binding): SecretPlaces => bind(new Map(places), binding);
+
+const isSamePlace = (one: SecretPlace, other: SecretPlace): boolean =>
+  placeChanges(one, other).length === 0 && placeChanges(other, one).length === 0;
+
+/** In place, the newest last; beyond the bounds the oldest go. */
+function bind(places: Map<string, ReadonlyMap<string, SecretPlace>>, { uuid, secret, place }: Binding): SecretPlaces {
+  const records = new Map(places.get(secret));
+  records.delete(uuid);
+  records.set(uuid, place);
+  places.delete(secret);
+  places.set(secret, withoutOldest(records, MAX_RECORDS));
+  return withoutOldest(places, MAX_SECRETS);
+}
+
+function withoutOldest<V>(map: Map<string, V>, most: number): Map<string, V> {
+  for (const key of map.keys()) {
+    if (map.size <= most) break;
+    map.delete(key);
+  }
+  return map;
 }
 
 /** A secret that is set again, or removed, is bound to nothing. Pure. */

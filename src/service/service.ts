@@ -188,8 +188,8 @@ export class Service {
     if (secret === null) credentials.remove(key);
     else credentials.set(key, secret);
     log.info({ entry: key }, secret === null ? "a secret was removed" : "a secret was handed over");
-    this.#parts?.applier.secretChanged(key);
-    return {};
+    const places = this.#parts?.applier.secretChanged(key) ?? [];
+    return { used_at: places.map(placeWords) };
   }
 
   #confirmSecret(body: unknown): object {

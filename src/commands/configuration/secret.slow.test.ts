@@ -36,7 +36,7 @@ async function service(sources: readonly { uuid: string; name: string }[], sinks
       actions: {
         "/secret": (body) => {
           handed.push(body);
-          return {};
+          return { used_at: ["10.0.0.5:4840 as reader"] };
         },
       },
     },
@@ -76,7 +76,7 @@ describe("collector secret", () => {
     expect(readFileSync(file("press%201"), "utf8")).toBe(`${SECRET}\n`);
     expect(statSync(file("press%201")).mode & 0o777).toBe(0o600);
     expect(statSync(path.join(dir, "credentials")).mode & 0o777).toBe(0o700);
-    expect(out).toContain("data source press 1");
+    expect(out).toContain("data source press 1, at 10.0.0.5:4840 as reader.");
     expect(out).not.toContain(SECRET);
   });
 

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
+import * as z from "zod";
 import {
   credentialFileName,
   credentialKey,
@@ -48,7 +49,7 @@ export async function secretSet(key: string, options: SecretOptions, io: Command
   answer(
     io,
     options,
-    { action: "kept", ...entryObject(key, known), ...kept, service: handOver.service },
+    { action: "kept", ...entryObject(key, known), ...kept, service: handOver.service, used_at: handOver.usedAt ?? [] },
     `Kept in ${kept.file}.\n${handOver.text}`,
   );
   return EXIT.good;
@@ -157,8 +158,13 @@ function entryObject(key: string, known: readonly KnownEntry[] | undefined): obj
   return { entry: key, uuid: entry?.uuid ?? null, name: entry?.name ?? null, belongs_to: entry?.words ?? null };
 }
 
+/** Absent: a service of an earlier version. */
+const toldSchema = z.object({ used_at: z.array(z.string()).optional() });
+
 interface HandOver {
   readonly service: "told" | "not_told" | "not_running";
+  /** Where it goes from now on, in words. */
+  readonly usedAt?: readonly string[];
   /** For people. */
   readonly text: string;
 }
@@ -172,12 +178,13 @@ async function tell(
 ): Promise<HandOver> {
   if (!known) return { service: "not_running", text: "No collector is running here; it takes the secret when it starts.\n" };
   try {
-    await tellService(socket, "/secret", change, io.signal);
+    const { used_at: places = [] } = toldSchema.parse(await tellService(socket, "/secret", change, io.signal));
     const entry = known.find((candidate) => fits(change.key, candidate));
     return {
       service: "told",
+      usedAt: places,
       text: entry
-        ? `The running collector uses it now, for ${entry.words}.\n`
+        ? `The running collector uses it now, for ${entry.words}${places.length === 0 ? "" : `, at ${places.join(" and at ")}`}.\n`
         : `The running collector has it now, but no data source or data sink ${change.key} yet; check the name with collector status.\n`,
     };
   } catch (error) {
