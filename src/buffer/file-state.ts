@@ -43,6 +43,20 @@ export function openDatabase(file: string): Database.Database {
   return new Database(file, { timeout: BUSY_TIMEOUT_MS });
 }
 
+/** The version of a file, which stays as it is; 0: there is none, or it cannot be read. */
+export function versionOf(file: string): number {
+  try {
+    const db = new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
+    try {
+      return Number(db.pragma("user_version", { simple: true }));
+    } finally {
+      db.close();
+    }
+  } catch {
+    return 0;
+  }
+}
+
 /** Makes the tables of a new file, checks an old one. Throws DamagedFileError if it is not a buffer's. */
 export function prepareFile(db: Database.Database, file: string): void {
   // Only a file without tables takes this; it is what lets a file shrink again.

@@ -197,14 +197,10 @@ describe("what was lost with the file", () => {
       },
     ],
     ["not a database", closed, (file) => writeFileSync(file, "no database at all ".repeat(999))],
-    ["not a database, after a kill", killed, (file) => writeFileSync(file, "no database at all ".repeat(99_999))],
     ["cut in the middle of a page", closed, (file) => truncateSync(file, 3 * 4096 + 100)],
     ["cut at a page", closed, (file) => truncateSync(file, 5 * 4096)],
-    ["cut after a kill", killed, (file) => truncateSync(file, 5 * 4096)],
     ["its first page zeroed", closed, (file) => change(file, 0, (bytes) => bytes.fill(0, 0, 4096))],
-    ["a page zeroed", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0, 0, 4096))],
     ["a byte of its header flipped", closed, (file) => change(file, 5, (bytes) => bytes.fill(0x5a, 0, 1))],
-    ["a byte of a page's header flipped", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0x5a, 0, 1))],
     [
       "the buffer of another collector",
       closed,
@@ -236,6 +232,27 @@ describe("what was lost with the file", () => {
     ["a frame of its WAL zeroed", killed, (file) => change(`${file}-wal`, 32 + 2 * 4120, (bytes) => bytes.fill(0, 0, 4120))],
     ["its WAL not one", killed, (file) => change(`${file}-wal`, 0, (bytes) => bytes.fill(0x11, 0, 32))],
   ];
+
+  const salvaged: readonly Damage[] = [
+    ["not a database, after a kill", killed, (file) => writeFileSync(file, "no database at all ".repeat(99_999))],
+    ["cut after a kill", killed, (file) => truncateSync(file, 5 * 4096)],
+    ["a page zeroed", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0, 0, 4096))],
+    ["a byte of a page's header flipped", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0x5a, 0, 1))],
+  ];
+
+  it.each(salvaged)("%s: one alarm, and what can be read goes on in a new file, the rest counted", (_, leave, damage) => {
+    using folder = temporaryFolder();
+    const file = leave(folder.path);
+    damage(file);
+    const before = JSON.parse(readFileSync(markFile(file), "utf8"));
+    const { buffer: opened, alarms } = open(file);
+    using buffer = opened;
+    expect(alarms).toEqual([expect.stringMatching(/values that were pending in it are delivered from a new one$/)]);
+    expect([buffer.epoch, buffer.ledger().lost]).toEqual([before.epoch, null]);
+    expect(ledgerFaults(buffer, file, () => false)).toEqual([]);
+    const [next] = append(buffer, 5000, 5000);
+    expect(next?.id).toBeGreaterThanOrEqual(before.from);
+  });
 
   it.each(all)("%s: one alarm, a new epoch that says since when, and it goes on", (_, leave, damage) => {
     using folder = temporaryFolder();

@@ -5,11 +5,13 @@ import type Database from "better-sqlite3";
 import { errorCode, messageOf } from "../model/failure.ts";
 import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
-import { type FileIdentity, type FileState, load, openDatabase, prepareFile } from "./file-state.ts";
+import { type FileIdentity, type FileState, load, openDatabase, prepareFile, versionOf } from "./file-state.ts";
 import { lockBuffer } from "./lock.ts";
 import { lossTable } from "./losses.ts";
 import { type Mark, markFile, readMark } from "./mark.ts";
-import { isDamage, setAside } from "./set-aside.ts";
+import { salvage, useSalvaged } from "./salvage.ts";
+import { SCHEMA_VERSION } from "./schema.ts";
+import { isDamage, moveAside, setAside } from "./set-aside.ts";
 import { tornWal } from "./wal.ts";
 
 export interface BufferOptions extends BufferLimits {
@@ -47,9 +49,12 @@ function explained(error: unknown, file: string): unknown {
 }
 
 function openOrReplace(file: string, options: BufferOptions, release: () => void): BufferFile {
+  useSalvaged(file);
   if (options.damage !== undefined) return replace(file, options, options.damage, release);
   // SQLite leaves out what it cannot read of a WAL and reports nothing: it is looked at before.
   const torn = tornWal(`${file}-wal`);
+  const version = versionOf(file);
+  if (version > SCHEMA_VERSION) return keepNewer(file, version, options, release);
   try {
     return openFile(file, options, torn, release);
   } catch (error) {
@@ -58,10 +63,28 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
   }
 }
 
+/** What can be read of it goes on in a new file; where nothing can, an empty one begins. */
 function replace(file: string, options: BufferOptions, damage: string, release: () => void): BufferFile {
-  const target = setAside(file, (options.now ?? Date.now)(), options.maxBytes);
+  const nowMs = (options.now ?? Date.now)();
+  const salvaged = salvage(file, nowMs);
+  const target = setAside(file, nowMs, options.maxBytes);
+  useSalvaged(file);
   const kept = target === undefined ? "it is gone" : `it is kept as ${target}`;
-  const why = `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered`;
+  if (!salvaged) {
+    const why = `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered`;
+    return openFile(file, options, why, release);
+  }
+  const buffer = openFile(file, options, undefined, release);
+  const delivered =
+    salvaged.lost === 0 ? "all values that were pending in it are" : `all but ${salvaged.lost} values that were pending in it are`;
+  options.onAlarm(`the buffer ${file} is damaged (${damage}): ${kept}, and ${delivered} delivered from a new one`);
+  return buffer;
+}
+
+/** A file of a newer collector is no damaged one: it waits beside the new one, untouched, for a collector that reads it. */
+function keepNewer(file: string, version: number, options: BufferOptions, release: () => void): BufferFile {
+  const target = moveAside(file, `version-${version}`);
+  const why = `the buffer ${file} was written by a newer collector (version ${version} of the file, this one reads up to ${SCHEMA_VERSION}): it is kept as ${target}, and what was pending in it is delivered by the newer one`;
   return openFile(file, options, why, release);
 }
 

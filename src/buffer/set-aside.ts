@@ -23,15 +23,19 @@ export function isDamage(error: unknown, file: string): boolean {
  * and never more than maxBytes of them. Returns the new path; undefined: there was no file. Throws what the file system throws.
  */
 export function setAside(file: string, nowMs: number, maxBytes: number): string | undefined {
-  const suffix = `.damaged-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
-  let target = `${file}${suffix}`;
-  for (let n = 2; statSync(target, { throwIfNoEntry: false }); n++) target = `${file}${suffix}-${n}`;
   const isThere = statSync(file, { throwIfNoEntry: false }) !== undefined;
-  if (isThere) renameSync(file, target);
-  for (const suffix of ["-wal", "-shm"])
-    if (statSync(`${file}${suffix}`, { throwIfNoEntry: false })) renameSync(`${file}${suffix}`, `${target}${suffix}`);
+  const target = moveAside(file, `damaged-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`);
   removeOldest(file, maxBytes);
   return isThere ? target : undefined;
+}
+
+/** Renames the file, with SQLite's own files next to it, to `<name>.<suffix>`, or that with a number. Returns the new path. */
+export function moveAside(file: string, suffix: string): string {
+  let target = `${file}.${suffix}`;
+  for (let n = 2; statSync(target, { throwIfNoEntry: false }); n++) target = `${file}.${suffix}-${n}`;
+  for (const own of ["", "-wal", "-shm"])
+    if (statSync(`${file}${own}`, { throwIfNoEntry: false })) renameSync(`${file}${own}`, `${target}${own}`);
+  return target;
 }
 
 /** Removes the oldest until so many are left, and their bytes together are within the bound. */

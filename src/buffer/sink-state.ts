@@ -33,7 +33,8 @@ export function ledgerOf(state: SinkState): SinkLedger {
   return { sink, accepted, delivered, pending: pendingValues(state), dropped, deliveredUnstored };
 }
 
-function pendingValues({ accepted, delivered, dropped }: SinkState): number {
+/** In values. */
+export function pendingValues({ accepted, delivered, dropped }: SinkState): number {
   return DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered);
 }
 

@@ -42,12 +42,20 @@ export class Tables {
 
   /** Writes what differs. */
   saveState(before: FileState, after: FileState): void {
-    for (const [id, sink] of after.sinks) if (sink !== before.sinks.get(id)) this.#saveSink(sink);
+    for (const [id, sink] of after.sinks) if (sink !== before.sinks.get(id)) this.saveSink(sink);
     for (const id of before.sinks.keys()) if (!after.sinks.has(id)) this.#sql.forgetSink.run(id);
     if (before.rejected !== after.rejected)
       for (const [reason, values] of Object.entries(after.rejected)) this.#sql.saveRejected.run(reason, values);
     if (before.stamps !== after.stamps) this.#saveStamps(after.stamps);
     this.#sql.saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
+  }
+
+  saveSink({ id, active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed }: SinkState): void {
+    const older = JSON.stringify(position.older);
+    const counts = JSON.stringify(dropped);
+    const [forMs, at] = [removed?.forMs ?? null, removed?.at ?? null];
+    const flags = [Number(active), Number(takesExploration)] as const;
+    this.#sql.saveSink.run(id, ...flags, older, position.live, accepted, delivered, counts, deliveredUnstored, forMs, at);
   }
 
   saveAge({ ageMs, downMs, at }: SavedAge): void {
@@ -119,14 +127,6 @@ export class Tables {
   #saveStamps(ranges: readonly StampRange[]): void {
     this.#sql.forgetStamps.run();
     for (const { from, to, boot, bootTimeMs, correctionMs } of ranges) this.#sql.addStamp.run(from, to, boot, bootTimeMs, correctionMs);
-  }
-
-  #saveSink({ id, active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed }: SinkState): void {
-    const older = JSON.stringify(position.older);
-    const counts = JSON.stringify(dropped);
-    const [forMs, at] = [removed?.forMs ?? null, removed?.at ?? null];
-    const flags = [Number(active), Number(takesExploration)] as const;
-    this.#sql.saveSink.run(id, ...flags, older, position.live, accepted, delivered, counts, deliveredUnstored, forMs, at);
   }
 }
 

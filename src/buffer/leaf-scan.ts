@@ -1,0 +1,177 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { type BatchRow, checksumOf } from "./schema.ts";
+
+/*
+ * SQLite file format, 1.6 (pages of a table's leaves), 2.1 (records) and 4.1 (WAL): finds the batches of a damaged file where the pages above
+ * them, by which SQLite would come to them, are gone. A checksum over all of a row says which finds are right.
+ */
+const LEAF = 0x0d;
+const PAGE_BYTES = 4096;
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+/** Of the record of a batch: the id is the row's own, and empty in the record. */
+const COLUMNS = 7;
+/** A payload that is larger is none. */
+const MAX_RECORD_BYTES = 256 * 2 ** 20;
+
+/** Hands over every batch that is found in the file or its WAL, in no order; one may come twice. Throws what the file system throws. */
+export function scanLeaves(file: string, take: (row: BatchRow) => void): void {
+  const pages = new Pages(file);
+  try {
+    for (const { page, isFirst } of pages.all()) {
+      const start = isFirst ? 100 : 0;
+      if (page.readUInt8(start) !== LEAF) continue;
+      const cells = page.readUInt16BE(start + 3);
+      for (let i = 0; i < cells && start + 10 + 2 * i <= page.length; i++) {
+        const row = batchAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
+        if (row && checksumOf(row) === row.crc) take(row);
+      }
+    }
+  } finally {
+    pages.close();
+  }
+}
+
+/** The pages of a file, and those that its WAL has in their place. */
+class Pages {
+  readonly #file: number;
+  readonly #wal: number | undefined;
+  readonly #count: number;
+  readonly #frames: number;
+  /** By number: the last frame of the WAL that has it. */
+  readonly #inWal = new Map<number, number>();
+
+  constructor(file: string) {
+    this.#file = openSync(file, "r");
+    this.#count = Math.ceil(fstatSync(this.#file).size / PAGE_BYTES);
+    this.#wal = opened(`${file}-wal`);
+    const walBytes = this.#wal === undefined ? 0 : fstatSync(this.#wal).size;
+    this.#frames = Math.max(0, Math.floor((walBytes - WAL_HEADER_BYTES) / (FRAME_HEADER_BYTES + PAGE_BYTES)));
+    const head = Buffer.alloc(4);
+    for (let frame = 0; frame < this.#frames && this.#wal !== undefined; frame++) {
+      readSync(this.#wal, head, 0, 4, this.#frameAt(frame));
+      this.#inWal.set(head.readUInt32BE(0), frame);
+    }
+  }
+
+  /** In the memory of the one before. */
+  *all(): Generator<{ readonly page: Buffer; readonly isFirst: boolean }> {
+    const page = Buffer.alloc(PAGE_BYTES);
+    for (let number = 1; number <= this.#count; number++) {
+      page.fill(0);
+      readSync(this.#file, page, 0, PAGE_BYTES, (number - 1) * PAGE_BYTES);
+      yield { page, isFirst: number === 1 };
+    }
+    for (let frame = 0; frame < this.#frames && this.#wal !== undefined; frame++) {
+      readSync(this.#wal, page, 0, PAGE_BYTES, this.#frameAt(frame) + FRAME_HEADER_BYTES);
+      yield { page, isFirst: false };
+    }
+  }
+
+  /** As it is now; undefined: there is none. */
+  page(number: number): Buffer | undefined {
+    const page = Buffer.alloc(PAGE_BYTES);
+    const frame = this.#inWal.get(number);
+    if (frame !== undefined && this.#wal !== undefined) {
+      readSync(this.#wal, page, 0, PAGE_BYTES, this.#frameAt(frame) + FRAME_HEADER_BYTES);
+      return page;
+    }
+    if (number < 1 || number > this.#count) return undefined;
+    readSync(this.#file, page, 0, PAGE_BYTES, (number - 1) * PAGE_BYTES);
+    return page;
+  }
+
+  close(): void {
+    closeSync(this.#file);
+    if (this.#wal !== undefined) closeSync(this.#wal);
+  }
+
+  #frameAt(frame: number): number {
+    return WAL_HEADER_BYTES + frame * (FRAME_HEADER_BYTES + PAGE_BYTES);
+  }
+}
+
+function opened(path: string): number | undefined {
+  try {
+    return openSync(path, "r");
+  } catch {
+    return undefined;
+  }
+}
+
+/** The batch whose cell begins there; undefined: it is none. */
+function batchAt(page: Buffer, at: number, pages: Pages): BatchRow | undefined {
+  try {
+    const size = varint(page, at);
+    const id = varint(page, size.end);
+    if (size.value > MAX_RECORD_BYTES || id.value < 1) return undefined;
+    const record = recordOf(page, id.end, size.value, pages);
+    return record && batchOf(record, id.value);
+  } catch (error) {
+    // Past the end of the page: what stands there is no cell.
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** A record that is too long for its page goes on in a chain of others. */
+function recordOf(page: Buffer, at: number, bytes: number, pages: Pages): Buffer | undefined {
+  const most = PAGE_BYTES - 35;
+  if (bytes <= most) return page.subarray(at, at + bytes);
+  const least = Math.floor(((PAGE_BYTES - 12) * 32) / 255) - 23;
+  const wanted = least + ((bytes - least) % (PAGE_BYTES - 4));
+  const local = wanted <= most ? wanted : least;
+  const parts = [page.subarray(at, at + local)];
+  let left = bytes - local;
+  for (let next = page.readUInt32BE(at + local); left > 0; ) {
+    const more = pages.page(next);
+    if (!more) return undefined;
+    parts.push(more.subarray(4, 4 + Math.min(left, PAGE_BYTES - 4)));
+    left -= PAGE_BYTES - 4;
+    next = more.readUInt32BE(0);
+  }
+  return Buffer.concat(parts);
+}
+
+function batchOf(record: Buffer, id: number): BatchRow | undefined {
+  const header = varint(record, 0);
+  const types: number[] = [];
+  for (let at = header.end; at < header.value; ) {
+    const type = varint(record, at);
+    types.push(type.value);
+    at = type.end;
+  }
+  if (types.length !== COLUMNS || types[0] !== 0) return undefined;
+  let at = header.value;
+  const numbers: number[] = [];
+  for (const type of types.slice(1, -1)) {
+    const found = numberAt(record, at, type);
+    if (!found) return undefined;
+    numbers.push(found.value);
+    at = found.end;
+  }
+  const type = types[COLUMNS - 1] ?? 0;
+  if (type < 12 || type % 2 === 1 || at + (type - 12) / 2 !== record.length) return undefined;
+  const [layout = 0, ts = 0, n = 0, n_exploration = 0, crc = 0] = numbers;
+  return { id, layout, ts, n, n_exploration, crc, payload: new Uint8Array(record.subarray(at)) };
+}
+
+/** A whole number of `type` bytes, or a float. */
+function numberAt(record: Buffer, at: number, type: number): { readonly value: number; readonly end: number } | undefined {
+  if (type >= 1 && type <= 4) return { value: record.readIntBE(at, type), end: at + type };
+  if (type === 5) return { value: record.readIntBE(at, 6), end: at + 6 };
+  if (type === 6) return { value: Number(record.readBigInt64BE(at)), end: at + 8 };
+  if (type === 7) return { value: record.readDoubleBE(at), end: at + 8 };
+  return type === 8 || type === 9 ? { value: type - 8, end: at } : undefined;
+}
+
+/** Seven bits a byte, the highest first; ids and lengths here are below 2^53. */
+function varint(bytes: Buffer, at: number): { readonly value: number; readonly end: number } {
+  let value = 0;
+  for (let i = at; i < at + 8; i++) {
+    const byte = bytes.readUInt8(i);
+    value = value * 128 + (byte & 0x7f);
+    if (byte < 0x80) return { value, end: i + 1 };
+  }
+  throw new RangeError("a number of nine bytes");
+}

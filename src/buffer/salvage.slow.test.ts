@@ -1,0 +1,116 @@
+import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { decodeReadout } from "./codec.ts";
+import { openReader } from "./reader.ts";
+import { A, acknowledge, append, B, batch, expectExact, layout, ledgerOf, NOW, open, taken } from "./testing/file.ts";
+import { temporaryFolder } from "./testing/folder.ts";
+
+const PAGE = 4096;
+const ROWS = 3000;
+const TAKEN = 500;
+
+/** A backlog of two sinks, of which `a` has the first rows already. Returns the epoch. */
+function fill(file: string): string {
+  using buffer = open(file);
+  buffer.setSinks([A, B]);
+  for (let seq = 1; seq <= ROWS; seq += 100)
+    append(buffer, ...Array.from({ length: 100 }, (_, i) => batch(seq + i, 8, 2, NOW + (seq + i) * 1000)));
+  acknowledge(
+    buffer,
+    taken(
+      "a",
+      Array.from({ length: TAKEN }, (_, i) => i + 1),
+      TAKEN * 8,
+    ),
+  );
+  return buffer.epoch;
+}
+
+function damage(file: string, page: number, how: (bytes: Buffer) => void): void {
+  const bytes = readFileSync(file);
+  how(bytes.subarray(page * PAGE, (page + 1) * PAGE));
+  writeFileSync(file, bytes);
+}
+
+const zero = (bytes: Buffer): void => void bytes.fill(0);
+const noise = (bytes: Buffer): void => {
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + 7) % 251;
+};
+
+/** What a delivery finds of it: rows that decode, by id; undefined: their layout is gone. */
+function readable(file: string): readonly number[] | undefined {
+  const reader = openReader(file);
+  const rows = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  const known = reader.layout(rows[0]?.layout ?? 0);
+  reader.close();
+  if (!known) return undefined;
+  expect(known).toEqual(layout);
+  return rows.filter(({ payload }) => decodeReadout(layout, payload)).map(({ id }) => id);
+}
+
+describe("a damaged page", () => {
+  it("costs what was in it: every page of the file in turn", () => {
+    using folder = temporaryFolder();
+    const original = join(folder.path, "original.db");
+    const epoch = fill(original);
+    const whole = readFileSync(original);
+    const mark = readFileSync(`${original}.mark`);
+    const pages = statSync(original).size / PAGE;
+    let saved = 0;
+    let tried = 0;
+    for (let page = 1; page < pages; page += page < 12 ? 1 : 7) {
+      tried++;
+      const file = join(folder.path, `${page}`, "buffer.db");
+      const alarms: string[] = [];
+      open(file).close();
+      writeFileSync(file, whole);
+      writeFileSync(`${file}.mark`, mark);
+      damage(file, page, page % 2 === 0 ? zero : noise);
+      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      expect(alarms).toHaveLength(1);
+      const ids = readable(file);
+      if (buffer.epoch !== epoch || !ids) continue;
+      saved++;
+      const [a, b] = ["a", "b"].map((sink) => ledgerOf(buffer, sink));
+      expect(a).toMatchObject({ accepted: ROWS * 8, delivered: TAKEN * 8, pending: ids.filter((id) => id > TAKEN).length * 8 });
+      expect(b).toMatchObject({ accepted: ROWS * 10, delivered: 0, pending: ids.length * 10 });
+      expect(b?.pending).toBeGreaterThan(0.9 * ROWS * 10);
+      expectExact(buffer, file);
+      const lost = (b?.dropped.damaged ?? 0) / 10;
+      expect(lost).toBe(ROWS - ids.length);
+      const reader = openReader(file);
+      expect(reader.losses("b")).toEqual(lost === 0 ? [] : [expect.objectContaining({ reason: "damaged", values: lost * 10 })]);
+      reader.close();
+      expect(alarms[0]).toMatch(
+        /it is kept as .*\.damaged-.*, and all (but \d+ )?values that were pending in it are delivered from a new one$/,
+      );
+    }
+    // What is left: the few pages of the account, and that of the layouts.
+    expect(saved).toBeGreaterThanOrEqual(tried - 5);
+  });
+
+  it("and another, and a cut end: what can be read goes on with its ids, and all is well at the next start", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const epoch = fill(file);
+    const pages = statSync(file).size / PAGE;
+    damage(file, Math.floor(pages / 2), zero);
+    damage(file, Math.floor(pages / 3), noise);
+    truncateSync(file, (pages - 3) * PAGE);
+    const alarms: string[] = [];
+    {
+      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      expect([alarms.length, buffer.epoch]).toEqual([1, epoch]);
+      expect(ledgerOf(buffer, "b")?.dropped.damaged).toBeGreaterThan(0);
+      expectExact(buffer, file);
+      expect(append(buffer, { ...batch(ROWS + 1), seq: ROWS + 1 })[0]?.id).toBeGreaterThan(ROWS);
+      acknowledge(buffer, taken("b", [...(readable(file) ?? [])], 0));
+      while (buffer.maintain());
+      expectExact(buffer, file);
+    }
+    using again = open(file);
+    expect(again.epoch).toBe(epoch);
+    expect(ledgerOf(again, "b")?.pending).toBe(0);
+  });
+});

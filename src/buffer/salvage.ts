@@ -1,0 +1,202 @@
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import Database from "better-sqlite3";
+import { load } from "./file-state.ts";
+import { scanLeaves } from "./leaf-scan.ts";
+import { lossTable } from "./losses.ts";
+import { readMark } from "./mark.ts";
+import { type IdRange, union } from "./position.ts";
+import { type BatchRow, checksumOf, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
+import { Tables } from "./tables.ts";
+
+/** Ids that are read at once; where one cannot be, all of them are looked for page by page. */
+const READ_IDS = 1024;
+/** Tables of few rows without which nothing is known of the others. */
+const NEEDED = ["meta", "sink"] as const;
+/** Tables of few rows without which something less is known. */
+const WANTED = ["rejected", "gap", "age", "stamp", "start"] as const;
+
+/** Columns that tables of older versions lack. */
+const ADDED: Readonly<Record<string, object>> = { meta: { overflow_of_run: 0 }, sink: { delivered_unstored: 0 } };
+
+/** What came of a file that was damaged. */
+export interface Salvaged {
+  /** Values of all sinks that were pending in it and cannot be read. */
+  readonly lost: number;
+}
+
+const partFile = (file: string): string => `${file}.part`;
+const wholeFile = (file: string): string => `${file}.whole`;
+
+/**
+ * Makes, beside a damaged file, one of what can be read of it: its account, its layouts, and of its batches those that are pending. What cannot
+ * be read is dropped(damaged) for each sink that waited for it. Undefined: not even the account can be read, it is that of another file, or the
+ * disk has no room for another one.
+ */
+export function salvage(file: string, nowMs: number): Salvaged | undefined {
+  rmSync(partFile(file), { force: true });
+  const from = openDamaged(file);
+  if (!from) return undefined;
+  const db = new Database(partFile(file));
+  try {
+    db.pragma("auto_vacuum = INCREMENTAL");
+    // Nothing of it counts before it is whole.
+    db.pragma("journal_mode = OFF");
+    db.pragma("synchronous = OFF");
+    db.exec(SCHEMA);
+    const salvaged = db.transaction(() => fill(db, from, readMark(file)?.epoch, nowMs)).immediate();
+    db.close();
+    syncFile(partFile(file));
+    renameSync(partFile(file), wholeFile(file));
+    return salvaged;
+  } catch (error) {
+    db.close();
+    rmSync(partFile(file), { force: true });
+    if (error instanceof UnreadableError || isOfNewFile(error)) return undefined;
+    throw error;
+  } finally {
+    from.close();
+  }
+}
+
+/** Puts what was salvaged in the place of the file, which was set aside; also where a process ended between the two. */
+export function useSalvaged(file: string): void {
+  if (existsSync(file)) rmSync(wholeFile(file), { force: true });
+  else if (existsSync(wholeFile(file))) renameSync(wholeFile(file), file);
+}
+
+function syncFile(path: string): void {
+  const fd = openSync(path, "r+");
+  fsyncSync(fd);
+  closeSync(fd);
+}
+
+/** Not even what every other thing depends on can be read. */
+class UnreadableError extends Error {
+  override readonly name = "UnreadableError";
+}
+
+function openDamaged(damaged: string): Database.Database | undefined {
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(damaged, { readonly: true, fileMustExist: true });
+    // A file that is shorter than it says is read as far as it goes.
+    db.unsafeMode();
+    db.pragma("writable_schema = ON");
+    const version = Number(db.pragma("user_version", { simple: true }));
+    if (version >= 1 && version <= SCHEMA_VERSION) return db;
+  } catch {}
+  db?.close();
+  return undefined;
+}
+
+function fill(db: Database.Database, from: Database.Database, epoch: string | undefined, nowMs: number): Salvaged {
+  for (const table of NEEDED) if (!copyTable(db, from, table)) throw new UnreadableError(table);
+  for (const table of WANTED) copyTable(db, from, table);
+  const { sinks, nextId, ...loaded } = load(db);
+  if (epoch !== undefined && loaded.epoch !== epoch) throw new UnreadableError("meta");
+  // After `load`, which drops the layouts of a file without batches.
+  copyLayouts(db, from);
+  const pending = union([...sinks.values()].flatMap((sink) => pendingRanges(sink, nextId)));
+  const insert = db.prepare("INSERT OR IGNORE INTO batch VALUES (@id, @layout, @ts, @n, @n_exploration, @crc, @payload)");
+  const take = (row: BatchRow): void => void insert.run(row);
+  const unread = readThroughTables(from, pending, take);
+  const isUnread = (id: number): boolean => unread.some((range) => id >= range.from && id < range.to);
+  if (unread.length > 0)
+    scanLeaves(from.name, (row) => {
+      if (isUnread(row.id)) take(row);
+    });
+  const holes = holesIn(db, unread);
+  let lost = 0;
+  for (const sink of sinks.values()) lost += settle(db, sink, holes, nextId, nowMs);
+  return { lost };
+}
+
+/** False: not all of it can be read. */
+function copyTable(db: Database.Database, from: Database.Database, table: string): boolean {
+  try {
+    const read = from.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all();
+    const rows = read.map((row) => ({ ...ADDED[table], ...row }));
+    const [first] = rows;
+    if (!first) return table !== "meta";
+    const columns = Object.keys(first);
+    const insert = db.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${columns.map((name) => `@${name}`).join()})`);
+    for (const row of rows) insert.run(row);
+    return true;
+  } catch (error) {
+    if (isOfNewFile(error)) throw error;
+    return false;
+  }
+}
+
+function copyLayouts(db: Database.Database, from: Database.Database): void {
+  const insert = db.prepare("INSERT OR IGNORE INTO layout (id, key, body) VALUES (@id, @key, @body)");
+  const last = tried(() => from.prepare<[], number | null>("SELECT max(id) FROM layout").pluck().get()) ?? 0;
+  const one = from.prepare<[number], { body: string }>("SELECT id, key, body FROM layout WHERE id = ?");
+  for (let id = 1; id <= last; id++) {
+    const row = tried(() => one.get(id));
+    if (row && tried(() => JSON.parse(row.body) as unknown)) insert.run(row);
+  }
+}
+
+/** Hands over the rows of the ranges that are found through the tables, and returns the ranges of which some are not. */
+function readThroughTables(from: Database.Database, ranges: readonly IdRange[], take: (row: BatchRow) => void): readonly IdRange[] {
+  const select = from.prepare<[number, number], BatchRow>("SELECT * FROM batch WHERE id >= ? AND id < ? ORDER BY id");
+  const unread: IdRange[] = [];
+  for (const { from: first, to } of ranges)
+    for (let at = first; at < to; at += READ_IDS) {
+      const range = { from: at, to: Math.min(to, at + READ_IDS) };
+      const rows = tried(() => select.all(range.from, range.to));
+      if (rows?.every((row) => checksumOf(row) === row.crc)) rows.forEach(take);
+      else unread.push(range);
+    }
+  return union(unread);
+}
+
+/** Ids of the ranges that no row has, as ranges. */
+function holesIn(db: Database.Database, ranges: readonly IdRange[]): readonly IdRange[] {
+  const ids = db.prepare<[number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id").pluck();
+  const holes: IdRange[] = [];
+  for (const { from, to } of ranges) {
+    let at = from;
+    for (const id of ids.iterate(from, to)) {
+      if (id > at) holes.push({ from: at, to: id });
+      at = id + 1;
+    }
+    if (to > at) holes.push({ from: at, to });
+  }
+  return holes;
+}
+
+/** Drops what the sink waited for and no row holds any more, to the value. Returns how many values those are. */
+function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[], nextId: number, nowMs: number): number {
+  const tables = new Tables(db);
+  const held = tables.countValues(sink, pendingRanges(sink, nextId));
+  const lost = pendingValues(sink) - held;
+  if (lost === 0) return 0;
+  const dropped = lost > 0 ? { ...sink.dropped, damaged: (sink.dropped.damaged ?? 0) + lost } : sink.dropped;
+  // More than was known to be pending: it is accepted now.
+  tables.saveSink({ ...sink, accepted: sink.accepted - Math.min(0, lost), dropped });
+  const span = timesAround(db, holes, nowMs);
+  if (lost > 0 && (sink.active || sink.removed)) lossTable(db).add({ sink: sink.id, reason: "damaged", values: lost, ...span });
+  return Math.max(0, lost);
+}
+
+/** Between which times what is gone was read: those of the rows next to it. */
+function timesAround(db: Database.Database, holes: readonly IdRange[], nowMs: number): { readonly from: number; readonly to: number } {
+  const [first, last] = [holes[0]?.from ?? 0, holes.at(-1)?.to ?? Number.MAX_SAFE_INTEGER];
+  const before = db.prepare<[number], number>("SELECT ts FROM batch WHERE id < ? ORDER BY id DESC LIMIT 1").pluck().get(first);
+  const after = db.prepare<[number], number>("SELECT ts FROM batch WHERE id >= ? ORDER BY id LIMIT 1").pluck().get(last);
+  const to = after ?? nowMs;
+  return { from: Math.min(before ?? to, to), to };
+}
+
+function tried<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
+const isOfNewFile = (error: unknown): boolean => error instanceof Database.SqliteError && error.code.startsWith("SQLITE_FULL");
