@@ -1,9 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
+import { EXIT } from "../src/commands/io.ts";
 import { createProgram } from "../src/commands/program.ts";
 import { commandIo } from "../src/commands/testing.ts";
 import { bashCompletion, manPage } from "./documents.ts";
+import { knownWords } from "./known-words.ts";
 
 const program = (): Command => {
   const command = new Command("tool").description("Does things.");
@@ -44,7 +46,7 @@ describe("manPage", () => {
 describe("the collector's own manual", () => {
   const collector = createProgram(commandIo({})).command;
   const page = manPage(collector, "1.2.3", "2026-01-02");
-  const completion = bashCompletion(collector);
+  const completion = bashCompletion(collector, knownWords());
 
   /** Everything that ends a way down the verbs, as the help of each level lists them. */
   const verbsIn = (words: readonly string[]): readonly string[] => {
@@ -73,6 +75,22 @@ describe("the collector's own manual", () => {
     expect(completion).toContain(`'${verb}')`);
   });
 
+  it("says what a person without a network looks up: exit codes, signals, environment, files, systems", () => {
+    for (const section of ["EXIT STATUS", "SIGNALS", "ENVIRONMENT", "FILES", "NOTES"])
+      expect(page.split(`\n.SH ${section}\n`)).toHaveLength(2);
+    for (const code of Object.values(EXIT)) expect(page).toContain(`\n.B ${code}\n`);
+    for (const text of [
+      "SIGHUP",
+      "HTTPS_PROXY",
+      "CREDENTIALS_DIRECTORY",
+      "NOTIFY_SOCKET",
+      "last\\-good\\-settings.json",
+      "Ubuntu 22.04",
+      "systemd 249",
+    ])
+      expect(page, text).toContain(text);
+  });
+
   const groff = spawnSync("groff", ["-man", "-Tutf8", "-ww", "-z"], { input: page, encoding: "utf8" });
   it.skipIf(groff.error !== undefined && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")("is typeset without a warning", () =>
     expect([groff.status, groff.stderr]).toEqual([0, ""]),
@@ -93,6 +111,48 @@ describe("bashCompletion", () => {
     expect(complete("tool", "key", "")).toEqual(["list", "--help"]);
     expect(complete("tool", "key", "list", "--j")).toEqual(["--json"]);
     expect(complete("tool", "read", "modbus", "--c")).toEqual(["--config"]);
+  });
+
+  describe("of the collector", () => {
+    const own = bashCompletion(createProgram(commandIo({})).command, knownWords());
+    /** As bash asks it; the lists come from a collector that has two data sources and a sink. */
+    const offered = (...words: string[]): string[] => {
+      const lists = `collector() { case "$1 $2" in
+        "source list") printf 'NAME       TYPE        ENDPOINT\\npress-1    modbus_tcp  h\\nhall 3     s7          h\\n' ;;
+        "sink list") printf 'NAME    TYPE\\nbroker  mqtt\\n' ;;
+        *) echo "No data sources." ;; esac; }`;
+      const script = `${own}\n${lists}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _collector; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      const { stdout, stderr } = spawnSync("bash", ["-c", script, "bash", ...words], { encoding: "utf8" });
+      expect(stderr).toBe("");
+      return stdout.split("\n").filter((word) => word !== "");
+    };
+
+    it("offers names, which may hold blanks", () => {
+      expect(offered("collector", "variables", "list", "")).toEqual(["press-1", "hall\\ 3"]);
+      expect(offered("collector", "variables", "list", "pr")).toEqual(["press-1"]);
+      expect(offered("collector", "source", "set", "--json", "pr")).toEqual(["press-1"]);
+      expect(offered("collector", "sink", "rm", "")).toEqual(["broker"]);
+      expect(offered("collector", "sink", "rm", "broker", "b")).toEqual([]);
+      expect(offered("collector", "secret", "set", "")).toEqual(["press-1", "hall\\ 3", "broker"]);
+      expect(offered("collector", "browse", "p")).toEqual(["press-1", "plastcontrol"]);
+    });
+
+    it("offers types, and keys of the type that was typed", () => {
+      expect(offered("collector", "read", "s7")).toEqual(["s7", "s7plus"]);
+      expect(offered("collector", "source", "add", "new", "mod")).toEqual(["modbus_tcp"]);
+      expect(offered("collector", "source", "add", "new", "modbus_tcp", "")).toEqual(["host=", "port=", "ephemeral_connections="]);
+      expect(offered("collector", "read", "modbus_tcp", "host", "=", "h", "po")).toEqual(["port="]);
+      expect(offered("collector", "read", "opcua", "sec")).toEqual(["security_mode="]);
+      expect(offered("collector", "read", "opcua", "pass")).toEqual([]);
+      expect(offered("collector", "sink", "add", "new", "")).toEqual(["mqtt", "opcua", "platform"]);
+      expect(offered("collector", "sink", "add", "new", "mqtt", "to")).toEqual(["topic="]);
+    });
+
+    it("offers topics and verbs to help, and options everywhere", () => {
+      expect(offered("collector", "help", "mod")).toEqual(["modbus_tcp"]);
+      expect(offered("collector", "help", "so")).toEqual(["source"]);
+      expect(offered("collector", "read", "modbus_tcp", "--js")).toEqual(["--json"]);
+    });
   });
 
   it("offers files after an option that takes one", () =>

@@ -10,6 +10,7 @@ import { buildDeb } from "./deb.ts";
 import { bashCompletion, manPage } from "./documents.ts";
 import { librariesOfNode, sqliteOf } from "./embedded.ts";
 import { bundledPackages, type Component, describePackage } from "./inventory.ts";
+import { knownWords } from "./known-words.ts";
 import { fetchPackage } from "./registry.ts";
 import { cycloneDx } from "./sbom.ts";
 import { ARCHITECTURES, type Architecture, lackingTools } from "./tools.ts";
@@ -91,7 +92,7 @@ async function packageFor(architecture: Architecture): Promise<void> {
       app,
       components,
       manPage: manPage(program, version, date.toISOString().slice(0, 10)),
-      completion: bashCompletion(program),
+      completion: bashCompletion(program, knownWords()),
       sbom: cycloneDx({ name: "collector", version, architecture, sourceDate }, components, {
         [`node-linux-${arch}`]: librariesOfNode(versionsOfRuntime()),
         "better-sqlite3": [sqliteOf(sqliteVersion())],
