@@ -11,6 +11,7 @@ import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
+import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
@@ -96,6 +97,7 @@ class SourceTask {
   readonly #freshness: Freshness;
   readonly #fit: PlanFit;
   readonly #times = new ReadoutTimes();
+  readonly #deviceClock: DeviceClock;
   readonly #live: LiveValues;
   readonly #explaining: Explaining;
   readonly #stateLog: StateLog;
@@ -145,6 +147,7 @@ class SourceTask {
       this.#learned.forget();
     });
     this.#fit = new PlanFit(spec.intervalMs, deps.notes);
+    this.#deviceClock = new DeviceClock(spec.intervalMs);
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps.reasonLines, clock.monotonicMs);
@@ -197,6 +200,7 @@ class SourceTask {
   #warnings(): readonly string[] {
     const { intervalMs, maxConnections, warnings } = this.#spec;
     const fit = this.#fit.warning;
+    const skew = this.#deviceClock.warning;
     const { preparing } = this.#readouts;
     const hasWaited = this.#waitedMs >= LONG_WAIT_INTERVALS * intervalMs && !this.#trouble;
     const waited = `waited ${formatDuration(this.#waitedMs)} for its turn: the ${maxConnections} connection(s) to ${this.#where} were in use by other data sources`;
@@ -205,6 +209,7 @@ class SourceTask {
       ...this.#readouts.warnings,
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
       ...(fit === undefined ? [] : [fit]),
+      ...(skew === undefined ? [] : [skew]),
       ...(hasWaited ? [waited] : []),
       ...culprits(this.#learned, this.#layout),
     ];
@@ -292,6 +297,7 @@ class SourceTask {
     counters.values_faulted += faulted;
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
+    this.#deviceClock.watch(all, time + spanMs, clock.monotonicMs());
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
     emit(this.#layout, readout);
     return problem;

@@ -10,6 +10,16 @@ export interface Clock {
   synced(): boolean;
   /** When the machine was started, on the scale of `monotonicMs`; a suspended machine counts as running. */
   bootedAtMs(): number;
+  /** The last time that it was set by half a second or more while the process ran; undefined, or absent: it was not. */
+  lastJump?(): ClockJump | undefined;
+}
+
+/** A wall clock that was set. */
+export interface ClockJump {
+  /** Epoch ms by the clock as it was set. */
+  readonly atMs: number;
+  /** Above zero: forward. */
+  readonly byMs: number;
 }
 
 /** When the machine was started by this clock, epoch ms: another number once the clock was set. */

@@ -6,6 +6,8 @@ export interface ServiceStatus {
   /** This collector's uuid. */
   readonly collector: string;
   readonly started_at: string;
+  /** Of this machine, by which values are stamped. Absent: a service of an earlier version. */
+  readonly clock?: ClockStatus;
   readonly config: ConfigStatus;
   /** Without their layouts, which would make the answer as long as the configuration. */
   readonly sources: readonly SourceStatus[];
@@ -13,6 +15,14 @@ export interface ServiceStatus {
   readonly buffer: BufferStatus;
   /** What a person should know of the collector itself: a full disk, a damaged file, a policy that forbids. */
   readonly alarms: readonly string[];
+}
+
+export interface ClockStatus {
+  readonly time: string;
+  /** Whether the system says that it is synchronised. */
+  readonly synchronised: boolean;
+  /** The last time that it was set by half a second or more since the service runs; `by_ms` above zero: forward. */
+  readonly jumped: { readonly at: string; readonly by_ms: number } | null;
 }
 
 export interface ConfigStatus {

@@ -39,6 +39,22 @@ test("a clock that is set moves the time of the machine's start by as much", () 
   expect(bootTimeOf(clock) - before).toBe(-3_600_000);
 });
 
+test("a jump is kept with its time and how far; a correction and a machine that was suspended are none", () => {
+  const { clock, state, pass } = rig();
+  state.set = 200;
+  pass(2000);
+  state.suspendedMs = 7_200_000;
+  pass(2000);
+  expect(clock.lastJump?.()).toBeUndefined();
+  state.set = -3_600_000;
+  pass(1000);
+  expect(clock.lastJump?.()).toEqual({ atMs: clock.epochMs(), byMs: -3_600_200 });
+  state.set += 60_000;
+  state.suspendedMs += 5_000_000;
+  pass(1000);
+  expect(clock.lastJump?.()?.byMs).toBe(60_000);
+});
+
 test("a machine that was suspended was not set: its start stays where it was", () => {
   const { clock, state, pass } = rig();
   const before = bootTimeOf(clock);

@@ -2,11 +2,13 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
-import type { Clock } from "../model/clock.ts";
+import type { Clock, ClockJump } from "../model/clock.ts";
 
 /** A wall clock that is off by more than this from the carried one was set: take it over. */
 const STEP_MS = 50;
 const CHECK_MS = 1000;
+/** A step of less is a correction that nobody has to know of. */
+const JUMP_MS = 500;
 /** The machine was suspended where more than this came to its uptime and not to the monotonic clock. */
 const SUSPENDED_MS = 1000;
 const SYNC_CHECK_MS = 60_000;
@@ -49,6 +51,7 @@ export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs,
   let offsetMs = wallMs() - monotonicMs();
   let bootedAtMs = monotonicMs() - uptimeMs();
   let synced = false;
+  let lastJump: ClockJump | undefined;
   const ask = (): void =>
     askSynced((isSynced) => {
       synced = isSynced;
@@ -57,9 +60,12 @@ export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs,
   const check = setInterval(() => {
     const nowMs = monotonicMs();
     const bootedMs = nowMs - uptimeMs();
-    if (Math.abs(bootedMs - bootedAtMs) > SUSPENDED_MS) bootedAtMs = bootedMs;
+    const suspendedMs = Math.abs(bootedMs - bootedAtMs) > SUSPENDED_MS ? bootedAtMs - bootedMs : 0;
+    bootedAtMs -= suspendedMs;
     const seenMs = wallMs() - nowMs;
     if (Math.abs(seenMs - offsetMs) <= STEP_MS) return;
+    const byMs = seenMs - offsetMs - suspendedMs;
+    if (Math.abs(byMs) >= JUMP_MS) lastJump = { atMs: wallMs(), byMs };
     offsetMs = seenMs;
     ask();
     clearTimeout(askedAgain);
@@ -79,7 +85,13 @@ export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs,
     },
     { once: true },
   );
-  return { monotonicMs, epochMs: () => monotonicMs() + offsetMs, synced: () => synced, bootedAtMs: () => bootedAtMs };
+  return {
+    monotonicMs,
+    epochMs: () => monotonicMs() + offsetMs,
+    synced: () => synced,
+    bootedAtMs: () => bootedAtMs,
+    lastJump: () => lastJump,
+  };
 }
 
 /** Whether systemd says that the clock is synchronised; unknown counts as no. Answers within two seconds. */

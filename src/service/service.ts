@@ -8,7 +8,7 @@ import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
 import type { SourceReport } from "../model/report.ts";
 import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
-import { type BufferStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
+import { type BufferStatus, type ClockStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Alarms } from "./alarms.ts";
 import { Health } from "./health.ts";
@@ -172,6 +172,7 @@ export class Service {
       version,
       collector,
       started_at: this.#startedAt,
+      clock: clockStatus(this.#options.clock),
       config: configuration.status(),
       sources: agent.reports().map(toSourceStatus),
       sinks: pipeline.sinks(),
@@ -216,4 +217,13 @@ export class Service {
       signal,
     });
   }
+}
+
+function clockStatus(clock: Clock): ClockStatus {
+  const jump = clock.lastJump?.();
+  return {
+    time: new Date(clock.epochMs()).toISOString(),
+    synchronised: clock.synced(),
+    jumped: jump ? { at: new Date(jump.atMs).toISOString(), by_ms: Math.round(jump.byMs) } : null,
+  };
 }

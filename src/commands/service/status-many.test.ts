@@ -81,6 +81,16 @@ test("OPC UA errors of different codes are different causes", () => {
   expect(foldFailing([source(1, of(1)), source(2, of(2)), source(3, of(1))]).map(({ sources }) => sources.length)).toEqual([2, 1]);
 });
 
+test("a clock that is not right has a line each, and none once it is", () => {
+  const of = (clock: NonNullable<ServiceStatus["clock"]>) => renderStatus({ ...report([source(1)]), clock }, NOW);
+  const time = "2026-11-20T09:05:00.000Z";
+  expect(of({ time, synchronised: true, jumped: null })).not.toContain("Clock");
+  const wrong = of({ time, synchronised: false, jumped: { at: "2026-11-20T08:00:00.000Z", by_ms: -3_600_000 } });
+  expect(wrong).toContain("Clock: not synchronised");
+  expect(wrong).toContain("Clock: set 1 h back at 2026-11-20T08:00:00.000Z");
+  expect(of({ time, synchronised: true, jumped: { at: "2026-11-18T08:00:00.000Z", by_ms: 5000 } })).not.toContain("Clock");
+});
+
 test("--failing and one source leave the rest away", () => {
   const many = Array.from({ length: 40 }, (_, i) => source(i, i < 30 ? timeout : null));
   const failing = renderStatus(report(many.slice(0, 30)), NOW, { failing: true });

@@ -95,6 +95,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     ...buffer.removed_sinks.map(
       ({ uuid, name, pending, until }) => `Buffer: ${pending} values of the removed data sink ${name ?? uuid} wait until ${until}`,
     ),
+    ...clockLines(report, nowMs),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),
     "",
     ...sourcesSection(report, nowMs, view),
@@ -106,6 +107,19 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
 }
 
 const textOf = (lines: readonly string[]): string => `${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`;
+
+/** A jump is worth a line for so long. */
+const JUMP_SHOWN_MS = 86_400_000;
+
+/** What a person should know of the clock that values are stamped with; none while it is right. */
+function clockLines({ clock }: ServiceStatus, nowMs: number): readonly string[] {
+  const { synchronised = true, jumped = null } = clock ?? {};
+  const isRecent = jumped !== null && Math.abs(nowMs - Date.parse(jumped.at)) < JUMP_SHOWN_MS;
+  return [
+    ...(synchronised ? [] : ["Clock: not synchronised; time stamps of values come from it. Type `timedatectl`."]),
+    ...(isRecent ? [`Clock: set ${formatDuration(Math.abs(jumped.by_ms))} ${jumped.by_ms > 0 ? "forward" : "back"} at ${jumped.at}`] : []),
+  ];
+}
 
 function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, nowMs: number): string {
   const state = since === null ? "not asked yet" : `${ok ? "reachable" : "not reachable"} for ${ago(since, nowMs)}`;
