@@ -23,6 +23,8 @@ export interface WatchOptions {
 
 /** Between two looks. */
 const LOOK_EVERY_MS = 250;
+/** A wait that nobody has to be told of. */
+const SOON_MS = 2000;
 /** Data sources that are watched at once. */
 const MAX_SOURCES = 50;
 /** Longest text of a value in a table. */
@@ -58,7 +60,8 @@ export function watch(source: string | undefined, options: WatchOptions, io: Com
           (io.stdout.isTTY ? looks : fresh).map(({ found }) => found),
           io,
         );
-      if (!told && fresh.length === 0 && !io.stdout.isTTY) complain(io, waitWords(looks.map(({ found }) => found)));
+      const wait = told || fresh.length > 0 || io.stdout.isTTY ? undefined : waitWords(looks.map(({ found }) => found));
+      if (wait !== undefined) complain(io, wait);
       told = true;
       await io.stdout.room(io.signal);
       if (watched.every(({ readouts }) => readouts >= count)) break;
@@ -127,12 +130,12 @@ function rowOf({ name, value, unit, quality, raw, fault, detail, source_time: at
 
 const cut = (text: string | null): string => (text === null ? "-" : text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text);
 
-/** Why nothing is to be seen yet. */
-function waitWords(found: readonly SourceInsight[]): string {
+/** Why nothing is to be seen yet; undefined: it comes at once. */
+function waitWords(found: readonly SourceInsight[]): string | undefined {
   const failing = found.filter(({ source }) => source.error !== null).map(({ source }) => source.name);
   if (failing.length > 0) return `${failing.join(", ")}: no values, because the source fails; collector status says why`;
   const longest = Math.max(...found.map(({ source }) => source.interval_ms));
-  return `waiting for the next readout, which comes within ${formatDuration(longest)}`;
+  return longest <= SOON_MS ? undefined : `waiting for the next readout, which comes within ${formatDuration(longest)}`;
 }
 
 function toObject({ source, readout }: SourceInsight): object {

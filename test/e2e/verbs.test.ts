@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
+import { runCommand } from "../../src/commands/testing.ts";
+import { addModbusSource, apiOf } from "../support/api.ts";
+import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+
+/** What a person asks a service that runs, with sources in the service's own thread and in that of the sessions. */
+let collector: CollectorProcess;
+let plant: ModbusPlant;
+let server: OpcuaSimulator;
+const run = (...words: string[]) => runCommand(...words, "--config", collector.settingsFile);
+
+beforeAll(async () => {
+  plant = await startModbusPlant({ units: new Map([[1, { holding: new Map([0x41ac, 0, 235].entries()) }]]) });
+  server = await startOpcuaSimulator({ bulk: 2 });
+  collector = await startCollector();
+  const api = apiOf(collector.apiUrl, await collector.adminKey());
+  const { collector: uuid } = await collector.status();
+  await addModbusSource(api, uuid, { name: "press-1", port: plant.port, readout_interval: 1, variables: { temperature: "holding:2" } });
+  await run("source", "add", "line-1", "opcua", `endpoint_url=${server.endpointUrl}`, "--interval", "1s");
+  await run("variables", "add", "line-1", "bulk", `nsu=${PLANT_NAMESPACE};s=Bulk.0`);
+  const areRead = async () => (await collector.status()).sources.filter(({ status }) => status.state.type === "OK").length === 2;
+  await vi.waitUntil(areRead, { timeout: 30_000, interval: 500 });
+}, 60_000);
+afterAll(async () => {
+  await collector.stop();
+  await plant.close();
+  await server.close();
+});
+
+describe("a service that runs", () => {
+  it("shows values of both threads, without another connection", async () => {
+    let most = 0;
+    const counting = setInterval(() => {
+      most = Math.max(most, plant.connections());
+    }, 5);
+    for (const [source, value] of [
+      ["press-1", { name: "temperature", value: 235, quality: "good" }],
+      ["line-1", { name: "bulk", quality: "good", source_time: expect.stringMatching(/Z$/) }],
+    ] as const) {
+      const { code, out, err } = await run("watch", source, "--count", "1", "--json");
+      expect([code, err], source).toEqual([0, ""]);
+      expect(JSON.parse(out).values).toMatchObject([value]);
+    }
+    clearInterval(counting);
+    expect(most).toBeLessThanOrEqual(1);
+  });
+
+  it("explains and plans what it reads", async () => {
+    const explained = await run("explain", "press-1", "temperature", "--json");
+    expect(JSON.parse(explained.out)).toMatchObject({
+      bytes: "00eb",
+      variable: { value: 235 },
+      orders: [{ order: "ABCD", value: 235 }, { order: "BADC" }],
+    });
+    const opcua = await run("explain", "line-1", "bulk", "--json");
+    expect([opcua.code, JSON.parse(opcua.out)]).toMatchObject([0, { bytes: null, variable: { quality: "good" } }]);
+    for (const source of ["press-1", "line-1"])
+      expect(JSON.parse((await run("plan", source, "--json")).out)).toMatchObject({
+        from: "service",
+        requests: 1,
+        variables: 1,
+        interval_ms: 1000,
+      });
+  });
+
+  it("is probed beside what it knows, examined, and followed", async () => {
+    const probed = await run("probe", "press-1", "--json");
+    expect(JSON.parse(probed.out)).toMatchObject({ ok: true, service: { state: { type: "OK" } } });
+    expect((await run("status", "press-1")).out).toMatch(/^press-1 \(modbus_tcp .*\n {2}State: {5}OK for /);
+    expect(JSON.parse((await run("doctor", "--json")).out).checks[0]).toMatchObject({ check: "service", result: "ok" });
+    expect(await run("check")).toMatchObject({ code: 0, out: expect.stringContaining("2 data sources, 2 variables") });
+    expect((await run("tail", "press-1")).out).toContain("press-1 (modbus_tcp 127.0.0.1:");
+    expect(JSON.parse((await run("status", "--json")).out).clock).toMatchObject({ synchronised: expect.any(Boolean), jumped: null });
+  });
+
+  it("is put into a bundle without its keys", async () => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), "collector-bundle-"));
+    const { code, out } = await run("support-bundle", path.join(folder, "b.tar.gz"), "--json");
+    await rm(folder, { recursive: true });
+    expect([code, JSON.parse(out).files]).toEqual([
+      0,
+      expect.arrayContaining(["status.json", "plans.json", "configuration.txt", "log.txt"]),
+    ]);
+    expect(out).not.toContain(await collector.adminKey());
+  });
+});
