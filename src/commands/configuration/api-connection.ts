@@ -3,7 +3,6 @@ import * as z from "zod";
 import { personalAccess, requesterAccess } from "../../api/access.ts";
 import { CLIENT_TIMEOUTS, MAX_ANSWER_BYTES } from "../../api/client.ts";
 import { pageSchema } from "../../api/list-pages.ts";
-import { NOT_OFFERED } from "../../api/offers.ts";
 import { type ListPage, readList } from "../../api/read-list.ts";
 import { type ApiFailure, createRequester, type Requester } from "../../api/requester.ts";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
@@ -11,6 +10,7 @@ import type { Settings } from "../../model/settings.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
+import { insteadOf } from "./not-offered.ts";
 
 /** Records of one list that are named because they cannot be used; the others are counted. */
 const MAX_LEFT_OUT_SHOWN = 20;
@@ -28,6 +28,9 @@ export class ApiError extends Error {
     this.refusedAt = refusedAt;
   }
 }
+
+/** The API does not have an extension that a verb needs; the message says what to do instead. */
+export class NotOfferedError extends ApiError {}
 
 export interface ApiOptions {
   readonly config?: string;
@@ -63,6 +66,7 @@ export async function withApi(
     if (!(error instanceof ApiError)) throw error;
     if (io.signal.aborted) return EXIT.interrupted;
     complain(io, error.message);
+    if (error instanceof NotOfferedError) return EXIT.usage;
     // What the request asks for was wrong, or the API was not to be had.
     return error.status !== undefined && error.status >= 400 && error.status < 500 ? EXIT.usage : EXIT.ownFailure;
   } finally {
@@ -89,6 +93,7 @@ const uuidRecord = z.object({ uuid: uuidSchema });
 const ownedRecord = z.object({ collector: uuidSchema });
 
 function senderOf(requester: Requester, signal: AbortSignal): ApiConnection["send"] {
+  let isKeyTaken = false;
   return async (method, target, body) => {
     const answer = await requester.send({
       method,
@@ -97,7 +102,12 @@ function senderOf(requester: Requester, signal: AbortSignal): ApiConnection["sen
       maxBytes: MAX_ANSWER_BYTES,
       signal,
     });
-    if (answer.type === "failed") throw new ApiError(answer);
+    if (answer.type === "failed") {
+      const words = insteadOf(method, target.split("?")[0] ?? "", answer.status, isKeyTaken);
+      if (words !== undefined) throw new NotOfferedError({ ...answer, message: `${answer.message}; ${words}` });
+      throw new ApiError(answer);
+    }
+    isKeyTaken = true;
     return answer.type === "json" ? answer.value : undefined;
   };
 }
@@ -171,8 +181,7 @@ export async function collectorsOf(list: ApiConnection["list"]): Promise<readonl
 }
 
 /** Whether the API says that it does not have something (DESIGN, 6). */
-export const isNotOffered = (error: unknown): boolean =>
-  error instanceof ApiError && error.status !== undefined && NOT_OFFERED.has(error.status);
+export const isNotOffered = (error: unknown): error is NotOfferedError => error instanceof NotOfferedError;
 
 /** The uuid that the service here made for itself, if it has run. */
 export function installed(stateDir: string): string | undefined {

@@ -1,6 +1,6 @@
 import { FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, SOURCE, type VerbGroup } from "../verb.ts";
 import type { ApiOptions } from "./api-connection.ts";
-import type { ImportOptions, VariableFields } from "./variables.ts";
+import type { ImportOptions, ShownOptions, VariableFields } from "./variables.ts";
 
 const FIELDS: readonly Option[] = [
   { flags: "-t, --type <type>", description: "type of the value, such as uint16 or float32" },
@@ -10,6 +10,9 @@ const FIELDS: readonly Option[] = [
   { flags: "--comment <text>", description: "remarks" },
   { flags: "--status <status>", description: "ACTIVE, EXPLORATION or INACTIVE" },
 ];
+
+const LOCAL: Option = { flags: "--local", description: "those of the variable file on this machine, which wins over the API" };
+const LOCAL_NOTES = "An API that does not offer variables has none to show: those of the file on this machine are shown then.";
 
 /** `collector variables …`. */
 export const VARIABLES_VERBS: VerbGroup = {
@@ -36,19 +39,33 @@ A bad line is named and the rest is imported; a last line that is cut off refuse
       usage: "export <source> [file]",
       description: "Write the variables as CSV, as import takes it.",
       args: { source: SOURCE, file: FILE_OUT },
-      examples: ["collector variables export press-1 press-1.csv"],
-      options: [KEY_FILE],
-      run: async (io, source: string, file: string | undefined, options: ApiOptions) =>
+      examples: ["collector variables export press-1 press-1.csv", "collector variables export press-1 --local"],
+      options: [KEY_FILE, LOCAL],
+      notes: LOCAL_NOTES,
+      run: async (io, source: string, file: string | undefined, options: ShownOptions) =>
         (await import("./variables.ts")).variablesExport(source, file, options, io),
     },
     {
       usage: "list <source>",
       description: "List the variables of a data source.",
       args: { source: SOURCE },
-      examples: ["collector variables list press-1"],
+      examples: ["collector variables list press-1", "collector variables list press-1 --local"],
       json: JSON_ARRAY,
+      options: [KEY_FILE, LOCAL],
+      notes: LOCAL_NOTES,
+      run: async (io, source: string, options: ShownOptions) => (await import("./variables.ts")).variablesList(source, options, io),
+    },
+    {
+      usage: "check [source]",
+      description: "Look over the variable files on this machine: every line, and every address.",
+      args: { source: `${SOURCE}; absent: all` },
+      examples: ["collector variables check", "collector variables check press-1 --json"],
       options: [KEY_FILE],
-      run: async (io, source: string, options: ApiOptions) => (await import("./variables.ts")).variablesList(source, options, io),
+      notes: `A file is named by the uuid or the name of its data source (press-1.csv, .yaml or .yml) and lies in variables_dir of the settings.
+It has the form that import takes. Nothing is changed. Without an answer of the API, the data sources are the last good ones.`,
+      showsExitCodes: true,
+      run: async (io, source: string | undefined, options: ApiOptions) =>
+        (await import("./variables-local.ts")).variablesCheck(source, options, io),
     },
     {
       usage: "add <source> <name> <address>",

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
 import { toJson } from "../../model/json.ts";
 import { plain } from "../../model/plain-text.ts";
+import type { DataSource } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";
@@ -11,12 +12,13 @@ import { splitType } from "../device/read-input.ts";
 import { exportOut, readIn, writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { readStdin } from "../stdin.ts";
-import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
 import { placeIn } from "./import-report.ts";
 import { shadowingFile } from "./shadowing-file.ts";
 import { sourcesOf } from "./source.ts";
 import { variablesCsv } from "./variables-csv.ts";
+import { complainOf, knownSources, type LocalVariables, localVariables, localVariablesOf } from "./variables-local.ts";
 
 export interface VariableFields extends ApiOptions {
   readonly type?: string;
@@ -70,26 +72,54 @@ async function found(api: ApiConnection, sourceName: string, { config }: ApiOpti
   return { source, variables, file: await shadowingFile(config, { source, sources, fromApi: variables.length }) };
 }
 
-/** `collector variables list SOURCE`. */
-export function variablesList(sourceName: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
-  return withApi(options, io, async (api) => {
+export interface ShownOptions extends ApiOptions {
+  /** Those of the variable file on this machine. */
+  readonly local?: boolean;
+}
+
+/**
+ * The variables to show: the API's, and those that are in use where a file on this machine wins over them; the file's alone where that is
+ * asked for, or where the API has none to offer.
+ */
+async function shown(api: ApiConnection, sourceName: string, options: ShownOptions, io: CommandIo) {
+  const ofFile = (source: DataSource, { variables, problems }: LocalVariables) => ({
+    source,
+    variables,
+    inUse: variables,
+    code: complainOf({ problems }, io),
+  });
+  if (options.local) {
+    const source = namedOf(await knownSources(api, io), sourceName, "data source");
+    return ofFile(source, await localVariablesOf(source, options));
+  }
+  try {
     const { source, variables, file } = await found(api, sourceName, options);
     if (file) complain(io, file.note);
-    answerList(
-      io,
-      options,
-      file?.variables ?? variables,
-      plain`${source.name} has no variables. To load some, see collector variables import --help.\n`,
-      {
-        NAME: ({ name }) => name,
-        ADDRESS: ({ address }) => address,
-        TYPE: ({ type }) => type ?? "-",
-        UNIT: ({ unit }) => unit ?? "-",
-        SCALING: ({ scaling }) => (scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-"),
-        STATUS: ({ status }) => status,
-        COMMENT: ({ comment }) => comment ?? "",
-      },
-    );
+    return { source, variables, inUse: file?.variables ?? variables, code: EXIT.good };
+  } catch (error) {
+    if (!isNotOffered(error)) throw error;
+    const source = namedOf(await sourcesOf(api), sourceName, "data source");
+    const local = (await localVariables([source], options)).bySource.get(source.uuid);
+    if (!local) throw error;
+    complain(io, plain`the API does not offer variables; these are of ${local.file}`);
+    return ofFile(source, local);
+  }
+}
+
+/** `collector variables list SOURCE`. */
+export function variablesList(sourceName: string, options: ShownOptions, io: CommandIo): Promise<ExitCode> {
+  return withApi(options, io, async (api) => {
+    const { source, inUse, code } = await shown(api, sourceName, options, io);
+    answerList(io, options, inUse, plain`${source.name} has no variables. To load some, see collector variables import --help.\n`, {
+      NAME: ({ name }) => name,
+      ADDRESS: ({ address }) => address,
+      TYPE: ({ type }) => type ?? "-",
+      UNIT: ({ unit }) => unit ?? "-",
+      SCALING: ({ scaling }) => (scaling ? `× ${scaling.factor} + ${scaling.offset}` : "-"),
+      STATUS: ({ status }) => status,
+      COMMENT: ({ comment }) => comment ?? "",
+    });
+    return code;
   });
 }
 
@@ -148,11 +178,11 @@ export function variablesRemove(sourceName: string, names: readonly string[], op
 }
 
 /** `collector variables export SOURCE [FILE]`: what import takes. */
-export function variablesExport(sourceName: string, file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
+export function variablesExport(sourceName: string, file: string | undefined, options: ShownOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { variables, file: shadowing } = await found(api, sourceName, options);
-    if (shadowing) complain(io, shadowing.note);
+    const { variables, code } = await shown(api, sourceName, options, io);
     exportOut(io, file, options, variablesCsv(variables), { variables }, writeCsv);
+    return code;
   });
 }
 
