@@ -31,9 +31,9 @@ export async function localVariables(sources: readonly DataSource[], { config }:
   return { bySource, others: files.problems.filter(({ source }) => source === undefined) };
 }
 
-/** The file of one data source. Throws UsageError where it has none. */
-export async function localVariablesOf(source: DataSource, options: ApiOptions): Promise<LocalVariables> {
-  const found = (await localVariables([source], options)).bySource.get(source.uuid);
+/** The file of one data source of all that there are, because a name may fit several. Throws UsageError where it has none. */
+export async function localVariablesOf(source: DataSource, all: readonly DataSource[], options: ApiOptions): Promise<LocalVariables> {
+  const found = (await localVariables(all, options)).bySource.get(source.uuid);
   if (found) return found;
   const folder = variablesDir(settingsOrUsage(options.config));
   throw new UsageError(plain`${source.name} has no variable file: ${path.join(folder, source.uuid)}.csv, or by its name, would be it`);
@@ -65,8 +65,8 @@ export function variablesCheck(sourceName: string | undefined, options: ApiOptio
     const meant = sourceName === undefined ? all : [namedOf(all, sourceName, "data source")];
     const [only] = meant;
     // A missing file is a mistake only where one data source is named.
-    if (sourceName !== undefined && only) await localVariablesOf(only, options);
-    const { bySource, others } = await localVariables(meant, options);
+    if (sourceName !== undefined && only) await localVariablesOf(only, all, options);
+    const { bySource, others } = await localVariables(all, options);
     const checked = [];
     for (const source of meant) {
       const local = bySource.get(source.uuid);

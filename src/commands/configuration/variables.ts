@@ -89,8 +89,9 @@ async function shown(api: ApiConnection, sourceName: string, options: ShownOptio
     code: complainOf({ problems }, io),
   });
   if (options.local) {
-    const source = namedOf(await knownSources(api, io), sourceName, "data source");
-    return ofFile(source, await localVariablesOf(source, options));
+    const all = await knownSources(api, io);
+    const source = namedOf(all, sourceName, "data source");
+    return ofFile(source, await localVariablesOf(source, all, options));
   }
   try {
     const { source, variables, file } = await found(api, sourceName, options);
@@ -98,8 +99,9 @@ async function shown(api: ApiConnection, sourceName: string, options: ShownOptio
     return { source, variables, inUse: file?.variables ?? variables, code: EXIT.good };
   } catch (error) {
     if (!isNotOffered(error)) throw error;
-    const source = namedOf(await sourcesOf(api), sourceName, "data source");
-    const local = (await localVariables([source], options)).bySource.get(source.uuid);
+    const all = await sourcesOf(api);
+    const source = namedOf(all, sourceName, "data source");
+    const local = (await localVariables(all, options)).bySource.get(source.uuid);
     if (!local) throw error;
     complain(io, plain`the API does not offer variables; these are of ${local.file}`);
     return ofFile(source, local);
