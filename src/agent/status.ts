@@ -79,7 +79,7 @@ export function logChange(
 ): void {
   if (after.type === "ERROR") {
     const { reason, condition, detail } = after.problem;
-    const { sentence, nextStep } = explainReason(reason, condition, where);
+    const { sentence, nextStep } = explainReason(reason, condition, { ...where, detail });
     log.warn(
       { reason: reason.type, ...(condition && { condition }), since: new Date(after.since).toISOString(), detail, nextStep },
       sentence,

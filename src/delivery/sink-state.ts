@@ -144,7 +144,7 @@ export class SinkState {
   #fail(error: SinkError, level: "debug" | "warn" | "error", message: string): void {
     if (!this.#enter("ERROR", error)) return;
     const { reason, condition, detail } = error;
-    const { nextStep } = explainReason(reason, condition, this.#where);
+    const { nextStep } = explainReason(reason, condition, { ...this.#where, detail });
     this.#log[level]({ reason, condition, since: this.#since, nextRetryAt: this.#nextRetryAt, nextStep, detail }, message);
   }
 

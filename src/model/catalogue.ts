@@ -17,18 +17,21 @@ export interface Where {
   readonly endpoint?: string | null;
   /** Name of the data source or data sink; it precedes the sentence. */
   readonly source?: string;
-  /** Type of the data sink; absent: it is a device that is read. */
+  /** It is a data sink, of this type. */
   readonly sinkType?: string;
+  /** The detail that is shown beside it: a command of ours in it is the next step. */
+  readonly detail?: string;
 }
 
-/** The same for people: `device` (with port) and `name` (without) in a sentence, `host` and `port` in a command. */
+/** The same for people: `device` (with port) and `name` (without) in a sentence, `host` in a command. */
 interface Location {
   readonly device: string;
   readonly name: string;
   readonly host: string;
-  readonly port: string;
-  /** What it is, in one word. */
+  /** What it is: `device`, `broker`. */
   readonly what: string;
+  /** How to see where the way to it ends, as a sentence after others; empty: no verb shows it. */
+  readonly walk: string;
 }
 
 /** What a data sink publishes to, by its type; of another type: a server. */
@@ -37,16 +40,11 @@ const SINK_SERVERS: ReadonlyMap<string, string> = new Map([
   ["platform", "platform"],
 ]);
 
-/** A device whose address is not known. */
-const UNNAMED = "the device";
-
 /** At the beginning of a sentence; host names keep their case. */
-const asSubject = (device: string): string => (device === UNNAMED ? capital(device) : device);
+const asSubject = (device: string): string => (device.startsWith("the ") ? capital(device) : device);
 
 /** Longest foreign text that is repeated, in code points. */
 const MAX_FOREIGN = 200;
-
-const LOG = "`journalctl -u collector -n 50`";
 
 /** Main codes of FINS end codes that a relay reports (Omron W227, 5-1-3). */
 const FINS_MAIN_CODES: Readonly<Record<number, string>> = {
@@ -62,49 +60,49 @@ const FINS_MAIN_CODES: Readonly<Record<number, string>> = {
 
 const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reason, { type: T }>) => Explanation } = {
   LOOKUP_ERROR: ({ name, host }) => ({
-    sentence: `The name ${name === UNNAMED ? `of ${name}` : name} cannot be resolved.`,
+    sentence: `The name ${name.startsWith("the ") ? `of ${name}` : name} cannot be resolved.`,
     cause: "The name is misspelt, or this machine's DNS server cannot be reached or does not know it.",
     nextStep: `Type \`getent hosts ${host}\`; if it prints nothing, correct the name or the DNS server, or configure the IP address instead.`,
   }),
-  NO_ROUTE_TO_HOST: ({ name, host, what }) => ({
+  NO_ROUTE_TO_HOST: ({ name, what, walk }) => ({
     sentence: `${asSubject(name)} does not answer on the network.`,
     cause: `The ${what} is off, its cable is out, or its IP address or subnet mask is wrong.`,
-    nextStep: `Check power, cable and link light, then type \`${neighbours(host)}\`; FAILED or INCOMPLETE means that no device there has the address.`,
+    nextStep: `Check power, cable and link light of the ${what}, then its IP address.${walk}`,
   }),
-  HOST_DOWN: ({ name, host, what }) => ({
+  HOST_DOWN: ({ name, what, walk }) => ({
     sentence: `The network reports that ${name} is down.`,
     cause: `The ${what} is switched off, is starting up or has lost its link.`,
-    nextStep: `Check power and link light, then type \`ping -c 3 ${host}\`.`,
+    nextStep: `Check power and link light of the ${what}.${walk}`,
   }),
-  NETWORK_UNREACHABLE: ({ name, what }) => ({
+  NETWORK_UNREACHABLE: ({ name, what, walk }) => ({
     sentence: `This machine has no route to ${name}.`,
     cause: `The network interface towards the ${what} is down, or a route or the default gateway is missing.`,
-    nextStep: `Type \`ip route\`; it must list the network of the ${what} or a default route.`,
+    nextStep: `Check the cable of this machine, and its network settings: they need the network of the ${what}, or a default gateway.${walk}`,
   }),
-  CONNECTION_REFUSED: ({ device, host, port, what }) => ({
+  CONNECTION_REFUSED: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} refused the connection.`,
     cause: "The host answers, but no service listens on this port: the port is wrong, the service is off or it takes no more connections.",
-    nextStep: `Type \`nc -vz ${host} ${port}\`; if it is refused too, correct the port or enable the service on the ${what}.`,
+    nextStep: `Correct the port, or enable the service on the ${what}.${walk}`,
   }),
-  CONNECTION_RESET: ({ device, host, port, what }) => ({
+  CONNECTION_RESET: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} reset the connection.`,
     cause: `The ${what} restarted, has too many connections, or a firewall cut the connection.`,
-    nextStep: `Type \`nc -vz ${host} ${port}\`; if that works, close other programs that talk to the ${what}: \`ss -tn\` lists those on this machine.`,
+    nextStep: `Close other programs that talk to the ${what}, and look whether a firewall is on the way.${walk}`,
   }),
-  CONNECTION_CLOSED: ({ device, what }) => ({
+  CONNECTION_CLOSED: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} closed the connection before it answered.`,
     cause: `The ${what} restarted, takes no more connections, or did not accept the request.`,
-    nextStep: `Close other programs that talk to the ${what}, \`ss -tn\` lists those on this machine; then type \`collector status\`.`,
+    nextStep: `Close other programs that talk to the ${what}, and look into its log where it has one.${walk}`,
   }),
-  TIMEOUT: ({ device, host, port, what }) => ({
+  TIMEOUT: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} did not answer in time.`,
     cause: `The ${what} is off, busy or at another address, or a firewall drops the packets silently.`,
-    nextStep: `Type \`ping -c 3 ${host}\`, then \`nc -vz ${host} ${port}\`; if both work, the ${what} can be reached but does not answer requests: look at its load and its settings.`,
+    nextStep: `Check power, address and firewall; if the ${what} can be reached, look at its load and its settings.${walk}`,
   }),
   VENDOR_GATEWAY_ERROR: ({ device }) => ({
     sentence: `The gateway at ${device} reported an error.`,
     cause: "The gateway cannot read the machine behind it, or does not know the configured server or path.",
-    nextStep: `Type ${LOG} for the gateway's own message, and check the gateway's connection to the machine.`,
+    nextStep: "Check the gateway's connection to the machine, then server and path; the detail holds the gateway's own message.",
   }),
   OPC_UA_ERROR_RESPONSE: ({ device }, { code, name, description, reason }) => {
     const known = knownStatus(name);
@@ -114,7 +112,7 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
         `The OPC UA server at ${device} answered with error ${[hex(code, 8), ...(name ? [clean(name)] : []), ...words].join(", ")}`,
       ),
       cause: known ? stop(capital(known.cause)) : "The server can be reached but refuses the request; the code says why.",
-      nextStep: known?.nextStep ?? `Look the code up in the server's log and manual; ${LOG} shows when it began.`,
+      nextStep: known?.nextStep ?? "Look the code up in the server's log and manual.",
     };
   },
   OPC_UA_NO_MATCHING_ENDPOINT_POLICY: (_at, reason) => ({
@@ -127,12 +125,12 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
       ? {
           sentence: `The PLC at ${device} refused the log-in (AUTHENTICATION).`,
           cause: "The password is missing or wrong, or its access level does not permit reading.",
-          nextStep: `Correct the password of the data source or the access level in the PLC's project; then type \`collector status\`.`,
+          nextStep: "Set the password with `sudo collector secret set SOURCE`, or correct the access level in the PLC's project.",
         }
       : {
           sentence: `The PLC at ${device} answered with an S7plus error (UNKNOWN).`,
           cause: "The PLC can be reached but refuses the request, or the collector does not know its firmware.",
-          nextStep: `Type ${LOG} for the PLC's own code.`,
+          nextStep: "Look the PLC's own code, which the detail holds, up in its manual.",
         },
   FINS_NETWORK_RELAY_ERROR: (_at, { response_code, requested_node, relay_network, relay_node }) => ({
     sentence: `The FINS relay at network ${relay_network}, node ${relay_node} could not forward the request to node ${requested_node} (end code ${hex(response_code, 4)}).`,
@@ -140,12 +138,12 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
       FINS_MAIN_CODES[response_code >> 8] ?? "a node between the collector and the PLC could not reach the next one",
       "The end code means: ",
     ),
-    nextStep: `Check remote_address (NETWORK.NODE.UNIT) and the routing tables of the PLCs on the way; then type \`collector status\`.`,
+    nextStep: "Check remote_address (NETWORK.NODE.UNIT) and the routing tables of the PLCs on the way.",
   }),
   UNKNOWN: ({ device, what }) => ({
     sentence: `${asSubject(device)} answered with an error.`,
     cause: `The error is one of the ${what}'s own, or its answer does not fit the protocol.`,
-    nextStep: `Type ${LOG}; the line of this failure holds the protocol's own code.`,
+    nextStep: `Look the code, which the detail holds, up in the manual of the ${what}.`,
   }),
 };
 
@@ -153,17 +151,17 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
   details_missing: () => ({
     sentence: "The connection properties are missing: details is null in the configuration API.",
     cause: "Nobody has entered the connection, or this API key may not read it.",
-    nextStep: "Enter the connection properties in the configuration API; then type `collector status`.",
+    nextStep: "Enter the connection properties in the configuration API; for the embedded one `collector source set --help` says how.",
   }),
   configuration_invalid: () => ({
     sentence: "A setting is wrong.",
     cause: "A field of the details, a local setting or a variable has a wrong value.",
-    nextStep: "Type `collector status`; it names the field and what would be right.",
+    nextStep: "Correct the field that the detail names; it says what would be right.",
   }),
   type_not_supported: () => ({
     sentence: "This collector does not support this type of data source or data sink.",
     cause: "The type is misspelt, or the collector is older than the type.",
-    nextStep: "Type `collector status` to see the type; correct it or update the collector.",
+    nextStep: "Correct the type, or update the collector; the detail names the types that it knows.",
   }),
   secret_missing: () => ({
     sentence: "A password or key is configured, but this machine does not have it.",
@@ -174,7 +172,7 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
   secret_awaited: () => ({
     sentence: "The password has not come from the configuration API yet.",
     cause: "The collector keeps the API's passwords in memory alone, and asks for them at each start.",
-    nextStep: "Wait a moment; if it stays, type `collector status` to see why the configuration API does not answer.",
+    nextStep: "Wait a moment; if it stays, make the configuration API answer: the line Configuration of the status says why it does not.",
   }),
   secret_withheld: () => ({
     sentence: "The password of this machine is not given to where the configuration has it now.",
@@ -185,40 +183,40 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
   interval_invalid: () => ({
     sentence: "The configured interval must be above zero.",
     cause: "readout_interval or publish_interval is 0 or negative in the configuration API.",
-    nextStep: "Set an interval of 1 or more in the configuration API; then type `collector status`.",
+    nextStep: "Set an interval of 1 or more in the configuration API.",
   }),
   all_variables_faulted: ({ device }) => ({
     sentence: `${asSubject(device)} answers, but none of the variables can be read.`,
     cause: "The addresses belong to another device or program, or the collector has no right to read them.",
-    nextStep: "Type `collector status`; it lists the variables and what is wrong with each.",
+    nextStep: "Correct the addresses: each bad variable is listed with what is wrong with it.",
   }),
   forbidden_by_policy: ({ device }) => ({
     sentence: `The policy of this machine does not permit connections to ${device}.`,
     cause:
       "policy.yaml does not open this address or port; without that file, loopback, this machine's own, link-local, multicast and metadata addresses are closed.",
     nextStep:
-      "If the connection is intended, add the address to networks in policy.yaml, in the folder of the settings file; it is taken within seconds. Then type `collector status`.",
+      "If the connection is intended, add the address to networks in policy.yaml, in the folder of the settings file; it is taken within seconds.",
   }),
   certificate_refused: ({ device }) => ({
     sentence: `The secure connection with ${device} failed: one side did not accept the other's certificate.`,
     cause:
       "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
-    nextStep: "Type `collector status`; it says which certificate, what is wrong with it and what to do.",
+    nextStep: "Do what the detail says: it names the certificate and what is wrong with it.",
   }),
   server_refuses: ({ device }) => ({
     sentence: `${asSubject(device)} refuses the connection or what is sent.`,
     cause: "Its rights, limits or settings do not permit it; the detail has its own words and code.",
-    nextStep: `Do what the detail says; its administrator can see the refusal in its log, ${LOG} shows when it began.`,
+    nextStep: "Do what the detail says; its own log has the refusal too.",
   }),
-  protocol_violation: ({ device, host, port, what }) => ({
+  protocol_violation: ({ device, what }) => ({
     sentence: `${asSubject(device)} sends bytes that do not follow the protocol.`,
     cause: "Another service listens on this port, or the configured type is wrong.",
-    nextStep: `Compare type and port with the ${what}'s manual; \`nc -vz ${host} ${port}\` shows that something listens, ${LOG} what it sent.`,
+    nextStep: `Compare type and port with the manual of the ${what}; the detail says what it sent.`,
   }),
   collector_host_trouble: ({ what }) => ({
     sentence: "The collector's machine refuses: it lacks file handles, ports, memory or rights.",
     cause: `This machine is overloaded or wrongly set up; the ${what} is not at fault.`,
-    nextStep: `Type \`ss -s\` for the number of connections, and ${LOG} for the system's own message.`,
+    nextStep: "Free what the system's own message in the detail names, or give the collector more of it.",
   }),
   internal_error: ({ what }) => ({
     sentence: "The collector itself failed.",
@@ -263,7 +261,7 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
   device_error: {
     sentence: "The device refuses this variable with an error of its own.",
     cause: "The device or a part of it is in a state in which it does not answer; the code in the detail says which.",
-    nextStep: "Type `collector status` for the device's own code, and look it up in its manual.",
+    nextStep: "Look the device's own code, which the detail holds, up in its manual.",
   },
   stale: {
     sentence: "The device reports that the value is old.",
@@ -282,9 +280,10 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
  * Texts from outside are shortened and lose their control characters; a command holds them only if a shell takes them as they are.
  */
 export function explainReason(reason: Reason, condition?: Condition | null, where: Where = {}): Explanation {
-  const what = where.sinkType === undefined ? "device" : (SINK_SERVERS.get(where.sinkType) ?? "server");
-  const at = { ...locationOf(where.endpoint), what };
-  const explanation = condition ? CONDITIONS[condition](at) : ofReason(reason, at);
+  const at = locationOf(where);
+  const known = condition ? CONDITIONS[condition](at) : ofReason(reason, at);
+  const command = condition && OURS.has(condition) ? commandIn(where.detail) : undefined;
+  const explanation = command === undefined ? known : { ...known, nextStep: `Type \`${command}\`.` };
   return where.source === undefined ? explanation : { ...explanation, sentence: `${clean(where.source)}: ${explanation.sentence}` };
 }
 
@@ -299,15 +298,23 @@ function ofReason<T extends ReasonType>(reason: Extract<Reason, { type: T }>, at
   return explain(at, reason);
 }
 
-function locationOf(endpoint: string | null | undefined): Omit<Location, "what"> {
+/** Conditions whose detail is in the collector's own words. */
+const OURS: ReadonlySet<Condition> = new Set<Condition>(["certificate_refused", "secret_missing"]);
+
+/** A command of ours that a detail ends with: what others have put into it comes before. */
+const commandIn = (detail: string | undefined): string | undefined =>
+  [...(detail ?? "").matchAll(/`((?:sudo )?collector (?:pki|secret) [\w. :-]{1,200})`/g)].at(-1)?.[1];
+
+function locationOf({ endpoint, source, sinkType }: Where): Location {
+  const what = sinkType === undefined ? "device" : (SINK_SERVERS.get(sinkType) ?? "server");
+  const name = source === undefined || sinkType !== undefined ? undefined : argument(source, "SOURCE");
+  const walk = name === undefined ? "" : ` \`collector probe ${name}\` shows where the way to it ends.`;
   const match = /^(?:\[([^\]]+)\]|(.*)):(\d{1,10})$/s.exec(endpoint ?? "");
   const host = match ? (match[1] ?? match[2]) : endpoint;
-  if (!endpoint || !host) return { device: UNNAMED, name: UNNAMED, host: "HOST", port: "PORT" };
-  return { device: clean(endpoint), name: clean(host), host: argument(host, "HOST"), port: match?.[3] ?? "PORT" };
+  const unnamed = `the ${what}`;
+  if (!endpoint || !host) return { device: unnamed, name: unnamed, host: "HOST", what, walk };
+  return { device: clean(endpoint), name: clean(host), host: argument(host, "HOST"), what, walk };
 }
-
-/** `ip neigh` takes addresses, not names. */
-const neighbours = (host: string): string => (/^[\d.]+$|:/.test(host) ? `ip neigh show ${host}` : "ip neigh");
 
 /** What somebody will paste into a shell: as it is where it is plain, a placeholder otherwise. */
 const argument = (text: string, placeholder: string): string =>

@@ -16,17 +16,12 @@ const SERVER_LOG = "Look into the server's log for what it misses; `collector pk
 const CLOCKS =
   "Compare the clocks of both; `collector pki list` shows from when to when the certificate is valid, `sudo collector pki renew` makes a new one.";
 const USER = "Correct the user name, set the password with `sudo collector secret set SOURCE`, or correct the user's rights on the server.";
-const SECURITY =
-  "Correct security_settings of the data source, or switch on what it wants on the server; `collector status` shows whether it reads then.";
-const CLIENTS =
-  "Close other OPC UA clients of this server; `ss -tn` lists the connections of this machine. A session that the collector has lost ends by itself.";
-const BUSY = "Close other OPC UA clients of this server, or read more seldom; `collector status` shows whether it reads again.";
-const SUBSCRIPTIONS =
-  "Set read_mode: plain in the settings of the data source, or raise the server's limit; `collector status` shows whether it reads then.";
-const LESS =
-  "Nothing: the collector asks for less, as `collector status` shows. max_nodes in the settings of the data source sets the most.";
-const AGAIN =
-  "Nothing: a new session is opened. If it comes again and again, look into the log of the server; `journalctl -u collector -n 50` shows when it began.";
+const SECURITY = "Correct security_settings of the data source, or switch on what it wants on the server.";
+const CLIENTS = "Close other OPC UA clients of this server; a session that the collector has lost ends by itself.";
+const BUSY = "Close other OPC UA clients of this server, or read more seldom.";
+const SUBSCRIPTIONS = "Set read_mode: plain in the settings of the data source, or raise the server's limit.";
+const LESS = "Nothing: the collector asks for less, and says so in its notes. max_nodes in the settings of the data source sets the most.";
+const AGAIN = "Nothing: a new session is opened. If it comes again and again, look into the log of the server.";
 
 const ofOurCertificate = (cause: string, nextStep: string): KnownStatus => ({ cause, nextStep, isAboutOwnCertificate: true });
 const of = (cause: string, nextStep: string): KnownStatus => ({ cause, nextStep });
@@ -76,7 +71,7 @@ const KNOWN: Readonly<Record<string, KnownStatus>> = {
   BadUserAccessDenied: of("the server denies it to this user: the password is wrong, or rights are missing", USER),
   BadIdentityTokenInvalid: of(
     "the server cannot use the user token",
-    "Correct user_identity and token_security_policy of the data source; `collector status` shows whether it reads then.",
+    "Correct user_identity and token_security_policy of the data source.",
   ),
   BadUserSignatureInvalid: of(
     "the server does not accept the signature of the user certificate",

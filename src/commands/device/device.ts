@@ -98,7 +98,7 @@ export function endpointText(driver: AnyDriver, details: unknown, settings: unkn
 
 /** What a person reads where a device failed: what it means, the likely cause and what to do. */
 export function failureLines({ reason, condition, message }: ReasonError, endpoint: string): readonly string[] {
-  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint });
+  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint, detail: message });
   return [
     sentence,
     `  Detail:    ${withoutCredentials(message)}`,
@@ -110,7 +110,7 @@ export function failureLines({ reason, condition, message }: ReasonError, endpoi
 
 /** The same as fields of a JSON object; the reason as the API has it. */
 export function failureObject({ reason, condition, message }: ReasonError, endpoint: string): object {
-  const { nextStep } = explainReason(reason, condition, { endpoint });
+  const { nextStep } = explainReason(reason, condition, { endpoint, detail: message });
   const reasonToTell = Object.fromEntries(Object.entries(reason).map(([field, value]) => [field, jsonWithoutCredentials(value)]));
   return { reason: reasonToTell, ...(condition && { condition }), detail: withoutCredentials(message), next_step: nextStep };
 }

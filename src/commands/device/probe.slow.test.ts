@@ -60,7 +60,7 @@ describe("a device that is typed", () => {
     expect(JSON.parse(closed.out)).toMatchObject({
       ok: false,
       reason: { type: "CONNECTION_REFUSED" },
-      next_step: expect.stringContaining("nc -vz"),
+      next_step: expect.stringContaining("Correct the port"),
     });
     const unknown = await run("modbus_tcp", "host=press.invalid", "holding:0", "--json");
     expect([stepsOf(unknown), JSON.parse(unknown.out).reason.type]).toEqual([["name failed"], "LOOKUP_ERROR"]);

@@ -62,7 +62,7 @@ function countsOf(states: readonly string[]): string {
 /** Several sources with one cause: who, since when, and what to do once. Pure. */
 export function foldLines({ error, sources, sinceMs }: Fold, nowMs: number): readonly string[] {
   const { reason, condition, detail } = error;
-  const { cause, nextStep } = explainReason(reason, condition, { endpoint: sources[0].endpoint });
+  const { cause, nextStep } = explainReason(reason, condition, { endpoint: sources[0].endpoint, source: sources[0].name, detail });
   const names = sources.map(({ name }) => name);
   return [
     `${errorWords(error)}: ${sources.length} data sources, the first for ${forWords(sinceMs, nowMs)}`,
@@ -79,7 +79,11 @@ export function pageOfTrouble(sources: readonly SourceStatus[], nowMs: number): 
   const lines: string[] = [];
   for (const { error, sources: same, sinceMs } of folds.slice(0, MAX_CAUSES)) {
     const head = `${same.length} × ${errorWords(error)} for ${forWords(sinceMs, nowMs)}: `;
-    const { nextStep } = explainReason(error.reason, error.condition, { endpoint: same[0].endpoint });
+    const { nextStep } = explainReason(error.reason, error.condition, {
+      endpoint: same[0].endpoint,
+      source: same[0].name,
+      detail: error.detail,
+    });
     const names = same.map(({ name }) => name);
     lines.push(head + namesWithin(names, COLUMNS - head.length), ...wrapped(`  Next step: ${nextStep}`, "    "));
   }

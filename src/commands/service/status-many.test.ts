@@ -57,7 +57,7 @@ test("two hundred sources with every kind of trouble are a page of a terminal", 
   const rows = lines.reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / 80)), 0);
   expect(rows).toBeLessThanOrEqual(24);
   expect(lines.join("\n")).toContain("Data sources: 200 (133 OK, 67 ERROR); 20 with bad variables; data sinks: none");
-  expect(lines.join("\n")).toMatch(/\n14 × TIMEOUT for 5 min: press-0, .*, … \d+ more\n {2}Next step: Type/);
+  expect(lines.join("\n")).toMatch(/\n14 × TIMEOUT for 5 min: press-0, .*, … \d+ more\n {2}Next step: Check power/);
   expect(lines.join("\n")).toContain("… 2 more causes: collector status --failing");
 });
 

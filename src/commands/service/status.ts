@@ -234,7 +234,7 @@ function troubleLines(
   nextRetryAt: string | null,
   nowMs: number,
 ): string[] {
-  const { sentence, cause, nextStep } = explainReason(reason, condition, where);
+  const { sentence, cause, nextStep } = explainReason(reason, condition, { ...where, detail });
   return [
     sentence,
     `  Since:     ${since} (${ago(since, nowMs)})`,

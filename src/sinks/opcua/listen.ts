@@ -59,7 +59,7 @@ export async function probeListening(host: string, port: number): Promise<void> 
 
 const WORDS: Readonly<Record<string, (host: string, port: number) => string>> = {
   EADDRINUSE: (host, port) =>
-    `port ${port} of ${host} is in use by another program, or by another data sink; \`sudo ss -ltnp\` shows which. Change the port of one of them`,
-  EADDRNOTAVAIL: (host) => `listen: ${host} is not an address of this machine; \`ip addr\` lists them`,
+    `port ${port} of ${host} is in use by another program, or by another data sink: change the port of one of them`,
+  EADDRNOTAVAIL: (host) => `listen: ${host} is not an address of this machine`,
   EACCES: (_host, port) => `port ${port} may not be listened on by the collector's user: choose one above 1023`,
 };
