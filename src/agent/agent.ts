@@ -5,7 +5,6 @@ import type { DriverEntry } from "../../drivers/driver.ts";
 import { sharedBudget } from "../lib/log-budget.ts";
 import { canonicalJson, reconcile } from "../lib/reconcile.ts";
 import { literalAddress } from "../model/address.ts";
-import type { Budget } from "../model/budget.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -19,7 +18,8 @@ import type { IsMeant } from "./live-values.ts";
 import { type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
 import { configuredIntervalMs, configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
-import { createReasonBudget } from "./state-log.ts";
+import { StateLines } from "./state-lines.ts";
+import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
 export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "late"> {
@@ -50,7 +50,8 @@ export class Agent {
   readonly #deps: AgentDeps;
   readonly #pool: ConnectionPool;
   readonly #memories = new DeviceMemories();
-  readonly #reasonLines: Budget;
+  readonly #stateLines: StateLines;
+  readonly #lines: SharedLines;
   /** What all sources together may say of their settings and their pace, beside their states. */
   readonly #budgeted: (log: Log) => Log;
   readonly #slots = new Map<string, SourceSlot>();
@@ -76,7 +77,8 @@ export class Agent {
   constructor(deps: AgentDeps) {
     this.#deps = deps;
     this.#pool = new ConnectionPool(deps.clock.monotonicMs);
-    this.#reasonLines = createReasonBudget(deps.clock.monotonicMs);
+    this.#stateLines = new StateLines(deps.logFor({}));
+    this.#lines = { reasonLines: createReasonBudget(deps.clock.monotonicMs), stateLines: this.#stateLines };
     this.#budgeted = sharedBudget(deps.logFor({}), {
       linesPerMinute: NOTES_PER_MINUTE,
       of: "data sources",
@@ -125,6 +127,7 @@ export class Agent {
     this.#isStopped = true;
     await this.#taken;
     await Promise.all([...this.#slots.values()].map((slot) => slot.want(undefined)));
+    this.#stateLines.flush();
   }
 
   async #takePolicy(): Promise<void> {
@@ -244,15 +247,16 @@ export class Agent {
     const made = this.#lastSpec.then(() => specWithDriver(input, deps.drivers));
     this.#lastSpec = made;
     const prepared = await made;
-    if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, deps);
+    const parkedDeps = { ...deps, ...this.#lines };
+    if ("problem" in prepared) return parked(input, configured, lastReadoutAt, prepared.problem, parkedDeps);
     const { spec } = prepared;
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
     this.#logNewWarnings(spec, log);
     try {
-      const [pool, memories, reasonLines, notes] = [this.#pool, this.#memories, this.#reasonLines, this.#budgeted(log)];
-      return startSource(spec, configured, lastReadoutAt, { ...deps, pool, memories, startSpreadMs, log, reasonLines, notes });
+      const [pool, memories, notes] = [this.#pool, this.#memories, this.#budgeted(log)];
+      return startSource(spec, configured, lastReadoutAt, { ...deps, ...this.#lines, pool, memories, startSpreadMs, log, notes });
     } catch (error) {
-      return parked(input, configured, lastReadoutAt, internalError(error), deps);
+      return parked(input, configured, lastReadoutAt, internalError(error), parkedDeps);
     }
   }
 
@@ -311,12 +315,21 @@ async function specWithDriver(input: SourceInput, drivers: Readonly<Record<strin
 const internalError = (error: unknown): Problem => ({ reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) });
 
 /** A source that cannot run as it is configured: a status and nothing else, until its configuration changes. */
-function parked(input: SourceInput, configured: number, lastReadoutAt: number | null, problem: Problem, deps: AgentDeps): RunningSource {
+function parked(
+  input: SourceInput,
+  configured: number,
+  lastReadoutAt: number | null,
+  problem: Problem,
+  deps: AgentDeps & SharedLines,
+): RunningSource {
   const { record } = input;
   const now = deps.clock.epochMs();
   const before: SourceState = { type: "UNKNOWN", since: now };
   const state = nextState(before, problem, now);
-  logChange(deps.logFor({ source: record.name, type: record.type }), before, state, { source: record.name, endpoint: null });
+  logChange(deps.logFor({ source: record.name, type: record.type }), deps.stateLines, before, state, {
+    source: record.name,
+    endpoint: null,
+  });
   return {
     endpoint: undefined,
     report: () => ({

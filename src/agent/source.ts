@@ -1,6 +1,5 @@
 import type { Endpoint } from "../../drivers/driver.ts";
 import { createBackoff } from "../lib/retry.ts";
-import type { Budget } from "../model/budget.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
@@ -13,6 +12,7 @@ import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
 import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
+import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues } from "./live-values.ts";
@@ -22,17 +22,15 @@ import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { scale } from "./scaling.ts";
 import { settleTypes } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
-import { StateLog } from "./state-log.ts";
+import { type SharedLines, StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
 import { nextTick, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
-export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBack"> {
+export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBack">, SharedLines {
   /** The first readout comes within this: many that start at once are spread. */
   readonly startSpreadMs: number;
-  /** Shared by all sources: see StateLog. */
-  readonly reasonLines: Budget;
   /** As `log`, for what is no change of its state; all sources share its budget. */
   readonly notes: Log;
   /** Takes a readout with at least one answer. */
@@ -101,6 +99,7 @@ class SourceTask {
   readonly #live: LiveValues;
   readonly #explaining: Explaining;
   readonly #stateLog: StateLog;
+  readonly #faultLog: FaultLog;
   readonly #done: Promise<void>;
   readonly #counters: MutableCounters = {
     readouts: 0,
@@ -150,7 +149,8 @@ class SourceTask {
     this.#deviceClock = new DeviceClock(spec.intervalMs);
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
-    this.#stateLog = new StateLog(log, where, this.#state, deps.reasonLines, clock.monotonicMs);
+    this.#stateLog = new StateLog(log, where, this.#state, deps, clock.monotonicMs);
+    this.#faultLog = new FaultLog(deps.notes, clock.monotonicMs);
     this.#done = supervise(
       () => this.#run(),
       this.#stop.signal,
@@ -296,6 +296,7 @@ class SourceTask {
     counters.values_read += read;
     counters.values_faulted += faulted;
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
+    if (!problem) this.#faultLog.note(this.#faults, faulted, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     this.#deviceClock.watch(all, time + spanMs, clock.monotonicMs());
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());

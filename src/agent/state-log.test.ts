@@ -13,7 +13,13 @@ function speakers(count: number) {
   const budget = createReasonBudget(() => now);
   const all = Array.from({ length: count }, (_, i) => {
     let state: SourceState = { type: "UNKNOWN", since: 0 };
-    const speaker = new StateLog(log, { source: `s${i}`, endpoint: null }, state, budget, () => now);
+    const speaker = new StateLog(
+      log,
+      { source: `s${i}`, endpoint: null },
+      state,
+      { reasonLines: budget, stateLines: { add: (line) => line.write() } },
+      () => now,
+    );
     return (what: PlainReasonType | undefined) => {
       state = nextState(state, what && problem(what), now);
       speaker.note(state);

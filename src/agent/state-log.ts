@@ -1,5 +1,6 @@
 import { type Budget, createBudget } from "../model/budget.ts";
 import type { Log } from "../model/context.ts";
+import type { StateLines } from "./state-lines.ts";
 import { isChange, logChange, type SourceState, sameProblem } from "./status.ts";
 
 /** Changes of reason that all sources together may log while they stay in ERROR. */
@@ -12,6 +13,12 @@ const STATE_REFILL_MS = 1_800_000;
 /** A state that has lasted for so long is logged whatever the budget: the last line of the log is true. */
 const STABLE_MS = 60_000;
 
+/** What all sources of an agent share. */
+export interface SharedLines {
+  readonly reasonLines: Budget;
+  readonly stateLines: Pick<StateLines, "add">;
+}
+
 /** Shared by all sources of an agent. */
 export const createReasonBudget = (now: () => number): Budget => createBudget(REASON_LINES, REASON_REFILL_MS, now);
 
@@ -22,6 +29,7 @@ export const createReasonBudget = (now: () => number): Budget => createBudget(RE
  */
 export class StateLog {
   readonly #log: Log;
+  readonly #lines: SharedLines["stateLines"];
   readonly #where: { readonly source: string; readonly endpoint: string | null };
   readonly #reasons: Budget;
   readonly #states: Budget;
@@ -36,7 +44,7 @@ export class StateLog {
     log: Log,
     where: { readonly source: string; readonly endpoint: string | null },
     initial: SourceState,
-    reasons: Budget,
+    { reasonLines, stateLines }: SharedLines,
     now: () => number,
   ) {
     const counted = (fields: object) => (this.#notLogged > 0 ? { ...fields, changesNotLogged: this.#notLogged } : fields);
@@ -48,7 +56,8 @@ export class StateLog {
     this.#where = where;
     this.#logged = initial;
     this.#last = initial;
-    this.#reasons = reasons;
+    this.#reasons = reasonLines;
+    this.#lines = stateLines;
     this.#states = createBudget(STATE_LINES, STATE_REFILL_MS, now);
     this.#now = now;
     this.#changedAtMs = now();
@@ -64,7 +73,7 @@ export class StateLog {
     if (isSameType && !(logged.type === "ERROR" && state.type === "ERROR" && !sameProblem(logged.problem, state.problem))) return;
     const budget = isSameType ? this.#reasons : this.#states;
     if (budget.take() || this.#now() - this.#changedAtMs >= STABLE_MS) {
-      logChange(this.#log, logged, state, this.#where);
+      logChange(this.#log, this.#lines, logged, state, this.#where);
       this.#logged = state;
       this.#notLogged = 0;
     } else if (hasChanged) this.#notLogged++;

@@ -59,7 +59,8 @@ describe("logChange", () => {
     for (const problem of [undefined, undefined, refused, refused, refused, timeout, timeout, undefined]) {
       const before = state;
       state = nextState(before, problem, Date.UTC(2026, 0, 1) + lines.length);
-      if (isChange(before, state)) logChange(log, before, state, { source: "press-1", endpoint: "10.0.0.5:502" });
+      if (isChange(before, state))
+        logChange(log, { add: (line) => line.write() }, before, state, { source: "press-1", endpoint: "10.0.0.5:502" });
     }
     expect(lines.map((line) => line.level)).toEqual(["info", "warn", "warn", "info"]);
     expect(lines[1]?.fields).toMatchObject({ reason: "CONNECTION_REFUSED", since: expect.any(String), nextStep: expect.any(String) });

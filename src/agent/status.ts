@@ -5,6 +5,7 @@ import { formatDuration } from "../model/duration.ts";
 import type { Reason, ReasonError } from "../model/reason.ts";
 import type { ReadoutState } from "../model/status.ts";
 import type { Reading } from "../model/value.ts";
+import type { StateLines } from "./state-lines.ts";
 
 /** A source's state as the agent keeps it; times are epoch ms. */
 export type SourceState =
@@ -70,26 +71,37 @@ export const toReadoutState = (state: SourceState): ReadoutState =>
     ? { type: "ERROR", reason: state.problem.reason, error_at: new Date(state.errorAt).toISOString() }
     : { type: state.type };
 
-/** The one line of a state change. */
+/** The one line of a state change, or a part of a line about many sources. */
 export function logChange(
   log: Log,
+  lines: Pick<StateLines, "add">,
   before: SourceState,
   after: SourceState,
   where: { readonly source: string; readonly endpoint: string | null },
 ): void {
+  const { source } = where;
+  const since = new Date(after.since).toISOString();
   if (after.type === "ERROR") {
     const { reason, condition, detail } = after.problem;
     const { sentence, nextStep } = explainReason(reason, condition, { ...where, detail });
-    log.warn(
-      { reason: reason.type, ...(condition && { condition }), since: new Date(after.since).toISOString(), detail, nextStep },
-      sentence,
-    );
+    const fields = { reason: reason.type, ...(condition && { condition }), since };
+    const kind = condition ?? reason.type;
+    const write = () => log.warn({ ...fields, detail, nextStep }, sentence);
+    lines.add({ source, kind, level: "warn", many: `data sources fail with ${kind}`, fields, write });
     return;
   }
-  if (after.type === "OK" && before.type === "ERROR")
-    log.info(
-      { since: new Date(after.since).toISOString(), reason: before.problem.reason.type },
-      `recovered after ${formatDuration(after.since - before.errorAt)}`,
-    );
-  else if (after.type === "OK") log.info({ since: new Date(after.since).toISOString() }, "reading");
+  if (after.type !== "OK") return;
+  if (before.type === "ERROR") {
+    const fields = { since, reason: before.problem.reason.type };
+    const write = () => log.info(fields, `recovered after ${formatDuration(after.since - before.errorAt)}`);
+    lines.add({ source, kind: "recovered", level: "info", many: "data sources recovered", fields: {}, write });
+  } else
+    lines.add({
+      source,
+      kind: "reading",
+      level: "info",
+      many: "data sources are read",
+      fields: {},
+      write: () => log.info({ since }, "reading"),
+    });
 }
