@@ -130,6 +130,34 @@ describe("the version", () => {
   });
 });
 
+describe("a broker that keeps no messages", () => {
+  /** MQTT 5.0, 3.1.2.7: the last will is to be kept. */
+  const keepsWill = ({ body }: RawPacket): boolean => (body.readUInt8(2 + body.readUInt16BE(0) + 1) & 0x20) !== 0;
+
+  test.each([
+    ["refuses a last will that is to be kept", (packet: RawPacket) => connack5(keepsWill(packet) ? 154 : 0)],
+    ["says so", () => connack5(0, [0x25, 0])],
+  ])("and %s is published to all the same", async (_how, answer) => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(answer(packet));
+      if (packet.type === PUBLISH) socket.write(puback(packet));
+    });
+    const connection = await open(broker.port);
+    expect([connection.version, connection.canRetain]).toEqual([5, false]);
+    expect(await connection.publish("a", "x", false)).toEqual({ type: "accepted" });
+  });
+
+  test("and keeps them from some time on: the next connection says so", async () => {
+    let keeps = false;
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(keepsWill(packet) && !keeps ? 154 : 0));
+    });
+    const first = await open(broker.port);
+    keeps = true;
+    expect([first.canRetain, (await open(broker.port)).canRetain]).toEqual([false, true]);
+  });
+});
+
 describe("a connection that does not come about", () => {
   test("refused by the kernel", async () => {
     const broker = await startRawBroker(() => {});

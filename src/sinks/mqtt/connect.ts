@@ -7,7 +7,7 @@ import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
-import { connectRefused, isPassing, isVersionRefusal, refusalText, refusalType } from "./refusal.ts";
+import { connectRefused, isPassing, isVersionRefusal, RETAIN_NOT_SUPPORTED, refusalText, refusalType } from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
 import { chooseVersion, OtherVersionError } from "./version.ts";
@@ -72,19 +72,30 @@ const CLOSE_TIMEOUT_MS = 1000;
 export async function connectMqtt(options: ConnectOptions, ctx: Context): Promise<Connection> {
   return await chooseVersion(async (version) => {
     if (version === 4) ctx.log.debug({ endpoint: endpointOf(options) }, "the broker does not take MQTT 5; trying 3.1.1");
-    return await attempt(options, version, ctx);
+    return await attemptWithWill(options, version, ctx);
   }, options.remembered ?? new Map());
 }
 
 const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`;
 
-async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
+/** A broker that keeps no messages refuses a last will that is to be kept: it gets one that is not. */
+async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
+  try {
+    return await attempt(options, version, true, ctx);
+  } catch (error) {
+    const cause = error instanceof ReasonError ? error.cause : undefined;
+    if (!(cause instanceof ErrorWithReasonCode) || cause.code !== RETAIN_NOT_SUPPORTED) throw error;
+    return await attempt(options, version, false, ctx);
+  }
+}
+
+async function attempt(options: ConnectOptions, version: 4 | 5, retains: boolean, ctx: Context): Promise<Connection> {
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
   const { host, port } = options;
   const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs, permit: ctx.permit }, ctx.signal);
   const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
-  const client = createClient(socket, options, version);
+  const client = createClient(socket, options, version, retains);
   const sentMs = performance.now();
   try {
     const connack = await withDeadline(connackOf(client, socket, version, options), connectTimeoutMs, ctx.signal, () => {
@@ -92,7 +103,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): P
     });
     const link = options.link ?? new LinkWindow();
     link.opened(performance.now() - sentMs);
-    return new MqttConnection(client, socket, connack, version, { ...options, link });
+    return new MqttConnection(client, socket, connack, version, { ...options, link, retains });
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -100,7 +111,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, ctx: Context): P
   }
 }
 
-function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5): MqttClient {
+function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, retains: boolean): MqttClient {
   return new MqttClient(() => socket, {
     protocolId: "MQTT",
     protocolVersion: version,
@@ -118,7 +129,7 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5): 
     ...(options.username !== undefined && { username: options.username }),
     ...(options.password !== undefined && { password: options.password }),
     ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
-    will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: true },
+    will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: retains },
     log: () => {},
   });
 }
@@ -128,7 +139,7 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
   const { tls } = options;
   const hint = tls
     ? `; it may not accept ${tls.cert_file ?? "a client without a certificate (tls.cert_file and tls.key_file of this sink)"}`
-    : "";
+    : "; if it is a port with TLS, set tls of this sink";
   return new Promise((done, fail) => {
     const closed = (error: Error | undefined) => {
       // TLS 1.3: the broker looks at our certificate after the handshake.
@@ -140,15 +151,25 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
       fail(version === 5 ? wrapped(reason, false) : reason);
     };
     client.once("connect", done);
+    // Before the library sees it, to which it is no MQTT.
+    if (!tls) socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint)));
     client.on("error", (error) => {
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
-      const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code);
+      const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, error);
       fail(version === 5 && isVersionRefusal(error.code) ? wrapped(refused, true) : refused);
     });
     socket.once("end", () => closed(undefined));
     socket.once("close", () => closed(undefined));
   });
 }
+
+/** RFC 8446, 5.1: an alert or a handshake, of TLS 1.x. */
+const isTlsRecord = (bytes: Buffer): boolean => (bytes[0] === 0x15 || bytes[0] === 0x16) && bytes[1] === 0x03;
+
+const speaksTls = (endpoint: string): ReasonError =>
+  new ReasonError("UNKNOWN", `${endpoint} speaks TLS; set tls of this sink (\`tls: {}\` for a public authority), or the port without TLS`, {
+    condition: "protocol_violation",
+  });
 
 const withHint = (reason: ReasonError, hint: string): ReasonError =>
   hint !== "" && (reason.reason.type === "CONNECTION_CLOSED" || reason.reason.type === "CONNECTION_RESET")
@@ -172,6 +193,9 @@ function discard(client: MqttClient, socket: Socket): void {
   socket.destroy();
 }
 
+/** `retains`: the last will is to be kept, which the broker has taken. */
+type Opened = ConnectOptions & { readonly link: LinkWindow; readonly retains: boolean };
+
 /** One connection to a broker after its CONNACK. Bounds the publishes under way, and is lost once, for one reason. */
 class MqttConnection implements Connection {
   readonly version: 4 | 5;
@@ -192,18 +216,12 @@ class MqttConnection implements Connection {
   #closing: Promise<void> | undefined;
 
   /** Throws ReasonError if the broker does not take QoS 1; the connection is closed then. */
-  constructor(
-    client: MqttClient,
-    socket: Socket,
-    connack: IConnackPacket,
-    version: 4 | 5,
-    options: ConnectOptions & { readonly link: LinkWindow },
-  ) {
+  constructor(client: MqttClient, socket: Socket, connack: IConnackPacket, version: 4 | 5, options: Opened) {
     const granted = version === 5 ? connack.properties : undefined;
     this.version = version;
     this.window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
     this.maxPacketBytes = granted?.maximumPacketSize ?? MAX_PACKET_BYTES;
-    this.canRetain = granted?.retainAvailable !== false;
+    this.canRetain = options.retains && granted?.retainAvailable !== false;
     this.#client = client;
     this.#socket = socket;
     this.#endpoint = endpointOf(options);

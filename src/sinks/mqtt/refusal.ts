@@ -16,7 +16,7 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
   144: "choose another topic",
   149: "raise the broker's limit of a packet, or lower publish_interval",
   151: "raise the broker's quota for this client; it is tried again",
-  154: "allow retained messages on the broker: status and last will need them",
+  154: "allow retained messages on the broker: status and metadata need them",
   155: "allow QoS 1 on the broker",
 };
 
@@ -49,10 +49,14 @@ export function refusalText(words: string | undefined, code: number): string {
   return `${words === undefined || words === "" ? "unknown reason" : words} (code ${code})${step === undefined ? "" : `; ${step}`}`;
 }
 
-export const connectRefused = (endpoint: string, words: string | undefined, code: number): ReasonError =>
+export const connectRefused = (endpoint: string, words: string | undefined, code: number, cause?: unknown): ReasonError =>
   new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code)}`, {
     condition: "server_refuses",
+    cause,
   });
+
+/** MQTT 5.0, 3.2.2.3.5: the broker does not keep messages, and the last will is to be kept. */
+export const RETAIN_NOT_SUPPORTED = 154;
 
 /** MQTT 3.1.1 says 1, MQTT 5.0 says 132: the broker does not speak this version. */
 export const isVersionRefusal = (code: number): boolean => code === 1 || code === 132;

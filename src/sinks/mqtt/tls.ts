@@ -3,6 +3,7 @@ import { isIP, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { errorCode, messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { isClose } from "../lib/in-flight-window.ts";
 import { withDeadline } from "./socket.ts";
 
 /** TLS as the settings have it; without files: the authorities that Node knows, and no certificate of our own. */
@@ -48,9 +49,17 @@ export async function secure(
     secured?.on("error", () => {});
     secured?.destroy();
     socket.destroy();
-    throw tlsReason(error, endpoint, settings) ?? toReasonError(error);
+    throw tlsReason(error, endpoint, settings) ?? withQuestion(toReasonError(error));
   }
 }
+
+/** A port without TLS takes the first bytes of TLS for garbage, and closes. */
+const withQuestion = (reason: ReasonError): ReasonError =>
+  isClose(reason.reason.type)
+    ? new ReasonError(reason.reason, `${reason.message}, in the TLS handshake; if it is a port without TLS, remove tls from this sink`, {
+        cause: reason,
+      })
+    : reason;
 
 async function filesOf(settings: TlsSettings): Promise<Pick<ConnectionOptions, "ca" | "cert" | "key">> {
   const read = (field: "ca_file" | "cert_file" | "key_file") => readField(field, settings[field]);
@@ -81,9 +90,12 @@ async function readField(field: string, file: string | undefined): Promise<Buffe
 
 function handshake(socket: TLSSocket, endpoint: string, settings: TlsSettings): Promise<void> {
   return new Promise((done, fail) => {
-    const failed = (error: unknown) => fail(tlsReason(error, endpoint, settings) ?? error);
+    const closed = () => new ReasonError("CONNECTION_CLOSED", `${endpoint} closed the connection`);
+    // Node's own words for a FIN have the code of a reset, and not its number.
+    const isFin = (error: unknown) => errorCode(error) === "ECONNRESET" && error instanceof Error && !("errno" in error);
+    const failed = (error: unknown) => fail(tlsReason(error, endpoint, settings) ?? (isFin(error) ? closed() : error));
     socket.once("error", failed);
-    socket.once("close", () => failed(new ReasonError("CONNECTION_CLOSED", `${endpoint} closed the connection in the TLS handshake`)));
+    socket.once("close", () => failed(closed()));
     socket.once("secureConnect", () => {
       socket.off("error", failed);
       done();

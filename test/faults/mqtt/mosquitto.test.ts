@@ -127,6 +127,17 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     expect([rises(firstsOf(false)), rises(firstsOf(true))]).toEqual([true, true]);
   }, 60_000);
 
+  test("that keeps no messages: values are delivered, and the warnings say what is not published", async () => {
+    await startMosquitto([UNBOUNDED, "retain_available false"]);
+    await listen();
+    const rig = await rigOf();
+    rig.ask({ type: "sources", sources: [] });
+    rig.append(20);
+    await expectDelivered(rig, 20);
+    await expect.poll(() => new Set(arrived.map(({ number }) => number)).size).toBe(20);
+    expect(rig.report()).toMatchObject({ state: "OK", warnings: [expect.stringMatching(/keeps no retained messages/)] });
+  }, 30_000);
+
   describe("that denies the topic", () => {
     const REFUSED = /plant\/values: Not authorized \(code 135\); give this user or client_id the right/;
     const deny = async (...more: readonly string[]): Promise<void> => {
