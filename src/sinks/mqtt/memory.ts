@@ -3,6 +3,7 @@ import type { MemoryLocation, SinkMemory } from "../sink.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
 import type { SuspensionMemory } from "./status-channel.ts";
+import { TopicOwners } from "./topic-owners.ts";
 
 /** What is kept over the openings of one sink. */
 export interface MqttMemory extends SinkMemory {
@@ -13,6 +14,7 @@ export interface MqttMemory extends SinkMemory {
   /** What is known of the broker's version (version.ts). */
   readonly broker: Map<string, string>;
   readonly link: LinkWindow;
+  readonly owners: TopicOwners;
 }
 
 /** Reads the files of the retained topics; the rest begins empty. Never throws. */
@@ -23,5 +25,5 @@ export function openMemory({ folder, uuid, endpoint, log }: MemoryLocation): Mqt
     retained.close(removed);
     retainedValues.close(removed);
   };
-  return { retained, retainedValues, suspension: {}, broker: new Map(), link: new LinkWindow(), close };
+  return { retained, retainedValues, suspension: {}, broker: new Map(), link: new LinkWindow(), owners: new TopicOwners(), close };
 }

@@ -107,6 +107,21 @@ describe("topics", () => {
     for (const values of byVariable.values()) expect(values).toEqual(Array.from({ length: 20 }, (_, i) => (values[0] ?? 0) + i));
   });
 
+  test("that two variables would share go to the first of them; the other's values are refused by name, and a warning says which template", async () => {
+    const broker = await startBroker();
+    cleanups.push(() => broker.stop());
+    const sink = await open(broker.port, { topic: "plant/{source}-{variable}" });
+    expect(sink.warnings).toContainEqual(expect.stringMatching(/the same topic twice.*put a \/ between/));
+    const [mine, other] = [plainLayout(1, undefined, "a-v0"), plainLayout(1, undefined, "a")];
+    const renamed = { ...other, variables: other.variables.map((one) => ({ ...one, uuid: "other", name: "v0-v0" })) };
+    expect(await sink.write(batchOf(1, 2, mine), ctx)).toEqual({ refused: 0 });
+    expect(await sink.write(batchOf(1, 2, renamed), ctx)).toEqual({
+      refused: 2,
+      detail: expect.stringMatching(/the topic of v0-v0 of a, is that of v0 of a-v0/),
+    });
+    expect(broker.received.filter(({ topic }) => topic === "plant/a-v0-v0")).toHaveLength(2);
+  });
+
   test("that cannot be published to are refused before anything is connected", async () => {
     await expect(open(1, { topic: "$SYS/x" })).rejects.toMatchObject({
       condition: "configuration_invalid",

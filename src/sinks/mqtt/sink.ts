@@ -9,7 +9,7 @@ import { writeLoss } from "./message.ts";
 import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
-import { collectorStatusTopic, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import { collectorStatusTopic, collisionHint, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
@@ -91,6 +91,7 @@ class MqttSink implements Sink {
     this.#memory = memory;
     const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
     this.#values = new ValuePublisher(connection, plan, {
+      owners: memory.owners,
       int64: local.int64,
       payload: local.payload,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
@@ -101,7 +102,14 @@ class MqttSink implements Sink {
     this.#hasStatus = connection.canRetain && suspended === undefined;
     this.inFlight = connection.window;
     this.lost = this.#channel.lost;
-    this.#ownWarnings = [...warningsOf(connection, local), ...(suspended === undefined ? [] : [suspended])];
+    const hint = collisionHint(plan);
+    this.#ownWarnings = [
+      ...warningsOf(connection, local),
+      ...(hint === undefined
+        ? []
+        : [`topic: names of sources and variables may make the same topic twice, which is then refused; ${hint}`]),
+      ...(suspended === undefined ? [] : [suspended]),
+    ];
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
       maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
       warn: (warning) => this.#warn(warning),
@@ -139,6 +147,7 @@ class MqttSink implements Sink {
   }
 
   async describe(sources: readonly SourceReport[]): Promise<void> {
+    this.#memory.owners.describe(sources);
     if (!this.#hasStatus) return;
     await this.#status.describe(sources);
     this.#channel.published();

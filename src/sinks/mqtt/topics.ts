@@ -49,6 +49,28 @@ export function dataTopic({ parts }: TopicPlan, source: string, variable: string
   return topic;
 }
 
+/** What to do so that no two variables have one topic; undefined: they never have. */
+export function collisionHint({ parts, perVariable }: TopicPlan): string | undefined {
+  if (!perVariable) return undefined;
+  if (!parts.some((part) => "placeholder" in part && part.placeholder === "source"))
+    return "put {source} into the topic, or give the variables of all sources different names";
+  const isApart = parts.every((part, i) => {
+    const after = parts[i + 1];
+    if ("text" in part || !after) return true;
+    if ("placeholder" in after) return after.placeholder === part.placeholder;
+    const next = parts[i + 2];
+    return !next || after.text.includes("/") || ("placeholder" in next && next.placeholder === part.placeholder);
+  });
+  return isApart ? undefined : "put a / between {source} and {variable}, or rename one";
+}
+
+/** Whether the topic is one of status, metadata or losses: {source} as a part of a level may make it so. */
+export function isOwnTopic({ prefix, parts }: TopicPlan, topic: string): boolean {
+  if (parts.length === 1 || !topic.startsWith(prefix)) return false;
+  const level = topic.slice(prefix.length).split("/", 1)[0] ?? "";
+  return level === "status" || level === "meta" || level === "gap";
+}
+
 /** A test of whether a topic may be one of this source's, whatever the names of its variables. */
 export function createTopicTest({ parts }: TopicPlan, source: string): (topic: string) => boolean {
   const patterns = parts.map((part) => {

@@ -8,9 +8,11 @@ import type { Feed, Publish, PublishOutcome, UserProperties } from "./publish-qu
 import type { RetainedValues } from "./retained-values.ts";
 import { type SinglePayload, writeSingles } from "./single-value.ts";
 import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
-import { dataTopic, type TopicPlan } from "./topics.ts";
+import type { TopicOwners } from "./topic-owners.ts";
+import { dataTopic, isOwnTopic, type TopicPlan } from "./topics.ts";
 
 export interface ValueOptions {
+  readonly owners: TopicOwners;
   readonly int64: MessageOptions["int64"];
   readonly payload: "envelope" | SinglePayload;
   /** Which values the broker keeps; absent: none. */
@@ -31,6 +33,10 @@ type OneValue = Message & { readonly place: number; readonly time: number; reado
 interface VariableTopics {
   /** By place in the layout. */
   readonly topics: readonly string[];
+  /** Why the values of a place are refused. */
+  readonly refusals: ReadonlyMap<number, string>;
+  /** Of the owners, when this was made. */
+  readonly changes: number;
   readonly longest: string;
 }
 
@@ -85,6 +91,11 @@ export class ValuePublisher {
           userProperties: message.userProperties,
           done: (outcome) => {
             this.#underWay--;
+            if (outcome.type === "accepted") {
+              settled++;
+              check();
+              return;
+            }
             this.#settle(batch, message, outcome, id, tally, ctx).then(() => {
               settled++;
               check();
@@ -139,13 +150,18 @@ export class ValuePublisher {
       const topic = dataTopic(this.#plan, batch.layout.source.name, "");
       const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch));
       tally.refuseTooLarge(tooLarge);
-      for (const message of messages) yield { ...message, topic };
+      const isRefused = isOwnTopic(this.#plan, topic);
+      for (const message of messages)
+        if (!isRefused) yield { ...message, topic };
+        else tally.refuse(message.values, this.#options.owners.claim(this.#plan, topic, batch.layout, 0) ?? "");
       return;
     }
-    const { topics, longest } = this.#topicsOf(batch.layout);
+    const { topics, longest, refusals } = this.#topicsOf(batch.layout);
     for (const message of this.#eachOf(batch, longest)) {
       const topic = topics[message.place] ?? "";
-      if (!message.fits) tally.refuseTooLarge(message.values);
+      const refusal = refusals.get(message.place);
+      if (refusal !== undefined) tally.refuse(message.values, refusal);
+      else if (!message.fits) tally.refuseTooLarge(message.values);
       else yield { ...message, topic, retain: retained?.keeps({ topic, time: message.time, isLate: batch.backlog }) ?? false };
     }
   }
@@ -158,10 +174,16 @@ export class ValuePublisher {
 
   #topicsOf(layout: Layout): VariableTopics {
     const known = this.#variableTopics.get(layout);
-    if (known) return known;
+    const { owners } = this.#options;
+    if (known && known.changes === owners.changes) return known;
     const topics = layout.variables.map(({ name }) => dataTopic(this.#plan, layout.source.name, name));
     const longest = topics.reduce((most, topic) => (Buffer.byteLength(topic) > Buffer.byteLength(most) ? topic : most), "");
-    const made = { topics, longest };
+    const refusals = new Map<number, string>();
+    for (const [place, topic] of topics.entries()) {
+      const refusal = layout.variables[place]?.exploration ? undefined : owners.claim(this.#plan, topic, layout, place);
+      if (refusal !== undefined) refusals.set(place, refusal);
+    }
+    const made = { topics, longest, refusals, changes: owners.changes };
     this.#variableTopics.set(layout, made);
     return made;
   }
