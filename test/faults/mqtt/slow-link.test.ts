@@ -1,6 +1,9 @@
 import { expect, type TestContext, test, vi } from "vitest";
+import { plainLayout } from "../../../src/buffer/testing/readouts.ts";
 import { mqttSpec, RIG_START_MS, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
+import type { SourceReport } from "../../../src/model/report.ts";
 import { freePort } from "../../support/free-port.ts";
+import type { RawPacket } from "../../support/raw-broker.ts";
 import { startRefusingBroker } from "../../support/refusing-broker.ts";
 import { type SlowLink, startSlowLink } from "../../support/slow-link.ts";
 
@@ -17,6 +20,10 @@ const SMALL_EVERY_MS = 1000;
 /** About so many bytes of JSON: of a variable, and of what else a message of one readout has. */
 const VARIABLE_BYTES = 12;
 const MESSAGE_BYTES = 180;
+
+const PUBLISH = 3;
+/** MQTT 5.0, 3.3.2.1. */
+const topicOf = ({ body }: RawPacket): string => body.subarray(2, 2 + body.readUInt16BE(0)).toString();
 
 const smallVariables = 4;
 const largeVariables = (bytesPerS: number): number => {
@@ -71,7 +78,8 @@ async function plantOf(undo: Undo, bytesPerS: number, roundTripMs: number) {
   const link = await startSlowLink(broker.port, { bytesPerS, roundTripMs, port });
   undo(() => link.stop());
   await vi.waitFor(() => expect(rig.report()?.state).toBe("OK"), { timeout: 30_000 });
-  return { rig, link, arrived, variables, bytes: () => bytes };
+  const topics = () => broker.packets.flatMap((packet) => (packet.type === PUBLISH ? [topicOf(packet)] : []));
+  return { rig, link, arrived, variables, topics, bytes: () => bytes };
 }
 
 /** Appends live readouts; the times at which it did. */
@@ -140,4 +148,66 @@ test.concurrent.for([
   const carries = rig.report()?.link?.bytes_per_s ?? 0;
   expect(carries).toBeGreaterThan(bytesPerS / 2);
   expect(carries).toBeLessThan(bytesPerS * 2);
+});
+
+/** A source whose metadata take longer over 64 kbit/s than values may wait. */
+const layout = plainLayout(1000, { scalar: "uint32" }, "large");
+const described: SourceReport = {
+  uuid: layout.source.uuid,
+  name: "large",
+  type: "modbus_tcp",
+  endpoint: "127.0.0.1:502",
+  status: { last_readout_at: null, configured_variables: 1000, state: { type: "OK" } },
+  since: "2026-11-20T08:00:00Z",
+  error: null,
+  next_retry_at: null,
+  interval_ms: LARGE_EVERY_MS,
+  warnings: [],
+  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 1, values_faulted: 0, connects: 1 },
+  faults: [],
+  layout,
+};
+
+test.concurrent("metadata that would hold values up wait, with a warning, until the link carries them", async (context) => {
+  const undo = undoOf(context);
+  const { rig, link, arrived, variables, topics } = await plantOf(undo, 8000, 100);
+  const live = goLive(undo, rig, variables);
+  // As the service does.
+  const describing = setInterval(() => rig.ask({ type: "sources", sources: [described] }), 500);
+  undo(() => clearInterval(describing));
+  await vi.waitFor(
+    () => expect(rig.report()?.warnings).toEqual([expect.stringMatching(/about \d+ bytes\/s: plant\/values\/meta\/large is not/)]),
+    {
+      timeout: 30_000,
+    },
+  );
+  await sleep(10_000);
+  expect(topics()).not.toContain("plant/values/meta/large");
+  link.bytesPerS = 2_000_000;
+  await vi.waitFor(() => expect(topics()).toContain("plant/values/meta/large"), { timeout: 30_000 });
+  await vi.waitFor(() => expect(rig.report()?.warnings).toEqual([]), { timeout: 5000 });
+  live.stop();
+  await vi.waitFor(() => expect(measure(arrived, live.times).lateMs).toBeLessThan(PUBLISH_INTERVAL_MS + LATE_MS), { timeout: 10_000 });
+});
+
+test.concurrent("a link that becomes slower, is cut, and is well again: nothing is lost, little comes twice, live values are soon live", async (context) => {
+  const undo = undoOf(context);
+  const { rig, link, arrived, variables } = await plantOf(undo, 20_000, 100);
+  const live = goLive(undo, rig, variables);
+  await sleep(8000);
+  link.bytesPerS = 2000;
+  await sleep(12_000);
+  link.reset();
+  await sleep(3000);
+  link.bytesPerS = 200_000;
+  await sleep(12_000);
+  live.stop();
+  await vi.waitFor(() => expect(rig.sink()?.pending).toBe(0), { timeout: 30_000 });
+  const { accepted, delivered, dropped } = rig.sink() ?? {};
+  expect([delivered, dropped]).toEqual([accepted, {}]);
+  const measured = measure(arrived, live.times);
+  expect(measured.lateMs).toBeLessThan(Number.POSITIVE_INFINITY);
+  // What was under way at the cut: a few messages of a link that had become ten times slower.
+  expect(measured.twice).toBeLessThan(0.1);
+  expect(measure(arrived, live.times.slice(-5)).lateMs).toBeLessThan(PUBLISH_INTERVAL_MS + LATE_MS / 2);
 });
