@@ -38,6 +38,8 @@ export class Pipeline {
   #sources: readonly SourceReport[] = [];
   /** Of the sinks of this run of the process, so that a removed one can be named. */
   readonly #names = new Map<string, string | null>();
+  /** Of the sinks that are configured. */
+  #configured: ReadonlySet<string> = new Set();
 
   constructor(options: PipelineOptions) {
     this.#options = options;
@@ -63,6 +65,7 @@ export class Pipeline {
   /** Brings the sinks that run to the desired ones; unchanged ones notice nothing. */
   setSinks(desired: readonly SinkSpec[]): void {
     rememberNames(this.#names, desired);
+    this.#configured = new Set(desired.map(({ uuid }) => uuid));
     const keeping: SinkSpec[] = [];
     const serving: SinkSpec[] = [];
     for (const spec of desired) (entryOf(spec)?.delivery === "latest" ? serving : keeping).push(spec);
@@ -161,10 +164,12 @@ export class Pipeline {
     return this.#latest ? [this.#every, this.#latest] : [this.#every];
   }
 
-  #removedSink({ sink, pending, keptUntil }: SinkLedger): BufferStatus["removed_sinks"] {
-    if (keptUntil === undefined) return [];
-    const until = new Date(Math.min(keptUntil, MAX_DATE_MS)).toISOString();
-    return [{ uuid: sink, name: this.#names.get(sink) ?? null, pending, until }];
+  /** One that was removed: as long as something waits for it, or was dropped because nobody came. */
+  #removedSink({ sink, pending, keptUntil, dropped }: SinkLedger): BufferStatus["removed_sinks"] {
+    const isRemoved = keptUntil !== undefined || (pending === 0 && (dropped.sink_removed ?? 0) > 0 && !this.#configured.has(sink));
+    if (!isRemoved) return [];
+    const until = keptUntil === undefined ? null : new Date(Math.min(keptUntil, MAX_DATE_MS)).toISOString();
+    return [{ uuid: sink, name: this.#names.get(sink) ?? null, pending, until, dropped }];
   }
 }
 

@@ -155,7 +155,9 @@ export class BufferFile implements Buffer {
       const next = numbered(this.#changes.addLayouts(this.#state, work), work);
       batches = next.batches;
       const stamped = isStoring ? this.#stamps.after(next.state, batches, next.stamps, work) : next.state;
-      const after = this.#stored(withRejected(stamped, work), batches, isStoring);
+      const rejecting = withRejected(stamped, work);
+      this.#changes.addRejected(stamped, rejecting, work);
+      const after = this.#stored(rejecting, batches, isStoring);
       return this.#changes.trim(this.#changes.acknowledge(after, work));
     });
     this.#isStartSaved ||= isStoring && batches.length > 0;

@@ -57,6 +57,15 @@ export type DropReason = (typeof DROP_REASONS)[number];
 export const REJECT_REASONS = ["overflow", "not_stored"] as const;
 export type RejectReason = (typeof REJECT_REASONS)[number];
 
+/** Where the rejected values of one reason lie. */
+export interface RejectedSpan {
+  /** Epoch ms of the first and the last readout in it. */
+  readonly from: number;
+  readonly to: number;
+  /** How many of the values are of EXPLORATION variables: of those, not every sink has a loss. */
+  readonly explorationCount: number;
+}
+
 /** In values. accepted = delivered + pending + Σ dropped, at every look. */
 export interface SinkLedger {
   readonly sink: string;
@@ -80,8 +89,11 @@ export interface Ledger {
   readonly lost: { readonly since: number; readonly why: string } | null;
 }
 
-/** Drops that are published to the broker or server, and `lost`: an unknown number went with a damaged, emptied or replaced file. */
-export type LossReason = "buffer_full" | "too_old" | "damaged" | "lost";
+/**
+ * What is published to the broker or server: drops, what was never accepted, and `lost`: an unknown number went with a damaged, emptied or
+ * replaced file.
+ */
+export type LossReason = Exclude<DropReason, "sink_removed"> | RejectReason | "lost";
 
 /**
  * What a sink has not delivered and never will. One per sink and reason is open at a time and grows until it is acknowledged;
@@ -111,6 +123,8 @@ export interface Acknowledgement {
   readonly delivered: number;
   /** Values that it will never take. delivered + Σ dropped = the values of `ids` for this sink. */
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
+  /** Those of `ids` of which values were dropped; absent: any of them. */
+  readonly droppedIds?: readonly number[];
 }
 
 /** What one transaction does; absent lists are empty. */
@@ -125,6 +139,8 @@ export interface CommitWork {
   readonly losses?: readonly LossAcknowledgement[];
   /** Values to add to what was rejected. */
   readonly rejected?: Readonly<Partial<Record<RejectReason, number>>>;
+  /** Of what is new in `rejected` and in `overflowOfRun`. */
+  readonly rejectedSpans?: Readonly<Partial<Record<RejectReason, RejectedSpan>>>;
   /** Values that `run` has rejected as overflow since its start; what is new in it is added. */
   readonly overflowOfRun?: number;
   /** Values to add to what was delivered unstored. */

@@ -1,5 +1,5 @@
 import type { Layout } from "../model/layout.ts";
-import type { Acknowledgement, CommitWork, LossAcknowledgement, NewBatch, RejectReason } from "./buffer.ts";
+import type { Acknowledgement, CommitWork, LossAcknowledgement, NewBatch, RejectedSpan, RejectReason } from "./buffer.ts";
 import type { Unsaved } from "./unsaved.ts";
 
 /** Everything that came since the last commit and goes to disk in the next one. */
@@ -13,6 +13,8 @@ export class CommitGroup {
   /** Values of batches that were rejected, and of earlier processes. */
   #notStored = 0;
   #overflowBefore = 0;
+  #notStoredSpan: RejectedSpan | undefined;
+  #overflowSpan: RejectedSpan | undefined;
   readonly #deliveredUnstored = new Map<string, number>();
 
   /** Payload bytes of its batches. */
@@ -34,9 +36,14 @@ export class CommitGroup {
   }
 
   /** Values that an earlier process has lost. */
-  addLost({ waiting, notStored, overflow }: Omit<Unsaved, "run">): void {
+  addLost({ waiting, notStored, overflow, from, to }: Omit<Unsaved, "run">): void {
     this.#notStored += waiting + notStored;
     this.#overflowBefore += overflow;
+    if (from === undefined || to === undefined) return;
+    // How many of them were explored only is not kept.
+    const span = { from, to, explorationCount: 0 };
+    if (waiting + notStored > 0) this.#notStoredSpan = joinSpans(this.#notStoredSpan, span);
+    if (overflow > 0) this.#overflowSpan = joinSpans(this.#overflowSpan, span);
   }
 
   addLayout(key: string, layout: Layout): void {
@@ -66,6 +73,17 @@ export class CommitGroup {
     this.#deliveredUnstored.set(sink, (this.#deliveredUnstored.get(sink) ?? 0) + values);
   }
 
+  /** Where the values lie that the host had no room for. */
+  addOverflow(span: RejectedSpan): void {
+    this.#overflowSpan = joinSpans(this.#overflowSpan, span);
+  }
+
+  /** Of all values that are not in the file: those that wait, and those that were rejected. */
+  span(): RejectedSpan | undefined {
+    const spans = [this.#notStoredSpan, this.#overflowSpan].filter((span) => span !== undefined);
+    return [...spans, ...this.#batches.map(spanOf)].reduce(joinSpans, undefined as RejectedSpan | undefined);
+  }
+
   /** Forgets what a new file gets again or cannot use; the counts stay. */
   forgetUnanswered(): void {
     this.#layouts = [];
@@ -80,6 +98,7 @@ export class CommitGroup {
   rejectBatches(): readonly NewBatch[] {
     const batches = this.#batches;
     this.#notStored += valuesIn(batches);
+    for (const batch of batches) this.#notStoredSpan = joinSpans(this.#notStoredSpan, spanOf(batch));
     this.#batches = [];
     this.#batchBytes = 0;
     return batches;
@@ -94,6 +113,10 @@ export class CommitGroup {
       losses: this.#losses,
       stampsUsed: this.#stampsUsed,
       rejected: this.rejected,
+      rejectedSpans: {
+        ...(this.#notStoredSpan && { not_stored: this.#notStoredSpan }),
+        ...(this.#overflowSpan && { overflow: this.#overflowSpan }),
+      },
       overflowOfRun,
       deliveredUnstored: [...this.#deliveredUnstored].map(([sink, values]) => ({ sink, values })),
     };
@@ -103,3 +126,9 @@ export class CommitGroup {
 /** Values of all variables. */
 export const valuesIn = (batches: readonly NewBatch[]): number =>
   batches.reduce((sum, { count, explorationCount }) => sum + count + explorationCount, 0);
+
+const spanOf = ({ time, explorationCount }: NewBatch): RejectedSpan => ({ from: time, to: time, explorationCount });
+
+/** Both as one. Pure. */
+export const joinSpans = (a: RejectedSpan | undefined, b: RejectedSpan): RejectedSpan =>
+  a ? { from: Math.min(a.from, b.from), to: Math.max(a.to, b.to), explorationCount: a.explorationCount + b.explorationCount } : b;

@@ -1,4 +1,4 @@
-import type { CommitWork, DropReason, LossReason, StoredBatch } from "./buffer.ts";
+import { type CommitWork, type DropReason, type LossReason, REJECT_REASONS, type RejectReason, type StoredBatch } from "./buffer.ts";
 import type { FileSpace } from "./file-space.ts";
 import type { FileState } from "./file-state.ts";
 import type { LossTable } from "./losses.ts";
@@ -12,6 +12,9 @@ const TRIM_ROWS = 4096;
 const DROP_ROWS = 64;
 /** Steps of dropping in one commit: always more than it adds. */
 const DROP_STEPS = 64;
+
+/** What a sink drops of what it was given. */
+const REPORTED_DROPS = ["damaged", "refused"] as const;
 
 /** The parts of a transaction: each changes rows, and returns the state that goes with them. */
 export class FileChanges {
@@ -62,8 +65,8 @@ export class FileChanges {
       const sink = sinks.get(acknowledgement.sink);
       // A removed one may still report what was under way.
       if (!sink?.active && !sink?.removed) continue;
-      const damagedBefore = sink.dropped.damaged ?? 0;
-      const taken = (acknowledgement.dropped.damaged ?? 0) > 0 ? pendingAmong(sink, rangesOf(acknowledgement.ids), before.nextId) : [];
+      const isAllDelivered = REPORTED_DROPS.every((reason) => (acknowledgement.dropped[reason] ?? 0) === 0);
+      const taken = isAllDelivered ? [] : pendingAmong(sink, rangesOf(acknowledgement.droppedIds ?? acknowledgement.ids), before.nextId);
       const after = acknowledged(
         sink,
         acknowledgement,
@@ -71,7 +74,8 @@ export class FileChanges {
         (state, ranges) => this.#tables.countValues(state, ranges),
         (range) => this.#tables.firstIn(range),
       );
-      this.#addLoss(sink.id, "damaged", (after.state.dropped.damaged ?? 0) - damagedBefore, taken);
+      for (const reason of REPORTED_DROPS)
+        this.#addLoss(sink.id, reason, (after.state.dropped[reason] ?? 0) - (sink.dropped[reason] ?? 0), taken);
       sinks.set(sink.id, after.state);
       garbage.push(...after.freed);
     }
@@ -81,6 +85,22 @@ export class FileChanges {
     }
     for (const loss of work.losses ?? []) this.#losses.acknowledge(loss);
     return { ...before, sinks, garbage: union(garbage) };
+  }
+
+  /** The losses in what was rejected between the states: of each sink, but for what it has delivered unstored. */
+  addRejected(before: FileState, after: FileState, { rejectedSpans = {}, deliveredUnstored = [] }: CommitWork): void {
+    const unstored = new Map(deliveredUnstored.map(({ sink, values }) => [sink, values]));
+    const newOf = (reason: RejectReason): number => (after.rejected[reason] ?? 0) - (before.rejected[reason] ?? 0);
+    for (const { id, active, takesExploration } of after.sinks.values()) {
+      if (!active) continue;
+      for (const reason of REJECT_REASONS) {
+        const span = rejectedSpans[reason];
+        const rejected = span ? Math.max(0, newOf(reason) - (takesExploration ? 0 : span.explorationCount)) : 0;
+        const values = rejected - (reason === "not_stored" ? (unstored.get(id) ?? 0) : 0);
+        if (values > 0 && span) this.#losses.add({ sink: id, reason, values, from: span.from, to: span.to });
+        else if (values < 0) this.#losses.reduce(id, reason, -values);
+      }
+    }
   }
 
   /** Forgets the losses of sinks that had something pending before and will not after. */

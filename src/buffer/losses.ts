@@ -7,6 +7,8 @@ type NewLoss = Omit<Loss, "number"> & { readonly sink: string };
 /** The losses of one file; every call belongs into a transaction. */
 export interface LossTable {
   add(loss: NewLoss): void;
+  /** So many values of the open loss were delivered after all. */
+  reduce(sink: string, reason: LossReason, values: number): void;
   acknowledge(loss: LossAcknowledgement): void;
   forget(sink: string): void;
   /** Sinks that have losses to publish. */
@@ -38,10 +40,12 @@ export function lossTable(db: Database.Database): LossTable {
   const goOn = db.prepare<[number, string, string]>(
     "UPDATE gap SET number = number + 1, n = n - ?, from_ts = to_ts WHERE sink = ? AND reason = ?",
   );
+  const reduce = db.prepare<[number, string, string]>("UPDATE gap SET n = max(0, n - ?) WHERE sink = ? AND reason = ? AND is_open = 1");
   const forget = db.prepare<[string]>("UPDATE gap SET is_open = 0 WHERE sink = ?");
-  const sinks = db.prepare<[], string>("SELECT DISTINCT sink FROM gap WHERE is_open = 1").pluck();
+  const sinks = db.prepare<[], string>("SELECT DISTINCT sink FROM gap WHERE is_open = 1 AND n IS NOT 0").pluck();
   return {
     add: ({ sink, reason, from, to, values }) => void add.run(sink, reason, from, to, values),
+    reduce: (sink, reason, values) => void reduce.run(values, sink, reason),
     acknowledge({ sink, reason, number, values }) {
       const row = find.get(sink, reason, number);
       if (!row) return;
@@ -56,7 +60,7 @@ export function lossTable(db: Database.Database): LossTable {
 /** Reads a sink's losses through any connection. */
 export function lossReader(db: Database.Database): (sink: string) => readonly Loss[] {
   const rows = db.prepare<[string], LossRow>(
-    "SELECT reason, number, from_ts, to_ts, n FROM gap WHERE sink = ? AND is_open = 1 ORDER BY from_ts, reason",
+    "SELECT reason, number, from_ts, to_ts, n FROM gap WHERE sink = ? AND is_open = 1 AND n IS NOT 0 ORDER BY from_ts, reason",
   );
   return (sink) =>
     rows.all(sink).map((row) => ({ reason: row.reason, number: row.number, from: row.from_ts, to: row.to_ts, values: row.n }));

@@ -7,6 +7,7 @@ import {
   type LossAcknowledgement,
   type NewBatch,
   REJECT_REASONS,
+  type RejectedSpan,
   type Start,
   type StoredBatch,
 } from "./buffer.ts";
@@ -178,9 +179,10 @@ export class Store {
     if (this.#buffer) this.#attempt((file) => file.setBounds(bounds));
   }
 
-  /** Values that the host had no room for, since the start of the process. */
-  setOverflow(values: number): void {
+  /** Values that the host had no room for, since the start of the process; `span` of those that it has not told before. */
+  setOverflow(values: number, span?: RejectedSpan): void {
     this.#overflowOfRun = values;
+    if (span) this.#group.addOverflow(span);
     this.#flushSoon();
   }
 
@@ -366,7 +368,9 @@ export class Store {
     const overflow = before + this.#newOverflow();
     const isAny = waiting + notStored + overflow > 0;
     if (!isAny && !this.#isUnsaved) return;
-    if (writeUnsaved(file, isAny ? { run, waiting, notStored, overflow } : undefined)) this.#isUnsaved = isAny;
+    const { from, to } = (isAny ? this.#group.span() : undefined) ?? {};
+    const unsaved = { run, waiting, notStored, overflow, ...(from !== undefined && to !== undefined && { from, to }) };
+    if (writeUnsaved(file, isAny ? unsaved : undefined)) this.#isUnsaved = isAny;
   }
 
   /** Values that overflowed and are not in the file's account. */

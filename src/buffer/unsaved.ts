@@ -9,6 +9,9 @@ export interface Unsaved {
   /** Rejected, and not in the file yet. */
   readonly notStored: number;
   readonly overflow: number;
+  /** Of all of them: epoch ms of the first and the last readout. Absent: not known. */
+  readonly from?: number;
+  readonly to?: number;
 }
 
 /** Written in place, so that a full disk has room for it. */
@@ -37,8 +40,9 @@ export const writeUnsaved = (file: string, unsaved: Unsaved | undefined): boolea
 
 function isUnsaved(value: unknown): value is Unsaved {
   if (typeof value !== "object" || value === null) return false;
-  const { run, waiting, notStored, overflow } = value as { readonly [K in keyof Unsaved]?: unknown };
+  const { run, waiting, notStored, overflow, from, to } = value as { readonly [K in keyof Unsaved]?: unknown };
   const isCount = (n: unknown): boolean => Number.isSafeInteger(n) && Number(n) >= 0;
+  if (![from, to].every((time) => time === undefined || Number.isFinite(time))) return false;
   return typeof run === "string" && isCount(waiting) && isCount(notStored) && isCount(overflow);
 }
 

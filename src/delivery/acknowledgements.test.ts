@@ -10,7 +10,7 @@ test("rows are acknowledged from the front, whatever order they settle in", () =
   tracker.settle(3, { delivered: 1, dropped: { refused: 2 } });
   expect(tracker.takeSettled()).toBeUndefined();
   tracker.settle(1, { delivered: 3, dropped: { refused: 1, damaged: 4 } });
-  expect(tracker.takeSettled()).toEqual({ ids: [1, 2, 3], delivered: 9, dropped: { refused: 3, damaged: 4 } });
+  expect(tracker.takeSettled()).toEqual({ ids: [1, 2, 3], delivered: 9, dropped: { refused: 3, damaged: 4 }, droppedIds: [1, 3] });
   expect(tracker.takeSettled()).toBeUndefined();
 });
 

@@ -84,7 +84,8 @@ function sum(rows: readonly (readonly [number, Outcome])[]): Settled | undefined
     delivered += outcome.delivered;
     addDropped(dropped, outcome.dropped);
   }
-  return { ids: rows.map(([id]) => id), delivered, dropped };
+  const droppedIds = rows.flatMap(([id, outcome]) => (Object.keys(outcome.dropped).length > 0 ? [id] : []));
+  return { ids: rows.map(([id]) => id), delivered, dropped, ...(droppedIds.length > 0 && { droppedIds }) };
 }
 
 /** Two acknowledgements as one. */
@@ -93,7 +94,13 @@ export const joinSettled = (a: Settled, b: Settled): Settled => joinAllSettled([
 export function joinAllSettled(all: readonly Settled[]): Settled {
   const dropped: Partial<Record<DropReason, number>> = {};
   for (const one of all) addDropped(dropped, one.dropped);
-  return { ids: all.flatMap(({ ids }) => ids), delivered: all.reduce((sum, one) => sum + one.delivered, 0), dropped };
+  const droppedIds = all.flatMap((one) => one.droppedIds ?? []);
+  return {
+    ids: all.flatMap(({ ids }) => ids),
+    delivered: all.reduce((sum, one) => sum + one.delivered, 0),
+    dropped,
+    ...(droppedIds.length > 0 && { droppedIds }),
+  };
 }
 
 function addDropped(into: Partial<Record<DropReason, number>>, more: Outcome["dropped"]): void {

@@ -207,7 +207,7 @@ export class DeliveryQueue {
   /** Ends the hold of a row. `outcome` undefined: the file no longer has it. */
   settleHeld(id: number, outcome: Outcome | undefined): void {
     if (!this.#held.delete(id)) return;
-    if (outcome) this.#acknowledge({ ids: [id], ...outcome });
+    if (outcome) this.#acknowledge({ ids: [id], ...outcome, ...(Object.keys(outcome.dropped).length > 0 && { droppedIds: [id] }) });
     else if (this.#fitsFile()) this.#acknowledgeAll();
   }
 

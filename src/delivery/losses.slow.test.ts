@@ -1,14 +1,15 @@
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, test } from "vitest";
-import { startBroker } from "../../test/support/broker.ts";
+import { startBroker, type TestBroker } from "../../test/support/broker.ts";
 import { freePort } from "../../test/support/free-port.ts";
+import { startRefusingBroker } from "../../test/support/refusing-broker.ts";
 import type { Loss } from "../buffer/buffer.ts";
 import { openReader } from "../buffer/reader.ts";
 import { silentLog } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { PublishedLoss, Sink } from "../sinks/sink.ts";
 import { LossPublisher } from "./losses.ts";
-import { mqttSpec, type Rig, startRig } from "./testing/rig.ts";
+import { mqttSpec, RIG_START_MS, type Rig, startRig } from "./testing/rig.ts";
 
 const undo: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -138,4 +139,56 @@ test("while the file takes nothing live values are published unstored and counte
   const ids = messages().map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
   expect(messages().every((m) => m.backlog === undefined)).toBe(true);
+  expect(lossesOf(broker)).toEqual([]);
+});
+
+const lossesOf = (broker: TestBroker) =>
+  broker.received.filter((m) => m.topic === "plant/values/gap").map((m): Record<string, unknown> => JSON.parse(m.payload));
+const at = (number: number) => new Date(RIG_START_MS + number * 1000).toISOString();
+
+test("what was never accepted is told as a loss of each sink: no room on disk, and none in memory", async () => {
+  const port = await freePort();
+  const rig = await rigOf({ retryMs: 20, unstoredAfterMs: 60 });
+  rig.start(mqttSpec(port));
+  rig.append(3);
+  await expect.poll(() => rig.sink()?.accepted).toBe(12);
+  const other = new Database(rig.file);
+  other.exec("CREATE TRIGGER refuse BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'no room'); END");
+  rig.append(5);
+  const span = { from: RIG_START_MS + 8000, to: RIG_START_MS + 9000, explorationCount: 3 };
+  rig.post({ type: "overflow", values: 11, span });
+  await new Promise((done) => setTimeout(done, 300));
+  other.exec("DROP TRIGGER refuse");
+  other.close();
+  rig.append(2);
+  await expect.poll(() => rig.ledger(), { timeout: 5000 }).toMatchObject({ rejected: { not_stored: 20, overflow: 11 } });
+  const broker = await brokerOn(port);
+  await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ accepted: 20, delivered: 20, pending: 0, dropped: {} });
+  await expect.poll(() => lossesOf(broker), { timeout: 10_000 }).toHaveLength(2);
+  expect(lossesOf(broker).sort((a, b) => String(a["reason"]).localeCompare(String(b["reason"])))).toMatchObject([
+    { reason: "not_stored", from: at(3), to: at(7), count: 20 },
+    { reason: "overflow", from: at(8), to: at(9), count: 8 },
+  ]);
+});
+
+test("what the broker refuses for good is told as a loss, with its time and count, and everything else arrives", async () => {
+  const broker = await startRefusingBroker(5, ({ payload }) =>
+    payload.includes('"source":"saw-1"') ? { how: "puback", code: 144 } : undefined,
+  );
+  undo.push(() => broker.stop());
+  const rig = await rigOf();
+  rig.start(mqttSpec(broker.port));
+  await expect.poll(() => rig.report()?.state).toBe("OK");
+  rig.append(2);
+  rig.append(3, { source: "saw-1" });
+  await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ delivered: 8, dropped: { refused: 12 }, pending: 0 });
+  const losses = () =>
+    broker.packets.flatMap(({ type, body }) => (type === 3 ? /\{"v":1,"id":"[^"]*","from".*/.exec(String(body)) : null) ?? []);
+  const parsed = () => losses().map((text) => JSON.parse(text));
+  await expect.poll(() => parsed().reduce((sum, { count }) => sum + count, 0), { timeout: 10_000 }).toBe(12);
+  expect(parsed()[0]).toMatchObject({ reason: "refused", from: at(2) });
+  expect(parsed().at(-1)).toMatchObject({ reason: "refused", to: at(4) });
+  const reader = openReader(rig.file);
+  await expect.poll(() => reader.losses("sink-1"), { timeout: 5000 }).toEqual([]);
+  reader.close();
 });

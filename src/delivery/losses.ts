@@ -9,46 +9,68 @@ export interface LossPublisherOptions {
   readonly published: (loss: Omit<LossAcknowledgement, "sink">) => void;
 }
 
+/** What the disk did not take may be delivered at this moment: its loss is published once its count has been the same for so long. */
+const SETTLE_MS = 2000;
+
 /** Publishes over one sink, through all its openings, the losses in its values. */
 export class LossPublisher {
   readonly #options: LossPublisherOptions;
   /** By opening and reason: number and values. The file shows a loss as open until its acknowledgement is committed. */
   readonly #published = new WeakMap<Sink, Map<string, string>>();
+  /** The loss of values that were not stored, as it was seen first. */
+  #unsettled = { state: "", sinceMs: 0 };
   #underWay: { readonly sink: Sink; again: boolean } | undefined;
 
   constructor(options: LossPublisherOptions) {
     this.#options = options;
   }
 
-  /** Publishes the losses that this opening has not got as they are now. Calls may overlap. Throws what the sink or the file throws. */
-  async publish(sink: Sink, ctx: Context): Promise<void> {
-    if (!sink.publishLoss) return;
+  /**
+   * Publishes the losses that this opening has not got as they are now. Calls may overlap. Throws what the sink or the file throws. Returns
+   * in how many ms it is to be called again without another reason; undefined: not.
+   */
+  async publish(sink: Sink, ctx: Context): Promise<number | undefined> {
+    if (!sink.publishLoss) return undefined;
     if (this.#underWay?.sink === sink) {
       this.#underWay.again = true;
-      return;
+      return undefined;
     }
+    let againMs: number | undefined;
     const mine = { sink, again: true };
     this.#underWay = mine;
     try {
       while (mine.again) {
         mine.again = false;
-        await this.#publishOnce(sink, ctx);
+        againMs = await this.#publishOnce(sink, ctx);
       }
     } finally {
       if (this.#underWay === mine) this.#underWay = undefined;
     }
+    return againMs;
   }
 
-  async #publishOnce(sink: Sink, ctx: Context): Promise<void> {
+  async #publishOnce(sink: Sink, ctx: Context): Promise<number | undefined> {
+    let againMs: number | undefined;
     const { losses, epoch, published } = this.#options;
     const before = this.#published.get(sink) ?? new Map<string, string>();
     this.#published.set(sink, before);
     for (const { reason, number, from, to, values } of losses()) {
       const state = `${number}/${values}`;
       if (before.get(reason) === state || !sink.publishLoss) continue;
+      if (reason === "not_stored" && !this.#isSettled(state)) {
+        againMs = SETTLE_MS;
+        continue;
+      }
       before.set(reason, state);
       const isHeld = await sink.publishLoss({ id: `${epoch().slice(0, 8)}-${reason}-${number}`, reason, from, to, values }, ctx);
       if (isHeld) published({ reason, number, values });
     }
+    return againMs;
+  }
+
+  #isSettled(state: string): boolean {
+    const nowMs = performance.now();
+    if (this.#unsettled.state !== state) this.#unsettled = { state, sinceMs: nowMs };
+    return nowMs - this.#unsettled.sinceMs >= SETTLE_MS;
   }
 }

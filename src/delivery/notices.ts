@@ -12,6 +12,7 @@ export class Notices {
   #opening: Opening | undefined;
   #sources: readonly SourceReport[] | undefined;
   #isDescribing = false;
+  #lossTimer: NodeJS.Timeout | undefined;
   /** Publications of the current opening that have begun and not succeeded. */
   #unfinished = 0;
 
@@ -29,6 +30,7 @@ export class Notices {
 
   close(): void {
     this.#opening = undefined;
+    clearTimeout(this.#lossTimer);
   }
 
   /** Publishes the sources as they are now; a sink that opens later gets them too. */
@@ -69,11 +71,20 @@ export class Notices {
     const losses = this.#losses;
     if (!opening || !losses) return;
     try {
-      await this.#tracked(opening, () => losses.publish(opening.sink, opening.ctx));
+      let againMs: number | undefined;
+      await this.#tracked(opening, async () => {
+        againMs = await losses.publish(opening.sink, opening.ctx);
+      });
+      if (againMs !== undefined && opening === this.#opening) this.#publishLossesIn(againMs);
     } catch (error) {
       if (error instanceof ReasonError) opening.lose(error);
       else this.#log.debug({ err: error }, "the losses cannot be read; they are published later");
     }
+  }
+
+  #publishLossesIn(ms: number): void {
+    clearTimeout(this.#lossTimer);
+    this.#lossTimer = setTimeout(() => void this.#publishLosses(), ms);
   }
 
   async #tracked(opening: Opening, publish: () => Promise<void>): Promise<void> {

@@ -68,14 +68,19 @@ export interface BufferStatus {
   readonly unanswered_bytes: number;
   /** Values that were read and not accepted, by reason; kept over restarts. */
   readonly rejected: Readonly<Record<string, number>>;
-  /** Sinks that were removed, and what waits for them in case they return; the name where this run of the process knew it. */
+  /**
+   * Sinks that were removed, what waits for them in case they return, and what was dropped because they did not; the name where this run of
+   * the process knew it.
+   */
   readonly removed_sinks: readonly {
     readonly uuid: string;
     readonly name: string | null;
     /** Values. */
     readonly pending: number;
-    /** When they are dropped. */
-    readonly until: string;
+    /** When they are dropped; null: nothing waits. */
+    readonly until: string | null;
+    /** By reason; values. */
+    readonly dropped: Readonly<Record<string, number>>;
   }[];
   /** An unknown number of values was lost with an earlier file of the buffer, none of them older than `since`. */
   readonly lost: { readonly since: string; readonly why: string } | null;

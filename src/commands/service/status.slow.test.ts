@@ -148,7 +148,10 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
           max_bytes: 2 ** 20,
           unanswered_bytes: 2048,
           rejected: { overflow: 7 },
-          removed_sinks: [{ uuid: "sink-9", name: null, pending: 12, until: "2026-11-21T08:00:00.000Z" }],
+          removed_sinks: [
+            { uuid: "sink-9", name: null, pending: 12, until: "2026-11-21T08:00:00.000Z", dropped: {} },
+            { uuid: "sink-8", name: "old", pending: 0, until: null, dropped: { sink_removed: 7, refused: 1 } },
+          ],
           lost: { since: "2026-11-20T08:00:00.000Z", why: "the file was damaged" },
         },
       }),
@@ -159,7 +162,8 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     );
     expect(text).toContain("Buffer: 100 B of 1.0 MiB; 2.0 KiB being written; values rejected: 7 overflow\n");
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
-    expect(text).toContain("Buffer: 12 values of the removed data sink sink-9 wait until 2026-11-21T08:00:00.000Z\n");
+    expect(text).toContain("Buffer: values of the removed data sink sink-9: 12 wait until 2026-11-21T08:00:00.000Z\n");
+    expect(text).toContain("Buffer: values of the removed data sink old: none wait, 7 dropped\n");
     expect(text).toContain("ALARM: the disk is full\n");
     expect(text).toContain("\npress-1:\n  v0: not_found\n");
     expect(text).toContain("  … 2 more bad variables\n");

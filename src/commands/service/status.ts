@@ -92,9 +92,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     `Buffer: ${formatBytes(buffer.bytes)} of ${formatBytes(buffer.max_bytes)}; ${formatBytes(buffer.unanswered_bytes)} being written${rejectedWords(buffer.rejected)}`,
     ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
-    ...buffer.removed_sinks.map(
-      ({ uuid, name, pending, until }) => `Buffer: ${pending} values of the removed data sink ${name ?? uuid} wait until ${until}`,
-    ),
+    ...buffer.removed_sinks.map(removedWords),
     ...clockLines(report, nowMs),
     ...alarms.map((alarm) => `ALARM: ${alarm}`),
     "",
@@ -188,6 +186,14 @@ function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
 function rejectedWords(rejected: Readonly<Record<string, number>>): string {
   const counts = Object.entries(rejected).filter(([, count]) => count > 0);
   return counts.length === 0 ? "" : `; values rejected: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+}
+
+function removedWords({ uuid, name, pending, until, dropped }: ServiceStatus["buffer"]["removed_sinks"][number]): string {
+  const what = `Buffer: values of the removed data sink ${name ?? uuid}:`;
+  const gone = dropped["sink_removed"] ?? 0;
+  return [`${what} ${until === null ? "none wait" : `${pending} wait until ${until}`}`, ...(gone > 0 ? [`${gone} dropped`] : [])].join(
+    ", ",
+  );
 }
 
 function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {

@@ -1,5 +1,6 @@
-import type { BufferSink, Ledger, NewBatch } from "../../buffer/buffer.ts";
+import type { BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
+import { joinSpans } from "../../buffer/commit-group.ts";
 import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { Readout } from "../../model/value.ts";
@@ -54,6 +55,9 @@ export class StoreClient {
   #rejectedReadouts = 0;
   #rejectedValues = 0;
   #reportedRejectedValues = 0;
+  /** Of what was rejected: all of it, and what this worker was not told of. */
+  #rejectedSpan: RejectedSpan | undefined;
+  #unreportedSpan: RejectedSpan | undefined;
   #lastAlarm: string | undefined;
   #isFull = false;
   #isClosed = false;
@@ -108,6 +112,9 @@ export class StoreClient {
     if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
       this.#rejectedReadouts++;
       this.#rejectedValues += count + explorationCount;
+      const span = { from: readout.time, to: readout.time, explorationCount };
+      this.#rejectedSpan = joinSpans(this.#rejectedSpan, span);
+      this.#unreportedSpan = joinSpans(this.#unreportedSpan, span);
       this.#reportFull();
       return false;
     }
@@ -154,6 +161,7 @@ export class StoreClient {
     this.#isReady = true;
     this.#sentLayouts = createRecentLayouts();
     this.#reportedRejectedValues = 0;
+    this.#unreportedSpan = this.#rejectedSpan;
     this.#reportOverflow();
     this.#answered(lastSeq);
     this.#post?.({ type: "begin", life });
@@ -193,7 +201,9 @@ export class StoreClient {
   #reportOverflow(): void {
     if (!this.#isReady || this.#reportedRejectedValues === this.#rejectedValues) return;
     this.#reportedRejectedValues = this.#rejectedValues;
-    this.#post?.({ type: "overflow", values: this.#rejectedValues });
+    const span = this.#unreportedSpan;
+    this.#unreportedSpan = undefined;
+    this.#post?.({ type: "overflow", values: this.#rejectedValues, ...(span && { span }) });
   }
 
   /** Once, until something is answered. */

@@ -1,5 +1,14 @@
 import type { MessagePort } from "node:worker_threads";
-import type { Acknowledgement, BufferSink, Ledger, LossAcknowledgement, NewBatch, Start, StoredBatch } from "../../buffer/buffer.ts";
+import type {
+  Acknowledgement,
+  BufferSink,
+  Ledger,
+  LossAcknowledgement,
+  NewBatch,
+  RejectedSpan,
+  Start,
+  StoredBatch,
+} from "../../buffer/buffer.ts";
 import type { BufferBounds } from "../../buffer/buffer-file.ts";
 import type { StoreOptions } from "../../buffer/store.ts";
 import type { Layout } from "../../model/layout.ts";
@@ -22,8 +31,8 @@ export type ToStore =
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
   /** What is kept from now on. */
   | { readonly type: "bounds"; readonly bounds: BufferBounds }
-  /** Values that found no room to wait in, since the start of the process. */
-  | { readonly type: "overflow"; readonly values: number }
+  /** Values that found no room to wait in, since the start of the process; `span` of those that this worker was not told of. */
+  | { readonly type: "overflow"; readonly values: number; readonly span?: RejectedSpan }
   /** A new channel to a delivery worker, after either was restarted; comes with a MessagePort in `transferList`. */
   | { readonly type: "delivery"; readonly port: MessagePort; readonly of: DeliveryOf }
   /** Commit everything, close the file, end. */

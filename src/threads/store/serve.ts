@@ -55,7 +55,7 @@ class StoreServer implements StoreListener {
         this.#store.setBounds(message.bounds);
         return;
       case "overflow":
-        this.#store.setOverflow(message.values);
+        this.#store.setOverflow(message.values, message.span);
         return;
       case "delivery":
         if (message.of === "every") this.#sinksOpen = { open: 0, closed: 0 };
