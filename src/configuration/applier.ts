@@ -7,10 +7,11 @@ import type { ApiAccess } from "../model/api-access.ts";
 import type { Log } from "../model/context.ts";
 import type { SecretPlace } from "../model/secret-place.ts";
 import type { Settings } from "../model/settings.ts";
-import { sleep } from "../model/timer.ts";
+import { createYielder, sleep } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
+import { changesOf } from "./changes.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
-import { desiredState } from "./desired-state.ts";
+import { type DesiredState, desiredState } from "./desired-state.ts";
 import { unusedOptions } from "./local-options.ts";
 import { type Round, Rounds } from "./rounds.ts";
 import { readSecretFiles, type SecretFiles } from "./secret-files.ts";
@@ -77,6 +78,8 @@ export class Applier {
   #applied:
     | { readonly desired: Desired; readonly local: LocalSettings; readonly files: VariableFiles; readonly secretFiles: string }
     | undefined;
+  /** What was applied last. */
+  #state: DesiredState | undefined;
   #isReady = false;
   #looking: NodeJS.Timeout | undefined;
 
@@ -186,13 +189,23 @@ export class Applier {
     this.#logProblems(files);
     this.#noteUnused(desired, local);
     const withheld = this.#judgeSecrets(desired, secretFiles, settings);
-    const { sources, sinks } = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api });
+    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api });
+    const { sources, sinks } = state;
+    await this.#logChanges(state);
     this.#options.applySinks(sinks);
     heaps.fit({ sources: sources.length, variables: sources.reduce((sum, { variables }) => sum + variables.length, 0) });
     const made = this.#options.applySources(sources).then(() => {
       this.#isReady = true;
     });
     return { made };
+  }
+
+  /** One line for what people change, by name; all of it at the first configuration. */
+  async #logChanges(now: DesiredState): Promise<void> {
+    const before = this.#state ?? { sources: [], sinks: [] };
+    this.#state = now;
+    const changes = await changesOf(before, now, createYielder());
+    if (changes.length > 0) this.#options.log.info({}, `configuration: ${changes.join("; ")}`);
   }
 
   #noteUnused({ sources, sinks }: Desired, { settings, settingsFile }: LocalSettings): void {

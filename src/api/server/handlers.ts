@@ -243,7 +243,7 @@ function extensionHandlers({ collectors, dataSources, dataSinks, variables, secr
       if (!isPrivate) throw new HttpProblem(403, "secrets are given over TLS or loopback alone");
       const owners = [...dataSources.uuidsOf(query.collector), ...dataSinks.uuidsOf(query.collector)];
       const found = secrets.read(owners);
-      log.info({ collector: query.collector, records: Object.keys(found) }, "secrets were read");
+      log.debug({ collector: query.collector, records: Object.keys(found) }, "secrets were read");
       return { status: 200, headers: { "cache-control": "no-store" }, body: { secrets: found } };
     },
   } satisfies Partial<Handlers>;
