@@ -35,6 +35,8 @@ export interface DeliveryQueueOptions extends GroupBounds {
 const LIVE_RUN = 3;
 /** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
 const BEHIND_MS = 1000;
+/** From so many held rows on, counting the ranges of what is pending costs more than it is worth each time. */
+const MANY_HELD = 8;
 /** Rows that are settled but not acknowledged, because held rows between them would make more ranges than the file keeps. */
 const MAX_UNACKNOWLEDGED_ROWS = 100_000;
 
@@ -72,6 +74,8 @@ export class DeliveryQueue {
   #unacknowledged: Settled[] = [];
   #unacknowledgedRows = 0;
   #behindMs = Number.NEGATIVE_INFINITY;
+  /** Calls for which it need not be asked whether the pending rows fit the file: many rows are held, and few are released at once. */
+  #unfitCalls = 0;
 
   constructor(options: DeliveryQueueOptions) {
     this.#options = options;
@@ -322,8 +326,11 @@ export class DeliveryQueue {
   /** The pending rows are no more ranges than the file keeps: with more, the file would join some and count settled rows as pending. */
   #fitsFile(): boolean {
     if (this.#held.size === 0 && this.#unacknowledged.length <= 1) return true;
+    if (this.#unfitCalls-- > 0 && this.#held.size >= MANY_HELD) return false;
     const rows = [...this.#held, ...this.#live.ids(), ...this.#backlog.ids()];
-    return union([...this.#older, ...rangesOf(rows)]).length <= MAX_OLDER_RANGES;
+    const fits = union([...this.#older, ...rangesOf(rows)]).length <= MAX_OLDER_RANGES;
+    this.#unfitCalls = fits ? 0 : this.#held.size / MANY_HELD;
+    return fits;
   }
 
   /** All in one: a part of it may be more ranges than the file keeps. */

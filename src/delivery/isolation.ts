@@ -4,6 +4,7 @@ import type { Refusal, SinkBatch, WriteResult } from "../sinks/sink.ts";
 import type { Outcome } from "./acknowledgements.ts";
 import { type Decoded, decodeJob, type Names } from "./decode.ts";
 import type { DeliveryQueue, Job } from "./delivery-queue.ts";
+import { type Expired, type HeldPart, Holds } from "./holds.ts";
 import type { Opening } from "./opening.ts";
 import { halvesOf, intersection, piecesOfRefusals, placesOf, valuesIn } from "./pieces.ts";
 import { type Piece, type Suspect, Suspects } from "./suspects.ts";
@@ -18,6 +19,8 @@ export interface IsolationOptions {
   readonly sending: (rows: readonly StoredBatch[]) => void;
   /** So many values are dropped: the server failed on them alone while others passed. */
   readonly dropped: (values: number, detail: string) => void;
+  /** The server has refused values for now: they are held. */
+  readonly held: (detail: string) => void;
 }
 
 /** A held row, until each of its pieces has arrived or is dropped. Values, but for `pieces`. */
@@ -52,6 +55,9 @@ export class Isolation {
   /** By row. */
   readonly #accounts = new Map<number, Account>();
   readonly #underWay = new Map<Suspect, Attempt>();
+  readonly #holds = new Holds();
+  /** Of what is held: by source. */
+  readonly #heldUnderWay = new Map<string, Attempt>();
   /** The last failure, with its values, in words. */
   why: string | undefined;
 
@@ -59,9 +65,26 @@ export class Isolation {
     this.#options = options;
   }
 
-  /** Suspects under way. */
+  /** Suspects and held values under way. */
   underWay(): number {
-    return this.#underWay.size;
+    return this.#underWay.size + this.#heldUnderWay.size;
+  }
+
+  /** Why values are kept; undefined: none are. */
+  keeping(): string | undefined {
+    if (this.suspects.size > 0) return this.why;
+    const detail = this.#holds.detail();
+    return detail === undefined || !this.#holds.isFull() ? detail : `${detail}; so much is held that everything else waits`;
+  }
+
+  /** So much is held that nothing else is to be written. */
+  isFull(): boolean {
+    return this.#holds.isFull();
+  }
+
+  /** When held values may be due. */
+  nextHeldMs(): number | undefined {
+    return this.#holds.nextDueMs();
   }
 
   /** A suspect is under way that must be the only write. */
@@ -80,12 +103,13 @@ export class Isolation {
     this.suspects.addJob({ ...job, group: { ...job.group, rows } });
   }
 
-  /** Settles a normal job of which messages were refused: their rows are held, the others are done. */
-  settle(job: Job, batch: SinkBatch, { rowsRead, outcomes }: Decoded, refusals: readonly Refusal[]): void {
+  /** Settles a normal job of which messages were refused: their rows are held, the others are done. Returns how many values it dropped. */
+  settle(job: Job, batch: SinkBatch, { rowsRead, outcomes }: Decoded, refusals: readonly Refusal[], nowMs: number): number {
     const { queue, takesExploration } = this.#options;
     const { layout, rows } = job.group;
     const rowOf = (readout: number): number | undefined => rows[rowsRead[readout] ?? -1]?.id;
-    const lists = piecesOfRefusals(refusals, rowOf, batch.layout.variables.length);
+    const sorted = sortedRefusals(refusals, rowOf, batch.layout.variables.length);
+    const lists = [...sorted.plain, ...(sorted.held ? [sorted.held.pieces] : [])];
     const places = placesOf(batch, rowOf, takesExploration);
     const refusedRows = new Set(lists.flat().map(({ row }) => row));
     queue.settle(
@@ -95,7 +119,9 @@ export class Isolation {
     const taken =
       outcomes.reduce((sum, { delivered }) => sum + delivered, 0) - lists.reduce((sum, list) => sum + valuesIn(list, places), 0);
     if (taken > 0) this.suspects.passed(job);
-    this.why = refusals[0]?.detail;
+    if (sorted.plain.length > 0) this.why = refusals.find(({ hold }) => !hold)?.detail;
+    let dropped = 0;
+    if (sorted.held) this.#refusedForNow(sorted.held.refusal.detail);
     const outcomeOfRow = new Map(rows.map(({ id }, i) => [id, outcomes[i]]));
     for (const list of lists) {
       const pieces = list.filter(({ row }) => queue.isHeld(row));
@@ -105,8 +131,46 @@ export class Isolation {
         account.pieces++;
         this.#accounts.set(row, account);
       }
-      this.suspects.addRefused({ layout, backlog: job.backlog, pieces });
+      if (!sorted.held || list !== sorted.held.pieces) this.suspects.addRefused({ layout, backlog: job.backlog, pieces });
+      else dropped += this.#keep(batch.layout.source.uuid, heldPart(layout, pieces, places), sorted.held.refusal, nowMs);
     }
+    return dropped;
+  }
+
+  /** Values of a source arrived that were not held. */
+  passed(source: string, nowMs: number): void {
+    this.#holds.passed(source, nowMs);
+  }
+
+  /** Gives up what was held for long enough. */
+  expire(nowMs: number): void {
+    for (const expired of this.#holds.expire(nowMs)) {
+      const values = this.#giveUp(expired);
+      if (values > 0) this.#options.dropped(values, `${expired.detail}; the time for which they are held (hold_refused) is over`);
+    }
+  }
+
+  /** Tries some of what is held, if it is due: the write, until it has ended. Throws if the file cannot be read. */
+  tryHeld(opening: Opening, nowMs: number, maxMessageBytes: number | undefined): Promise<void> | undefined {
+    const taken = this.#holds.take(nowMs);
+    if (!taken) return undefined;
+    const { source, parts } = taken;
+    const [{ layout }] = parts;
+    const pieces = parts.flatMap((part) => part.pieces).sort((a, b) => a.row - b.row || a.from - b.from);
+    let attempt: Attempt | undefined;
+    try {
+      attempt = this.#prepare({ layout, backlog: true, pieces, maxMessageBytes: undefined, needsQuiet: false }, maxMessageBytes);
+    } catch (error) {
+      this.#holds.giveBack(source, nowMs);
+      throw error;
+    }
+    if (!attempt) {
+      this.#holds.tried(source, undefined, false, nowMs);
+      return Promise.resolve();
+    }
+    this.#heldUnderWay.set(source, attempt);
+    this.#options.sending(attempt.rows);
+    return this.#writeHeld(source, layout, attempt, opening);
   }
 
   /** The rows come again from a file of which nothing is known. */
@@ -114,6 +178,8 @@ export class Isolation {
     this.suspects.clear();
     this.#accounts.clear();
     this.#underWay.clear();
+    this.#holds.clear();
+    this.#heldUnderWay.clear();
   }
 
   /** Writes one suspect. Throws if the file cannot be read; what the sink throws is the loss of the opening. */
@@ -138,8 +204,10 @@ export class Isolation {
   lost(jobs: readonly Job[], why: string): void {
     const attempts = [...this.#underWay.values()];
     this.#underWay.clear();
+    const wasHeldTried = this.#heldUnderWay.size > 0;
+    this.#giveBackHeld();
     const [first] = attempts;
-    if (first && attempts.length === 1 && jobs.length === 0) this.#failed(first, true, why);
+    if (first && attempts.length === 1 && jobs.length === 0 && !wasHeldTried) this.#failed(first, true, why);
     else
       this.suspects.lostTogether(
         jobs,
@@ -151,6 +219,78 @@ export class Isolation {
   release(): void {
     for (const suspect of this.#underWay.keys()) this.suspects.postpone(suspect);
     this.#underWay.clear();
+    this.#giveBackHeld();
+  }
+
+  #giveBackHeld(): void {
+    for (const source of this.#heldUnderWay.keys()) this.#holds.giveBack(source, performance.now());
+    this.#heldUnderWay.clear();
+  }
+
+  async #writeHeld(source: string, layout: number, attempt: Attempt, opening: Opening): Promise<void> {
+    let result: WriteResult;
+    try {
+      result = await opening.sink.write(attempt.batch, opening.ctx);
+    } catch (error) {
+      opening.lose(error);
+      return;
+    }
+    // Gone: the file was left meanwhile, or the sink was lost.
+    if (this.#heldUnderWay.get(source) !== attempt) return;
+    this.#heldUnderWay.delete(source);
+    this.#settleHeld(source, layout, attempt, result);
+  }
+
+  #settleHeld(
+    source: string,
+    layout: number,
+    { pieces, batch, rowOf, places }: Attempt,
+    { refused, detail, refusals = [] }: WriteResult,
+  ): void {
+    const sorted = sortedRefusals(refusals, rowOf, batch.layout.variables.length);
+    const plain = sorted.plain.map((list) => intersection(list, pieces)).filter((list) => list.length > 0);
+    const rest = sorted.held ? intersection(sorted.held.pieces, pieces) : [];
+    const left = [...plain, rest].reduce((sum, list) => sum + valuesIn(list, places), 0) + refused;
+    const hasPassed = left < valuesIn(pieces, places);
+    if (refused > 0) this.#spread(pieces, places, refused);
+    if (refused > 0 && detail !== undefined) this.#options.dropped(refused, detail);
+    if (hasPassed) this.suspects.passed();
+    if (sorted.held) this.#refusedForNow(sorted.held.refusal.detail);
+    if (plain.length > 0) this.why = refusals.find(({ hold }) => !hold)?.detail;
+    for (const { row } of [...plain.flat(), ...rest]) this.#change(row, 1);
+    for (const list of plain) this.suspects.addRefused({ layout, backlog: true, pieces: list });
+    this.#holds.tried(source, rest.length > 0 ? heldPart(layout, rest, places) : undefined, hasPassed, performance.now());
+    for (const { row } of pieces) this.#change(row, -1);
+  }
+
+  /** The server may close the connection because of it, as because of any refusal. */
+  #refusedForNow(detail: string): void {
+    this.suspects.refusals++;
+    this.#options.held(detail);
+  }
+
+  /** Holds a part, of which the accounts know; returns how many values are dropped instead, because its time is over. */
+  #keep(source: string, part: HeldPart, { detail, hold }: HeldRefusal, nowMs: number): number {
+    if (this.#holds.add(source, part, hold, detail, nowMs)) return 0;
+    return this.#giveUp({ parts: [part], next: hold.next, detail });
+  }
+
+  /** Returns how many values it drops. */
+  #giveUp({ parts, next, detail }: Expired): number {
+    let dropped = 0;
+    for (const { layout, pieces, values } of parts)
+      if (next === "isolate") {
+        this.why = detail;
+        this.suspects.addRefused({ layout, backlog: true, pieces });
+      } else {
+        for (const [row, count] of values) {
+          const account = this.#accounts.get(row);
+          if (account) account.refused += count;
+          dropped += count;
+        }
+        for (const { row } of pieces) this.#change(row, -1);
+      }
+    return dropped;
   }
 
   /** Undefined: nothing of it is left to write. */
@@ -184,7 +324,7 @@ export class Isolation {
       return undefined;
     }
     const name = `${values} ${values === 1 ? "value" : "values"} of ${decoded.batch.layout.source.name} of ${timeText(rows[0]?.time ?? 0)}`;
-    const batch = { ...decoded.batch, ...(maxMessageBytes !== undefined && { maxMessageBytes }) };
+    const batch = { ...decoded.batch, isRetry: true, ...(maxMessageBytes !== undefined && { maxMessageBytes }) };
     return { suspect, pieces, batch, rows, rowOf, places, name };
   }
 
@@ -274,3 +414,33 @@ function outcomeOf({ all, refused, isDamaged }: Account): Outcome {
   const dropped = Math.min(refused, all);
   return { delivered: all - dropped, dropped: dropped === 0 ? {} : { refused: dropped } };
 }
+
+type HeldRefusal = Refusal & { readonly hold: NonNullable<Refusal["hold"]> };
+
+/** The pieces of refused messages, apart, and those of all that is to be held, together. */
+function sortedRefusals(
+  refusals: readonly Refusal[],
+  rowOf: (readout: number) => number | undefined,
+  width: number,
+): {
+  readonly plain: readonly (readonly Piece[])[];
+  readonly held: { readonly pieces: readonly Piece[]; readonly refusal: HeldRefusal } | undefined;
+} {
+  const isHeld = (refusal: Refusal): refusal is HeldRefusal => refusal.hold !== undefined;
+  const held = refusals.filter(isHeld);
+  const plain = piecesOfRefusals(
+    refusals.filter((refusal) => !isHeld(refusal)),
+    rowOf,
+    width,
+  );
+  const [refusal] = held;
+  if (!refusal) return { plain, held: undefined };
+  const [pieces = []] = piecesOfRefusals([{ parts: held.flatMap(({ parts }) => parts), detail: refusal.detail }], rowOf, width);
+  return { plain, held: pieces.length > 0 ? { pieces, refusal } : undefined };
+}
+
+const heldPart = (layout: number, pieces: readonly Piece[], places: ReadonlyMap<number, readonly number[]>): HeldPart => {
+  const values = new Map<number, number>();
+  for (const piece of pieces) values.set(piece.row, (values.get(piece.row) ?? 0) + valuesIn([piece], places));
+  return { layout, pieces, values };
+};

@@ -120,6 +120,7 @@ export class SinkPump {
       wrote: (refused, detail) => this.#state.wrote(refused, detail),
       dropped: (values, detail) => this.#state.dropped(values, detail),
       maxUnderWayBytes: limits.maxUnderWayBytes,
+      held: (detail) => this.#state.held(detail),
       keeping: (detail) => this.#state.keeping(detail),
     });
     const losses = { losses: () => port.losses(), epoch: () => port.epoch(), published: port.lossPublished };

@@ -36,6 +36,8 @@ export class SinkState {
   #isOpen = false;
   /** The first refusal since the sink was well, with the time of the last; cleared by each opening. */
   #refusal: Refusal | undefined;
+  /** The last refusal after which values are held. */
+  #held: Refusal | undefined;
   /** The last drop. Outlasts openings: the connection may have been lost because of the same values. */
   #drop: Refusal | undefined;
   /** Why values are kept to be tried again. */
@@ -74,7 +76,7 @@ export class SinkState {
   ): void {
     this.#nextRetryAt = new Date(Date.now() + retryMs).toISOString();
     this.#isOpen = false;
-    const refusal = this.#refusal;
+    const refusal = this.#refusal ?? this.#held;
     const wasRefusing = refusal && isClose(reason.type) && performance.now() - refusal.atMs < CLOSED_ON_REFUSAL_MS;
     const more = [wasRefusing ? `right after this: ${refusal.detail}` : undefined, hint];
     const detail = [message, ...more.filter((one) => one !== undefined)].join("; ");
@@ -105,6 +107,11 @@ export class SinkState {
       lines.valuesNotLogged = 0;
     }
     this.#refresh();
+  }
+
+  /** The server refuses values for now, which are held. */
+  held(detail: string): void {
+    this.#held = { detail, atMs: performance.now() };
   }
 
   /** Why values are kept to be tried again; undefined: none are. May be called often. */

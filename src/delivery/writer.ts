@@ -145,9 +145,11 @@ export class Writer {
       return;
     }
     try {
+      this.#isolation.expire(nowMs);
+      this.#reportKept();
       const hasStarted = this.#wasSuspect
-        ? this.#writeNext(opening, nowMs) || this.#writeSuspect(opening, nowMs)
-        : this.#writeSuspect(opening, nowMs) || this.#writeNext(opening, nowMs);
+        ? this.#writeNext(opening, nowMs) || this.#writeApart(opening, nowMs)
+        : this.#writeApart(opening, nowMs) || this.#writeNext(opening, nowMs);
       if (!hasStarted) this.#wakeAt(this.#nextDueMs(nowMs), nowMs);
     } catch (error) {
       this.#unreadable(error);
@@ -171,11 +173,10 @@ export class Writer {
 
   #nextDueMs(nowMs: number): number | undefined {
     const suspectMs = this.#isDraining ? undefined : this.#suspects.nextDueMs();
+    const heldMs = this.#isDraining ? undefined : this.#isolation.nextHeldMs();
     const provedMs = this.#openedMs + PROOF_MS;
-    return least(
-      suspectMs === undefined ? undefined : Math.max(suspectMs, nowMs < provedMs ? provedMs : 0),
-      this.#options.queue.nextDueMs(),
-    );
+    const apartMs = least(suspectMs === undefined ? undefined : Math.max(suspectMs, nowMs < provedMs ? provedMs : 0), heldMs);
+    return least(apartMs, this.#isolation.isFull() ? undefined : this.#options.queue.nextDueMs());
   }
 
   #start(work: Promise<void>, writtenBytes = 0): void {
@@ -207,6 +208,20 @@ export class Writer {
     return true;
   }
 
+  #writeApart(opening: Opening, nowMs: number): boolean {
+    return this.#writeSuspect(opening, nowMs) || this.#writeHeld(opening, nowMs);
+  }
+
+  /** Throws if the file cannot be read. */
+  #writeHeld(opening: Opening, nowMs: number): boolean {
+    if (this.#isDraining) return false;
+    const trying = this.#isolation.tryHeld(opening, nowMs, this.#suspects.maxMessageBytes(nowMs));
+    if (!trying) return false;
+    this.#wasSuspect = true;
+    this.#start(trying.then(() => this.#afterWrite(opening)));
+    return true;
+  }
+
   async #attempt(opening: Opening, suspect: Suspect, nowMs: number): Promise<void> {
     try {
       await this.#isolation.attempt(suspect, opening, least(suspect.maxMessageBytes, this.#suspects.maxMessageBytes(nowMs)));
@@ -219,6 +234,7 @@ export class Writer {
 
   /** Throws if the file cannot be read. */
   #writeNext(opening: Opening, nowMs: number): boolean {
+    if (this.#isolation.isFull()) return false;
     const job = this.#options.queue.next(nowMs, opening.sink.inFlight, opening.sink.olderBatchBytes?.());
     if (!job) return false;
     if (this.#suspects.isSuspected(job)) {
@@ -252,12 +268,17 @@ export class Writer {
       const { refused, detail, refusals = [] } = await opening.sink.write(batch, opening.ctx);
       this.#jobs.delete(job);
       const outcomes = withRefused(decoded.outcomes, refused);
-      if (refusals.length > 0) this.#isolation.settle(job, batch, { ...decoded, outcomes }, refusals);
+      const nowMs = performance.now();
+      let dropped = refused;
+      if (refusals.length > 0) dropped += this.#isolation.settle(job, batch, { ...decoded, outcomes }, refusals, nowMs);
       else {
         queue.settle(job, outcomes);
-        if (outcomes.some(({ delivered }) => delivered > 0)) this.#suspects.passed(job);
+        if (outcomes.some(({ delivered }) => delivered > 0)) {
+          this.#suspects.passed(job);
+          this.#isolation.passed(batch.layout.source.uuid, nowMs);
+        }
       }
-      wrote(refused, detail);
+      wrote(dropped, detail ?? refusals[0]?.detail);
       if (refused > 0) this.#suspects.refusals++;
       this.#afterWrite(opening);
     } catch (error) {
@@ -276,7 +297,7 @@ export class Writer {
   }
 
   #reportKept(): void {
-    this.#options.keeping(this.#suspects.size === 0 ? undefined : this.#isolation.why);
+    this.#options.keeping(this.#isolation.keeping());
   }
 
   /** Rows that were read go back to the backlog. */

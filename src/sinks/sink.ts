@@ -18,6 +18,8 @@ export interface SinkBatch {
   readonly backlog: boolean;
   /** True: older and newer readouts of a source arrive in the order of their writes. Else those of the backlog do, and the others do. */
   readonly inOrder?: boolean;
+  /** True: it was refused for now, and is to be tried whatever the sink expects of it. */
+  readonly isRetry?: boolean;
   /** The server has failed on larger messages: none may be larger than this in bytes, except those of a single value. */
   readonly maxMessageBytes?: number;
 }
@@ -29,12 +31,22 @@ export interface BatchPart {
   readonly to: number;
 }
 
+/** The server refuses something for now, whatever is in it: a right may be given, and a fault of its own may pass. */
+export interface Hold {
+  /** From the first refusal on. */
+  readonly forMs: number;
+  /** What becomes of it then: it is dropped, or tried apart like any refused message. */
+  readonly next: "drop" | "isolate";
+}
+
 /** One message that the server refused, over a connection that stays open. The rest of the batch is not affected. */
 export interface Refusal {
   /** What was in it, by rising readout and place. */
   readonly parts: readonly BatchPart[];
   /** The server's words, with what they are about. */
   readonly detail: string;
+  /** Absent: it may be at fault itself. */
+  readonly hold?: Hold;
 }
 
 /** A readout of a batch, to be kept. Its texts and arrays are shared. */

@@ -216,10 +216,10 @@ describe("a connection that does not come about", () => {
 
 describe("a publish", () => {
   test.each([
-    [135, "of_topic", /refuses a publish to a\/b: Not authorized \(code 135\); give this user/],
+    [135, "no_right", /refuses a publish to a\/b: Not authorized \(code 135\); give this user/],
     [144, "of_topic", /Topic Name invalid \(code 144\)/],
     [149, "too_large", /Packet too large \(code 149\); raise the broker's limit/],
-    [128, "refused", /Unspecified error \(code 128\)/],
+    [128, "in_trouble", /Unspecified error \(code 128\)/],
     [153, "refused", /Payload format invalid \(code 153\)/],
     [0x42, "refused", /unknown reason \(code 66\)/],
     [0xff, "refused", /unknown reason \(code 255\)/],

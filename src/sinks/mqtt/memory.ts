@@ -1,5 +1,6 @@
 import { LinkWindow } from "../lib/link-window.ts";
 import type { MemoryLocation, SinkMemory } from "../sink.ts";
+import { HeldTopics } from "./held-topics.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
 import type { SuspensionMemory } from "./status-channel.ts";
@@ -10,6 +11,7 @@ export interface MqttMemory extends SinkMemory {
   /** Of status and metadata. */
   readonly retained: RetainedTopics;
   readonly retainedValues: RetainedValues;
+  readonly held: HeldTopics;
   readonly suspension: SuspensionMemory;
   /** What is known of the broker's version (version.ts). */
   readonly broker: Map<string, string>;
@@ -25,5 +27,12 @@ export function openMemory({ folder, uuid, endpoint, log }: MemoryLocation): Mqt
     retained.close(removed);
     retainedValues.close(removed);
   };
-  return { retained, retainedValues, suspension: {}, broker: new Map(), link: new LinkWindow(), owners: new TopicOwners(), close };
+  const fresh = {
+    held: new HeldTopics(),
+    suspension: {},
+    broker: new Map<string, string>(),
+    link: new LinkWindow(),
+    owners: new TopicOwners(),
+  };
+  return { retained, retainedValues, ...fresh, close };
 }

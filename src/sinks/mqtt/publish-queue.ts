@@ -1,11 +1,12 @@
 import type { ReasonError } from "../../model/reason.ts";
 import type { Flight, LinkWindow } from "../lib/link-window.ts";
+import type { RefusalType } from "./refusal.ts";
 
 /** What the broker says of one publish; the connection goes on. */
 export type PublishOutcome =
   | { readonly type: "accepted" }
-  /** too_large: smaller ones may be taken. of_topic: whatever else is published there would be refused, too. `detail`: the broker's words. */
-  | { readonly type: "refused" | "too_large" | "of_topic"; readonly detail: string };
+  /** `detail`: the broker's words. */
+  | { readonly type: RefusalType; readonly detail: string };
 
 /** Of one publish, by name (MQTT 5.0, 3.3.2.3.7). */
 export type UserProperties = Readonly<Record<string, string>>;

@@ -26,8 +26,14 @@ const PASSING = new Set([145, 151]);
 /** In PUBACK no code of MQTT 5.0 (3.4.2.1), and what mosquitto answers above its message_size_limit. */
 const PACKET_TOO_LARGE = 149;
 
-/** 135 Not authorized, 144 Topic Name invalid: it is not what is in the message. */
-const OF_THE_TOPIC = new Set([135, 144]);
+/** Topic Name invalid: it is not what is in the message. */
+const TOPIC_INVALID = 144;
+
+/** Not authorized: a right may be given. */
+const NOT_AUTHORIZED = 135;
+
+/** Unspecified error, implementation specific error: the broker's own trouble, which may pass. */
+const BROKER_TROUBLE = new Set([128, 131]);
 
 /** DISCONNECT may be for what was published (MQTT 5.0, 3.14.2.1): too large, no right, a topic or options that it does not take. */
 const OF_A_PUBLISH = new Set([131, 135, 144, 149, 154, 155]);
@@ -35,10 +41,18 @@ const OF_A_PUBLISH = new Set([131, 135, 144, 149, 154, 155]);
 /** Whether a broker that ended the session with this code, or without one, may have done so for a publish. */
 export const isOfPublish = (code: number | undefined): boolean => code === undefined || OF_A_PUBLISH.has(code);
 
+/**
+ * too_large: smaller ones may be taken. of_topic: whatever else is published there would be refused, too; no_right: until a right is given;
+ * in_trouble: it may pass. refused: the message may be at fault.
+ */
+export type RefusalType = "too_large" | "of_topic" | "no_right" | "in_trouble" | "refused";
+
 /** What a PUBACK with this code, which is not one of success, says of the publish. Codes that MQTT does not know are refusals of it. */
-export function refusalType(code: number): "too_large" | "of_topic" | "refused" {
+export function refusalType(code: number): RefusalType {
   if (code === PACKET_TOO_LARGE) return "too_large";
-  return OF_THE_TOPIC.has(code) ? "of_topic" : "refused";
+  if (code === TOPIC_INVALID) return "of_topic";
+  if (code === NOT_AUTHORIZED) return "no_right";
+  return BROKER_TROUBLE.has(code) ? "in_trouble" : "refused";
 }
 
 export const isPassing = (code: number): boolean => PASSING.has(code);

@@ -49,6 +49,9 @@ export const settingsSchema = z.strictObject({
     .max(268_435_455)
     .optional()
     .describe("Largest publish that the broker takes, for one that closes on larger ones without a word; absent: as the broker says"),
+  hold_refused: duration("10min", 0, 86_400_000, "at most 24h").describe(
+    "How long values are held that the broker refuses for missing rights (code 135) or for trouble of its own (128, 131), before any is dropped; 0s drops them at once",
+  ),
   int64: z
     .enum(["number", "string"])
     .default("number")

@@ -204,14 +204,23 @@ describe("retained", () => {
 });
 
 describe("refusals", () => {
-  test("of a batch for ever are counted with the broker's words", async () => {
+  test("for missing rights leave the values to be held, with the broker's words", async () => {
     const broker = await startRawBroker((packet, socket) => {
       if (packet.type === 1) socket.write(connack5(0));
       if (packet.type === PUBLISH) socket.write(puback(packet, packet.body.includes("status") ? undefined : 135));
     });
     cleanups.push(() => broker.stop());
     const sink = await open(broker.port);
-    expect(await sink.write(batchOf(4, 2), ctx)).toEqual({ refused: 8, detail: expect.stringContaining("Not authorized (code 135)") });
+    const hold = { forMs: 600_000, next: "drop" };
+    const parts = [0, 1].map((readout) => ({ readout, from: 0, to: 4 }));
+    const detail = expect.stringContaining("Not authorized (code 135)");
+    expect(await sink.write(batchOf(4, 2), ctx)).toEqual({ refused: 0, refusals: [{ parts, detail, hold }] });
+    // Of what comes next nothing is published, but for what is tried again.
+    const publishes = () => broker.packets.filter((p) => p.type === PUBLISH && !p.body.includes("status")).length;
+    expect(await sink.write(batchOf(4, 2), ctx)).toEqual({ refused: 0, refusals: [{ parts, detail, hold }] });
+    expect(publishes()).toBe(1);
+    await sink.write({ ...batchOf(4, 2), isRetry: true }, ctx);
+    expect(publishes()).toBe(2);
     expect(sink.warnings).toEqual([]);
   });
 
@@ -327,6 +336,9 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     const said = { ts: "2027-01-15T08:00:00.000Z", q: "good", clock: "synchronised" };
     expect(properties.get("plant/press-1/v1")).toEqual(said);
     const denied = await open(port, { topic: "elsewhere/{source}", client_id: "denied" });
-    expect(await denied.write(batchOf(3, 2), ctx)).toEqual({ refused: 6, detail: expect.stringContaining("code 135") });
+    expect(await denied.write(batchOf(3, 2), ctx)).toMatchObject({
+      refused: 0,
+      refusals: [{ detail: expect.stringContaining("code 135") }],
+    });
   });
 });

@@ -95,6 +95,8 @@ class MqttSink implements Sink {
       int64: local.int64,
       payload: local.payload,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
+      held: memory.held,
+      holdMs: local.hold_refused,
       maxPacketBytes,
     });
     this.#channel = new StatusChannel(connection, memory.suspension, () => this.#values.underWay());

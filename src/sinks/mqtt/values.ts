@@ -1,8 +1,9 @@
 import type { Context } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
-import type { BatchPart, Refusal, SinkBatch, WriteResult } from "../sink.ts";
+import type { BatchPart, Hold, Refusal, SinkBatch, WriteResult } from "../sink.ts";
 import type { Connection } from "./connect.ts";
+import type { HeldTopics } from "./held-topics.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
 import type { Feed, Publish, PublishOutcome, UserProperties } from "./publish-queue.ts";
 import type { RetainedValues } from "./retained-values.ts";
@@ -17,6 +18,9 @@ export interface ValueOptions {
   readonly payload: "envelope" | SinglePayload;
   /** Which values the broker keeps; absent: none. */
   readonly retained?: RetainedValues | undefined;
+  readonly held: HeldTopics;
+  /** How long what the broker refuses for now is held. */
+  readonly holdMs: number;
   /** Of a whole publish. */
   readonly maxPacketBytes: number;
 }
@@ -119,11 +123,17 @@ export class ValuePublisher {
 
   /** Settles a message that the broker has answered; publishes it in smaller ones where it is too large for it. */
   async #settle(batch: SinkBatch, message: TopicMessage, outcome: PublishOutcome, id: string, tally: Tally, ctx: Context): Promise<void> {
-    if (outcome.type === "accepted") return;
-    const { payload, values } = message;
+    const { topic, payload, values } = message;
+    if (outcome.type === "accepted") return this.#options.held.accepted(topic);
     if (outcome.type === "of_topic") return tally.refuse(values, outcome.detail);
     // Going over a batch decodes it: not before it has to be.
     const parts = message.parts ?? wholeOf(batch);
+    if (outcome.type === "no_right" || outcome.type === "in_trouble") {
+      const next = outcome.type === "no_right" ? "drop" : "isolate";
+      // What is tried again says nothing of what comes after it.
+      if (!batch.isRetry) this.#options.held.refused(topic, next, this.#options.holdMs, outcome.detail, performance.now());
+      return tally.hold(parts, outcome.detail, { forMs: this.#options.holdMs, next });
+    }
     if (outcome.type === "refused" || values === 1) return tally.suspect(parts, outcome.detail);
     this.#limit.tooLarge(payload.length);
     const smaller = partOf(batch, parts, id, payload.length >> 1);
@@ -144,7 +154,17 @@ export class ValuePublisher {
     }
   }
 
+  /** Without those to topics that are held, which go to the tally. */
   *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage, undefined> {
+    const { held, holdMs } = this.#options;
+    for (const message of this.#allOf(batch, tally)) {
+      const holding = batch.isRetry ? undefined : held.heldWith(message.topic, performance.now());
+      if (holding) tally.hold(message.parts ?? wholeOf(batch), holding.detail, { forMs: holdMs, next: holding.next });
+      else yield message;
+    }
+  }
+
+  *#allOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage> {
     const { retained } = this.#options;
     if (!this.#plan.perVariable) {
       const topic = dataTopic(this.#plan, batch.layout.source.name, "");
@@ -232,6 +252,11 @@ class Tally {
       values,
       `a value of ${this.#source} is larger than the ${this.#maxPacketBytes} bytes that the broker takes; read shorter strings or arrays, or raise the limit of the broker`,
     );
+  }
+
+  /** Leaves the values to the delivery, which tries them again as they are. */
+  hold(parts: readonly BatchPart[], detail: string, hold: Hold): void {
+    this.#refusals.push({ parts, detail, hold });
   }
 
   /** Leaves the values to the delivery, which tries them apart. */
