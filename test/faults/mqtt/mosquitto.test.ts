@@ -147,9 +147,9 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     };
     const logged = (rig: Rig): string[] => rig.told.flatMap((m) => (m.type === "log" && m.level !== "debug" ? [m.message] : []));
 
-    test("under MQTT 5: refused, topic and right named in the state, and the connection stays", async () => {
+    test("under MQTT 5: held and then refused, topic and right named in the state, and the connection stays", async () => {
       await deny();
-      const rig = await rigOf();
+      const rig = await rigOf({ hold_refused: "1s" });
       await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
       rig.append(50);
       await expect
@@ -159,13 +159,17 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
         state: "ERROR",
         error: { reason: { type: "UNKNOWN" }, detail: expect.stringMatching(REFUSED) },
       });
-      expect(logged(rig)).toEqual(["the sink is connected", "the sink refuses values; they are dropped and counted"]);
+      expect(logged(rig)).toEqual([
+        "the sink is connected",
+        "the sink fails on some values; they are kept and tried again in messages of their own",
+        "the sink refuses values; they are dropped and counted",
+      ]);
     }, 30_000);
 
     // mosquitto 2.0.11 compares what waits for this client, 0, with the bound, 0, after each publish that it denies.
     test("and ends the session after each refusal: the state says so and why, and each publish is settled", async () => {
       await deny(UNBOUNDED);
-      const rig = await rigOf();
+      const rig = await rigOf({ hold_refused: "5s" });
       await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
       rig.append(1);
       await expect
