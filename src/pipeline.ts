@@ -17,6 +17,8 @@ export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources
   readonly run: string;
   readonly bounds: BufferBounds;
   readonly onAlarm: (message: string) => void;
+  /** As StoreClientOptions.onCommitted: readouts are numbered from 1 in the order in which `append` took them. */
+  readonly onCommitted?: (upTo: number) => void;
 }
 
 const COMMIT_WITHIN_MS = 4000;
@@ -51,6 +53,7 @@ export class Pipeline {
         this.#fileBytes = fileBytes;
       },
       onAlarm: options.onAlarm,
+      ...(options.onCommitted && { onCommitted: options.onCommitted }),
     });
     this.#store = this.#startStore();
     this.#deliveryOptions = { ...options, link: (of) => this.#link(of), sources: () => this.#sources };

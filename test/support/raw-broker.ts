@@ -16,10 +16,10 @@ export interface RawBroker {
   stop(): Promise<void>;
 }
 
-/** `answer` gets each packet. `keepsOpen`: a FIN of the client does not end the broker's side. */
+/** `answer` gets each packet. `keepsOpen`: a FIN of the client does not end the broker's side. `keepsPackets` false: `packets` stays empty. */
 export async function startRawBroker(
   answer: (packet: RawPacket, socket: Socket) => void,
-  { keepsOpen = false }: { readonly keepsOpen?: boolean } = {},
+  { keepsOpen = false, keepsPackets = true }: { readonly keepsOpen?: boolean; readonly keepsPackets?: boolean } = {},
 ): Promise<RawBroker> {
   const packets: RawPacket[] = [];
   const sockets: Socket[] = [];
@@ -30,7 +30,7 @@ export async function startRawBroker(
     socket.on("data", (chunk) => {
       rest = Buffer.concat([rest, chunk]);
       for (let packet = take(); packet; packet = take()) {
-        packets.push(packet);
+        if (keepsPackets) packets.push(packet);
         answer(packet, socket);
       }
     });

@@ -29,8 +29,15 @@ const CONNECT = 1;
 const PUBLISH = 3;
 const PINGREQ = 12;
 
-/** A broker on 127.0.0.1 that takes all but the publishes of values for which `refuse` says how they are refused. */
-export async function startRefusingBroker(version: 4 | 5, refuse: (publish: Publish) => Refusal | undefined): Promise<RefusingBroker> {
+/**
+ * A broker on 127.0.0.1 that takes all but the publishes of values for which `refuse` says how they are refused. `onTaken` gets what it takes
+ * instead of `taken`, and nothing else is kept: for more than one wants to keep.
+ */
+export async function startRefusingBroker(
+  version: 4 | 5,
+  refuse: (publish: Publish) => Refusal | undefined,
+  onTaken?: (publish: Publish) => void,
+): Promise<RefusingBroker> {
   const taken: Publish[] = [];
   const refused: Publish[] = [];
   let refusalOf = refuse;
@@ -39,16 +46,18 @@ export async function startRefusingBroker(version: 4 | 5, refuse: (publish: Publ
     const publish = publishOf(packet, version);
     const isOfValues = publish.payload.includes('"readouts"');
     const refusal = isOfValues ? refusalOf(publish) : undefined;
-    if (isOfValues) (refusal ? refused : taken).push(publish);
+    if (isOfValues && onTaken && !refusal) onTaken(publish);
+    else if (isOfValues && !onTaken) (refusal ? refused : taken).push(publish);
     if (!refusal) socket.write(puback(packet));
     else act(refusal, packet, socket);
   };
-  const broker = await startRawBroker((packet, socket) => {
+  const answer = (packet: RawPacket, socket: Socket): void => {
     if (packet.type === CONNECT && version === 4 && versionOf(packet) === 5) socket.end(connack4(1));
     else if (packet.type === CONNECT) socket.write(version === 5 ? connack5(0) : connack4(0));
     else if (packet.type === PINGREQ) socket.write(Buffer.from([0xd0, 0]));
     else if (packet.type === PUBLISH) onPublish(packet, socket);
-  });
+  };
+  const broker = await startRawBroker(answer, { keepsPackets: !onTaken });
   return {
     ...broker,
     taken,
