@@ -419,6 +419,10 @@ describe("store", () => {
     const next = startStore(optionsOf(file, { run: "r2" }), newClient().client);
     await poll(() => next.ledger()?.rejected).toEqual({ not_stored: 30 });
     expect(next.alarms()).toEqual([expect.stringMatching(/ended while the buffer .* took no values: 20 values/)]);
+    const reader = openReader(file);
+    const span = { from: plainReadout(10, 1).time, to: plainReadout(10, 3).time };
+    expect(reader.losses(A.id)).toEqual([{ reason: "not_stored", number: 1, values: 30, ...span }]);
+    reader.close();
     next.post({ type: "stop" });
     await poll(next.isClosed).toBe(true);
     const last = startStore(optionsOf(file, { run: "r3" }), newClient().client);
