@@ -186,7 +186,7 @@ describe("a session", () => {
   });
 
   it("is refused where all are taken, as long as an orphan has its place", async () => {
-    const plc = await plcWith(TAGS, (one) => Object.assign(one, { maxSessions: 1, orphanMs: 60 }));
+    const plc = await plcWith(TAGS, (one) => Object.assign(one, { maxSessions: 1, orphanMs: 1000 }));
     const first = await opened(plc);
     first.close();
     await first.until(() => plc.orphans() === 1, "orphan");

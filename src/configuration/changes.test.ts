@@ -28,7 +28,11 @@ test("each change has the name of what it concerns, and its old and new value", 
   if (!variable) throw new Error("no variable");
   const more = [1, 2, 3].map((n) => ({ ...variable, uuid: `00000000-0000-4000-8000-00000000010${n}`, name: `v${n}` }));
   const now = [
-    changed(one, { name: "left", readout_interval: 5, details: { ...(one.record.details as object), host: "10.0.0.9" } }, { variables: more }),
+    changed(
+      one,
+      { name: "left", readout_interval: 5, details: { ...(one.record.details as object), host: "10.0.0.9" } },
+      { variables: more },
+    ),
     changed(two, {}, { variables: two.variables.map((each) => ({ ...each, address: "holding:9" })), secrets: { password: "canary" } }),
     source(4, 502),
   ];
