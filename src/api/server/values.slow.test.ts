@@ -87,7 +87,7 @@ test("every value comes back as it was sent, a long integer with all its digits"
     const { text } = await api.send("POST", "/v2/timeseries", { ...ALL, variables: [variable] });
     const quality = values[n] === "null" ? "bad" : "good";
     expect(text).toBe(
-      `{"data":[{"time":"2026-11-20T09:00:00.000Z","data_source":"${data_source}","variable":"${variable}","value":${values[n]?.replace("1e300", "1e+300")},"quality":"${quality}"}],"metadata":{"next_cursor":null}}`,
+      `{"data":[{"time":"2026-11-20T09:00:00.000Z","variable":"${variable}","value":${values[n]?.replace("1e300", "1e+300")},"quality":"${quality}","data_source":"${data_source}"}],"metadata":{"next_cursor":null}}`,
     );
   }
 });

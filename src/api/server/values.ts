@@ -309,10 +309,10 @@ type Series = Pick<StoredSample, "data_source" | "variable">;
 
 const toSample = ({ data_source, variable }: Series, { time, value, quality }: SampleRow): StoredSample => ({
   time: new Date(time).toISOString(),
-  data_source,
   variable,
   value: toValue(value),
   quality: QUALITIES[quality] ?? "bad",
+  data_source,
 });
 
 function prepareStatements(db: Database) {
