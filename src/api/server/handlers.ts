@@ -102,8 +102,7 @@ class HandlerBasics {
   /** A machine of another site, or one that another site's sources use, is out of reach of a collector's key; one that is not known is recorded. */
   requireMachine(uuid: string, caller: Caller): void {
     if (caller.role === "admin") return;
-    const { collector } = caller;
-    if (this.#machineReach(uuid, this.#collectors.atSameSite(collector), this.#collectors.siteOf(collector))) return;
+    if (this.#machineReach(uuid, this.#collectors.siteOf(caller.collector))) return;
     throw invalid({ loc: ["body", "machine"], msg: "the machine belongs to another site", type: "machine_out_of_reach", input: uuid });
   }
 

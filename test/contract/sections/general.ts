@@ -61,7 +61,9 @@ export const GENERAL_TESTS: StatementTests = {
     });
     const request = { variables: [variable], start: "2026-11-20T00:00:00Z", end: "2026-11-21T00:00:00Z" };
     const sent = await api.send("POST", "/v2/timeseries", request);
-    expect([sent.status, sent.body]).toEqual([200, { data: values, metadata: { next_cursor: null } }]);
+    // Ours: what it was read from.
+    const data = values.map((value) => ({ ...value, data_source: source.uuid }));
+    expect([sent.status, sent.body]).toEqual([200, { data, metadata: { next_cursor: null } }]);
     expect((await api.send("POST", "/v2/timeseries", { ...request, machine: source.machine })).body).toEqual(sent.body);
     expect((await api.send("POST", "/v2/timeseries", { ...request, machine: randomUUID() })).body["data"]).toEqual([]);
     const many = Array.from({ length: 101 }, () => randomUUID());
@@ -102,7 +104,8 @@ export const GENERAL_TESTS: StatementTests = {
     expect(cursor).toEqual(expect.any(String));
     const second = await api.send("POST", "/v2/timeseries", { ...request, cursor, variables: [...variables].reverse() });
     expect(second.body["metadata"]).toEqual({ next_cursor: null });
-    expect([...Object.values(first.body["data"] ?? {}), ...Object.values(second.body["data"] ?? {})]).toEqual(values);
+    const data = values.map((value) => ({ ...value, data_source: source.uuid }));
+    expect([...Object.values(first.body["data"] ?? {}), ...Object.values(second.body["data"] ?? {})]).toEqual(data);
     expect(locs(await api.send("POST", "/v2/timeseries", { ...request, cursor, end: request.start }))).toEqual(["body.cursor"]);
     expect(locs(await api.send("POST", `/v2/timeseries?cursor=${cursor}`, request))).toEqual(["query.cursor"]);
   },
