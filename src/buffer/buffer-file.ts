@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { Buffer, BufferSink, CommitWork, Ledger, SinkLedger, Start, StoredBatch } from "./buffer.ts";
+import type { Buffer, BufferSink, CommitWork, Ledger, NewBatch, SinkLedger, Start, StoredBatch } from "./buffer.ts";
 import { numbered, withRejected, writesNothing } from "./commit-state.ts";
 import { FileAge, markEveryMs } from "./file-age.ts";
 import { FileChanges } from "./file-changes.ts";
@@ -15,6 +15,7 @@ import { DamagedFileError } from "./set-aside.ts";
 import { aged, agedWhileClosed, isOver, ledgerOf, type SinkState, sinksDiffer, withoutThoseOver, withSinks } from "./sink-state.ts";
 import { StampBook, stampsFrom } from "./stamps.ts";
 import { Tables } from "./tables.ts";
+import { Tip } from "./tip.ts";
 
 export interface BufferLimits extends BufferBounds {
   /** Epoch ms; default: the wall clock. */
@@ -67,6 +68,7 @@ export class BufferFile implements Buffer {
   readonly #layoutUse: LayoutUse;
   readonly #age: FileAge;
   readonly #stamps: StampBook;
+  readonly #tip: Tip;
   readonly #transaction: Database.Transaction<(change: () => FileState) => FileState>;
   #state: FileState;
   /** The next id that is on disk. */
@@ -106,9 +108,12 @@ export class BufferFile implements Buffer {
     this.#space = new FileSpace(db, file, this.#tables, limits.maxBytes);
     this.#changes = new FileChanges(this.#tables, this.#losses, this.#space);
     this.#layoutUse = new LayoutUse(loaded.nextId);
+    this.#tip = new Tip(file);
     this.#transaction = db.transaction((change: () => FileState): FileState => {
       const after = change();
       this.#tables.saveState(this.#state, after);
+      // Never ahead of the file.
+      if (after.reservedId < this.#savedNextId) this.#tip.write({ epoch: this.epoch, nextId: after.reservedId });
       return after;
     });
     this.start = { from: loaded.nextId, name: randomUUID().slice(0, 8) };
@@ -141,7 +146,25 @@ export class BufferFile implements Buffer {
     return this.#state.nextId;
   }
 
+  /** As a commit of batches that no host has numbered: what of them was committed before is not known. */
+  adopt({
+    layouts,
+    batches,
+  }: {
+    readonly layouts: CommitWork["layouts"];
+    readonly batches: readonly Omit<NewBatch, "seq">[];
+  }): readonly StoredBatch[] {
+    const { run, lastSeq } = this.#state;
+    const numbered = batches.map((batch, i) => ({ ...batch, seq: lastSeq + 1 + i }));
+    return this.#commit({ run, layouts, batches: numbered, acknowledgements: [] }, lastSeq);
+  }
+
   commit(work: CommitWork): readonly StoredBatch[] {
+    return this.#commit(work);
+  }
+
+  /** `lastSeq`: the number of the host's last batch, where those of the work are not the host's. */
+  #commit(work: CommitWork, lastSeq?: number): readonly StoredBatch[] {
     const isStoring = this.#isStoring();
     if (writesNothing(this.#state, work, isStoring)) {
       const { state, batches } = numbered(this.#state, work);
@@ -158,7 +181,8 @@ export class BufferFile implements Buffer {
       const rejecting = withRejected(stamped, work);
       this.#changes.addRejected(stamped, rejecting, work);
       const after = this.#stored(rejecting, batches, isStoring);
-      return this.#changes.trim(this.#changes.acknowledge(after, work));
+      const done = this.#changes.trim(this.#changes.acknowledge(after, work));
+      return lastSeq === undefined ? done : { ...done, lastSeq };
     });
     this.#isStartSaved ||= isStoring && batches.length > 0;
     this.#layoutUse.committed(work, isStoring ? batches : [], this.#state.layouts);
@@ -231,6 +255,7 @@ export class BufferFile implements Buffer {
     try {
       if (this.#db.open) this.#writeMark(Math.max(this.#state.nextId, this.#state.reservedId) + MARKED_IDS, true);
     } catch {}
+    this.#tip.close();
     this.#db.close();
     this.#onClosed();
   }
@@ -239,6 +264,7 @@ export class BufferFile implements Buffer {
   #write(change: () => FileState): void {
     this.#space.keepWalBounded();
     this.#state = this.#transaction.immediate(change);
+    if (this.#state.reservedId > this.#savedNextId) this.#tip.write({ epoch: this.epoch, nextId: this.#state.reservedId });
     this.#savedNextId = this.#state.reservedId;
   }
 

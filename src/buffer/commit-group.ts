@@ -124,7 +124,7 @@ export class CommitGroup {
 }
 
 /** Values of all variables. */
-export const valuesIn = (batches: readonly NewBatch[]): number =>
+export const valuesIn = (batches: readonly Pick<NewBatch, "count" | "explorationCount">[]): number =>
   batches.reduce((sum, { count, explorationCount }) => sum + count + explorationCount, 0);
 
 const spanOf = ({ time, explorationCount }: NewBatch): RejectedSpan => ({ from: time, to: time, explorationCount });

@@ -14,8 +14,8 @@ const COLUMNS = 7;
 /** A payload that is larger is none. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
 
-/** Hands over every batch that is found in the file or its WAL, in no order; one may come twice. Throws what the file system throws. */
-export function scanLeaves(file: string, take: (row: BatchRow) => void): void {
+/** Every batch that is found in the file or its WAL, in no order; one may come twice. Throws what the file system throws. */
+export function* scanLeaves(file: string): Generator<BatchRow> {
   const pages = new Pages(file);
   try {
     for (const { page, isFirst } of pages.all()) {
@@ -24,7 +24,7 @@ export function scanLeaves(file: string, take: (row: BatchRow) => void): void {
       const cells = page.readUInt16BE(start + 3);
       for (let i = 0; i < cells && start + 10 + 2 * i <= page.length; i++) {
         const row = batchAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
-        if (row && checksumOf(row) === row.crc) take(row);
+        if (row && checksumOf(row) === row.crc) yield row;
       }
     }
   } finally {

@@ -12,6 +12,7 @@ import { type Mark, markFile, readMark } from "./mark.ts";
 import { salvage, useSalvaged } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import { isDamage, moveAside, setAside } from "./set-aside.ts";
+import { readTip, type TipOf } from "./tip.ts";
 import { tornWal } from "./wal.ts";
 
 export interface BufferOptions extends BufferLimits {
@@ -67,11 +68,11 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
 function replace(file: string, options: BufferOptions, damage: string, release: () => void): BufferFile {
   const nowMs = (options.now ?? Date.now)();
   const salvaged = salvage(file, nowMs);
-  const target = setAside(file, nowMs, options.maxBytes);
+  const target = setAside(file, nowMs, options.maxBytes, salvaged !== undefined);
   useSalvaged(file);
   const kept = target === undefined ? "it is gone" : `it is kept as ${target}`;
   if (!salvaged) {
-    const why = `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered`;
+    const why = `the buffer ${file} is damaged (${damage}): ${kept}, what was pending in it is not delivered; "collector buffer list" tells what can be recovered`;
     return openFile(file, options, why, release);
   }
   const buffer = openFile(file, options, undefined, release);
@@ -95,7 +96,7 @@ function openFile(file: string, options: BufferOptions, why: string | undefined,
     prepareFile(db, file);
     const loaded = load(db);
     const mark = readMark(file);
-    const loss = why ?? lossSince(loaded, mark, file);
+    const loss = why ?? lossSince(loaded, mark, readTip(file), file);
     const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, (options.now ?? Date.now)());
     const buffer = new BufferFile(db, file, current, options, release);
     if (loss !== undefined) options.onAlarm(loss);
@@ -107,12 +108,19 @@ function openFile(file: string, options: BufferOptions, why: string | undefined,
 }
 
 /** What is lost of a file that is in order in itself, by the mark outside; undefined: it is the one that the mark is of. */
-function lossSince({ epoch, nextId }: FileState & FileIdentity, mark: Mark | undefined, file: string): string | undefined {
+function lossSince(
+  { epoch, nextId, savedNextId }: FileState & FileIdentity,
+  mark: Mark | undefined,
+  tip: TipOf | undefined,
+  file: string,
+): string | undefined {
   if (!mark || mark.sinks.length === 0) return undefined;
   if (mark.epoch !== epoch)
     return `the buffer ${file} is gone, and another or an empty one is in its place (${markFile(file)} knows it): what was pending in it is not delivered`;
   if (nextId < mark.from)
     return `the buffer ${file} is an older copy of itself: it ends at batch ${nextId - 1}, and batch ${mark.from - 1} had been stored; what was pending beyond is not delivered`;
+  if (tip?.epoch === epoch && savedNextId < tip.nextId)
+    return `the buffer ${file} lacks its last batches, up to ${tip.nextId - 1}: it ends at batch ${savedNextId - 1}, and ${file}-wal, which had them, was cut or removed while the collector did not run; what was pending of them is not delivered`;
   return undefined;
 }
 

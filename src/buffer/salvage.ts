@@ -76,7 +76,8 @@ class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
-function openDamaged(damaged: string): Database.Database | undefined {
+/** Opens a file that may be damaged, of any version that this code reads; undefined: it cannot be read at all. */
+export function openDamaged(damaged: string): Database.Database | undefined {
   let db: Database.Database | undefined;
   try {
     db = new Database(damaged, { readonly: true, fileMustExist: true });
@@ -102,14 +103,26 @@ function fill(db: Database.Database, from: Database.Database, epoch: string | un
   const take = (row: BatchRow): void => void insert.run(row);
   const unread = readThroughTables(from, pending, take);
   const isUnread = (id: number): boolean => unread.some((range) => id >= range.from && id < range.to);
-  if (unread.length > 0)
-    scanLeaves(from.name, (row) => {
-      if (isUnread(row.id)) take(row);
-    });
+  if (unread.length > 0) for (const row of scanLeaves(from.name)) if (isUnread(row.id)) take(row);
   const holes = holesIn(db, unread);
   let lost = 0;
   for (const sink of sinks.values()) lost += settle(db, sink, holes, nextId, nowMs);
   return { lost };
+}
+
+/** Ids that a sink of the file waits for; undefined: that cannot be read. */
+export function pendingIn(from: Database.Database): readonly IdRange[] | undefined {
+  return tried(() => {
+    const nextId = from.prepare<[], number>("SELECT next_id FROM meta").pluck().get();
+    const rows = from.prepare<[], { active: number; older: string; live: number }>("SELECT active, older, live FROM sink").all();
+    if (nextId === undefined) throw new UnreadableError("meta");
+    return union(
+      rows.flatMap(({ active, older, live }) => [
+        ...(JSON.parse(older) as readonly IdRange[]),
+        ...(active === 1 ? [{ from: live, to: nextId }] : []),
+      ]),
+    );
+  });
 }
 
 /** False: not all of it can be read. */
@@ -139,17 +152,20 @@ function copyLayouts(db: Database.Database, from: Database.Database): void {
   }
 }
 
+/** The ranges in pieces that are read at once. */
+export function* inSteps(ranges: readonly IdRange[]): Generator<IdRange> {
+  for (const { from, to } of ranges) for (let at = from; at < to; at += READ_IDS) yield { from: at, to: Math.min(to, at + READ_IDS) };
+}
+
 /** Hands over the rows of the ranges that are found through the tables, and returns the ranges of which some are not. */
-function readThroughTables(from: Database.Database, ranges: readonly IdRange[], take: (row: BatchRow) => void): readonly IdRange[] {
+export function readThroughTables(from: Database.Database, ranges: readonly IdRange[], take: (row: BatchRow) => void): readonly IdRange[] {
   const select = from.prepare<[number, number], BatchRow>("SELECT * FROM batch WHERE id >= ? AND id < ? ORDER BY id");
   const unread: IdRange[] = [];
-  for (const { from: first, to } of ranges)
-    for (let at = first; at < to; at += READ_IDS) {
-      const range = { from: at, to: Math.min(to, at + READ_IDS) };
-      const rows = tried(() => select.all(range.from, range.to));
-      if (rows?.every((row) => checksumOf(row) === row.crc)) rows.forEach(take);
-      else unread.push(range);
-    }
+  for (const range of inSteps(ranges)) {
+    const rows = tried(() => select.all(range.from, range.to));
+    if (rows?.every((row) => checksumOf(row) === row.crc)) rows.forEach(take);
+    else unread.push(range);
+  }
   return union(unread);
 }
 

@@ -20,11 +20,11 @@ export function isDamage(error: unknown, file: string): boolean {
 
 /**
  * Renames the file, with SQLite's own files next to it, to `<name>.damaged-<time>`, and removes older ones: three are kept,
- * and never more than maxBytes of them. Returns the new path; undefined: there was no file. Throws what the file system throws.
+ * and never more than maxBytes of them. `isTaken`: what can be read of it was taken over, and its name says so. Returns the new path; undefined: there was no file. Throws what the file system throws.
  */
-export function setAside(file: string, nowMs: number, maxBytes: number): string | undefined {
+export function setAside(file: string, nowMs: number, maxBytes: number, isTaken = false): string | undefined {
   const isThere = statSync(file, { throwIfNoEntry: false }) !== undefined;
-  const target = moveAside(file, `damaged-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`);
+  const target = moveAside(file, `damaged-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}${isTaken ? "-taken" : ""}`);
   removeOldest(file, maxBytes);
   return isThere ? target : undefined;
 }

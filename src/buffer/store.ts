@@ -16,6 +16,8 @@ import { CommitGroup, valuesIn } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
 import { createRecentLayouts } from "./recent-layouts.ts";
+import type { Recovered } from "./recover.ts";
+import { Recovery } from "./recovery.ts";
 import { isDamage } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
 import { prepareUnsaved, readUnsaved, writeUnsaved } from "./unsaved.ts";
@@ -110,6 +112,7 @@ export class Store {
   /** Monotonic ms, like the next. */
   #retryAtMs = 0;
   #nextCheckMs = 0;
+  readonly #recovery: Recovery;
   #lossesChanged = false;
   #flushTimer: NodeJS.Timeout | undefined;
   #ledgerTimer: NodeJS.Timeout | undefined;
@@ -122,6 +125,7 @@ export class Store {
     this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs };
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
+    this.#recovery = new Recovery(options.file, (message) => listener.alarm(message));
     this.#trouble = new Trouble(options.file, (message) => listener.alarm(message));
   }
 
@@ -408,9 +412,23 @@ export class Store {
         for (let step = 0; step < MAINTENANCE_STEPS && file.maintain(); step++) this.#lossesChanged = true;
         this.#reportLosses(file);
       });
+    if (this.#buffer && this.#sinks?.length && this.#trouble.lastsForMs() === 0) this.#recovery.step((recovered) => this.#adopt(recovered));
     this.#trouble.look();
     if (this.#trouble.lastsForMs() > 0) this.#saveUnsaved();
     this.#reportLedger();
+  }
+
+  /** Stores what was recovered; returns its values, undefined: the file does not take it. */
+  #adopt(recovered: Recovered): number | undefined {
+    let batches: readonly StoredBatch[] = [];
+    let nextId = 0;
+    const isDone = this.#attempt((buffer) => {
+      batches = buffer.adopt(recovered);
+      nextId = buffer.nextId();
+    });
+    if (!isDone) return undefined;
+    this.#listener.stored(batches, nextId, batches.length);
+    return valuesIn(batches);
   }
 
   /** What is rejected counts at once, although the file may take it only later. */

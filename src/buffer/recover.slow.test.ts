@@ -1,0 +1,74 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import type { Ledger, StoredBatch } from "./buffer.ts";
+import { openReader } from "./reader.ts";
+import { asideFiles, markForRecovery } from "./recover.ts";
+import { SCHEMA_VERSION } from "./schema.ts";
+import { Store, type StoreListener } from "./store.ts";
+import { A, append, batch, layout, open } from "./testing/file.ts";
+import { temporaryFolder } from "./testing/folder.ts";
+
+const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
+
+/** A backlog of 300 batches in a file that was set aside, without its account where `isBad`. */
+function aside(file: string, suffix: string, isBad: boolean): string {
+  const before = join(file, "..", "before", "buffer.db");
+  {
+    using buffer = open(before);
+    buffer.setSinks([A]);
+    for (let seq = 1; seq <= 300; seq += 100) append(buffer, ...Array.from({ length: 100 }, (_, i) => batch(seq + i)));
+  }
+  const bytes = readFileSync(before);
+  // The third page begins the tables, with the account.
+  if (isBad) bytes.fill(0x11, 2 * 4096, 3 * 4096);
+  writeFileSync(`${file}.${suffix}`, bytes);
+  return `${file}.${suffix}`;
+}
+
+function startStore(file: string) {
+  const alarms: string[] = [];
+  const stored: StoredBatch[] = [];
+  const state: { ledger: Ledger | undefined } = { ledger: undefined };
+  const listener: StoreListener = {
+    ready: (life) => store.begin(life),
+    committed: () => {},
+    rejected: () => {},
+    ledger: (ledger) => {
+      state.ledger = ledger;
+    },
+    alarm: (message) => alarms.push(message),
+    sinks: () => {},
+    stored: (batches) => stored.push(...batches),
+    unstored: () => {},
+    shown: () => {},
+    takesUnstored: () => "none",
+    losses: () => {},
+  };
+  const store = new Store({ file, run: "r", maxBytes: 2 ** 30, maxAgeMs: 1e9, commitDelayMs: 5, ledgerIntervalMs: 10 }, listener);
+  store.start();
+  store.setSinks([A]);
+  onTestFinished(() => store.stop());
+  return { alarms, stored, ledger: () => state.ledger?.sinks[0] };
+}
+
+it.for([
+  ["a damaged file, by the verb's mark", "damaged-20270115T080000Z", false],
+  ["one of which the account is gone", "damaged-20270115T080000Z", true],
+  ["the file of a newer collector, by the newer one", `version-${SCHEMA_VERSION}`, false],
+] as const)("delivers what can be read of %s, once", async ([_, suffix, isBad]) => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "buffer.db");
+  aside(file, suffix, isBad);
+  const [found] = asideFiles(file);
+  if (found?.state === "damaged") expect(existsSync(markForRecovery(file, found))).toBe(true);
+  const { alarms, stored, ledger } = startStore(file);
+  await poll(() => alarms.length).toBe(1);
+  expect(alarms[0]).toMatch(/^3000 values of .* were recovered, and are delivered; it is kept as .*recovered-/);
+  expect(stored).toHaveLength(300);
+  await poll(ledger).toMatchObject({ accepted: 2400, pending: 2400 });
+  const reader = openReader(file);
+  expect(reader.layout(stored[0]?.layout ?? 0)).toEqual(layout);
+  reader.close();
+  expect(asideFiles(file).map(({ state }) => state)).toEqual(["recovered"]);
+});

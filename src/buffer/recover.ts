@@ -1,0 +1,142 @@
+import { readdirSync, renameSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type Database from "better-sqlite3";
+import type { Layout } from "../model/layout.ts";
+import type { CommitWork, NewBatch } from "./buffer.ts";
+import { layoutKey } from "./codec.ts";
+import { scanLeaves } from "./leaf-scan.ts";
+import type { IdRange } from "./position.ts";
+import { inSteps, openDamaged, pendingIn, readThroughTables } from "./salvage.ts";
+import { type BatchRow, SCHEMA_VERSION } from "./schema.ts";
+
+/** What a file beside the buffer is. taken: what could be read of it was taken over; waiting: it is to be delivered. */
+export type AsideState = "damaged" | "taken" | "newer" | "waiting" | "recovered";
+
+/** A file that was set aside. */
+export interface AsideFile {
+  readonly name: string;
+  readonly path: string;
+  readonly state: AsideState;
+  /** With its WAL. */
+  readonly bytes: number;
+}
+
+/** Some of what is in a file that was set aside. */
+export interface Recovered extends Pick<CommitWork, "layouts"> {
+  readonly batches: readonly Omit<NewBatch, "seq">[];
+}
+
+const WAITING = "recover-";
+const RECOVERED = "recovered-";
+/** Payload bytes that are handed over at once. */
+const STEP_BYTES = 2 ** 20;
+
+/** The files that were set aside for this buffer, by name. Throws what the file system throws. */
+export function asideFiles(file: string): readonly AsideFile[] {
+  const prefix = `${basename(file)}.`;
+  return readdirSync(dirname(file))
+    .filter((name) => name.startsWith(prefix) && !/-(wal|shm)$/.test(name))
+    .flatMap((name) => {
+      const state = stateOf(name.slice(prefix.length));
+      const path = join(dirname(file), name);
+      return state ? [{ name, path, state, bytes: bytesOf(path) + bytesOf(`${path}-wal`) }] : [];
+    })
+    .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+}
+
+/** Lets the store deliver what can be read of it; returns the new path. Throws what the file system throws. */
+export function markForRecovery(file: string, { path, name }: AsideFile): string {
+  return renamed(path, `${file}.${WAITING}${name.slice(basename(file).length + 1)}`);
+}
+
+/** It is done with. */
+export function markRecovered(file: string, { path, name }: AsideFile): string {
+  return renamed(path, `${file}.${RECOVERED}${name.slice(basename(file).length + 1).replace(WAITING, "")}`);
+}
+
+/** What can be read of what was pending in it, or of all that is in it where nobody knows that any more. */
+export function* readAside(path: string): Generator<Recovered> {
+  const db = openDamaged(path);
+  if (!db) return;
+  try {
+    const layouts = new Map<number, Layout | undefined>();
+    const body = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
+    const layoutOf = (id: number): Layout | undefined => {
+      if (!layouts.has(id))
+        layouts.set(
+          id,
+          parsed(() => body.get(id)),
+        );
+      return layouts.get(id);
+    };
+    let rows: BatchRow[] = [];
+    let bytes = 0;
+    for (const row of pendingRows(db, path)) {
+      rows.push(row);
+      bytes += row.payload.byteLength;
+      if (bytes < STEP_BYTES) continue;
+      yield asNew(rows, layoutOf);
+      rows = [];
+      bytes = 0;
+    }
+    if (rows.length > 0) yield asNew(rows, layoutOf);
+  } finally {
+    db.close();
+  }
+}
+
+/** Those that can be read, each once. */
+function* pendingRows(db: Database.Database, path: string): Generator<BatchRow> {
+  const pending = pendingIn(db);
+  const unread: IdRange[] = [];
+  for (const range of inSteps(pending ?? [])) {
+    const rows: BatchRow[] = [];
+    unread.push(...readThroughTables(db, [range], (row) => rows.push(row)));
+    yield* rows;
+  }
+  if (pending && unread.length === 0) return;
+  const seen = new Set<number>();
+  for (const row of scanLeaves(path)) {
+    if (seen.has(row.id) || (pending && !unread.some(({ from, to }) => row.id >= from && row.id < to))) continue;
+    seen.add(row.id);
+    yield row;
+  }
+}
+
+function asNew(rows: readonly BatchRow[], layoutOf: (id: number) => Layout | undefined): Recovered {
+  const used = new Map<string, Layout>();
+  const batches = rows.flatMap(({ layout: id, ts, n, n_exploration, payload }) => {
+    const layout = layoutOf(id);
+    if (!layout) return [];
+    const key = layoutKey(layout);
+    used.set(key, layout);
+    return [{ layoutKey: key, time: ts, count: n, explorationCount: n_exploration, payload }];
+  });
+  return { layouts: [...used].map(([key, layout]) => ({ key, layout })), batches };
+}
+
+function stateOf(suffix: string): AsideState | undefined {
+  if (suffix.startsWith(WAITING)) return "waiting";
+  if (suffix.startsWith(RECOVERED)) return "recovered";
+  const version = /^version-(\d+)/.exec(suffix);
+  if (version) return Number(version[1]) > SCHEMA_VERSION ? "newer" : "waiting";
+  if (suffix.startsWith("damaged-")) return suffix.includes("-taken") ? "taken" : "damaged";
+  return undefined;
+}
+
+function renamed(path: string, target: string): string {
+  for (const own of ["-wal", "-shm", ""])
+    if (statSync(`${path}${own}`, { throwIfNoEntry: false })) renameSync(`${path}${own}`, `${target}${own}`);
+  return target;
+}
+
+const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+function parsed(read: () => string | undefined): Layout | undefined {
+  try {
+    const text = read();
+    return text === undefined ? undefined : (JSON.parse(text) as Layout);
+  } catch {
+    return undefined;
+  }
+}
