@@ -11,6 +11,7 @@ import type { FileIdentity, FileState } from "./file-state.ts";
 import { LayoutUse } from "./layout-use.ts";
 import { type LossTable, lossTable } from "./losses.ts";
 import { type Mark, writeMark } from "./mark.ts";
+import { keepReserve } from "./reserve.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import { aged, agedWhileClosed, isOver, ledgerOf, type SinkState, sinksDiffer, withoutThoseOver, withSinks } from "./sink-state.ts";
 import { StampBook, stampsFrom } from "./stamps.ts";
@@ -219,6 +220,7 @@ export class BufferFile implements Buffer {
   maintain(): boolean {
     if (inodeOf(this.#file) !== this.#inode) throw new DamagedFileError("it was removed or replaced while it was in use");
     this.#followWithMark();
+    keepReserve(this.#file);
     if (this.#areAgesDue()) {
       this.#writeAges();
       return true;
@@ -257,13 +259,19 @@ export class BufferFile implements Buffer {
     } catch {}
     this.#tip.close();
     this.#db.close();
+    keepReserve(this.#file, true);
     this.#onClosed();
   }
 
   /** What `change` returns becomes the state only once it is on disk. */
   #write(change: () => FileState): void {
     this.#space.keepWalBounded();
-    this.#state = this.#transaction.immediate(change);
+    try {
+      this.#state = this.#transaction.immediate(change);
+    } catch (error) {
+      this.#space.failed(error);
+      throw error;
+    }
     if (this.#state.reservedId > this.#savedNextId) this.#tip.write({ epoch: this.epoch, nextId: this.#state.reservedId });
     this.#savedNextId = this.#state.reservedId;
   }

@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import { errorCode } from "../model/failure.ts";
 import { fileBytes } from "./file-state.ts";
 import type { Tables } from "./tables.ts";
 
@@ -62,6 +63,14 @@ export class FileSpace {
       throw new Error(
         `${this.#file}-wal has ${this.#walBytes()} bytes and cannot be emptied, because another program reads the buffer without an end`,
       );
+  }
+
+  /** After a failed commit: on a full disk the WAL begins again, so that the next one needs no more room than there is. Never throws. */
+  failed(error: unknown): void {
+    if (!/^(SQLITE_FULL|SQLITE_IOERR)/.test(errorCode(error))) return;
+    try {
+      this.#db.pragma("wal_checkpoint(RESTART)");
+    } catch {}
   }
 
   /** Gives free pages back in a small step; false: there are none to give. */

@@ -144,7 +144,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
       });
     const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
     // Layouts that no batch can name any more go when it costs no search.
-    if (first === meta.next_id) db.exec("DELETE FROM layout");
+    if (first === meta.next_id) tryTo(() => db.exec("DELETE FROM layout"));
     const layouts = db.prepare<[], { id: number; key: string }>("SELECT id, key FROM layout").all();
     const rejected = db.prepare<[], { reason: string; n: number }>("SELECT reason, n FROM rejected").all();
     return {
@@ -166,6 +166,15 @@ export function load(db: Database.Database): FileState & FileIdentity {
   } catch (error) {
     if (error instanceof Database.SqliteError && error.code !== "SQLITE_ERROR") throw error;
     throw new DamagedFileError(messageOf(error), { cause: error });
+  }
+}
+
+/** On a full disk it is left for another time. */
+function tryTo(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof Database.SqliteError) || !/^SQLITE_(FULL|IOERR)/.test(error.code)) throw error;
   }
 }
 

@@ -9,6 +9,7 @@ import { type FileIdentity, type FileState, load, openDatabase, prepareFile, ver
 import { lockBuffer } from "./lock.ts";
 import { lossTable } from "./losses.ts";
 import { type Mark, markFile, readMark } from "./mark.ts";
+import { useReserve } from "./reserve.ts";
 import { salvage, useSalvaged } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import { isDamage, moveAside, setAside } from "./set-aside.ts";
@@ -32,10 +33,20 @@ export function openBuffer(file: string, options: BufferOptions): BufferFile {
   let release: (() => void) | undefined;
   try {
     release = lockBuffer(file);
-    return openOrReplace(file, options, release);
+    return openWithReserve(file, options, release);
   } catch (error) {
     release?.();
     throw explained(error, file);
+  }
+}
+
+/** On a full disk a file that is whole still opens: what waits in it can be delivered. */
+function openWithReserve(file: string, options: BufferOptions, release: () => void): BufferFile {
+  try {
+    return openOrReplace(file, options, release);
+  } catch (error) {
+    if (!useReserve(file, error)) throw error;
+    return openOrReplace(file, options, release);
   }
 }
 

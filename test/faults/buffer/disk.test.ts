@@ -5,6 +5,8 @@ import { MessageChannel, Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ledger, StoredBatch } from "../../../src/buffer/buffer.ts";
 import { openBuffer } from "../../../src/buffer/open.ts";
+import { openReader } from "../../../src/buffer/reader.ts";
+import { A, append, batch, taken } from "../../../src/buffer/testing/file.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
 import { StoreClient } from "../../../src/threads/store/host.ts";
@@ -131,3 +133,48 @@ describe.skipIf(!canMount())("a real file system", () => {
     await expectNormalAgain(store, performance.now());
   }, 90_000);
 });
+
+describe.skipIf(!canMount())("a start on a full disk", () => {
+  it("delivers what waits in the file, counts it, and takes new values where that made room", () => {
+    const disk = mountSmall(1_600_000);
+    const file = join(disk, "state", "buffer.db");
+    const limits = { maxBytes: 2 ** 30, maxAgeMs: 1e12, onAlarm: (message: string) => expect.fail(message) };
+    const first = openBuffer(file, limits);
+    first.setSinks([A]);
+    append(first, ...Array.from({ length: 1000 }, (_, i) => batch(i + 1)));
+    first.close();
+    fillUp(disk);
+    const buffer = openBuffer(file, limits);
+    expect(buffer.ledger().sinks[0]).toMatchObject({ pending: 8000 });
+    const reader = openReader(file);
+    const ids = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map(({ id }) => id);
+    reader.close();
+    expect(ids).toHaveLength(1000);
+    let retries = 0;
+    for (let i = 0; i < ids.length; i += 20) {
+      const work = { run: "r2", layouts: [], batches: [], acknowledgements: [taken("a", ids.slice(i, i + 20), 160)] };
+      try {
+        buffer.commit(work);
+      } catch {
+        retries++;
+        buffer.commit(work);
+      }
+    }
+    expect(retries).toBeLessThan(25);
+    expect(append(buffer, { ...batch(2000), seq: 2000 })).toHaveLength(1);
+    expect(buffer.ledger().sinks[0]).toMatchObject({ accepted: 8008, delivered: 8000, pending: 8 });
+    buffer.close();
+    // And at the next start again.
+    fillUp(disk);
+    const again = openBuffer(file, limits);
+    expect(again.ledger().sinks[0]).toMatchObject({ pending: 8 });
+    again.close();
+  });
+});
+
+/** Not a byte is left. */
+function fillUp(disk: string): void {
+  try {
+    for (;;) writeFileSync(join(disk, "fill"), Buffer.alloc(4096), { flag: "a" });
+  } catch {}
+}

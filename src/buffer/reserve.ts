@@ -1,0 +1,52 @@
+import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { errorCode } from "../model/failure.ts";
+
+/** SQLite's own file that is shared with readers (32 KiB), a mark, and some pages of the WAL. */
+const RESERVE_BYTES = 192 * 1024;
+
+const reserveFile = (file: string): string => `${file}.reserve`;
+
+/** Less is of no use. */
+const LEAST_BYTES = 48 * 1024;
+/** While values are written, room is only taken where there is much more. */
+const PLENTY_BYTES = 8 * 2 ** 20;
+
+/**
+ * Takes room on the disk that is given up at an opening which has none: what waits in the file can then be delivered. `isClosing`: also of
+ * the little that the closed file has left. Never throws.
+ */
+export function keepReserve(file: string, isClosing = false): void {
+  const path = reserveFile(file);
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) >= LEAST_BYTES) return;
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    const free = bavail * bsize;
+    if (free < (isClosing ? LEAST_BYTES : PLENTY_BYTES)) return;
+    const fd = openSync(path, "w", 0o640);
+    try {
+      writeSync(fd, Buffer.alloc(Math.min(RESERVE_BYTES, free), 1));
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    removed(path);
+  }
+}
+
+/** Gives the room up for an opening that failed for want of it; false: that was not why, or there is none. */
+export function useReserve(file: string, error: unknown): boolean {
+  if (!/^(SQLITE_FULL|SQLITE_IOERR|SQLITE_CANTOPEN|ENOSPC|EDQUOT)/.test(errorCode(error))) return false;
+  return statSync(reserveFile(file), { throwIfNoEntry: false }) !== undefined && removed(reserveFile(file));
+}
+
+/** False: the file system is read-only, or more is wrong with it. */
+function removed(path: string): boolean {
+  try {
+    rmSync(path, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
