@@ -16,7 +16,7 @@ import { ReadOnlyServer } from "./server.ts";
 import { Serving } from "./serving.ts";
 import type { OpcuaSinkSettings } from "./settings.ts";
 import { createClientTrust } from "./trust.ts";
-import { hashUsers, type Users } from "./users.ts";
+import { hashUsers, loggedUsers, type Users } from "./users.ts";
 
 const SWEEP_MS = 1000;
 /** How often it is looked whether the collector's certificate was renewed. */
@@ -40,11 +40,15 @@ export async function openServer(
   throwIfStopped(ctx);
   const own = await ownCertificate(pki);
   await probeListening(host, details.port);
-  const users = await usersOf(input);
+  const users = loggedUsers(await usersOf(input), log);
   throwIfStopped(ctx);
 
   fenceLibrary(log);
-  const trust = createClientTrust({ pki, onRefused: (words) => log.warn({}, words) });
+  const trust = createClientTrust({
+    pki,
+    onRefused: (words) => log.warn({}, words),
+    onTrusted: (thumbprint) => log.info({ thumbprint }, "the certificate of an OPC UA client that was refused is trusted now"),
+  });
   const intervals = new Map<string, number>();
   const server = new ReadOnlyServer(optionsOf({ name, details, settings, own, host, users, trust }), log, ({ namespace, value }) =>
     namespace === 1 ? intervals.get(String(value)) : undefined,

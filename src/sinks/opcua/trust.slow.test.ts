@@ -36,7 +36,8 @@ describe("createClientTrust", () => {
 
   test("takes chains as one or several, and what is no certificate for invalid", async () => {
     const { pki, own } = rig.server;
-    const trust = createClientTrust({ pki, onRefused: () => {} });
+    const trusted: string[] = [];
+    const trust = createClientTrust({ pki, onRefused: () => {}, onTrusted: (thumbprint) => trusted.push(thumbprint) });
     const [client, above] = [Buffer.from(rig.client.own.certificate), Buffer.from(own.certificate)];
     const nameOf = async (given: Buffer | Buffer[]) => (await trust.checkCertificate(given)).name;
     expect(await nameOf(client)).toBe("BadCertificateUntrusted");
@@ -46,6 +47,7 @@ describe("createClientTrust", () => {
     expect(await nameOf(Buffer.concat([client, above]))).toBe("Good");
     expect(await nameOf([client, above])).toBe("Good");
     expect(trust.refused()).toEqual([]);
+    expect(trusted).toEqual([rig.client.own.thumbprint]);
     for (const bytes of [Buffer.from("3003020101", "hex"), Buffer.alloc(0), client.subarray(0, 100), Buffer.from("none")])
       expect(await nameOf(bytes)).toBe("BadCertificateInvalid");
   });

@@ -22,6 +22,8 @@ export interface TrustOptions {
   readonly pki: Pki;
   /** A certificate is refused that was not refused just before; the words name it and the command that trusts it. */
   readonly onRefused: (words: string) => void;
+  /** A certificate that was refused is trusted now. Absent: nobody asks. */
+  readonly onTrusted?: (thumbprint: string) => void;
 }
 
 /** What node-opcua asks of a certificate manager (its ICertificateStore), and what the sink asks. */
@@ -41,7 +43,7 @@ export interface ClientTrust {
 }
 
 /** The PKI of the collector decides and keeps; the library's folders are never made, and what would change a trust list is not done. */
-export function createClientTrust({ pki, onRefused }: TrustOptions): ClientTrust {
+export function createClientTrust({ pki, onRefused, onTrusted }: TrustOptions): ClientTrust {
   const refused = new Map<string, string>();
 
   const note = (thumbprint: string, problem: TrustProblem, words: string): void => {
@@ -67,7 +69,7 @@ export function createClientTrust({ pki, onRefused }: TrustOptions): ClientTrust
         note(verdict.thumbprint, verdict.problem, verdict.words);
         return STATUS[verdict.problem];
       }
-      refused.delete(verdict.thumbprint);
+      if (refused.delete(verdict.thumbprint)) onTrusted?.(verdict.thumbprint);
       return StatusCodes.Good;
     } catch (error) {
       onRefused(`the certificate of an OPC UA client could not be judged: ${messageOf(error)}`);
