@@ -11,7 +11,7 @@ const entries = (folder: string) => {
   return newest.reverse();
 };
 
-test("who changed what and when, in which fields, and never a value", async () => {
+test("who changed what and when, in which fields, with names, old and new values, and never a secret", async () => {
   const api = await startTestServer();
   const details = { type: "s7plus", host: "canary-host", port: 102, password: { type: "set", value: "canary-password" } };
   const source = await api.send("POST", "/v2/data-sources", { ...modbusSource("canary-name"), details });
@@ -23,13 +23,24 @@ test("who changed what and when, in which fields, and never a value", async () =
   const trail = entries(api.folder);
   expect(trail).toMatchObject([
     { operation: "createDataSource", resource: uuid, role: "admin", key_name: "file admin.key", address: "127.0.0.1" },
-    { operation: "patchDataSource", resource: uuid, fields: ["note", "details.password"] },
+    {
+      operation: "patchDataSource",
+      resource: uuid,
+      fields: ["note", "details.password"],
+      name: "canary-name",
+      changes: [
+        { field: "note", from: null, to: "canary-note" },
+        { field: "details.password", from: "(not shown)", to: "(not shown)" },
+      ],
+    },
     { operation: "createDataSink", resource: sink.body["uuid"], role: "collector", key_name: "file collector.key" },
     { operation: "getSecrets", resource: null, fields: [] },
-    { operation: "deleteDataSource", resource: uuid, fields: [] },
+    { operation: "deleteDataSource", resource: uuid, fields: [], name: "canary-name" },
   ]);
   expect(trail.map(({ at }) => at)).toEqual(trail.map(({ at }) => at).sort());
-  expect(JSON.stringify(trail)).not.toContain("canary");
+  expect(trail.at(-1)?.changes).toContainEqual({ field: "details.host", from: "canary-host", to: null });
+  expect(trail[0]?.changes).toContainEqual({ field: "details.host", from: null, to: "canary-host" });
+  expect(JSON.stringify(trail)).not.toContain("canary-password");
 });
 
 test("what was refused, read or reported is not in it", async () => {

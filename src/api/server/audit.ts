@@ -1,3 +1,4 @@
+import type { FieldChange } from "./audit-changes.ts";
 import type { Database } from "./database.ts";
 import type { Caller } from "./keys.ts";
 
@@ -17,8 +18,14 @@ export interface AuditEntry {
   readonly operation: string;
   /** Uuid of the record. */
   readonly resource: string | null;
-  /** Names of the fields that were given, never a value; of `refuseKey` how many requests there were. */
+  /** Names of the fields that were given; of `refuseKey` how many requests there were. */
   readonly fields: readonly string[];
+  /** Of the record, as it was before. */
+  readonly name: string | null;
+  /** What its fields were and are, never a secret. */
+  readonly changes: readonly FieldChange[];
+  /** The operating system's user, of this machine's own command line. */
+  readonly os_user: string | null;
 }
 
 /** Who did it. */
@@ -26,12 +33,24 @@ export interface Actor {
   readonly role: Caller["role"] | "command_line" | "nobody";
   readonly key?: { readonly id: number; readonly name: string | null };
   readonly address: string;
+  /** Who typed it, of this machine's own command line. */
+  readonly osUser?: string;
 }
+
+/** Who types a command on this machine. */
+export const commandLine = (osUser?: string): Actor => ({
+  role: "command_line",
+  address: "local",
+  ...(osUser !== undefined && { osUser }),
+});
+
+/** Which record it was, and what has changed in it. */
+export type Changed = Partial<Pick<AuditEntry, "name" | "changes">>;
 
 /** The trail of changes: who, what, when. */
 export interface Audit {
   /** Belongs into the transaction of the change itself. */
-  record(actor: Actor, operation: string, resource: string | null, fields: readonly string[]): void;
+  record(actor: Actor, operation: string, resource: string | null, fields: readonly string[], changed?: Changed): void;
   /** The newest entries, newest first. */
   newest(limit: number): AuditEntry[];
   /** The newest entry of what has changed something; undefined: nothing has. */
@@ -44,8 +63,8 @@ const NO_CHANGES = ["getSecrets", "refuseKey"];
 /** Beyond `maxEntries` the oldest of who has the most go: a flood by one key pushes out its own entries alone. */
 export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit {
   const insert = db.prepare(`
-    INSERT INTO audit (at, role, key_id, key_name, address, operation, resource, fields)
-    VALUES (@at, @role, @key_id, @key_name, @address, @operation, @resource, @fields)`);
+    INSERT INTO audit (at, role, key_id, key_name, address, operation, resource, fields, name, changes, os_user)
+    VALUES (@at, @role, @key_id, @key_name, @address, @operation, @resource, @fields, @name, @changes, @os_user)`);
   const count = db.prepare<[], ActorCount>("SELECT role, key_id, count(*) AS entries FROM audit GROUP BY role, key_id");
   const dropOldest = db.prepare<[string, number | null, number]>(
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE role = ? AND key_id IS ? ORDER BY id LIMIT ?)",
@@ -61,11 +80,11 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
     "SELECT id, at FROM audit WHERE operation NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1",
   );
   let untilTrim = 0;
-  const select = db.prepare<[number], Omit<AuditEntry, "fields"> & { readonly fields: string }>(
-    "SELECT at, role, key_id, key_name, address, operation, resource, fields FROM audit ORDER BY id DESC LIMIT ?",
+  const select = db.prepare<[number], Omit<AuditEntry, "fields" | "changes"> & { readonly fields: string; readonly changes: string }>(
+    "SELECT at, role, key_id, key_name, address, operation, resource, fields, name, changes, os_user FROM audit ORDER BY id DESC LIMIT ?",
   );
   return {
-    record({ role, key, address }, operation, resource, fields) {
+    record({ role, key, address, osUser = null }, operation, resource, fields, { name = null, changes = [] } = {}) {
       insert.run({
         at: new Date().toISOString(),
         role,
@@ -75,6 +94,9 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
         operation,
         resource,
         fields: JSON.stringify(fields),
+        name,
+        changes: JSON.stringify(changes),
+        os_user: osUser,
       });
       // Counting all of them takes some milliseconds.
       if (untilTrim-- > 0) return;
@@ -82,7 +104,12 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
       trim();
     },
     lastChange: () => lastChange.get(JSON.stringify(NO_CHANGES)),
-    newest: (limit) => select.all(limit).map((row) => ({ ...row, fields: JSON.parse(row.fields) as string[] })),
+    newest: (limit) =>
+      select.all(limit).map((row) => ({
+        ...row,
+        fields: JSON.parse(row.fields) as string[],
+        changes: JSON.parse(row.changes) as FieldChange[],
+      })),
   };
 }
 

@@ -2,6 +2,7 @@ import type { Operation } from "../routes/index.ts";
 import { ROUTES } from "../routes/index.ts";
 import type { Route } from "../routes/route.ts";
 import { type Audit, fieldNames } from "./audit.ts";
+import { changesBetween, nameIn } from "./audit-changes.ts";
 import type { Database } from "./database.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
 
@@ -15,17 +16,36 @@ export function auditedHandlers(handlers: Handlers, db: Database, audit: Audit):
   const wrap = (operation: Operation, handler: (request: Incoming<Route>) => Outgoing) => {
     const changes = ROUTES[operation].method !== "GET" && !NOT_RECORDED.has(operation);
     if (!changes && !RECORDED_READS.has(operation)) return handler;
+    const look = lookerOf(handlers, operation);
     return db.transaction((request: Incoming<Route>) => {
+      const before = look?.(request);
       const answer = handler(request);
       const { caller, address, params, body } = request;
       const resource = uuidIn(params) ?? uuidIn(answer.body) ?? null;
-      audit.record({ role: caller.role, key: caller.key, address }, operation, resource, fieldNames(body));
+      const after = answer.status === 201 ? answer.body : look?.(request);
+      const changed = look || answer.status === 201 ? { name: nameIn(before ?? after), changes: changesBetween(before, after) } : {};
+      audit.record({ role: caller.role, key: caller.key, address }, operation, resource, fieldNames(body), changed);
       return answer;
     }).immediate;
   };
   // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
   const entries = Object.entries(handlers) as [Operation, (request: Incoming<Route>) => Outgoing][];
   return Object.fromEntries(entries.map(([operation, handler]) => [operation, wrap(operation, handler)])) as unknown as Handlers;
+}
+
+/** How the record that an operation changes is read, as it is at that moment; undefined: it changes none that there was. */
+function lookerOf(handlers: Handlers, operation: Operation): ((request: Incoming<Route>) => unknown) | undefined {
+  const kind = /^(?:patch|delete)(\w+)$/.exec(operation)?.[1];
+  const name = `get${kind}`;
+  if (kind === undefined || !Object.hasOwn(handlers, name)) return undefined;
+  const get = handlers[name as Operation] as (request: Incoming<Route>) => Outgoing;
+  return (request) => {
+    try {
+      return get({ ...request, ifMatch: undefined, ifNoneMatch: undefined }).body;
+    } catch {
+      return undefined;
+    }
+  };
 }
 
 function uuidIn(value: unknown): string | undefined {

@@ -137,6 +137,12 @@ export const MIGRATIONS: readonly string[] = [
   "ALTER TABLE data_sources DROP COLUMN answer;",
   // The oldest entries of one actor are found without looking at all.
   "CREATE INDEX audit_actor ON audit (role, key_id, id);",
+  // The record's name, what its fields were and are, and the operating system's user of the command line.
+  `
+  ALTER TABLE audit ADD COLUMN name TEXT;
+  ALTER TABLE audit ADD COLUMN changes TEXT NOT NULL DEFAULT '[]';
+  ALTER TABLE audit ADD COLUMN os_user TEXT;
+  `,
 ];
 
 export type Database = SQLite.Database;

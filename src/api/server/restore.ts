@@ -4,7 +4,7 @@ import { readLastGood } from "../../configuration/last-good.ts";
 import { syncPath } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Restored, RestoreFrom, RestoreLook, RestoreSummary } from "../../threads/api/messages.ts";
-import { type Actor, openAudit } from "./audit.ts";
+import { type Actor, commandLine, openAudit } from "./audit.ts";
 import { backupTime, listBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { type Database, openDatabase, renewEpoch, WAY_BACK } from "./database.ts";
@@ -17,7 +17,6 @@ import { type ImportedRecords, parseImport } from "./import-file.ts";
 const MAX_ASIDE = 5;
 /** Data sources that are named because a restore would not bring them; the others are counted. */
 const MAX_LOST_NAMES = 10;
-const ACTOR: Actor = { role: "command_line", address: "local" };
 
 export interface RestorePlaces {
   readonly databaseFile: string;
@@ -98,11 +97,11 @@ function contentOfDatabase(file: string, folder: string, what: "backup" | "datab
  * Puts a backup in the place of the database. What was there stays aside, and so does a copy of the kept configuration, under the names that are
  * returned. Only while no server runs on it. Throws an Error that names the file which is not usable; what was there is then as before.
  */
-export function restoreBackup(places: RestorePlaces, backup: string): Restored {
+export function restoreBackup(places: RestorePlaces, backup: string, actor: Actor = commandLine()): Restored {
   const temporary = temporaryOf(places);
   try {
     copyDatabaseFiles(backup, temporary);
-    finish(temporary, "restoreBackup");
+    finish(temporary, "restoreBackup", actor);
   } catch (error) {
     removeDatabase(temporary);
     throw new Error(`the backup ${backup} cannot be used: ${messageOf(error).replaceAll(temporary, backup).replace(`: ${WAY_BACK}`, "")}`, {
@@ -116,7 +115,7 @@ export function restoreBackup(places: RestorePlaces, backup: string): Restored {
  * As restoreBackup, with the data sources, data sinks and variables of the collector as it keeps them. All else, such as keys and stored secrets,
  * comes from the database that is replaced; where that cannot be read, from the newest backup that can.
  */
-export async function restoreLastGood(places: RestorePlaces): Promise<Restored> {
+export async function restoreLastGood(places: RestorePlaces, actor: Actor = commandLine()): Promise<Restored> {
   const { databaseFile, lastGoodFile } = places;
   const read = await readLastGood(lastGoodFile);
   if (read.type !== "loaded") throw new Error(read.message);
@@ -127,7 +126,7 @@ export async function restoreLastGood(places: RestorePlaces): Promise<Restored> 
   try {
     const base = baseOf(databaseFile);
     if (base !== undefined) copyDatabaseFiles(base, temporary);
-    const warnings = finish(temporary, "restoreLastGood", (db) => bring(db, collector, records, variables !== null));
+    const warnings = finish(temporary, "restoreLastGood", actor, (db) => bring(db, collector, records, variables !== null, actor));
     return { file: lastGoodFile, ...replaceDatabase(places, temporary), warnings };
   } catch (error) {
     removeDatabase(temporary);
@@ -146,7 +145,7 @@ function baseOf(databaseFile: string): string | undefined {
 }
 
 /** Makes a collector's records those that are given; gives what a person has to do in addition. */
-function bring(db: Database, collector: string, records: ImportedRecords, withVariables: boolean): readonly string[] {
+function bring(db: Database, collector: string, records: ImportedRecords, withVariables: boolean, actor: Actor): readonly string[] {
   const collectors = openCollectors(db);
   collectors.ensure(collector);
   const remove = (table: "data_sources" | "data_sinks" | "variables", kept: readonly { readonly uuid: string }[]): void => {
@@ -159,7 +158,7 @@ function bring(db: Database, collector: string, records: ImportedRecords, withVa
   remove("data_sinks", records.data_sinks);
   if (withVariables) remove("variables", records.variables);
   db.exec("DELETE FROM secrets WHERE owner NOT IN (SELECT uuid FROM data_sources) AND owner NOT IN (SELECT uuid FROM data_sinks)");
-  const { problems, warnings } = importRecords(db, { collectors, audit: openAudit(db), actor: ACTOR }, records, false);
+  const { problems, warnings } = importRecords(db, { collectors, audit: openAudit(db), actor }, records, false);
   if (problems.length > 0) throw new Error(`the kept configuration cannot be restored: ${problems.join("; ")}`);
   collectors.touch(collector);
   return warnings;
@@ -177,6 +176,7 @@ function temporaryOf({ databaseFile }: RestorePlaces): string {
 function finish(
   file: string,
   operation: "restoreBackup" | "restoreLastGood",
+  actor: Actor,
   change: (db: Database) => readonly string[] = () => [],
 ): readonly string[] {
   const db = openDatabase(file);
@@ -184,7 +184,7 @@ function finish(
   try {
     warnings = change(db);
     renewEpoch(db);
-    openAudit(db).record(ACTOR, operation, null, []);
+    openAudit(db).record(actor, operation, null, []);
     db.pragma("wal_checkpoint(TRUNCATE)");
     db.pragma("journal_mode = DELETE");
   } finally {

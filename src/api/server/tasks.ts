@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../model/failure.ts";
 import type { ApiTask, ApiTaskAnswer, ApiTaskData, RestoreFrom } from "../../threads/api/messages.ts";
-import { type Actor, openAudit } from "./audit.ts";
+import { type Actor, commandLine, openAudit } from "./audit.ts";
 import { copyDatabase, listBackups, makeBackup } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -12,16 +12,14 @@ import { type ImportedRecords, parseImport } from "./import-file.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
 import { lookAtRestore, type RestorePlaces, restoreBackup, restoreLastGood } from "./restore.ts";
 
-const ACTOR: Actor = { role: "command_line", address: "local" };
-
 /** What the task asks for is wrong; whoever typed it can put it right. */
 class InputError extends Error {
   override readonly name = "InputError";
 }
 
 /** Carries out a task of the command line and answers once. Never rejects. */
-export async function runApiTask(port: MessagePort, { task, ...places }: ApiTaskData): Promise<void> {
-  const answer = await carryOut(places, task).then(
+export async function runApiTask(port: MessagePort, { task, osUser, ...places }: ApiTaskData): Promise<void> {
+  const answer = await carryOut(places, task, commandLine(osUser)).then(
     (result): ApiTaskAnswer => ({ type: "done", result }),
     (error: unknown): ApiTaskAnswer => ({ type: "failed", message: messageOf(error), isInput: error instanceof InputError }),
   );
@@ -29,20 +27,20 @@ export async function runApiTask(port: MessagePort, { task, ...places }: ApiTask
   port.close();
 }
 
-async function carryOut(places: RestorePlaces, task: ApiTask): Promise<unknown> {
+async function carryOut(places: RestorePlaces, task: ApiTask, actor: Actor): Promise<unknown> {
   const { databaseFile } = places;
   if (task.type === "backups") return listBackups(databaseFile);
   if (task.type === "restore_look" || task.type === "restore") {
     const { from } = task;
     const file = restoredFrom(places, from);
     if (task.type === "restore_look") return lookAtRestore(places, file, from.type);
-    return from.type === "last_good" ? restoreLastGood(places) : restoreBackup(places, file);
+    return from.type === "last_good" ? restoreLastGood(places, actor) : restoreBackup(places, file, actor);
   }
   if (!existsSync(databaseFile))
     throw new Error(`there is no configuration database ${databaseFile}: the service makes it when it first starts without api.url`);
   const db = openDatabase(databaseFile);
   try {
-    return await onDatabase(db, databaseFile, task);
+    return await onDatabase(db, databaseFile, task, actor);
   } finally {
     db.close();
   }
@@ -62,7 +60,7 @@ function restoredFrom({ databaseFile, lastGoodFile }: RestorePlaces, from: Resto
 
 type DatabaseTask = Exclude<ApiTask, { type: "backups" | "restore" | "restore_look" }>;
 
-async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask): Promise<unknown> {
+async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask, actor: Actor): Promise<unknown> {
   switch (task.type) {
     case "key_create":
       return db.transaction(() => {
@@ -70,7 +68,7 @@ async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask
           throw new InputError(`there is no collector ${task.collector} in this configuration database`);
         const grant = task.role === "admin" ? ({ role: "admin" } as const) : ({ role: "collector", collector: task.collector } as const);
         const key = createKey(db, grant, task.name);
-        openAudit(db).record(ACTOR, "createKey", null, ["role", "name"]);
+        openAudit(db).record(actor, "createKey", null, ["role", "name"]);
         return { key, info: listKeys(db).at(-1) };
       })();
     case "key_list":
@@ -84,7 +82,7 @@ async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask
           throw new InputError(`key ${task.id} is the last admin's: make another one first`);
         if (key.file !== null && !task.own) return { revoked: false, key };
         revokeKey(db, task.id);
-        openAudit(db).record(ACTOR, "revokeKey", null, []);
+        openAudit(db).record(actor, "revokeKey", null, []);
         return { revoked: true, key };
       })();
     case "audit":
@@ -96,7 +94,7 @@ async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask
       if (problems.length > 0) return { counts: null, problems, warnings };
       const [collectors, audit] = [openCollectors(db), openAudit(db)];
       const own = task.adopt === null ? records : adopted(records, task.adopt);
-      const imported = importRecords(db, { collectors, audit, actor: ACTOR }, own, task.dryRun);
+      const imported = importRecords(db, { collectors, audit, actor }, own, task.dryRun);
       return { ...imported, warnings: [...warnings, ...imported.warnings] };
     }
     case "backup": {

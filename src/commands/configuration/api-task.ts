@@ -1,5 +1,5 @@
 import { accessSync, chownSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, rmSync, statSync, utimesSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import * as z from "zod";
@@ -7,6 +7,7 @@ import { hasCode, replaceFileFrom } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { asOwnerOf } from "../../os/owner.ts";
 import { type ApiTask, type ApiTaskAnswer, type ApiTaskData, embeddedDatabase, lastGoodFile } from "../../threads/api/messages.ts";
+import type { CommandIo } from "../io.ts";
 
 const TASK_TIMEOUT_MS = 120_000;
 
@@ -14,12 +15,12 @@ const TASK_TIMEOUT_MS = 120_000;
  * Carries a task out in the API's own worker, the only one that opens its database. Where root asks, the worker runs as the owner of the
  * state folder: it leaves no file there that the service cannot open, and no link there leads root anywhere. Never rejects.
  */
-export async function runTask(task: ApiTask, stateDir: string, entry: URL): Promise<ApiTaskAnswer> {
+export async function runTask(task: ApiTask, stateDir: string, entry: URL, osUser: string): Promise<ApiTaskAnswer> {
   const databaseFile = embeddedDatabase(stateDir);
   if (isDenied(databaseFile))
     return failed(`${databaseFile} may not be opened by this user; it belongs to the service: type sudo collector api …`);
   const carryOut = (given: ApiTask): Promise<ApiTaskAnswer> =>
-    inWorker(entry, { databaseFile, lastGoodFile: lastGoodFile(path.resolve(stateDir)), task: given });
+    inWorker(entry, { databaseFile, lastGoodFile: lastGoodFile(path.resolve(stateDir)), osUser, task: given });
   try {
     const owner = statSync(stateDir, { throwIfNoEntry: false });
     if (!owner || owner.uid === 0 || process.geteuid?.() !== 0) return await carryOut(task);
@@ -29,6 +30,18 @@ export async function runTask(task: ApiTask, stateDir: string, entry: URL): Prom
     return task.type === "backup" && task.file !== null ? await backUpFor(task.file, owner, asOwner) : await asOwner(task);
   } catch (error) {
     return failed(messageOf(error));
+  }
+}
+
+/** Who types the command: with sudo the person, not root. */
+export const osUserOf = ({ env }: Pick<CommandIo, "env">): string => env["SUDO_USER"] || userName() || "unknown";
+
+/** Empty where the system does not know the user. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "";
   }
 }
 

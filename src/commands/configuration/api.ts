@@ -12,7 +12,7 @@ import { requireYes } from "../prompt.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { formatTable } from "../table.ts";
 import { installed } from "./api-connection.ts";
-import { runTask } from "./api-task.ts";
+import { osUserOf, runTask } from "./api-task.ts";
 
 /** The verbs of the embedded API's own machine: they work on its database, whether the service runs or not. */
 export interface ApiTaskOptions {
@@ -39,6 +39,9 @@ const auditSchema = z.array(
     operation: z.string(),
     resource: z.string().nullable(),
     fields: z.array(z.string()),
+    name: z.string().nullable(),
+    changes: z.array(z.object({ field: z.string(), from: z.string().nullable(), to: z.string().nullable() })),
+    os_user: z.string().nullable(),
   }),
 );
 
@@ -116,12 +119,23 @@ export function audit(options: ApiTaskOptions & { readonly limit: string }, io: 
       TIME: ({ at }) => at,
       ROLE: ({ role }) => role,
       KEY: ({ key_id, key_name }) => key_name ?? (key_id === null ? "-" : `key ${key_id}`),
-      FROM: ({ address }) => address,
+      FROM: ({ address, os_user }) => (os_user === null ? address : `${address}, ${os_user}`),
       OPERATION: ({ operation }) => operation,
-      RECORD: ({ resource }) => resource ?? "-",
-      FIELDS: ({ fields }) => fields.join(","),
+      RECORD: ({ name, resource }) => name ?? resource ?? "-",
+      CHANGED: ({ operation, fields, changes }) => changedWords(operation, fields, changes),
     });
   });
+}
+
+/** What has changed, with old and new values of a change; what was created or deleted has the names of its fields. */
+function changedWords(
+  operation: string,
+  fields: readonly string[],
+  changes: readonly { readonly field: string; readonly from: string | null; readonly to: string | null }[],
+): string {
+  if (!operation.startsWith("patch")) return fields.join(",");
+  const unseen = fields.filter((field) => !changes.some((change) => change.field === field));
+  return [...changes.map(({ field, from, to }) => `${field}: ${from ?? "-"} → ${to ?? "-"}`), ...unseen].join(", ");
 }
 
 /** `collector api backup [FILE]`. */
@@ -216,7 +230,7 @@ export async function withTask(task: ApiTask, options: ApiTaskOptions, io: Comma
     throw new UsageError(
       `the settings name another configuration API, ${settings.api.url}: ask that one for keys, audit trail and backups`,
     );
-  const answered = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"));
+  const answered = await runTask(task, path.resolve(settings.state_dir), io.workerUrl("api"), osUserOf(io));
   if (answered.type === "failed") {
     complain(io, answered.message);
     return answered.isInput ? EXIT.usage : EXIT.ownFailure;

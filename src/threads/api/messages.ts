@@ -95,6 +95,8 @@ export interface Restored {
 export interface ApiTaskData {
   readonly databaseFile: string;
   readonly lastGoodFile: string;
+  /** The operating system's user who asks, for the audit trail. */
+  readonly osUser?: string;
   readonly task: ApiTask;
 }
 
