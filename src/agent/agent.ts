@@ -14,8 +14,7 @@ import type { Readout } from "../model/value.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { detailsProblem } from "./details-problem.ts";
 import { DeviceMemories } from "./device-memory.ts";
-import type { IsMeant } from "./live-values.ts";
-import { type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
+import { type Look, type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
 import { configuredIntervalMs, configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
 import { StateLines } from "./state-lines.ts";
@@ -99,19 +98,21 @@ export class Agent {
 
   /** In the order of the configuration. */
   reports(): readonly SourceReport[] {
-    return this.#order.flatMap((id) => {
-      const report = this.#slots.get(id)?.report();
-      const own = this.#warnings.get(id);
-      if (!report) return [];
-      return own ? { ...report, warnings: [...own, ...report.warnings] } : report;
-    });
+    return this.#order.flatMap((id) => this.#reportOf(id) ?? []);
+  }
+
+  #reportOf(id: string): SourceReport | undefined {
+    const report = this.#slots.get(id)?.report();
+    const own = this.#warnings.get(id);
+    return report && own ? { ...report, warnings: [...own, ...report.warnings] } : report;
   }
 
   /** The source with this uuid or name, looked into; undefined: there is none. Of several with one name the first. */
-  inspect(name: string, isMeant: IsMeant, explain?: string): (Looked & { readonly report: SourceReport }) | undefined {
-    const reports = this.reports();
-    const report = reports.find(({ uuid }) => uuid === name.toLowerCase()) ?? reports.find((one) => one.name === name);
-    return report && { report, ...(this.#slots.get(report.uuid)?.inspect(isMeant, explain) ?? { plan: null, readout: null }) };
+  inspect(name: string, look: Look): (Looked & { readonly report: SourceReport }) | undefined {
+    const isNamed = (id: string): boolean => this.#known.get(id)?.input.record.name === name;
+    const id = this.#order.find((uuid) => uuid === name.toLowerCase()) ?? this.#order.find(isNamed);
+    const report = id === undefined ? undefined : this.#reportOf(id);
+    return report && { report, ...(this.#slots.get(report.uuid)?.inspect(look) ?? { plan: null, readout: null }) };
   }
 
   /**

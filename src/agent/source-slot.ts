@@ -1,6 +1,5 @@
 import type { SourceReport } from "../model/report.ts";
-import type { IsMeant } from "./live-values.ts";
-import type { Looked, RunningSource } from "./source.ts";
+import type { Look, Looked, RunningSource } from "./source.ts";
 import type { SourceInput } from "./source-spec.ts";
 
 export interface DesiredSource {
@@ -60,8 +59,8 @@ export class SourceSlot {
   }
 
   /** Of the instance that runs; undefined: none does, or it cannot be looked into. */
-  inspect(isMeant: IsMeant, explain?: string): Looked | undefined {
-    return this.#running?.task.inspect?.(isMeant, explain);
+  inspect(look: Look): Looked | undefined {
+    return this.#running?.task.inspect?.(look);
   }
 
   get #target(): DesiredSource | undefined {

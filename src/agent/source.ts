@@ -41,6 +41,14 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
   changed(): void;
 }
 
+/** What somebody wants to see of a source. */
+export interface Look {
+  readonly isMeant: IsMeant;
+  /** Name or uuid of the variable that is to be explained. */
+  readonly explain?: string | undefined;
+  readonly hasPlan: boolean;
+}
+
 /** What is seen of a source that somebody looks into. */
 export type Looked = Pick<SourceInsight, "plan" | "readout" | "explained">;
 
@@ -49,7 +57,7 @@ export interface RunningSource {
   readonly endpoint: Endpoint | undefined;
   report(): SourceReport;
   /** Its plan, the last values of the variables that are meant, and how one comes about; absent: it cannot run as it is configured. */
-  inspect?(isMeant: IsMeant, explain?: string): Looked;
+  inspect?(look: Look): Looked;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -70,7 +78,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
   return {
     endpoint: spec.endpoint,
     report: () => task.report(),
-    inspect: (isMeant, explain) => task.inspect(isMeant, explain),
+    inspect: (look) => task.inspect(look),
     stop: () => task.stop(),
   };
 }
@@ -190,9 +198,10 @@ class SourceTask {
     };
   }
 
-  inspect(isMeant: IsMeant, explain?: string): Looked {
+  inspect({ isMeant, explain, hasPlan }: Look): Looked {
     const { driver, intervalMs, maxConnections } = this.#spec;
-    const plan = planView({ driver, learned: this.#learned, intervalMs, maxConnections, measured: this.#times.measured });
+    const of = { driver, learned: this.#learned, intervalMs, maxConnections, measured: this.#times.measured };
+    const plan = hasPlan ? planView(of) : null;
     const explained = explain === undefined ? undefined : (this.#explaining.look(explain) ?? null);
     return { plan, readout: this.#live.look(isMeant), ...(explained !== undefined && { explained }) };
   }

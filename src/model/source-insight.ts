@@ -81,7 +81,8 @@ export interface LiveReadout {
   readonly more: number;
 }
 
-export const MAX_LIVE_VALUES = 2000;
+/** More would hold up readouts while they are written. */
+export const MAX_LIVE_VALUES = 1000;
 
 /** How one variable comes about. */
 export interface Explained {
@@ -116,7 +117,7 @@ export type WireView =
 /** One data source of the running service, looked into. */
 export interface SourceInsight {
   readonly source: SourceStatus;
-  /** Null: it cannot run as it is configured. */
+  /** Null: it cannot run as it is configured, or no plan was asked for. */
   readonly plan: PlanView | null;
   /** Null: no readout has ended since somebody looks. */
   readonly readout: LiveReadout | null;

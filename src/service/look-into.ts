@@ -15,6 +15,8 @@ const questionSchema = z.strictObject({
   variable: z.string().max(300).optional(),
   /** How that variable comes about; its bytes are read once more with the next readout. */
   explain: z.boolean().optional(),
+  /** False: the plan is not wanted, which takes the longest where the source has many variables. */
+  plan: z.boolean().default(true),
 });
 
 /** Names in a refusal, at most. */
@@ -24,8 +26,8 @@ const MAX_NAMED = 20;
 export function lookInto(agent: Pick<Agent, "inspect" | "reports">, body: unknown): SourceInsight {
   const question = questionSchema.safeParse(body);
   if (!question.success) throw new LocalRequestError("expected {source, filter?, variable?}: the name or uuid of a data source");
-  const { source, filter, variable, explain = false } = question.data;
-  const found = agent.inspect(source, meant(filter, variable), explain ? variable : undefined);
+  const { source, filter, variable, explain = false, plan: hasPlan } = question.data;
+  const found = agent.inspect(source, { isMeant: meant(filter, variable), explain: explain ? variable : undefined, hasPlan });
   if (found) {
     const { report, ...looked } = found;
     return { source: toSourceStatus(report), ...looked };

@@ -144,6 +144,19 @@ it("watches values, those that are meant, readout by readout", async () => {
   expect(await run("watch", "--count", "0")).toMatchObject({ code: EXIT.usage });
 });
 
+it("does not wait for readouts of a source that fails", async () => {
+  const { folder, run } = here();
+  const { agent } = await askedAgent(folder);
+  await agent.apply([source(1, 1)]);
+  await expect.poll(() => agent.reports()[0]?.status.state.type).toBe("ERROR");
+  const { code, err } = await run("watch", "machine-1", "--count", "1", "--json");
+  expect([code, err]).toEqual([EXIT.sourceFailed, expect.stringContaining("machine-1: no values, because the source fails")]);
+  expect(await run("explain", "machine-1", "v1")).toMatchObject({
+    code: EXIT.sourceFailed,
+    out: expect.stringContaining("The source fails"),
+  });
+});
+
 it("reports that no service runs", async () => {
   const { run } = here();
   for (const words of [["watch"], ["explain", "a", "b"]])

@@ -73,7 +73,7 @@ async function report(
 }
 
 function knownLines(known: Known | undefined, endpoint: string): readonly string[] {
-  if (!known?.status) return known ? ["The service does not run here, or does not read it."] : [];
+  if (!known?.status) return known ? ["The service does not run here, does not read it, or may not be asked by this user."] : [];
   const { status, since, error, next_retry_at: nextRetryAt } = known.status;
   const forMs = Math.max(0, Date.now() - Date.parse(since));
   const state = error

@@ -65,6 +65,11 @@ export function watch(source: string | undefined, options: WatchOptions, io: Com
       told = true;
       await io.stdout.room(io.signal);
       if (watched.every(({ readouts }) => readouts >= count)) break;
+      const isVain = ({ one, found }: Look): boolean => one.readouts < count && found.source.error !== null && found.readout === null;
+      const vain = looks.filter(isVain);
+      // Whoever counts readouts would wait for the end of the trouble.
+      if (count !== Number.POSITIVE_INFINITY && vain.length > 0 && looks.every((look) => look.one.readouts >= count || isVain(look)))
+        return EXIT.sourceFailed;
       await sleep(LOOK_EVERY_MS, io.signal);
     }
     return EXIT.good;
@@ -94,15 +99,24 @@ interface Look {
 async function lookAtAll(watched: readonly Watched[], { filter, config }: WatchOptions, io: CommandIo): Promise<readonly Look[]> {
   const looks: Look[] = [];
   for (const one of watched)
-    looks.push({ one, found: await lookIntoService({ source: one.name, ...(filter !== undefined && { filter }) }, config, io) });
+    looks.push({
+      one,
+      found: await lookIntoService({ source: one.name, plan: false, ...(filter !== undefined && { filter }) }, config, io),
+    });
   return looks;
 }
 
 function print(found: readonly SourceInsight[], io: CommandIo): void {
   const nowMs = Date.now();
   const lines = found.flatMap((one) => [...tableOf(one, nowMs), ""]);
-  // On a terminal, what does not fit would push the rest out of sight.
-  writeLines(io, io.stdout.isTTY ? lines.slice(0, ROWS - 1).map((line) => line.slice(0, COLUMNS)) : lines);
+  writeLines(io, io.stdout.isTTY ? onPage(lines) : lines);
+}
+
+/** On a terminal, what does not fit would push the rest out of sight. */
+function onPage(lines: readonly string[]): readonly string[] {
+  const shown =
+    lines.length < ROWS ? lines : [...lines.slice(0, ROWS - 2), `… ${lines.length - ROWS + 2} more lines; narrow it with --filter`];
+  return shown.map((line) => line.slice(0, COLUMNS));
 }
 
 /** One readout as a table. Pure. */

@@ -27,6 +27,8 @@ export interface Patient {
   readonly checked: Checked;
   /** Undefined: no service runs here. */
   readonly status: ServiceStatus | undefined;
+  /** Why there is no status. */
+  readonly noStatus?: string;
   readonly version: string;
   readonly signal: AbortSignal;
 }
@@ -53,14 +55,9 @@ export async function diagnose(patient: Patient): Promise<readonly Diagnosis[]> 
   return [serviceCheck(patient), configurationCheck(patient), versionCheck(patient), clock, disk, ...reach, ...ports];
 }
 
-function serviceCheck({ status }: Patient): Diagnosis {
+function serviceCheck({ status, noStatus = "it does not run here" }: Patient): Diagnosis {
   if (!status)
-    return trouble(
-      "service",
-      "failed",
-      "it does not run here",
-      "Type `systemctl status collector`; start it with `systemctl start collector`.",
-    );
+    return trouble("service", "failed", noStatus, "Type `systemctl status collector`; start it with `systemctl start collector`.");
   const failing = status.sources.filter(({ error }) => error !== null).length;
   const forMs = Math.max(0, Date.now() - Date.parse(status.started_at));
   const words = `runs for ${formatDuration(Math.floor(forMs / 1000) * 1000)}, reads ${status.sources.length - failing} of ${status.sources.length} data sources`;

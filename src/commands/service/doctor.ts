@@ -38,20 +38,27 @@ export async function doctor(
 
 /** All checks, without printing. Never throws. */
 export async function examine(config: string | undefined, io: CommandIo): Promise<Examined> {
-  const [checked, status] = await Promise.all([checkConfiguration(config, io), statusOf(config, io)]);
+  const [checked, asked] = await Promise.all([checkConfiguration(config, io), askStatus(config, io)]);
   const { version, signal } = io;
-  return { versions: { collector: version, ...versions() }, checks: await diagnose({ checked, status, version, signal }) };
+  return { versions: { collector: version, ...versions() }, checks: await diagnose({ checked, ...asked, version, signal }) };
 }
 
-/** Undefined: no service runs here, or this user may not ask it. */
-export async function statusOf(config: string | undefined, io: CommandIo): Promise<ServiceStatus | undefined> {
+/** The status of the service, or why it cannot be asked. */
+async function askStatus(
+  config: string | undefined,
+  io: CommandIo,
+): Promise<{ readonly status: ServiceStatus | undefined; readonly noStatus?: string }> {
   try {
-    return (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus;
+    return { status: (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus };
   } catch (error) {
-    if (error instanceof ServiceError) return undefined;
+    if (error instanceof ServiceError) return { status: undefined, noStatus: error.message.split("\n", 1)[0] ?? "" };
     throw error;
   }
 }
+
+/** Undefined: no service runs here, or this user may not ask it. */
+export const statusOf = async (config: string | undefined, io: CommandIo): Promise<ServiceStatus | undefined> =>
+  (await askStatus(config, io)).status;
 
 const WORDS = { ok: "ok", warning: "warning", failed: "FAILED", unknown: "?" } as const;
 const CHECK_WIDTH = 13;

@@ -24,6 +24,7 @@ export interface Question {
   readonly filter?: string;
   readonly variable?: string;
   readonly explain?: boolean;
+  readonly plan?: boolean;
 }
 
 /**
