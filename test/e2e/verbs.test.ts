@@ -1,12 +1,15 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
-import { runCommand } from "../../src/commands/testing.ts";
+import { runCommand, runCommandWith } from "../../src/commands/testing.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+
+const CANARY = "canary-of-verbs-7d1e";
 
 /** What a person asks a service that runs, with sources in the service's own thread and in that of the sessions. */
 let collector: CollectorProcess;
@@ -78,14 +81,29 @@ describe("a service that runs", () => {
     expect(JSON.parse((await run("status", "--json")).out).clock).toMatchObject({ synchronised: expect.any(Boolean), jumped: null });
   });
 
-  it("is put into a bundle without its keys", async () => {
+  it("is put into a bundle, and neither that nor any verb shows a secret", async () => {
+    const config = ["--config", collector.settingsFile];
+    await runCommandWith({ stdin: `${CANARY}\n` }, "secret", "set", "press-1", "--stdin", ...config);
     const folder = await mkdtemp(path.join(os.tmpdir(), "collector-bundle-"));
-    const { code, out } = await run("support-bundle", path.join(folder, "b.tar.gz"), "--json");
+    const file = path.join(folder, "b.tar.gz");
+    const bundle = await run("support-bundle", file, "--json");
+    const unpacked = execFileSync("tar", ["-xzOf", file], { encoding: "utf8" });
     await rm(folder, { recursive: true });
-    expect([code, JSON.parse(out).files]).toEqual([
-      0,
-      expect.arrayContaining(["status.json", "plans.json", "configuration.txt", "log.txt"]),
-    ]);
-    expect(out).not.toContain(await collector.adminKey());
+    expect(JSON.parse(bundle.out).files).toEqual(expect.arrayContaining(["status.json", "plans.json", "configuration.txt", "log.txt"]));
+    expect(unpacked).toContain("press-1");
+    const texts = [unpacked, bundle.out + bundle.err];
+    for (const words of [
+      "status press-1",
+      "tail -n 500",
+      "doctor",
+      "check",
+      "plan press-1",
+      "probe press-1",
+      "explain press-1 temperature",
+    ]) {
+      const { out, err } = await run(...words.split(" "));
+      texts.push(out + err);
+    }
+    for (const secret of [CANARY, await collector.adminKey()]) expect(texts.filter((text) => text.includes(secret))).toEqual([]);
   });
 });

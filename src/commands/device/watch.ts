@@ -21,8 +21,9 @@ export interface WatchOptions {
   readonly count?: string;
 }
 
-/** Between two looks. */
+/** Between two looks; the more sources, the longer, because the thread that reads answers. */
 const LOOK_EVERY_MS = 250;
+const EACH_MS = 20;
 /** A wait that nobody has to be told of. */
 const SOON_MS = 2000;
 /** Data sources that are watched at once. */
@@ -70,7 +71,7 @@ export function watch(source: string | undefined, options: WatchOptions, io: Com
       // Whoever counts readouts would wait for the end of the trouble.
       if (count !== Number.POSITIVE_INFINITY && vain.length > 0 && looks.every((look) => look.one.readouts >= count || isVain(look)))
         return EXIT.sourceFailed;
-      await sleep(LOOK_EVERY_MS, io.signal);
+      await sleep(Math.max(LOOK_EVERY_MS, watched.length * EACH_MS), io.signal);
     }
     return EXIT.good;
   });
