@@ -1,5 +1,9 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import fins from "../../../drivers/fins/driver.ts";
+import { startSimulator as startFins } from "../../../drivers/fins/simulator.ts";
 import { registersOf } from "../../../drivers/modbus_tcp/simulator.ts";
+import s7 from "../../../drivers/s7/driver.ts";
+import { startSimulator as startS7 } from "../../../drivers/s7/simulator.ts";
 import { plant, source, variable } from "../../../test/support/agent.ts";
 import { askedAgent } from "../../../test/support/asked-agent.ts";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
@@ -142,6 +146,37 @@ it("watches values, those that are meant, readout by readout", async () => {
   );
   expect(text.out).not.toContain("\u001b");
   expect(await run("watch", "--count", "0")).toMatchObject({ code: EXIT.usage });
+});
+
+/** The bytes of a REAL as a number. */
+const REAL_OF: Readonly<Record<string, (bytes: Buffer) => number>> = {
+  s7: (bytes) => bytes.readFloatBE(),
+  // The lower word comes first.
+  fins: (bytes) => Buffer.concat([bytes.subarray(2, 4), bytes.subarray(0, 2)]).readFloatBE(),
+};
+
+it.each(["s7", "fins"] as const)("shows the bytes of every kind of value that %s has, and leaves the others as they are", async (type) => {
+  const { folder, run } = here();
+  const simulator = await (type === "s7" ? startS7() : startFins());
+  onTestFinished(() => simulator.close());
+  const { agent } = await askedAgent(folder, { drivers: { [type]: { driver: async () => ({ default: type === "s7" ? s7 : fins }) } } });
+  const kinds = new Map(simulator.variables.toReversed().map((one) => [one.type.toUpperCase().replace(/\d+/g, "n"), one] as const));
+  const meant = [...kinds].filter(([kind]) => /^(?:BOOL|INT|DINT|REAL|LREAL|STRING\[n\]|INT\[n\])$/.test(kind));
+  const variables = meant.map(([kind, { address, type: wanted }], i) => variable(1, i, address, { name: kind, type: wanted }));
+  const details = simulator.details("127.0.0.1", simulator.port) as never;
+  const input = source(1, simulator.port, { variables });
+  await agent.apply([{ ...input, record: { ...input.record, type, details } }]);
+  await expect.poll(() => agent.reports()[0]?.status.state.type).toBe("OK");
+  const each = async ({ name }: { readonly name: string }) => {
+    const { out, code } = await run("explain", "machine-1", name, "--json");
+    const { bytes, variable: found } = JSON.parse(out);
+    expect([name, code, found.quality]).toEqual([name, EXIT.good, "good"]);
+    expect(bytes, name).toMatch(/^(?:[0-9a-f]{2})+$/);
+    if (name === "REAL") expect(REAL_OF[type]?.(Buffer.from(bytes, "hex"))).toBeCloseTo(found.value, 4);
+  };
+  expect(variables.length).toBeGreaterThan(4);
+  await Promise.all(variables.map(each));
+  expect(agent.reports()[0]?.faults).toEqual([]);
 });
 
 it("does not wait for readouts of a source that fails", async () => {
