@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { boundedArray } from "../../model/bounded.ts";
 import { readoutStatusReportSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import { variableCreateSchema, variableSchema } from "../../model/variable.ts";
+import { variableCreateSchema, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { recordRoutes } from "./record-routes.ts";
 import { COMMON_ERRORS, problemSchema, route, uuidFilter } from "./route.ts";
 
@@ -39,6 +40,27 @@ const variablePatchSchema = z
   .describe("Only the fields that are present change");
 export type VariablePatch = z.output<typeof variablePatchSchema>;
 
+/** Variables in one batch, of each kind of change. */
+export const MAX_BATCH = 500;
+
+/** A change in a batch. */
+export const variableChangeSchema = variablePatchSchema.extend({ uuid: uuidSchema.describe("The variable") });
+
+const variablesBatchSchema = z
+  .strictObject({
+    data_source: uuidSchema.describe("The data source of all of them"),
+    delete: boundedArray(uuidSchema, MAX_BATCH).default([]).describe("Variables to delete, first"),
+    change: boundedArray(variableChangeSchema, MAX_BATCH)
+      .default([])
+      .describe("Variables to change, then; only the fields that are present"),
+    create: boundedArray(variableInputSchema, MAX_BATCH).default([]).describe("Variables to create, last, in this order"),
+  })
+  .describe("Many changes of the variables of one data source");
+export type VariablesBatch = z.output<typeof variablesBatchSchema>;
+
+const count = (what: string) => z.int().describe(`Variables that were ${what}`);
+export const variablesChangedSchema = z.strictObject({ deleted: count("deleted"), changed: count("changed"), created: count("created") });
+
 const variables = recordRoutes({
   path: "/ext/v1/variables",
   section: "ours",
@@ -70,6 +92,14 @@ export const extensionRoutes = {
   createVariable: variables.create,
   patchVariable: variables.patch,
   deleteVariable: variables.delete,
+  changeVariables: route({
+    method: "POST",
+    path: "/ext/v1/variables/batch",
+    section: "ours",
+    summary: "Deletes, changes and creates many variables of one data source: all of it, or nothing",
+    body: variablesBatchSchema,
+    responses: { 200: variablesChangedSchema, 404: problemSchema, 409: problemSchema, ...COMMON_ERRORS },
+  }),
   putReadoutStatuses: route({
     method: "PUT",
     path: "/ext/v1/readout-statuses",

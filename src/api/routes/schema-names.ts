@@ -17,7 +17,8 @@ import {
 } from "../../model/resources.ts";
 import { sinkDetailsCreateSchema, sinkDetailsReadSchema } from "../../model/sink-details.ts";
 import { readoutStateSchema, readoutStatusSchema } from "../../model/status.ts";
-import { variableCreateSchema, variableSchema } from "../../model/variable.ts";
+import { variableCreateSchema, variableInputSchema, variableSchema } from "../../model/variable.ts";
+import { variableChangeSchema } from "./extensions.ts";
 import { ROUTES } from "./index.ts";
 import { problemSchema } from "./route.ts";
 import { sampleSchema, timeseriesRequestSchema, valuesSchema } from "./values.ts";
@@ -84,6 +85,9 @@ export const REQUEST_SCHEMAS: Named = [
   ["SitePatch", sitePatchSchema],
   ["VariableCreate", variableCreateSchema],
   ["VariablePatch", ROUTES.patchVariable.body],
+  ["VariableBatch", ROUTES.changeVariables.body],
+  ["VariableInput", variableInputSchema],
+  ["VariableChange", variableChangeSchema],
   ["CollectorCreate", ROUTES.createCollector.body],
   ["CollectorPatch", ROUTES.patchCollector.body],
   ["MachineCreate", ROUTES.createMachine.body],
@@ -107,6 +111,7 @@ export const ANSWER_SCHEMAS: Named = [
   ["Site", siteSchema],
   ["SitePage", ROUTES.listSites.responses[200]],
   ["Variable", variableSchema],
+  ["VariablesChanged", ROUTES.changeVariables.responses[200]],
   ["VariablePage", ROUTES.listVariables.responses[200]],
   ["Collector", ROUTES.getCollector.responses[200]],
   ["CollectorPage", ROUTES.listCollectors.responses[200]],

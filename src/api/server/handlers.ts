@@ -226,6 +226,10 @@ function extensionHandlers({ collectors, dataSources, dataSinks, variables, secr
       const source = findSource(dataSources, body.data_source, common.reachOf(caller));
       return common.created("variables", variables.create(body, source.collector));
     },
+    changeVariables: ({ body, caller }) => {
+      const source = findSource(dataSources, body.data_source, common.reachOf(caller));
+      return ok(variables.changeMany(body, source.collector));
+    },
     patchVariable: ofVariables.patch,
     deleteVariable: ofVariables.delete,
     putReadoutStatuses: ({ body, caller }) => ok(dataSources.report(body, ownOf(caller))),

@@ -117,6 +117,16 @@ export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
   patchSite: { requests: { name: { name: "north plant, hall 3" } } },
   listVariables: { answer: page(createdVariable) },
   createVariable: { requests: { variable: { data_source: SOURCE, ...variable } }, answer: createdVariable },
+  changeVariables: {
+    requests: {
+      batch: {
+        data_source: SOURCE,
+        change: [{ uuid: VARIABLE, unit: "mbar" }],
+        create: [{ name: "level", address: "holding:4", type: "uint16" }],
+      },
+    },
+    answer: { deleted: 0, changed: 1, created: 1 },
+  },
   patchVariable: { requests: { unit: { unit: "mbar" } } },
   listCollectors: { answer: page(collector) },
   createCollector: { requests: { collector: { name: "box in hall 4" } }, answer: collector },

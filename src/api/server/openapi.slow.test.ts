@@ -31,6 +31,7 @@ const ORDER: readonly (readonly [Operation, filter?: string])[] = [
   ["getSecrets", "collector"],
   ["patchDataSource"],
   ["patchDataSink"],
+  ["changeVariables"],
   ["patchVariable"],
   ["patchCollector"],
   ["patchMachine"],

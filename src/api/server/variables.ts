@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import type { Page } from "../../model/resources.ts";
 import type { Variable, variableCreateSchema } from "../../model/variable.ts";
-import type { VariablePatch } from "../routes/extensions.ts";
+import type { VariablePatch, VariablesBatch, variablesChangedSchema } from "../routes/extensions.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
+import { notFound } from "./errors.ts";
 import { finder, nameCheck } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
 
@@ -19,6 +20,8 @@ export interface Variables {
   create(request: VariableCreate, collector: string): Variable;
   patch(uuid: string, patch: VariablePatch): void;
   delete(uuid: string): void;
+  /** All of it, or nothing. The data source must be there; a variable of another one is HttpProblem 404. */
+  changeMany(batch: VariablesBatch, collector: string): z.output<typeof variablesChangedSchema>;
   /** The data source of a variable; undefined: there is no such variable. */
   sourceOf(uuid: string): string | undefined;
 }
@@ -58,26 +61,47 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
     collectors.touch(row.collector);
   };
 
+  const create = (request: VariableCreate, collector: string): string => {
+    const uuid = randomUUID();
+    requireFreeName(uuid, request.data_source, request.name);
+    insert.run({ ...request, uuid, collector, scaling: toText(request.scaling) });
+    return uuid;
+  };
+  const patchRow = (row: Row, patch: VariablePatch): void => {
+    requireFreeName(row.uuid, row.data_source, patch.name);
+    update.run({ ...row, ...patch, scaling: patch.scaling === undefined ? row.scaling : toText(patch.scaling) });
+  };
+
   return {
     list: page,
     get: (uuid, reach) => toResponse(find(uuid, reach)),
     create: db.transaction((request: VariableCreate, collector: string) => {
-      const uuid = randomUUID();
-      requireFreeName(uuid, request.data_source, request.name);
-      insert.run({ ...request, uuid, collector, scaling: toText(request.scaling) });
+      const uuid = create(request, collector);
       changed({ data_source: request.data_source, collector });
       return toResponse(find(uuid, undefined));
     }).immediate,
     patch: db.transaction((uuid: string, patch: VariablePatch) => {
       const row = find(uuid, undefined);
-      requireFreeName(uuid, row.data_source, patch.name);
-      update.run({ ...row, ...patch, scaling: patch.scaling === undefined ? row.scaling : toText(patch.scaling) });
+      patchRow(row, patch);
       changed(row);
     }).immediate,
     delete: db.transaction((uuid: string) => {
       const row = find(uuid, undefined);
       remove.run(uuid);
       changed(row);
+    }).immediate,
+    changeMany: db.transaction((batch: VariablesBatch, collector: string) => {
+      const { data_source } = batch;
+      const own = (uuid: string): Row => {
+        const row = find(uuid, undefined);
+        if (row.data_source !== data_source) throw notFound("variable");
+        return row;
+      };
+      for (const uuid of batch.delete) remove.run(own(uuid).uuid);
+      for (const { uuid, ...patch } of batch.change) patchRow(own(uuid), patch);
+      for (const input of batch.create) create({ ...input, data_source }, collector);
+      changed({ data_source, collector });
+      return { deleted: batch.delete.length, changed: batch.change.length, created: batch.create.length };
     }).immediate,
     sourceOf: (uuid) => sourceOf.get(uuid),
   };

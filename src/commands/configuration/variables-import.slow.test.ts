@@ -1,5 +1,10 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { commandLine } from "../../../test/support/command-line.ts";
+import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
+import { json, page, scripted, source as scriptedSource } from "../../api/server/testing-scripted.ts";
+import { runCommand, settingsFile } from "../testing.ts";
 
 const HEADER = "name;address;type;unit;factor;offset;comment;status";
 const WHOLE = `${HEADER}\nkept;holding:0;;;;;;\nalso;holding:1;;;;;;ACTIVE\n`;
@@ -65,3 +70,82 @@ test("a file that is cut off is named with its line", async () => {
   await expect(well("variables", "import", "press-1", file)).rejects.toThrow();
   expect(await names()).toEqual(["kept", "also"]);
 });
+
+const many = (count: number, address = (n: number) => n) =>
+  `${HEADER}\n${Array.from({ length: count }, (_, n) => `v${n};holding:${address(n)};uint16;;;;${"x".repeat(200)};`).join("\n")}\n`;
+
+test("an import sends many variables at a time, in their order, and each request is taken as a whole", async () => {
+  const { well, run, write, api } = await commandLine();
+  const sent = async () => JSON.parse(await well("api", "audit", "--json")).map(({ operation }: { operation: string }) => operation);
+  await well("source", "add", "press-1", "modbus_tcp", "host=h");
+  expect(await well("variables", "import", "press-1", write("many.csv", many(1200)))).toContain("1200 created");
+  expect((await sent()).filter((operation: string) => operation.endsWith("Variables"))).toEqual(Array(3).fill("changeVariables"));
+  const listed = async () =>
+    JSON.parse(await well("variables", "list", "press-1", "--json")) as { name: string; address: string; uuid: string }[];
+  const first = await listed();
+  expect(first.map(({ name }) => name)).toEqual(Array.from({ length: 1200 }, (_, n) => `v${n}`));
+  expect(
+    await well(
+      "variables",
+      "import",
+      "press-1",
+      write(
+        "fewer.csv",
+        many(1100, (n) => n + 1),
+      ),
+      "--replace",
+    ),
+  ).toContain("0 created, 1100 changed, 100 deleted");
+  const second = await listed();
+  expect(second.map(({ uuid, address }) => [uuid, address])).toEqual(first.slice(0, 1100).map(({ uuid }, n) => [uuid, `holding:${n + 1}`]));
+
+  const source = String(((await api.send("GET", "/v2/data-sources")).body["data"] as unknown as { uuid: string }[])[0]?.uuid);
+  const batch = (rest: object) => api.send("POST", "/ext/v1/variables/batch", { data_source: source, ...rest });
+  const uuid = second[0]?.uuid;
+  expect((await batch({ delete: [uuid], create: [{ name: "v1", address: "holding:0" }] })).status).toBe(409);
+  expect((await batch({ delete: [uuid], change: [{ uuid: source, unit: "bar" }] })).status).toBe(404);
+  expect(locsOf(await batch({ create: [{ name: "w" }] }))).toEqual(["body.create.0.address"]);
+  expect((await batch({ delete: [uuid], create: [{ name: "v0", address: "holding:0" }] })).body).toEqual({
+    deleted: 1,
+    changed: 0,
+    created: 1,
+  });
+  // What was refused has changed nothing.
+  expect((await listed()).map(({ name }) => name).sort()).toEqual(second.map(({ name }) => name).sort());
+  expect((await run("variables", "list", "press-1")).code).toBe(0);
+});
+const locsOf = ({ body }: { readonly body: Record<string, unknown> }) =>
+  (body["detail"] as { loc: string[] }[]).map(({ loc }) => loc.join("."));
+
+test("an API that takes one variable a request is sent them so", async () => {
+  const { run, requests } = await withoutBatches();
+  const file = join(temporaryFolder(), "in.csv");
+  writeFileSync(file, `${HEADER}\na;holding:9;;;;;;\nb;holding:9;;;;;;\nnew-1;holding:1;;;;;;\nnew-2;holding:2;;;;;;\n`);
+  const { code, out, err } = await run("variables", "import", "source 1", file, "--replace");
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toContain("2 created, 2 changed, 1 deleted");
+  const changes = requests.filter((request) => !request.startsWith("GET "));
+  expect(changes.map((request) => request.replace(/[0-9a-f]{8}-\S+/, "UUID"))).toEqual([
+    "POST /api/ext/v1/variables/batch",
+    "DELETE /api/ext/v1/variables/UUID",
+    "PATCH /api/ext/v1/variables/UUID",
+    "PATCH /api/ext/v1/variables/UUID",
+    "POST /api/ext/v1/variables",
+    "POST /api/ext/v1/variables",
+  ]);
+});
+
+async function withoutBatches() {
+  const uuid = (n: number) => `${String(n).padStart(8, "0")}-0000-4000-8000-000000000000`;
+  const variable = (n: number, name: string) => ({ uuid: uuid(n), data_source: uuid(1), name, address: "holding:0" });
+  const { url, requests } = await scripted((request, response, at) => {
+    if (at === "/api/ext/v1/variables/batch") return json(response, { detail: "not allowed" }, 405);
+    if (request.method === "POST") return json(response, variable(9, "new"), 201);
+    if (request.method !== "GET") return void response.writeHead(204).end();
+    json(response, page(at.includes("/ext/") ? [variable(2, "a"), variable(3, "b"), variable(4, "c")] : [scriptedSource(1)]));
+  });
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "key"), "key");
+  const config = settingsFile(folder, { collector: COLLECTOR, api: { url, key_file: join(folder, "key") } });
+  return { run: (...words: string[]) => runCommand(...words, "--config", config), requests };
+}

@@ -17,6 +17,7 @@ import { issueWords } from "./fields.ts";
 import { placeIn } from "./import-report.ts";
 import { shadowingFile } from "./shadowing-file.ts";
 import { sourcesOf } from "./source.ts";
+import { sendPlan } from "./variables-batches.ts";
 import { variablesCsv } from "./variables-csv.ts";
 import { complainOf, knownSources, type LocalVariables, localVariables, localVariablesOf } from "./variables-local.ts";
 
@@ -208,9 +209,7 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     const nothing = parsed.variables.length === 0 && problems.length > 0;
     if (nothing && !options.json) return EXIT.usage;
     const plan = importPlan(parsed.variables, variables, options.replace === true && problems.length === 0);
-    for (const { uuid } of plan.remove) await api.send("DELETE", `${PATH}/${uuid}`);
-    for (const { uuid, fields } of plan.change) await api.send("PATCH", `${PATH}/${uuid}`, fields);
-    for (const fields of plan.create) await api.send("POST", PATH, { data_source: source.uuid, ...fields });
+    await sendPlan(api, source.uuid, plan);
     const { create, change, remove, same } = plan;
     const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
     const warnings = [
