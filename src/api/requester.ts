@@ -5,6 +5,7 @@ import { AuthorizationForm, type KeyForm } from "./authorization-form.ts";
 import { type Agents, Connections, type Route } from "./connections.ts";
 import { type HttpAnswer, type HttpRequest, type HttpTimeouts, sendRequest } from "./http.ts";
 import { isLoopback } from "./loopback.ts";
+import { OS_USER_HEADER } from "./os-user.ts";
 import { type HttpProxy, refusalWords } from "./proxy.ts";
 
 export type FailureKind =
@@ -64,6 +65,8 @@ export interface RequesterOptions {
   /** Send the key over plain http to another host. */
   readonly insecure: boolean;
   readonly timeouts: HttpTimeouts;
+  /** The operating system's user who asks, for the audit trail of an embedded API; absent: it is not told. */
+  readonly osUser?: string | undefined;
 }
 
 export interface ApiRequest extends Pick<HttpRequest, "method" | "body" | "maxBytes" | "signal"> {
@@ -128,6 +131,7 @@ export function createRequester(options: RequesterOptions): Requester {
             accept: "application/json",
             "user-agent": USER_AGENT,
             authorization: as === "bearer" ? `Bearer ${key}` : key,
+            ...(options.osUser !== undefined && { [OS_USER_HEADER]: options.osUser }),
             ...(request.ifNoneMatch !== undefined && { "if-none-match": request.ifNoneMatch }),
           },
           ...(request.body !== undefined && { body: request.body }),

@@ -56,7 +56,11 @@ test("no verb's output carries what steers a terminal; JSON, CSV and YAML bring 
   await any("secret", "set", evil("x"));
   await any("secret", "list");
   await any("pki", "trust", evil("x"));
-  await any("api", "audit");
+  const trail = JSON.parse((await any("api", "audit", "--json")).out) as { operation: string; name: string; os_user: string }[];
+  expect(trail.find(({ operation }) => operation === "createVariable")).toMatchObject({
+    name: evil("var"),
+    os_user: expect.stringMatching(/./),
+  });
   await any("api", "key", "create", "--role", "admin", "--name", EVIL);
   await any("api", "key", "list", "--json");
   expect(printed((await run(evil("no-verb"))).err)).not.toMatch(UNSAFE);

@@ -6,6 +6,7 @@ import * as z from "zod";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { isLoopback } from "../loopback.ts";
+import { OS_USER_HEADER, osUserIn } from "../os-user.ts";
 import { ROUTES } from "../routes/index.ts";
 import type { Method, Route } from "../routes/route.ts";
 import { BodyRoom } from "./body-room.ts";
@@ -223,7 +224,8 @@ function addRoute(app: FastifyInstance, { definition, url, handler, callers, isE
         body: request.body as never,
         caller,
         address: addressOf(request),
-        isPrivate: isEncrypted || isLoopback(addressOf(request).replace(/^::ffff:/, "")) || addressOf(request) === LOCAL,
+        osUser: isHere(addressOf(request)) ? osUserIn(request.headers[OS_USER_HEADER]) : undefined,
+        isPrivate: isEncrypted || isHere(addressOf(request)),
         ifNoneMatch: request.headers["if-none-match"],
         ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
       });
@@ -292,6 +294,9 @@ function bodyBytesOf({ headers, routeOptions }: FastifyRequest): number {
 }
 
 /** The peer; over the local socket it has none. */
+/** This machine: over loopback or the local socket. */
+const isHere = (address: string): boolean => address === LOCAL || isLoopback(address.replace(/^::ffff:/, ""));
+
 const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? LOCAL;
 const LOCAL = "local";
 

@@ -19,10 +19,10 @@ test("who changed what and when, in which fields, with names, old and new values
   await api.send("PATCH", `/v2/data-sources/${uuid}`, { note: "canary-note", details: { password: { type: "none" } } });
   const sink = await api.send("POST", "/v2/data-sinks", mqttSink(), { authorization: api.collectorKey });
   await api.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`, undefined, { authorization: api.collectorKey });
-  await api.send("DELETE", `/v2/data-sources/${uuid}`);
+  await api.send("DELETE", `/v2/data-sources/${uuid}`, undefined, { "collector-os-user": "mara" });
   const trail = entries(api.folder);
   expect(trail).toMatchObject([
-    { operation: "createDataSource", resource: uuid, role: "admin", key_name: "file admin.key", address: "127.0.0.1" },
+    { operation: "createDataSource", resource: uuid, role: "admin", key_name: "file admin.key", address: "127.0.0.1", os_user: null },
     {
       operation: "patchDataSource",
       resource: uuid,
@@ -35,7 +35,7 @@ test("who changed what and when, in which fields, with names, old and new values
     },
     { operation: "createDataSink", resource: sink.body["uuid"], role: "collector", key_name: "file collector.key" },
     { operation: "getSecrets", resource: null, fields: [] },
-    { operation: "deleteDataSource", resource: uuid, fields: [], name: "canary-name" },
+    { operation: "deleteDataSource", resource: uuid, fields: [], name: "canary-name", os_user: "mara" },
   ]);
   expect(trail.map(({ at }) => at)).toEqual(trail.map(({ at }) => at).sort());
   expect(trail.at(-1)?.changes).toContainEqual({ field: "details.host", from: "canary-host", to: null });

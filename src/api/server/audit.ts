@@ -34,7 +34,7 @@ export interface Actor {
   readonly key?: { readonly id: number; readonly name: string | null };
   readonly address: string;
   /** Who typed it, of this machine's own command line. */
-  readonly osUser?: string;
+  readonly osUser?: string | undefined;
 }
 
 /** Who types a command on this machine. */

@@ -20,11 +20,11 @@ export function auditedHandlers(handlers: Handlers, db: Database, audit: Audit):
     return db.transaction((request: Incoming<Route>) => {
       const before = look?.(request);
       const answer = handler(request);
-      const { caller, address, params, body } = request;
+      const { caller, address, osUser, params, body } = request;
       const resource = uuidIn(params) ?? uuidIn(answer.body) ?? null;
       const after = answer.status === 201 ? answer.body : look?.(request);
       const changed = look || answer.status === 201 ? { name: nameIn(before ?? after), changes: changesBetween(before, after) } : {};
-      audit.record({ role: caller.role, key: caller.key, address }, operation, resource, fieldNames(body), changed);
+      audit.record({ role: caller.role, key: caller.key, address, osUser }, operation, resource, fieldNames(body), changed);
       return answer;
     }).immediate;
   };

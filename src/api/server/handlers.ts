@@ -26,6 +26,8 @@ export interface Incoming<R extends Route> {
   readonly caller: Caller;
   /** Where it came from, for the audit trail. */
   readonly address: string;
+  /** The operating system's user, as a command line on this machine says. */
+  readonly osUser?: string | undefined;
   /** Nobody on the network reads along: TLS, loopback or the local socket. */
   readonly isPrivate: boolean;
   readonly ifNoneMatch: string | undefined;

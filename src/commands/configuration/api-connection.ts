@@ -3,6 +3,7 @@ import * as z from "zod";
 import { personalAccess, requesterAccess } from "../../api/access.ts";
 import { CLIENT_TIMEOUTS, MAX_ANSWER_BYTES } from "../../api/client.ts";
 import { pageSchema } from "../../api/list-pages.ts";
+import { osUserIn } from "../../api/os-user.ts";
 import { type ListPage, readList } from "../../api/read-list.ts";
 import { type ApiFailure, createRequester, type Requester } from "../../api/requester.ts";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
@@ -10,6 +11,7 @@ import type { Settings } from "../../model/settings.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
+import { osUserOf } from "./api-task.ts";
 import { insteadOf } from "./not-offered.ts";
 
 /** Records of one list that are named because they cannot be used; the others are counted. */
@@ -59,7 +61,7 @@ export async function withApi(
   work: (api: ApiConnection) => Promise<ExitCode | undefined>,
 ): Promise<ExitCode> {
   const { settings } = settingsOrUsage(options.config);
-  const requester = requesterOf(settings, options.keyFile);
+  const requester = requesterOf(settings, options.keyFile, osUserOf(io));
   try {
     return (await work(connectionOf(requester, settings, io))) ?? EXIT.good;
   } catch (error) {
@@ -84,9 +86,13 @@ export async function askWithKey(settings: Settings, keyFile: string, target: st
   }
 }
 
-function requesterOf(settings: Settings, keyFile: string | undefined): Requester {
+function requesterOf(settings: Settings, keyFile: string | undefined, osUser?: string): Requester {
   const access = personalAccess(settings, path.resolve(settings.state_dir), keyFile);
-  return createRequester({ ...requesterAccess(access), timeouts: CLIENT_TIMEOUTS });
+  return createRequester({
+    ...requesterAccess(access),
+    ...(access.embedded && { osUser: osUserIn(osUser) }),
+    timeouts: CLIENT_TIMEOUTS,
+  });
 }
 
 const uuidRecord = z.object({ uuid: uuidSchema });
