@@ -13,7 +13,7 @@ const ANOTHER_COLLECTOR = "c0117ec7-0000-4000-8000-000000000002";
 const MACHINE = "3ac41e00-0000-4000-8000-000000000001";
 const SITE = "517e0000-0000-4000-8000-000000000001";
 const SOURCE = "50c0ce00-0000-4000-8000-000000000001";
-const SINK = "51c40000-0000-4000-8000-000000000001";
+export const EXAMPLE_SINK = "51c40000-0000-4000-8000-000000000001";
 const VARIABLE = "7a21ab1e-0000-4000-8000-000000000001";
 const READ_AT = "2026-11-20T09:00:00.123Z";
 
@@ -40,7 +40,7 @@ const createdSource = {
 const readStatus = { last_readout_at: READ_AT, configured_variables: 1, state: { type: "OK" } };
 const readSource = { ...createdSource, readout_status: readStatus, last_readout_at: READ_AT };
 const createdSink = {
-  uuid: SINK,
+  uuid: EXAMPLE_SINK,
   name: "hall 3",
   collector: EXAMPLE_COLLECTOR,
   type: "mqtt",
@@ -48,7 +48,7 @@ const createdSink = {
     type: "mqtt",
     host: "broker.plant.example",
     port: 1883,
-    client_id: `collector-${SINK}`,
+    client_id: `collector-${EXAMPLE_SINK}`,
     topic: "hall3/{source}/{variable}",
     publish_interval: 1,
   },
@@ -169,15 +169,25 @@ export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
 export const PROBLEM_EXAMPLES: Readonly<Record<string, unknown>> = {
   401: { detail: "the Authorization header must carry a valid API key" },
   403: { detail: "only an admin key may change this" },
-  404: { detail: "there is no data source with this uuid" },
-  409: { detail: "a record with this name exists" },
+  404: { detail: "there is no such data source" },
+  409: { detail: `the name is taken by data sink ${EXAMPLE_SINK} of this collector: choose another one` },
   412: {
     detail: "the record has changed since it was read (If-Match): read it again and repeat the change on what is there now",
   },
   413: { detail: "the body is larger than this operation takes" },
   414: { detail: "the request's target has more than 10000 characters" },
   415: { detail: "the body must be application/json" },
-  422: { detail: [{ loc: ["body", "name"], msg: "expected a string, got a number", type: "invalid_type", input: 7 }] },
+  422: {
+    detail: [
+      {
+        loc: ["body", "name"],
+        msg: "Invalid input: expected string, received number",
+        type: "invalid_type",
+        input: 7,
+        ctx: { expected: "string" },
+      },
+    ],
+  },
   429: { detail: "too many requests with a wrong API key from this address" },
   503: { detail: "the bodies of other requests take all the room there is: send this one again" },
   500: { detail: "the collector failed to answer; its log says why" },

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { type Operation, ROUTES } from "../routes/index.ts";
 import type { Route } from "../routes/route.ts";
-import { EXAMPLE_COLLECTOR, EXAMPLES } from "./openapi-examples.ts";
-import { type Sent, startTestServer } from "./testing.ts";
+import { EXAMPLE_COLLECTOR, EXAMPLE_SINK, EXAMPLES, PROBLEM_EXAMPLES } from "./openapi-examples.ts";
+import { COLLECTOR, type Sent, startTestServer } from "./testing.ts";
 
 /** In an order in which each finds what it needs, and with the filter under which it answers what the example shows. */
 const ORDER: readonly (readonly [Operation, filter?: string])[] = [
@@ -97,4 +97,28 @@ test("the description is made once and answered 304 to who has it", async () => 
   expect(first.text.length).toBeLessThan(160_000);
   const again = await api.send("GET", "/openapi.json", undefined, { "if-none-match": etag });
   expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", etag]);
+});
+
+test("each problem that a request can bring about is answered as it is printed", async () => {
+  const api = await startTestServer();
+  const site = await api.send("POST", "/v2/sites", { name: "north" });
+  const sink = { name: "hall 3", collector: COLLECTOR, details: { type: "platform" } };
+  const { body: first } = await api.send("POST", "/v2/data-sinks", sink);
+  const sent: Readonly<Record<number, Sent>> = {
+    401: await api.send("GET", "/v2/sites", undefined, { authorization: "" }),
+    403: await api.send("POST", "/v2/sites", { name: "x" }, { authorization: api.collectorKey }),
+    404: await api.send("GET", `/v2/data-sources/${COLLECTOR}`),
+    409: await api.send("POST", "/v2/data-sinks", sink),
+    412: await api.send("PATCH", `/v2/sites/${site.body["uuid"]}`, { name: "x" }, { "if-match": '"another"' }),
+    413: await api.send("POST", "/v2/sites", `{"name":"${"x".repeat(2 ** 20)}"}`),
+    414: await api.send("GET", `/v2/sites?cursor=${"x".repeat(10_001)}`),
+    415: await api.send("POST", "/v2/sites", "name: x", { "content-type": "text/yaml" }),
+    422: await api.send("POST", "/v2/sites", { name: 7 }),
+  };
+  const answered = Object.entries(sent).map(([status, { text }]) => [
+    status,
+    JSON.parse(text.replaceAll(String(first["uuid"]), EXAMPLE_SINK)),
+  ]);
+  expect(Object.values(sent).map(({ status }) => String(status))).toEqual(Object.keys(sent));
+  expect(PROBLEM_EXAMPLES).toMatchObject(Object.fromEntries(answered));
 });
