@@ -160,9 +160,10 @@ const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service 
     onSettled: () => service.reconciled(),
   });
 
-const localOf = ({ settings, file }: Pick<LoadedSettings, "settings" | "file">, stateDir: string): LocalSettings => ({
+const localOf = ({ settings, file, text }: LoadedSettings, stateDir: string): LocalSettings => ({
   settings,
   settingsFile: file ?? DEFAULT_SETTINGS_FILE,
+  settingsText: text,
   settingsDir: file ? path.dirname(file) : stateDir,
   variablesDir: variablesDir({ settings, file }),
   api: apiAccess(settings, stateDir),

@@ -9,6 +9,7 @@ import { silentLog } from "../model/context.ts";
 import { settingsSchema } from "../model/settings.ts";
 import { Applier, type LocalSettings } from "./applier.ts";
 import { createCredentials } from "./credentials.ts";
+import { loadSettings } from "./settings-file.ts";
 
 const COLLECTOR = "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11";
 
@@ -21,7 +22,14 @@ test("other local settings are applied at once; another folder of variables take
   };
   const local = (variablesDir: string, settings: object = {}): LocalSettings => {
     const parsed = settingsSchema.parse(settings);
-    return { settings: parsed, settingsDir: dir, settingsFile: join(dir, "collector.yaml"), variablesDir, api: apiAccess(parsed, dir) };
+    return {
+      settings: parsed,
+      settingsDir: dir,
+      settingsFile: join(dir, "collector.yaml"),
+      settingsText: "",
+      variablesDir,
+      api: apiAccess(parsed, dir),
+    };
   };
   const before = folder("before", "old");
   const stop = new AbortController();
@@ -65,4 +73,58 @@ test("other local settings are applied at once; another folder of variables take
   expect(names()).toEqual(["old"]);
   await expect.poll(() => names().at(-1), { timeout: 15_000 }).toBe("new");
   expect(names()).toEqual(["old", "new"]);
+});
+
+test("settings that are for nothing are said with their line, until they are right", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "collector-applier-"));
+  const file = join(dir, "collector.yaml");
+  const local = (text: string): LocalSettings => {
+    writeFileSync(file, text);
+    const loaded = loadSettings(file);
+    const { settings } = loaded;
+    return {
+      settings,
+      settingsDir: dir,
+      settingsFile: file,
+      settingsText: loaded.text,
+      variablesDir: join(dir, "v"),
+      api: apiAccess(settings, dir),
+    };
+  };
+  const stop = new AbortController();
+  const said: string[] = [];
+  const applier = new Applier({
+    local: local("log: { level: info }\nsources:\n  machine-2:\n    interval: 1s\nsinks: { broker: {} }\n"),
+    stateDir: dir,
+    credentials: createCredentials(new Map()),
+    clock,
+    log: { ...silentLog, warn: (_, text) => void said.push(text) },
+    signal: stop.signal,
+    applySinks: () => {},
+    applySources: async () => {},
+    onSettled: () => {},
+  });
+  onTestFinished(() => {
+    applier.stop();
+    stop.abort();
+    rmSync(dir, { recursive: true });
+  });
+  const { record, variables } = source(1, 502);
+  applier.setDesired({
+    collector: COLLECTOR,
+    sources: [record],
+    sinks: [],
+    variables,
+    secrets: {},
+    revision: null,
+    fetchedAt: "2026-11-20T09:00:00.000Z",
+  });
+  const wrong = [
+    `${file}:3: sources.machine-2: no data source of this collector has this name or uuid; did you mean machine-1?`,
+    `${file}:5: sinks.broker: no data sink of this collector has this name or uuid; there is none`,
+  ];
+  await expect.poll(() => applier.notes()).toEqual(wrong);
+  applier.use(local("sources:\n  machine-1: { interval: 1s }\n"));
+  await expect.poll(() => applier.notes()).toEqual([]);
+  expect(said).toEqual(wrong);
 });

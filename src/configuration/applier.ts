@@ -17,6 +17,7 @@ import { type Round, Rounds } from "./rounds.ts";
 import { readSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { judgeSecrets, SecretPlacesFile, secretPlacesFile, type WithheldSecret, withoutSecret, withPlace } from "./secret-places.ts";
 import { secretName, secretUses } from "./secret-uses.ts";
+import { readYaml, SettingsError } from "./strict-yaml.ts";
 import { type VariableFiles, VariableFolder } from "./variable-files.ts";
 
 /** What of this machine's settings says what runs. */
@@ -24,8 +25,9 @@ export interface LocalSettings {
   readonly settings: Settings;
   /** Folder that relative paths of the settings count from. */
   readonly settingsDir: string;
-  /** For words about it. */
+  /** For words about it: its path, and what it holds. */
   readonly settingsFile: string;
+  readonly settingsText: string;
   /** Of local variable files. */
   readonly variablesDir: string;
   readonly api: ApiAccess;
@@ -208,14 +210,18 @@ export class Applier {
     if (changes.length > 0) this.#options.log.info({}, `configuration: ${changes.join("; ")}`);
   }
 
-  #noteUnused({ sources, sinks }: Desired, { settings, settingsFile }: LocalSettings): void {
+  #noteUnused({ sources, sinks }: Desired, { settings, settingsFile, settingsText }: LocalSettings): void {
     const before = this.#unused;
-    this.#unused = [
+    const unused = [
       ...unusedOptions("sources", "data source", settings.sources, sources),
       ...unusedOptions("sinks", "data sink", settings.sinks, sinks),
-    ]
-      .slice(0, MAX_UNUSED)
-      .map((words) => `${settingsFile}: ${words}`);
+    ];
+    const yaml = unused.length > 0 ? readYaml(Buffer.from(settingsText)) : undefined;
+    const problems = unused.slice(0, MAX_UNUSED).map(({ path: at, message }) => {
+      const line = yaml && "lineOf" in yaml ? yaml.lineOf(at) : undefined;
+      return { ...(line !== undefined && { line }), path: at.join("."), message };
+    });
+    this.#unused = problems.map((problem) => new SettingsError(settingsFile, [problem]).message);
     for (const words of this.#unused) if (!before.includes(words)) this.#options.log.warn({}, words);
   }
 

@@ -3,7 +3,9 @@ import { unusedOptions } from "./local-options.ts";
 
 const press = { uuid: "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11", name: "press-1" };
 const unused = (entries: readonly string[], records: readonly { uuid: string; name: string | null }[] = [press]) =>
-  unusedOptions("sources", "data source", Object.fromEntries(entries.map((key) => [key, {}])), records);
+  unusedOptions("sources", "data source", Object.fromEntries(entries.map((key) => [key, {}])), records).map(
+    ({ path, message }) => `${path.join(".")}: ${message}`,
+  );
 
 it("names an entry that is meant for nothing that there is, and what was meant", () => {
   expect(unused(["press-1", press.uuid, press.uuid.toUpperCase()])).toEqual([]);

@@ -20,16 +20,23 @@ export const localOptions = (entries: Readonly<Record<string, LocalOptions>>, re
 /** Names that are listed where nothing fits. */
 const MAX_LISTED = 10;
 
+/** An entry of a settings map that is meant for no record that there is. */
+export interface UnusedOption {
+  /** Where it is in the settings. */
+  readonly path: readonly [setting: string, key: string];
+  readonly message: string;
+}
+
 /**
- * Entries of a settings map that are meant for no record that there is, each in words: with a misspelt name they would be without effect
- * and without a word. `setting` is the map's name, `kind` what it is about. Pure.
+ * Entries of a settings map that are meant for no record that there is: with a misspelt name they would be without effect and without a
+ * word. `setting` is the map's name, `kind` what it is about. Pure.
  */
 export function unusedOptions(
   setting: string,
   kind: string,
   entries: Readonly<Record<string, LocalOptions>>,
   records: readonly Named[],
-): readonly string[] {
+): readonly UnusedOption[] {
   const known = new Set(records.flatMap(({ uuid, name }) => (name === null ? [uuid] : [uuid, name])));
   const names = records.flatMap(({ name }) => (name === null ? [] : [name]));
   return Object.keys(entries)
@@ -38,6 +45,6 @@ export function unusedOptions(
       const meant = nearest(key, names);
       const listed = names.length > MAX_LISTED ? [...names.slice(0, MAX_LISTED), "…"] : names;
       const right = meant !== undefined ? `did you mean ${meant}?` : names.length > 0 ? `there are ${listed.join(", ")}` : "there is none";
-      return `${setting}.${key}: no ${kind} of this collector has this name or uuid; ${right}`;
+      return { path: [setting, key], message: `no ${kind} of this collector has this name or uuid; ${right}` };
     });
 }
