@@ -132,7 +132,7 @@ export class Pipeline {
 
   #storeData(): StoreWorkerData {
     const { run, bufferFile } = this.#options;
-    return { file: bufferFile, run, ...this.#bounds };
+    return { file: bufferFile, run, ...this.#bounds, looksAtDisk: true };
   }
 
   #startStore(): SupervisedWorker<FromStore> {

@@ -50,3 +50,16 @@ function removed(path: string): boolean {
     return false;
   }
 }
+
+/** What to say where the disk has less room than the buffer may still take; undefined: it has, or cannot be asked. Never throws. */
+export function roomWarning(file: string, neededBytes: number): string | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    const free = bavail * bsize;
+    if (free >= neededBytes) return undefined;
+    const mib = (bytes: number): string => `${Math.floor(bytes / 2 ** 20)} MiB`;
+    return `buffer.max_bytes lets the buffer take ${mib(neededBytes)} more, and the disk of ${dirname(file)} has ${mib(free)} free: it is full before the oldest values go; lower buffer.max_bytes or free space`;
+  } catch {
+    return undefined;
+  }
+}

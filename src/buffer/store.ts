@@ -18,6 +18,7 @@ import { openBuffer } from "./open.ts";
 import { createRecentLayouts } from "./recent-layouts.ts";
 import type { Recovered } from "./recover.ts";
 import { Recovery } from "./recovery.ts";
+import { roomWarning } from "./reserve.ts";
 import { isDamage } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
 import { prepareUnsaved, readUnsaved, writeUnsaved } from "./unsaved.ts";
@@ -38,6 +39,8 @@ export interface StoreOptions extends BufferBounds {
   readonly maxWaitingBytes?: number;
   /** How often a file that takes nothing is tried; default 1000. */
   readonly retryMs?: number;
+  /** Looks whether the disk has room for all that the bounds allow, and says so where it does not; default false. */
+  readonly looksAtDisk?: boolean;
 }
 
 /** What a store reports, in the order in which it happens. None of it may throw. */
@@ -180,7 +183,9 @@ export class Store {
   setBounds(bounds: BufferBounds): void {
     this.#bounds = bounds;
     // A file that cannot be opened at this moment has them when it is.
-    if (this.#buffer) this.#attempt((file) => file.setBounds(bounds));
+    if (!this.#buffer) return;
+    this.#attempt((file) => file.setBounds(bounds));
+    if (this.#buffer) this.#lookAtDisk(this.#buffer);
   }
 
   /** Values that the host had no room for, since the start of the process; `span` of those that it has not told before. */
@@ -269,12 +274,19 @@ export class Store {
     const buffer = openBuffer(file, { ...this.#bounds, damage: this.#damage, onAlarm });
     this.#buffer = buffer;
     this.#countUnsaved();
+    this.#lookAtDisk(buffer);
     this.#damage = undefined;
     this.#nextCheckMs = 0;
     if (this.#sinks) this.#desiredSinks ??= this.#sinks;
     this.#lossesChanged = true;
     this.#beginLife(buffer.epoch, buffer.lastSeq(run));
     return buffer;
+  }
+
+  #lookAtDisk(buffer: BufferFile): void {
+    const { file, looksAtDisk = false } = this.#options;
+    const warning = looksAtDisk ? roomWarning(file, this.#bounds.maxBytes - buffer.bytes()) : undefined;
+    if (warning !== undefined) this.#listener.alarm(warning);
   }
 
   #beginLife(epoch: string, lastSeq: number): void {

@@ -83,10 +83,15 @@ describe("refused, at its key", () => {
 });
 
 test.each([
-  ["512B", 512],
-  ["64KiB", 65_536],
+  ["1048576B", 2 ** 20],
+  ["2048KiB", 2 ** 21],
   ["512MiB", 512 * 2 ** 20],
   ["2 GiB", 2 ** 31],
 ])("the size %s is %i bytes", (max_bytes, bytes) => {
   expect(settingsSchema.parse({ buffer: { max_bytes } }).buffer.max_bytes).toBe(bytes);
+});
+
+test("a buffer of less than it can work with is refused, and told what would do", () => {
+  const { error } = settingsSchema.safeParse({ buffer: { max_bytes: "512KiB" } });
+  expect(error?.issues).toMatchObject([{ path: ["buffer", "max_bytes"], message: expect.stringContaining("at least 1MiB") }]);
 });

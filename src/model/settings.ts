@@ -21,10 +21,10 @@ const parseSize = (text: string): number | undefined => {
   const unit = match?.[2] === undefined ? undefined : SIZES[match[2]];
   return unit === undefined ? undefined : Number(match?.[1]) * unit;
 };
-const size = (fallback: string) =>
+const size = (fallback: string, least = "1KiB") =>
   z
     .string()
-    .refine((text) => parseSize(text) !== undefined, "expected a size such as 512MiB or 2GiB")
+    .refine((text) => (parseSize(text) ?? 0) >= (parseSize(least) ?? 0), `expected a size such as 512MiB or 2GiB, at least ${least}`)
     .default(fallback)
     .transform((text) => parseSize(text) ?? 0);
 
@@ -181,7 +181,7 @@ export const settingsSchema = z
       ),
     buffer: z
       .strictObject({
-        max_bytes: size("1GiB").describe("Bound of the buffer's file with its WAL"),
+        max_bytes: size("1GiB", "1MiB").describe("Bound of the buffer's file with its WAL, at least 1MiB"),
         max_age: duration("30d", "3650d").describe("Older values are dropped and counted"),
         keep_removed: duration("24h", "3650d").describe(
           "How long the values that wait for a removed data sink are kept in case it returns; they are the first to go when room is needed",

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Ledger, StoredBatch } from "../../../src/buffer/buffer.ts";
 import { openBuffer } from "../../../src/buffer/open.ts";
 import { openReader } from "../../../src/buffer/reader.ts";
+import { Store } from "../../../src/buffer/store.ts";
 import { A, append, batch, taken } from "../../../src/buffer/testing/file.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
@@ -135,6 +136,37 @@ describe.skipIf(!canMount())("a real file system", () => {
 });
 
 describe.skipIf(!canMount())("a start on a full disk", () => {
+  it("is told of before: a bound above the room of the disk, at the start and where it is changed", () => {
+    const disk = mountSmall(8_000_000);
+    const alarms: string[] = [];
+    const nothing = (): void => {};
+    const store = new Store(
+      { file: join(disk, "buffer.db"), run: "r1", maxBytes: 2 ** 30, maxAgeMs: 1e12, looksAtDisk: true },
+      {
+        ready: nothing,
+        committed: nothing,
+        rejected: nothing,
+        ledger: nothing,
+        alarm: (message) => alarms.push(message),
+        sinks: nothing,
+        stored: nothing,
+        unstored: nothing,
+        shown: nothing,
+        takesUnstored: () => "none",
+        losses: nothing,
+      },
+    );
+    store.start();
+    expect(alarms).toEqual([
+      expect.stringMatching(/^buffer\.max_bytes lets the buffer take 1023 MiB more, and the disk of .* has 7 MiB free/),
+    ]);
+    store.setBounds({ maxBytes: 2 ** 20, maxAgeMs: 1e12 });
+    expect(alarms).toHaveLength(1);
+    store.setBounds({ maxBytes: 2 ** 29, maxAgeMs: 1e12 });
+    expect(alarms[1]).toContain("511 MiB more");
+    store.stop();
+  });
+
   it("delivers what waits in the file, counts it, and takes new values where that made room", () => {
     const disk = mountSmall(1_600_000);
     const file = join(disk, "state", "buffer.db");
