@@ -127,7 +127,7 @@ export class Holds {
     if (!hasParts(held) && (hasPassed || nowMs < held.untilMs)) this.#held.delete(source);
   }
 
-  /** The server took values of the source that were not held: a later refusal is held anew. */
+  /** The server took values of the source that were not held: a later refusal is held again. */
   passed(source: string, nowMs: number): void {
     const held = this.#held.get(source);
     if (!held) return;
