@@ -1,4 +1,5 @@
 import type { Layout } from "../model/layout.ts";
+import type { LossReason } from "../model/loss.ts";
 
 /** One readout as the agent thread encoded it (codec.ts); what is kept until the store has answered. */
 export interface NewBatch {
@@ -88,12 +89,6 @@ export interface Ledger {
   /** An unknown number of values was lost with an earlier file, none of them older than `since` (epoch ms). */
   readonly lost: { readonly since: number; readonly why: string } | null;
 }
-
-/**
- * What is published to the broker or server: drops, what was never accepted, and `lost`: an unknown number went with a damaged, emptied or
- * replaced file.
- */
-export type LossReason = Exclude<DropReason, "sink_removed"> | RejectReason | "lost";
 
 /**
  * What a sink has not delivered and never will. One per sink and reason is open at a time and grows until it is acknowledged;

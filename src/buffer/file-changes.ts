@@ -1,4 +1,5 @@
-import { type CommitWork, type DropReason, type LossReason, REJECT_REASONS, type RejectReason, type StoredBatch } from "./buffer.ts";
+import type { LossReason } from "../model/loss.ts";
+import { type CommitWork, type DropReason, REJECT_REASONS, type RejectReason, type StoredBatch } from "./buffer.ts";
 import type { FileSpace } from "./file-space.ts";
 import type { FileState } from "./file-state.ts";
 import type { LossTable } from "./losses.ts";

@@ -1,5 +1,6 @@
 import type Database from "better-sqlite3";
-import type { Loss, LossAcknowledgement, LossReason } from "./buffer.ts";
+import type { LossReason } from "../model/loss.ts";
+import type { Loss, LossAcknowledgement } from "./buffer.ts";
 
 /** Values of one sink that were given up. */
 type NewLoss = Omit<Loss, "number"> & { readonly sink: string };

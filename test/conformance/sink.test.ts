@@ -84,7 +84,7 @@ const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
   },
   platform: {
     lasts: false,
-    takesLosses: false,
+    takesLosses: true,
     async start() {
       const platform = await startPlatform();
       return {
@@ -92,6 +92,7 @@ const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
         layout: platform.layout(3),
         ids: platform.ids,
         messages: platform.messages,
+        losses: platform.losses,
         hold: platform.hold,
         held: platform.held,
         drop: platform.drop,

@@ -18,9 +18,11 @@ export interface TestPlatform {
   layout(variables: number): Layout;
   /** Identifiers of the batches of values that the API has answered with success, in order. */
   readonly ids: () => readonly string[];
+  /** Losses that it has taken, in order. */
+  readonly losses: () => readonly { readonly id: string; readonly count: number | null }[];
   /** Their requests. */
   readonly messages: () => readonly { readonly bytes: number; readonly values: number }[];
-  /** While true requests with values go no further than the front. */
+  /** While true requests with values or losses go no further than the front. */
   hold(on: boolean): void;
   /** Requests that wait for hold(false). */
   readonly held: () => number;
@@ -54,6 +56,7 @@ export async function startPlatform(): Promise<TestPlatform> {
     details: { type: "modbus_tcp", host: "127.0.0.1", port: 1502 },
   });
   const ids: string[] = [];
+  const losses: { readonly id: string; readonly count: number | null }[] = [];
   const messages: { readonly bytes: number; readonly values: number }[] = [];
   const waiting: (() => void)[] = [];
   const sockets = new Set<Socket>();
@@ -63,6 +66,7 @@ export async function startPlatform(): Promise<TestPlatform> {
     const { method, url = "/", headers } = incoming;
     const passed = request(`${server.url}${url}`, { ...(method !== undefined && { method }), headers, agent: false }, (answer) => {
       const isTaken = url === "/api/ext/v1/values" && answer.statusCode === 200;
+      if (url === "/api/ext/v1/losses" && answer.statusCode === 200) losses.push(JSON.parse(body.toString("utf8")));
       if (isTaken) {
         const { id, values } = JSON.parse(body.toString("utf8")) as { readonly id: string; readonly values: readonly unknown[] };
         ids.push(id);
@@ -81,7 +85,7 @@ export async function startPlatform(): Promise<TestPlatform> {
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
       const go = () => (outgoing.destroyed ? undefined : forward(incoming, outgoing, Buffer.concat(chunks)));
-      if (holding && incoming.url === "/api/ext/v1/values") waiting.push(go);
+      if (holding && /^\/api\/ext\/v1\/(values|losses)$/.test(incoming.url ?? "")) waiting.push(go);
       else go();
     });
   });
@@ -118,6 +122,7 @@ export async function startPlatform(): Promise<TestPlatform> {
       })),
     }),
     ids: () => ids,
+    losses: () => losses,
     messages: () => messages,
     hold(on) {
       holding = on;

@@ -2,6 +2,7 @@ import { dataSinkRoutes } from "./data-sinks.ts";
 import { dataSourceRoutes } from "./data-sources.ts";
 import { extensionRoutes } from "./extensions.ts";
 import { inventoryRoutes } from "./inventory.ts";
+import { lossRoutes } from "./losses.ts";
 import { siteRoutes } from "./sites.ts";
 import { valueRoutes } from "./values.ts";
 
@@ -11,6 +12,7 @@ export const ROUTES = {
   ...dataSinkRoutes,
   ...siteRoutes,
   ...valueRoutes,
+  ...lossRoutes,
   ...extensionRoutes,
   ...inventoryRoutes,
 } as const;

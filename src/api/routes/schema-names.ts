@@ -20,6 +20,7 @@ import { readoutStateSchema, readoutStatusSchema } from "../../model/status.ts";
 import { variableCreateSchema, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { variableChangeSchema } from "./extensions.ts";
 import { ROUTES } from "./index.ts";
+import { lossSchema } from "./losses.ts";
 import { problemSchema } from "./route.ts";
 import { sampleSchema, timeseriesRequestSchema, valuesSchema } from "./values.ts";
 
@@ -69,6 +70,7 @@ const COMMON: Named = [
   ...union("ReadoutFailure", reasonSchema),
   ["Capabilities", capabilitiesSchema],
   ["Sample", sampleSchema],
+  ["Loss", lossSchema],
 ];
 
 /** Schemas of the bodies of requests, by the names that generated clients give their types. */
@@ -118,6 +120,8 @@ export const ANSWER_SCHEMAS: Named = [
   ["Machine", ROUTES.getMachine.responses[200]],
   ["MachinePage", ROUTES.listMachines.responses[200]],
   ["ValuesAccepted", ROUTES.postValues.responses[200]],
+  ["LossTaken", ROUTES.putLoss.responses[200]],
+  ["LossPage", ROUTES.listLosses.responses[200]],
   ["TimeseriesPage", ROUTES.postTimeseries.responses[200]],
   ["ExtensionInfo", ROUTES.getExtensions.responses[200]],
   ["StatusesAccepted", ROUTES.putReadoutStatuses.responses[200]],

@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
 
 /** Operations that change no configuration although their method might: what the collector sends all day, and reading by POST. */
-const NOT_RECORDED: ReadonlySet<Operation> = new Set(["putReadoutStatuses", "postValues", "postTimeseries"]);
+const NOT_RECORDED: ReadonlySet<Operation> = new Set(["putReadoutStatuses", "postValues", "putLoss", "postTimeseries"]);
 /** Reading that is recorded all the same. */
 const RECORDED_READS: ReadonlySet<Operation> = new Set(["getSecrets"]);
 

@@ -154,7 +154,7 @@ export function createHandlers(resources: Resources): Handlers {
     ...sourceHandlers(resources, common),
     ...sinkHandlers(resources, common),
     ...siteHandlers(resources, common),
-    ...valueHandlers(resources),
+    ...valueHandlers(resources, common),
     ...extensionHandlers(resources, common),
     ...inventoryHandlers(resources, common),
   };
@@ -209,8 +209,19 @@ function siteHandlers({ sites }: Resources, common: HandlerBasics) {
   } satisfies Partial<Handlers>;
 }
 
-function valueHandlers({ dataSources, variables, values }: Resources) {
+function valueHandlers({ collectors, dataSources, variables, values }: Resources, common: HandlerBasics) {
   return {
+    putLoss: ({ body, caller }) => {
+      if (caller.role !== "collector")
+        throw new HttpProblem(403, "a loss is reported with the key of the collector that has lost the values");
+      values.addLoss(body, caller.collector);
+      return ok({ id: body.id });
+    },
+    listLosses: ({ query: { collector }, caller }) => {
+      const reach = common.reachOf(caller);
+      if (collectors.revision(collector) === undefined || (reach && !reach.includes(collector))) throw notFound("collector");
+      return ok({ data: values.losses(collector), metadata: { next_cursor: null } });
+    },
     postValues: ({ body, caller }) => {
       const { collector, machine } = findSource(dataSources, body.data_source, ownOf(caller));
       return ok(values.take(body, { collector, machine, configuredFor: variables.sourceOf }));

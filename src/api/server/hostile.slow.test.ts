@@ -27,6 +27,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
     data_source: MACHINE,
     values: [{ time: "2026-11-20T09:00:00Z", variable: MACHINE, value: 1, quality: "good" }],
   },
+  putLoss: { id: "l", from: "2026-11-20T09:00:00Z", to: "2026-11-20T09:00:00Z", count: 1, reason: "refused" },
   postTimeseries: { variables: [MACHINE], start: "2026-11-20T09:00:00Z", end: "2026-11-20T10:00:00Z" },
 };
 

@@ -58,6 +58,7 @@ const createdVariable = { uuid: VARIABLE, data_source: SOURCE, ...variable, comm
 const site = { uuid: SITE, name: "north plant" };
 const collector = { uuid: ANOTHER_COLLECTOR, name: "box in hall 4", site: null };
 const machine = { uuid: MACHINE, name: "press 1", site: SITE };
+const loss = { id: "example-refused-1", from: "2026-11-20T09:00:00.000Z", to: "2026-11-20T09:10:00.000Z", count: 600, reason: "refused" };
 const sample = { time: READ_AT, variable: VARIABLE, value: 21.5, quality: "good" };
 
 export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
@@ -159,6 +160,8 @@ export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
     requests: { values: { id: "example-1", data_source: SOURCE, values: [sample] } },
     answer: { accepted: 1, duplicate: false },
   },
+  putLoss: { requests: { refused: loss }, answer: { id: "example-refused-1" } },
+  listLosses: { answer: page(loss) },
   postTimeseries: {
     requests: { variables: { variables: [VARIABLE], start: "2026-11-20T09:00:00Z", end: "2026-11-20T10:00:00Z" } },
     answer: page({ ...sample, data_source: SOURCE }),

@@ -24,6 +24,8 @@ const ORDER: readonly (readonly [Operation, filter?: string])[] = [
   ["listMachines", "uuid"],
   ["postValues"],
   ["postTimeseries"],
+  ["putLoss"],
+  ["listLosses", "collector"],
   ["createCollector"],
   ["getCollector"],
   ["listCollectors", "uuid"],
@@ -63,7 +65,7 @@ test("each example is answered as it is printed", async () => {
     const value = filter === "uuid" ? record?.uuid : filter === "data_source" ? record?.data_source : EXAMPLE_COLLECTOR;
     const one = EXAMPLES[operation.replace(/^[a-z]+/, "create") as Operation]?.answer as { uuid?: string } | undefined;
     const target = path.replace("{uuid}", String(one?.uuid));
-    const headers = operation === "getSecrets" || operation === "postValues" ? { authorization: api.collectorKey } : {};
+    const headers = ["getSecrets", "postValues", "putLoss"].includes(operation) ? { authorization: api.collectorKey } : {};
     return api.send(
       method,
       replaced(filter === undefined ? target : `${target}?${filter}=${value}`, made),

@@ -199,3 +199,29 @@ test("integers are exact in any JSON, and everything else is as JSON.parse gives
   const plain = { a: [1, 2.5, "x", null] };
   expect(parseExactly(JSON.stringify(plain), plain)).toBe(plain);
 });
+
+test("losses are kept by collector and identifier, the later one holds, and the newest 1000 stay", () => {
+  const { store } = open(temporaryFolder());
+  const loss = (n: number, count: number | null = 1) => {
+    const time = new Date(n * 1000).toISOString();
+    return { id: `l${n}`, from: time, to: time, count, reason: "refused" as const };
+  };
+  store.addLoss(loss(1), COLLECTOR);
+  store.addLoss(loss(1, null), COLLECTOR);
+  store.addLoss(loss(2), randomUUID());
+  expect(store.losses(COLLECTOR)).toEqual([loss(1, null)]);
+  for (let n = 2; n <= 1010; n++) store.addLoss(loss(n), COLLECTOR);
+  expect(store.losses(COLLECTOR).map(({ id }) => id)).toEqual(Array.from({ length: 1000 }, (_, i) => `l${i + 11}`));
+});
+
+test("a loss is reported with the collector's own key, and seen within its site", async () => {
+  const api = await startTestServer();
+  const loss = { id: "l1", from: "2026-11-20T09:00:00.000Z", to: "2026-11-20T09:10:00.000Z", count: null, reason: "overflow" };
+  const own = { authorization: api.collectorKey };
+  expect((await api.send("PUT", "/ext/v1/losses", loss)).status).toBe(403);
+  expect(await api.send("PUT", "/ext/v1/losses", loss, own)).toMatchObject({ status: 200, body: { id: "l1" } });
+  expect((await api.send("PUT", "/ext/v1/losses", { ...loss, reason: "sink_removed" }, own)).status).toBe(422);
+  const list = (collector: string) => api.send("GET", `/ext/v1/losses?collector=${collector}`, undefined, own);
+  expect((await list(COLLECTOR)).body).toEqual({ data: [loss], metadata: { next_cursor: null } });
+  expect((await list(randomUUID())).status).toBe(404);
+});

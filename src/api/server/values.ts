@@ -4,6 +4,7 @@ import { MAX_ISSUES } from "../../model/bounded.ts";
 import type { Log } from "../../model/context.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
 import type { Page } from "../../model/resources.ts";
+import type { ReportedLoss } from "../routes/losses.ts";
 import { QUALITIES, type Quality, type TimeseriesRequest, type ValueBatch } from "../routes/values.ts";
 import { cursorBinding, decodeCursor, encodeCursor } from "./cursor.ts";
 import { cursorKey, type Database, openSqlite, type Schema } from "./database.ts";
@@ -17,6 +18,8 @@ const SWEEP_ROWS = 10_000;
 /** Steps of one round; what is left is the next round's. */
 const SWEEP_STEPS = 20;
 const SWEEP_EVERY_MS = 60_000;
+/** Of one collector. */
+const KEPT_LOSSES = 1000;
 /** A batch that is sent again after this would be taken again; the same values at the same times then replace each other. */
 const REMEMBER_BATCHES_MS = 7 * 86_400_000;
 
@@ -54,6 +57,17 @@ const VALUES: Schema = {
     `,
     // Of what an identifier stood for; null: it was taken before this was kept.
     `ALTER TABLE batches ADD COLUMN digest BLOB;`,
+    `
+    CREATE TABLE losses (
+      collector TEXT NOT NULL,
+      id TEXT NOT NULL,
+      from_time INTEGER NOT NULL,
+      to_time INTEGER NOT NULL,
+      count INTEGER,
+      reason TEXT NOT NULL,
+      PRIMARY KEY (collector, id)
+    ) STRICT, WITHOUT ROWID;
+    `,
   ],
 };
 
@@ -90,6 +104,10 @@ export interface ValueStore {
   take(batch: ValueBatch, origin: ValueOrigin): TakenBatch;
   /** `collector`: only values of it; undefined: of all. Throws HttpProblem 422 for a cursor that is not good. */
   read(request: TimeseriesRequest, collector: string | undefined): Page<StoredSample>;
+  /** Takes a loss in the place of an earlier one under its identifier. Of each collector the newest 1000 are kept. */
+  addLoss(loss: ReportedLoss, collector: string): void;
+  /** By the time of their first readout. */
+  losses(collector: string): readonly ReportedLoss[];
   /** Drops what is too old or too much. Also done by itself. */
   sweep(): void;
   close(): void;
@@ -125,6 +143,8 @@ export function openValues(options: ValueStoreOptions): ValueStore {
   return {
     take: (batch, origin) => opened().take(batch, origin),
     read: (request, collector) => opened().read(request, collector),
+    addLoss: (loss, collector) => opened().addLoss(loss, collector),
+    losses: (collector) => opened().losses(collector),
     sweep: () => opened().sweep(),
     close() {
       clearInterval(sweeping);
@@ -171,6 +191,8 @@ function digestOf({ data_source, values }: ValueBatch): Uint8Array {
   for (const { time, variable, value, quality } of values) digest.update(`\n${time} ${variable} ${quality} ${toText(value)}`);
   return digest.digest().subarray(0, 16);
 }
+
+type LossRow = Pick<ReportedLoss, "id" | "count" | "reason"> & { readonly from_time: number; readonly to_time: number };
 
 type Position = readonly [series: number, time: number];
 
@@ -221,6 +243,18 @@ class ValueTables {
       }
     }
     return { data, metadata: { next_cursor: null } };
+  }
+
+  addLoss({ id, from, to, count, reason }: ReportedLoss, collector: string): void {
+    this.#statements.putLoss.run(collector, id, Date.parse(from), Date.parse(to), count, reason);
+    this.#statements.dropLosses.run(collector, collector, KEPT_LOSSES);
+  }
+
+  losses(collector: string): readonly ReportedLoss[] {
+    const toText = (time: number): string => new Date(time).toISOString();
+    return this.#statements.losses
+      .all(collector)
+      .map(({ id, from_time, to_time, count, reason }) => ({ id, from: toText(from_time), to: toText(to_time), count, reason }));
   }
 
   sweep(): void {
@@ -317,6 +351,15 @@ const toSample = ({ data_source, variable }: Series, { time, value, quality }: S
 
 function prepareStatements(db: Database) {
   return {
+    putLoss: db.prepare<[string, string, number, number, number | null, string]>(
+      "INSERT OR REPLACE INTO losses (collector, id, from_time, to_time, count, reason) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    dropLosses: db.prepare<[string, string, number]>(
+      "DELETE FROM losses WHERE collector = ? AND id IN (SELECT id FROM losses WHERE collector = ? ORDER BY to_time DESC, id LIMIT -1 OFFSET ?)",
+    ),
+    losses: db.prepare<[string], LossRow>(
+      "SELECT id, from_time, to_time, count, reason FROM losses WHERE collector = ? ORDER BY from_time, id",
+    ),
     insertBatch: db.prepare<[string, string, number, Uint8Array]>(
       `INSERT INTO batches (collector, id, received_at, digest) VALUES (?, ?, ?, ?) ON CONFLICT (collector, id)
       DO UPDATE SET received_at = excluded.received_at, digest = excluded.digest WHERE digest != excluded.digest`,

@@ -1,3 +1,4 @@
+import type { ReportedLoss } from "../../api/routes/losses.ts";
 import type { Layout } from "../../model/layout.ts";
 import { float32Text, numberText } from "../../model/number.ts";
 import type { Reading, Scalar, Value } from "../../model/value.ts";
@@ -129,4 +130,14 @@ function scalarText(value: Scalar, isFloat32: boolean): string | undefined {
     case "boolean":
       return value ? "true" : "false";
   }
+}
+
+/** The body of `PUT /ext/v1/losses`. A time that the API cannot express is the nearest that it can. Pure. */
+export function lossText({
+  from,
+  to,
+  ...loss
+}: Omit<ReportedLoss, "from" | "to"> & { readonly from: number; readonly to: number }): string {
+  const timeText = (ms: number): string => new Date(Math.min(Math.max(ms, FIRST_MS), LAST_MS)).toISOString();
+  return JSON.stringify({ ...loss, from: timeText(from), to: timeText(to) });
 }

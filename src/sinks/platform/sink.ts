@@ -8,10 +8,10 @@ import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { sleep } from "../../model/timer.ts";
 import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
-import { defineSink, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
-import { openingProblem, verdictOf } from "./answer.ts";
+import { defineSink, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { openingProblem, reasonOf, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
-import { bodyOf, halvesOf, type Part, partsOf, without } from "./parts.ts";
+import { bodyOf, halvesOf, lossText, type Part, partsOf, without } from "./parts.ts";
 
 /** The API does not give its own address: `api` is what the settings of this machine say (desired-sinks.ts). */
 const details = SINK_DETAILS.platform.read.extend({ api: apiAccessSchema });
@@ -127,6 +127,20 @@ class PlatformSink implements Sink {
     } finally {
       signal.removeEventListener("abort", onAbort);
     }
+  }
+
+  publishLoss({ id, from, to, values: count, reason }: PublishedLoss): Promise<boolean> {
+    const body = lossText({ id, from, to, count, reason });
+    return this.#slots.inTurn(async () => {
+      const path = "/ext/v1/losses";
+      const answer = await this.#requester.send({ method: "PUT", path, body, maxBytes: MAX_ANSWER_BYTES, signal: this.#ended.signal });
+      if (answer.type === "json") return true;
+      // An API without losses, or one that does not want this one, takes values all the same.
+      if (answer.type !== "failed" || answer.kind === "http_status") return false;
+      const reason = reasonOf(answer);
+      this.#fail(reason);
+      throw this.#slots.failure() ?? reason;
+    });
   }
 
   close(): Promise<void> {
