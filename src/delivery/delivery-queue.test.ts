@@ -426,3 +426,35 @@ describe("a source whose rows stay under way", () => {
     expect(position().older).toEqual([]);
   });
 });
+
+test("live groups that wait for longer than an interval are written with those of the same source, in order, and one by one when none waits", () => {
+  const { queue, commit, attach, position } = setUp({ maxLiveBytes: 10_000 });
+  attach();
+  queue.open();
+  const groups: number[][] = [];
+  const write = (nowMs: number) => {
+    const job = queue.next(nowMs, 8);
+    if (!job) return;
+    groups.push(idsOf(job));
+    queue.settle(job, done(job));
+  };
+  // The server takes one write in 400 ms, and each of the three sources has one in 300 ms.
+  for (let i = 0; i < 60; i++) {
+    queue.take(commit(1), i * 100);
+    if (i % 4 === 3) write(i * 100);
+  }
+  for (let n = 0; n < 60; n++) write(6200 + n);
+  expect(groups.slice(0, 2).map(({ length }) => length)).toEqual([1, 1]);
+  expect(Math.max(...groups.map(({ length }) => length))).toBeGreaterThan(3);
+  expect(groups.length).toBeLessThan(40);
+  for (const source of [0, 1, 2]) {
+    const ofSource = groups.flat().filter((id) => id % SOURCES === source);
+    expect(ofSource).toEqual([...ofSource].sort((a, b) => a - b));
+  }
+  expect(groups.flat()).toHaveLength(60);
+  expect(position()).toEqual({ older: [], live: 61 });
+  queue.take(commit(3), 9000);
+  const before = groups.length;
+  for (let n = 0; n < 3; n++) write(9500 + n);
+  expect(groups.slice(before).map(({ length }) => length)).toEqual([1, 1, 1]);
+});

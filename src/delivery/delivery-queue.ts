@@ -1,7 +1,7 @@
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
 import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
 import { AcknowledgementTracker, joinAllSettled, type Outcome, type Settled } from "./acknowledgements.ts";
-import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows } from "./grouping.ts";
+import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows, joinGroups } from "./grouping.ts";
 import { NewestRows } from "./newest-rows.ts";
 
 /** A group to write. */
@@ -33,6 +33,10 @@ export interface DeliveryQueueOptions extends GroupBounds {
 
 /** Live jobs in a row after which one from the backlog is due. */
 const LIVE_RUN = 3;
+/** Writes of the backlog under way at once, unless all are in order. */
+const MAX_OLDER_WRITES = 8;
+/** Where live groups wait for so long beyond an interval, there are more than the server takes one by one. */
+const CONGESTED_MS = 500;
 /** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
 const BEHIND_MS = 1000;
 /** From so many held rows on, counting the ranges of what is pending costs more than it is worth each time. */
@@ -43,7 +47,7 @@ const MAX_UNACKNOWLEDGED_ROWS = 100_000;
 /**
  * Decides what one sink writes next, and keeps account of what it has written. Two lanes: live rows, as they are committed, and the
  * backlog, read from the file. Live rows go first; the backlog gets at least one write in LIVE_RUN + 1, and at most half of the writes under
- * way. With `inOrder` a row is live only while nothing older waits. Has no timer and no clock of its own.
+ * way, but one where live rows wait for long. With `inOrder` a row is live only while nothing older waits. Has no timer and no clock of its own.
  */
 export class DeliveryQueue {
   readonly #options: DeliveryQueueOptions;
@@ -60,6 +64,8 @@ export class DeliveryQueue {
   #olderReady: Group[] = [];
   #olderUnderWay = 0;
   #liveInARow = 0;
+  /** When no live group last waited; undefined: not known. */
+  #notWaitingMs: number | undefined;
   /** The first id that comes as it is committed; undefined: not attached. */
   #liveFrom: number | undefined;
   #isOpen = false;
@@ -164,7 +170,9 @@ export class DeliveryQueue {
     if (this.#isHalted) return undefined;
     const { inOrder } = this.#options;
     this.#ready.push(...(this.#isDraining ? this.#grouper.flush() : this.#grouper.due(nowMs)));
-    const mayOlder = !this.#isDraining && this.#olderUnderWay < (inOrder ? inFlight : Math.max(1, inFlight >> 1));
+    const isCongested = this.#isCongested(nowMs);
+    const mostOlder = inOrder ? inFlight : isCongested ? 1 : Math.max(1, Math.min(MAX_OLDER_WRITES, inFlight >> 1));
+    const mayOlder = !this.#isDraining && this.#olderUnderWay < mostOlder;
     if (mayOlder && (this.#ready.length === 0 || this.#liveInARow >= LIVE_RUN)) {
       const group = this.#nextOlder(olderBytes);
       if (group) {
@@ -173,11 +181,27 @@ export class DeliveryQueue {
         return { group, backlog: true, inOrder, generation: this.#generation };
       }
     }
-    const group = this.#ready.shift();
+    const group = this.#nextLive(isCongested);
     if (!group) return undefined;
     this.#liveInARow++;
     this.#liveBytes -= group.bytes;
     return { group, backlog: false, inOrder, generation: this.#generation };
+  }
+
+  /** Live groups wait because the server takes fewer writes than there are. */
+  #isCongested(nowMs: number): boolean {
+    if (this.#ready.length === 0) this.#notWaitingMs = nowMs;
+    this.#notWaitingMs ??= nowMs;
+    return this.#options.keepsAll && nowMs - this.#notWaitingMs >= this.#options.intervalMs + CONGESTED_MS;
+  }
+
+  /** Where too many groups wait, with those of the same source: fewer writes carry as much. */
+  #nextLive(isCongested: boolean): Group | undefined {
+    const group = this.#ready.shift();
+    if (!group || !isCongested) return group;
+    const { joined, left } = joinGroups(group, this.#ready, this.#options);
+    this.#ready = left;
+    return joined;
   }
 
   /** Settles a written job. `outcomes` by row of its group; undefined: the row is held from now on. */
@@ -360,6 +384,7 @@ export class DeliveryQueue {
     this.#generation++;
     this.#grouper = createGrouper(this.#options);
     this.#ready = [];
+    this.#notWaitingMs = undefined;
     this.#olderReady = [];
     this.#liveBytes = 0;
     this.#olderUnderWay = 0;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StoredBatch } from "../buffer/buffer.ts";
-import { createGrouper, type GroupBounds, groupRows } from "./grouping.ts";
+import { createGrouper, type Group, type GroupBounds, groupRows, joinGroups } from "./grouping.ts";
 
 const row = (id: number, time: number, layout = 1, bytes = 10): StoredBatch => ({
   id,
@@ -81,4 +81,24 @@ test("every row is in one group, in order, within the bounds; and cut anywhere b
       expect(new Set(ids(parts.flatMap((part) => groupRows(part, key, BOUNDS))).map(String))).toEqual(new Set(ids(groups).map(String)));
     }),
   );
+});
+
+test("groups of one source are joined as far as they fit one; none overtakes another of its source", () => {
+  const group = (layout: number, ...rows: readonly number[]): Group => ({
+    layout,
+    rows: rows.map((id) => row(id, 0, layout)),
+    bytes: rows.length * 10,
+    writtenBytes: rows.length * 40,
+  });
+  const keyOf = ({ layout }: StoredBatch): string => (layout === 2 ? "b" : "a");
+  const join = (bounds: Partial<GroupBounds>, ...groups: readonly [Group, ...Group[]]) => {
+    const { joined, left } = joinGroups(groups[0], groups.slice(1), { ...BOUNDS, keyOf, ...bounds });
+    return [ids([joined]), ids(left), joined.bytes, joined.writtenBytes];
+  };
+  expect(join({}, group(1, 1), group(2, 2), group(1, 3, 4), group(2, 5), group(1, 6))).toEqual([[[1, 3, 4, 6]], [[2], [5]], 40, 160]);
+  // Layout 3 is of the same source.
+  expect(join({}, group(1, 1), group(3, 2), group(1, 3))).toEqual([[[1]], [[2], [3]], 10, 40]);
+  expect(join({ maxBytes: 30 }, group(1, 1), group(1, 2, 3), group(1, 4))).toEqual([[[1, 2, 3]], [[4]], 30, 120]);
+  expect(join({ maxReadouts: 2 }, group(1, 1), group(1, 2, 3), group(1, 4))).toEqual([[[1]], [[2, 3], [4]], 10, 40]);
+  expect(join({ maxWrittenBytes: 80 }, group(1, 1), group(1, 2), group(1, 3))).toEqual([[[1, 2]], [[3]], 20, 80]);
 });

@@ -97,6 +97,43 @@ export function createGrouper({
   };
 }
 
+/** A group with the later ones of the same source, as far as they fit one; what of the others is left. Pure. */
+export function joinGroups(
+  first: Group,
+  later: readonly Group[],
+  {
+    keyOf,
+    maxBytes,
+    maxReadouts,
+    maxWrittenBytes = Number.POSITIVE_INFINITY,
+  }: GroupBounds & { readonly keyOf: (row: StoredBatch) => string },
+): { readonly joined: Group; readonly left: Group[] } {
+  const keyOfGroup = ({ rows: [row] }: Group): string | undefined => row && keyOf(row);
+  const key = keyOfGroup(first);
+  const all = [first];
+  const left: Group[] = [];
+  let [bytes, readouts, writtenBytes] = [first.bytes, first.rows.length, first.writtenBytes ?? 0];
+  let isFull = false;
+  for (const group of later) {
+    const isOther = keyOfGroup(group) !== key;
+    bytes += isOther ? 0 : group.bytes;
+    readouts += isOther ? 0 : group.rows.length;
+    writtenBytes += isOther ? 0 : (group.writtenBytes ?? 0);
+    // Nothing of the source overtakes what does not fit.
+    if (!isOther) isFull ||= group.layout !== first.layout || bytes > maxBytes || readouts > maxReadouts || writtenBytes > maxWrittenBytes;
+    if (isOther || isFull) left.push(group);
+    else all.push(group);
+  }
+  return { joined: all.length === 1 ? first : sumOf(all), left };
+}
+
+const sumOf = (groups: readonly Group[]): Group => ({
+  layout: groups[0]?.layout ?? 0,
+  rows: groups.flatMap(({ rows }) => rows),
+  bytes: groups.reduce((sum, { bytes }) => sum + bytes, 0),
+  ...(groups[0]?.writtenBytes !== undefined && { writtenBytes: groups.reduce((sum, { writtenBytes = 0 }) => sum + writtenBytes, 0) }),
+});
+
 /** The same for rows that are all there. */
 export function groupRows(rows: readonly StoredBatch[], keyOf: (row: StoredBatch) => string, bounds: GroupBounds): readonly Group[] {
   const grouper = createGrouper(bounds);

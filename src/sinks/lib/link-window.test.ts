@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Flight, LEAST_WINDOW_BYTES, LinkWindow, MOST_WINDOW_BYTES } from "./link-window.ts";
+import { type Flight, LEAST_MESSAGE_BYTES, LEAST_WINDOW_BYTES, LinkWindow, MOST_WINDOW_BYTES } from "./link-window.ts";
 
 interface Link {
   readonly bytesPerS: number;
@@ -89,7 +89,7 @@ describe("LinkWindow", () => {
           expect(bytesPerS).toBeGreaterThanOrEqual(0);
           expect(roundTripMs).toBeGreaterThanOrEqual(0);
           if (flights.length === 0) expect(window.hasRoom()).toBe(true);
-          for (const ms of [0, 1000]) expect(window.provedBytesIn(ms)).toBeGreaterThanOrEqual(LEAST_WINDOW_BYTES);
+          for (const ms of [0, 1000]) expect(window.provedBytesIn(ms)).toBeGreaterThanOrEqual(LEAST_MESSAGE_BYTES);
         }
       }),
     );
@@ -181,7 +181,8 @@ describe("LinkWindow", () => {
     window.opened(100);
     window.sent(200_000, 0);
     window.timedOut(200_000, 100_000);
-    expect(window.bytesIn(1000)).toBe(1024);
+    expect(window.bytesIn(1000)).toBe(1000);
+    expect(window.bytesIn(100)).toBe(LEAST_MESSAGE_BYTES);
     expect(window.bytesIn(2000)).toBe(2000);
   });
 });

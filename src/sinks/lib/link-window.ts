@@ -20,6 +20,8 @@ export interface Flight {
 /** Bounds of a window. Bytes. */
 export const LEAST_WINDOW_BYTES = 1024;
 export const MOST_WINDOW_BYTES = 2 ** 21;
+/** Messages are not made smaller for a slow link: more than a quarter of them would be what all have in common. */
+export const LEAST_MESSAGE_BYTES = 512;
 /** Before anything is known: a link of 8 kbit/s carries it in 8 s. */
 const FIRST_WINDOW_BYTES = 8192;
 /** What may wait in the link in addition to what is on its way: enough to keep it busy, and little to wait for. */
@@ -103,7 +105,7 @@ export class LinkWindow {
 
   /** Bytes that the link carries in `ms`; undefined: nothing shows that it is slow. */
   bytesIn(ms: number): number | undefined {
-    return this.#isMeasured ? Math.max(LEAST_WINDOW_BYTES, Math.floor(this.#bytesPerMs() * ms)) : undefined;
+    return this.#isMeasured ? Math.max(LEAST_MESSAGE_BYTES, Math.floor(this.#bytesPerMs() * ms)) : undefined;
   }
 
   /** The same of a link of which nothing is known: what it has carried so far, or what is harmless. */

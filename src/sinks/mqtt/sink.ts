@@ -17,6 +17,8 @@ type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 const OFFLINE_TIMEOUT_MS = 500;
 const MAX_WARNINGS = 10;
 
+/** Writes beyond what the broker takes at once: what is newer goes before what is older only if it waits by then. */
+const WAITING_WRITES = 8;
 /** What is under way at a loss comes twice: a batch of older values is no longer than that on a slow link. */
 const OLDER_BATCH_MS = 4000;
 /** Bytes of a message for each of the values as they are stored, about. */
@@ -102,7 +104,7 @@ class MqttSink implements Sink {
     this.#channel = new StatusChannel(connection, memory.suspension, () => this.#values.underWay());
     const { suspended } = this.#channel;
     this.#hasStatus = connection.canRetain && suspended === undefined;
-    this.inFlight = connection.window;
+    this.inFlight = connection.window + WAITING_WRITES;
     this.lost = this.#channel.lost;
     const hint = collisionHint(plan);
     this.#ownWarnings = [

@@ -49,7 +49,7 @@ const SPLIT_BYTES = 131_072;
 /** Fixed header, packet identifier and properties of a PUBLISH, generously (MQTT 5.0, 3.3). */
 const PUBLISH_OVERHEAD_BYTES = 32;
 /** How long one message may keep the link busy, of new values and of older ones: what is read meanwhile waits for it. */
-const MESSAGE_MS = { newer: 2000, older: 1000 } as const;
+const MESSAGE_MS = { newer: 2000, older: 500 } as const;
 
 /** Payload bytes that fit a publish to the topic. */
 export const maxPayloadBytes = (topic: string, maxPacketBytes: number): number =>
