@@ -21,7 +21,7 @@ export function auditedHandlers(handlers: Handlers, db: Database, audit: Audit):
       const before = look?.(request);
       const answer = handler(request);
       const { caller, address, osUser, params, body } = request;
-      const resource = uuidIn(params) ?? uuidIn(answer.body) ?? null;
+      const resource = uuidIn(params) ?? uuidIn(answer.body) ?? sourceIn(body) ?? null;
       const after = answer.status === 201 ? answer.body : look?.(request);
       const changed = look || answer.status === 201 ? { name: nameIn(before ?? after), changes: changesBetween(before, after) } : {};
       audit.record({ role: caller.role, key: caller.key, address, osUser }, operation, resource, fieldNames(body), changed);
@@ -47,6 +47,10 @@ function lookerOf(handlers: Handlers, operation: Operation): ((request: Incoming
     }
   };
 }
+
+/** Of a batch, which has no record of its own: the data source that it is about. */
+const sourceIn = (body: unknown): string | undefined =>
+  typeof body === "object" && body !== null && "data_source" in body && typeof body.data_source === "string" ? body.data_source : undefined;
 
 function uuidIn(value: unknown): string | undefined {
   return typeof value === "object" && value !== null && "uuid" in value && typeof value.uuid === "string" ? value.uuid : undefined;
