@@ -88,6 +88,28 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     expect(text.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   });
 
+  test("URLs have no user and no password, also inside sentences", () => {
+    const reason = {
+      type: "OPC_UA_NO_MATCHING_ENDPOINT_POLICY" as const,
+      endpoint_url: "opc.tcp://reader:canary@plc:4840",
+      endpoint_security_policy_uri: "http://opcfoundation.org/UA/SecurityPolicy#None",
+      message_security_mode: "None",
+      token_type: "Anonymous",
+      token_security_policy_uri: "http://opcfoundation.org/UA/SecurityPolicy#None",
+    };
+    const state = { type: "ERROR" as const, reason, error_at: "2026-11-20T09:00:00.000Z" };
+    const source: SourceStatus = {
+      ...press,
+      status: { ...press.status, state },
+      error: { reason, condition: null, detail: "no endpoint of opc.tcp://reader:canary@plc:4840 fits" },
+      warnings: ["the proxy http://u:canary@proxy:3128 is slow"],
+    };
+    const text = renderStatus(report({ sources: [source], alarms: ["https://t:canary@a is not reachable"] }), NOW);
+    expect(text).not.toContain("canary");
+    expect(text).toContain("no endpoint of opc.tcp://[redacted]@plc:4840 fits");
+    expect(text).toContain("endpoint_url=URL");
+  });
+
   test("STATE tells what was never read from what failed, and names the condition", () => {
     const unread = { ...press.status, last_readout_at: null, state: { type: "UNKNOWN" as const } };
     const failed = { type: "ERROR" as const, reason: { type: "UNKNOWN" as const }, error_at: "2026-11-20T09:00:00.000Z" };
