@@ -271,7 +271,7 @@ describe("one sink", () => {
 
   test("more than the memory may hold waits in the file", async () => {
     await shutDown();
-    startDelivery({ maxLiveBytes: 2000, maxReadBytes: 1000 });
+    startDelivery({ maxLiveBytes: 20_000, maxReadBytes: 5000 });
     const far = await broker();
     setSinks("sink-1");
     ask({ type: "start", sink: mqttSpec(far.port) });
