@@ -249,7 +249,7 @@ const LISTINGS: Readonly<Record<string, Listing>> = {
   "secret list --json": listing("secret list --json", array, MANY * 2),
   "pki list": listing("pki list", (out) => count(out, `${LONG.slice(120)}.der`), CERTIFICATES * 2),
   "pki list --json": listing("pki list --json", (out) => JSON.parse(out).problems.length, CERTIFICATES * 2),
-  status: listing("status", (out) => count(out, `-${LONG}`), MANY * 2),
+  "status --all": listing("status --all", (out) => count(out, `-${LONG}`), MANY * 2),
   "status --json": listing("status --json", (out) => JSON.parse(out).sources.length, MANY),
   browse: { words: browse(), records: rows(1), expected: BULK },
   "browse --json": { words: browse("--json"), records: jsonLines, expected: BULK },
