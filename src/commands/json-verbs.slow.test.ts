@@ -59,6 +59,7 @@ test("variables: what was made, changed and deleted, by uuid and name, and of wh
       { uuid, name: "b" },
       { uuid: second["uuid"], name: "c" },
     ],
+    warnings: [],
   });
 });
 
@@ -183,7 +184,7 @@ test("secrets: where one is kept, whose it is, and whether the service got it; n
   const file = join(folder, "credentials", "press-1");
   const kept = await run("canary\n", "set", "press-1", "--stdin");
   expect([kept.code, kept.err, kept.out.includes("canary")]).toEqual([0, "", false]);
-  expect(objectIn(kept.out)).toEqual({ action: "kept", ...entry, file, encrypted: false });
+  expect(objectIn(kept.out)).toEqual({ action: "kept", ...entry, file, encrypted: false, used_at: [] });
   const removed = await run("", "rm", "press-1");
   expect([removed.code, objectIn(removed.out)]).toEqual([0, { action: "removed", ...entry }]);
   const again = await run("", "rm", "press-1");
