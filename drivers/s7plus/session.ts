@@ -2,7 +2,6 @@ import type { S7plusDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
-import { Learned } from "../lib/learned.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { PlusAddress } from "./address.ts";
 import { Malformed } from "./cursor.ts";
@@ -23,6 +22,8 @@ const MAX_POINTS = 1000;
 const MAX_ANSWER_BYTES = 60_000;
 /** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
 const HOPELESS_FOR_MS = 600_000;
+/** A CPU that was short of memory for a while is asked for everything again after this. */
+const LEARNED_FOR_MS = 600_000;
 /** Variables that are known as hopeless at most. */
 const MAX_HOPELESS = 10_000;
 
@@ -35,8 +36,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   readonly #opened: OpenedSession;
   readonly #settings: S7plusSettings;
   readonly #program: Program;
-  /** What the CPU takes where it has less memory than it promised. */
-  readonly #learned: Learned<Pick<PlusLimits, "maxItems">>;
+  #limits: PlusLimits;
+  /** When the CPU was found to have less memory than it promised, monotonic ms. */
+  #learnedMs = 0;
   #drafts = new WeakMap<PlusRead, Draft>();
   /** By symbol and place: refused when all was looked up again last, and not read since. */
   #suspects: ReadonlySet<string> = new Set();
@@ -52,7 +54,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     this.#opened = opened;
     this.#settings = settings;
     this.#program = new Program(link, opened.id, opened.maxItems, ctx.device);
-    this.#learned = new Learned(ctx.device, "sizes", { maxItems: opened.maxItems });
+    this.#limits = limitsFor(opened.maxItems);
   }
 
   /** Throws ReasonError; a session that was made on the way is deleted. */
@@ -79,8 +81,10 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   get limits(): PlusLimits {
-    this.#learned.forgetOld();
-    return limitsFor(Math.min(this.#opened.maxItems, this.#learned.values.maxItems));
+    const { maxItems } = this.#opened;
+    const isOld = this.#limits.maxItems < maxItems && performance.now() - this.#learnedMs > LEARNED_FOR_MS;
+    if (isOld) this.#limits = limitsFor(maxItems);
+    return this.#limits;
   }
 
   get epoch(): string {
@@ -108,9 +112,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   warnings(): readonly string[] {
     const { maxItems } = this.#opened;
     const words: string[] = [];
-    if (this.limits.maxItems < maxItems)
+    if (this.#limits.maxItems < maxItems)
       words.push(
-        `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.limits.maxItems}`,
+        `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.#limits.maxItems}`,
       );
     if (this.#program.isSlow && this.#settings.program_check > 0)
       words.push(
@@ -150,7 +154,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   #readNow(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     const { points } = request;
-    if (points.length > this.limits.maxItems) return this.#readInParts(request, ctx);
+    if (points.length > this.#limits.maxItems) return this.#readInParts(request, ctx);
     return this.#link.ask<readonly Reading[]>(
       ctx,
       () => describeRead(request),
@@ -178,11 +182,12 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** The CPU has less memory than it promised: it is asked for half as much from now on. Once the answer is taken. */
   async #readSmaller(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     await Promise.resolve();
-    const before = this.#learned.values;
-    this.#learned.learn({ maxItems: Math.max(1, request.points.length >> 1) });
+    const before = this.#limits;
+    this.#limits = limitsFor(Math.max(1, request.points.length >> 1));
+    this.#learnedMs = performance.now();
     return this.#readInParts(request, ctx).catch((error: unknown) => {
       // One variable alone has no room either: it is not about size.
-      if (error instanceof FaultError && error.scope === "busy") this.#learned.learn(before);
+      if (error instanceof FaultError && error.scope === "busy") this.#limits = before;
       throw error;
     });
   }
@@ -190,7 +195,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** What was planned for larger requests than are taken now. */
   async #readInParts({ points }: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     const byIndex = new Map<number, Reading>();
-    for (const part of plan(points, this.limits))
+    for (const part of plan(points, this.#limits))
       for (const [i, reading] of (await this.#readNow(part, ctx)).entries()) byIndex.set(part.points[i]?.index ?? -1, reading);
     return points.map(({ index }) => byIndex.get(index) ?? NOT_LOOKED_UP);
   }
