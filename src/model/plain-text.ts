@@ -63,10 +63,12 @@ const HIDDEN = "[redacted]";
  * as a whole. Pure.
  */
 export const withoutCredentials = (text: string): string =>
-  text.replace(
-    /\b([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#"'<>]{0,500}|[^\s/?#@:"'<>]{1,200}:(?!\d{1,5}(?:[/?#\s]|$))[^\s"'<>]{0,500})@/gi,
-    `$1${HIDDEN}@`,
-  );
+  !text.includes("@")
+    ? text
+    : text.replace(
+        /\b([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#"'<>]{0,500}|[^\s/?#@:"'<>]{1,200}:(?!\d{1,5}(?:[/?#\s]|$))[^\s"'<>]{0,500})@/gi,
+        `$1${HIDDEN}@`,
+      );
 
 /** As withoutCredentials, of a value as it is written to JSON (`replace` of toJson). Pure. */
 export const jsonWithoutCredentials = (value: unknown): unknown => (typeof value === "string" ? withoutCredentials(value) : value);

@@ -11,6 +11,7 @@ export interface FieldChange {
 
 const MAX_CHANGES = 40;
 const MAX_VALUE = 200;
+const HIDDEN = "(not shown)";
 /** What is told elsewhere, or is not configured by people. */
 const LEFT_OUT = new Set(["uuid", "readout_status", "last_readout_at", "capabilities"]);
 
@@ -20,10 +21,14 @@ const LEFT_OUT = new Set(["uuid", "readout_status", "last_readout_at", "capabili
  */
 export function changesBetween(before: unknown, after: unknown): readonly FieldChange[] {
   const [was, is] = [flat(before), flat(after)];
-  return [...new Set([...Object.keys(was), ...Object.keys(is)])]
-    .filter((field) => !isDeepStrictEqual(was[field] ?? null, is[field] ?? null))
-    .slice(0, MAX_CHANGES)
-    .map((field) => ({ field, from: shownValue(field, was[field]), to: shownValue(field, is[field]) }));
+  const changes: FieldChange[] = [];
+  for (const field of new Set([...was.keys(), ...is.keys()])) {
+    const [from, to] = [was.get(field) ?? null, is.get(field) ?? null];
+    if (from === to || isDeepStrictEqual(from, to)) continue;
+    changes.push({ field, from: shownValue(field, from), to: shownValue(field, to) });
+    if (changes.length === MAX_CHANGES) break;
+  }
+  return changes;
 }
 
 /** The name of a record; null: it has none. Pure. */
@@ -31,22 +36,22 @@ export const nameIn = (record: unknown): string | null =>
   typeof record === "object" && record !== null && "name" in record && typeof record.name === "string" ? record.name : null;
 
 /** Fields by their names, those of `details` by their path. */
-function flat(record: unknown): Readonly<Record<string, unknown>> {
-  if (typeof record !== "object" || record === null || Array.isArray(record)) return {};
-  return Object.fromEntries(
-    Object.entries(record)
-      .filter(([field]) => !LEFT_OUT.has(field))
-      .flatMap(([field, value]): (readonly [string, unknown])[] =>
-        field === "details" && typeof value === "object" && value !== null
-          ? Object.entries(value).map(([inner, one]) => [`details.${inner}`, one] as const)
-          : [[field, value] as const],
-      ),
-  );
+function flat(record: unknown): ReadonlyMap<string, unknown> {
+  const fields = new Map<string, unknown>();
+  if (typeof record !== "object" || record === null || Array.isArray(record)) return fields;
+  for (const [field, value] of Object.entries(record)) {
+    if (LEFT_OUT.has(field)) continue;
+    if (field !== "details" || typeof value !== "object" || value === null) fields.set(field, value);
+    else for (const [inner, one] of Object.entries(value)) fields.set(`details.${inner}`, one);
+  }
+  return fields;
 }
 
 function shownValue(field: string, value: unknown): string | null {
-  if (value === undefined || value === null) return null;
-  if (isSecretName(field.slice(field.lastIndexOf(".") + 1))) return "(not shown)";
+  if (value === null) return null;
+  if (isSecretName(lastPart(field))) return HIDDEN;
   const text = withoutCredentials(typeof value === "string" ? value : JSON.stringify(value));
   return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text;
 }
+
+const lastPart = (field: string): string => field.slice(field.lastIndexOf(".") + 1);

@@ -4,8 +4,8 @@ import type { Caller } from "./keys.ts";
 
 /** Entries that are kept. */
 const MAX_ENTRIES = 100_000;
-/** By how much of that the trail may be longer until it is cut. */
-const TRIM_SHARE = 0.001;
+/** By how much of that the trail may be longer until it is cut, which looks at every entry. */
+const TRIM_SHARE = 0.01;
 
 export interface AuditEntry {
   /** ISO 8601 UTC. */
@@ -69,7 +69,9 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
   const dropOldest = db.prepare<[string, number | null, number]>(
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE role = ? AND key_id IS ? ORDER BY id LIMIT ?)",
   );
+  const atMost = db.prepare<[], { readonly entries: number }>("SELECT ifnull(max(id) - min(id), 0) + 1 AS entries FROM audit");
   const trim = (): void => {
+    if ((atMost.get()?.entries ?? 0) <= maxEntries) return;
     const actors = count.all();
     const total = actors.reduce((sum, { entries }) => sum + entries, 0);
     if (total <= maxEntries) return;
@@ -98,7 +100,6 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
         changes: JSON.stringify(changes),
         os_user: osUser,
       });
-      // Counting all of them takes some milliseconds.
       if (untilTrim-- > 0) return;
       untilTrim = Math.floor(maxEntries * TRIM_SHARE);
       trim();

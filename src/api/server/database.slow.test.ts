@@ -15,7 +15,7 @@ test("a new database is durable, bound by its foreign keys, and keeps its own ke
     "wal",
     2,
     1,
-    6,
+    MIGRATIONS.length,
   ]);
   expect(() => db.prepare("INSERT INTO data_sinks (uuid, collector, details) VALUES ('a', 'nobody', '{}')").run()).toThrow("FOREIGN KEY");
   const [key, epoch] = [cursorKey(db), databaseEpoch(db)];
