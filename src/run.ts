@@ -96,8 +96,8 @@ function baseOf(options: RunOptions): Base {
   const alarms = new Alarms(log);
   const clock = startClock(signal);
   const { listenRefusal: refusal } = inForce;
-  const service = new Service({ ...options, settings, collector, stateDir, listenRefusal: refusal, credentials, clock, alarms });
   const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
+  const service = new Service({ ...options, settings, collector, stateDir, listenRefusal: refusal, credentials, clock, alarms, pki });
   return {
     ...options,
     stateDir,

@@ -65,11 +65,9 @@ describe("metrics", () => {
     const error = { reason: { type: "UNKNOWN" }, condition: "secret_missing", detail: "hidden detail" } as const;
     const status = { last_readout_at: null, configured_variables: 8, state: { type: "ERROR", ...error, error_at: "" } } as const;
     const text = await of(() => statusWith({ sources: [source("good"), source('b"a\nd', { error, status })] })).text();
+    expect(text).toContain('collector_source_up{source="good",uuid="uuid of good",type="modbus_tcp"} 1\n');
     expect(text).toContain(
-      'collector_source_up{source="good",uuid="uuid of good",type="modbus_tcp",state="OK",reason="",condition=""} 1\n',
-    );
-    expect(text).toContain(
-      'collector_source_up{source="b\\"a\\nd",uuid="uuid of b\\"a\\nd",type="modbus_tcp",state="ERROR",reason="UNKNOWN",condition="secret_missing"} 0\n',
+      'collector_source_state{source="b\\"a\\nd",uuid="uuid of b\\"a\\nd",type="modbus_tcp",state="ERROR",reason="UNKNOWN",condition="secret_missing"} 1\n',
     );
     expect(text).toContain('collector_source_values_read_total{source="good",uuid="uuid of good",type="modbus_tcp"} 40\n');
     expect(text).toMatch(/^collector_values_read_total 80$/m);
@@ -79,14 +77,36 @@ describe("metrics", () => {
     expect(text).not.toContain("hidden");
   });
 
-  it("gives one time series per source, with the reason of now", async () => {
+  it("keeps the series of whether a source is read over faults, and of the state gives the one of now", async () => {
     let reason: "TIMEOUT" | "CONNECTION_REFUSED" = "TIMEOUT";
     const all = of(() => statusWith({ sources: [source("s", { error: { reason: { type: reason }, condition: null, detail: "" } })] }));
-    expect(await all.text()).toContain('reason="TIMEOUT"');
+    const first = await all.text();
+    expect(first).toContain('reason="TIMEOUT"');
     reason = "CONNECTION_REFUSED";
     const next = await all.text();
-    expect(next.match(/^collector_source_up\{/gm)).toHaveLength(1);
+    expect(next.match(/^collector_source_state\{/gm)).toHaveLength(1);
+    const up = (text: string) => /^collector_source_up\{[^}]*\}/m.exec(text)?.[0];
+    expect([up(first), up(next)]).toEqual([up(next), expect.any(String)]);
     expect(next).not.toContain('reason="TIMEOUT"');
+  });
+
+  it("gives the age of the last values, the interval, the ends of certificates, and the free disk", async () => {
+    const at = new Date(Date.now() - 90_000).toISOString();
+    const read = { last_readout_at: at, configured_variables: 8, state: { type: "OK" } } as const;
+    const sources = [source("read", { status: read, interval_ms: 500 }), source("never", { interval_ms: 0 })];
+    const certificates = [{ kind: "own", name: "collector", thumbprint: "AB", notAfterMs: 2_000_000_000_000 }] as const;
+    metrics = createMetrics(
+      () => statusWith({ sources }),
+      () => Promise.resolve({ freeBytes: 12_345, certificates }),
+    );
+    const text = await metrics.text();
+    const series = (name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+    expect(series("collector_source_last_readout_age_seconds").map((line) => Math.round(Number(line.split(" ").pop()) / 10))).toEqual([9]);
+    expect(series("collector_source_interval_seconds").map((line) => line.split(" ").pop())).toEqual(["0.5"]);
+    expect(series("collector_disk_free_bytes")).toEqual(["collector_disk_free_bytes 12345"]);
+    expect(series("collector_certificate_expiry_timestamp_seconds")).toEqual([
+      'collector_certificate_expiry_timestamp_seconds{kind="own",name="collector",thumbprint="AB"} 2000000000',
+    ]);
   });
 
   it("names 1,000 sources and counts all", async () => {
@@ -140,7 +160,14 @@ describe("metrics", () => {
   });
 
   it("are what the generated table says", async () => {
-    const all = of(() => statusWith({ sources: [source("s")], sinks: [sink] }));
+    const read = { last_readout_at: "2026-11-20T09:00:00.000Z", configured_variables: 8, state: { type: "OK" } } as const;
+    const certificates = [{ kind: "own", name: "c", thumbprint: "AB", notAfterMs: 0 }] as const;
+    const clock = { time: "", synchronised: true, jumped: null };
+    const all = createMetrics(
+      () => statusWith({ clock, sources: [source("s", { status: read })], sinks: [sink] }),
+      () => Promise.resolve({ freeBytes: 1, certificates }),
+    );
+    metrics = all;
     all.late(1);
     const text = await all.text();
     const rows = [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$/gm)].map(([, name = "", help = "", type = ""]) => {

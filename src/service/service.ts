@@ -6,6 +6,7 @@ import type { Credentials } from "../configuration/credentials.ts";
 import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
+import type { PkiPlace } from "../model/pki.ts";
 import type { SourceReport } from "../model/report.ts";
 import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
 import { type BufferStatus, type ClockStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
@@ -14,6 +15,7 @@ import type { Alarms } from "./alarms.ts";
 import { Health } from "./health.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 import { lookInto } from "./look-into.ts";
+import { MachineLook } from "./machine-look.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
@@ -48,6 +50,7 @@ export interface ServiceOptions
   readonly clock: Clock;
   readonly alarms: Alarms;
   readonly recentLog: Pick<RecentLog, "answer">;
+  readonly pki: PkiPlace;
 }
 
 /** Sources and sinks are described this long after the first of several changes. */
@@ -101,9 +104,13 @@ export class Service {
   }
 
   start(parts: ServiceParts): void {
-    const { version, collector, settings, stateDir, listenRefusal, alarms, log, signal } = this.#options;
+    const { version, collector, settings, stateDir, listenRefusal, alarms, log, signal, pki } = this.#options;
     this.#parts = parts;
-    this.#metrics = createMetrics(() => this.#status(parts));
+    const machine = new MachineLook(stateDir, pki, log);
+    this.#metrics = createMetrics(
+      () => this.#status(parts),
+      () => machine.figures(),
+    );
     this.#health = new Health({
       listen: settings.http.listen,
       listenRefusal,

@@ -54,8 +54,11 @@ describe("metrics of the running program", () => {
       })
       .toBeGreaterThan(1);
     const text = await scrape(collector);
-    expect(text).toMatch(/^collector_source_up\{source="press",.*,state="OK",reason="",condition=""\} 1$/m);
-    expect(text).toMatch(/^collector_source_up\{source="dead",.*,state="ERROR",reason="CONNECTION_REFUSED",condition=""\} 0$/m);
+    expect(seriesValue(text, 'collector_source_up{source="press"')).toBe(1);
+    expect(seriesValue(text, 'collector_source_up{source="dead"')).toBe(0);
+    expect(seriesValue(text, 'collector_source_last_readout_age_seconds{source="press"')).toBeLessThan(30);
+    expect(seriesValue(text, "collector_disk_free_bytes")).toBeGreaterThan(0);
+    expect(text).toMatch(/^collector_source_state\{source="dead",.*,state="ERROR",reason="CONNECTION_REFUSED",condition=""\} 1$/m);
     expect(text).toMatch(/^collector_sources\{state="OK",reason=""\} 1$/m);
     expect(seriesValue(text, 'collector_source_values_read_total{source="press"')).toBeGreaterThan(1);
     expect(seriesValue(text, "collector_readout_lateness_seconds_count")).toBeGreaterThan(1);
