@@ -61,6 +61,8 @@ export function layOut(options: TreeOptions): void {
   put("usr/share/man/man1/collector.1.gz", gzip(options.manPage));
   put("usr/share/bash-completion/completions/collector", options.completion);
   copy("package/debian/lintian-overrides", "usr/share/lintian/overrides/collector");
+  for (const file of ["collector-alerts.yml", "collector-dashboard.json"])
+    copy(`package/monitoring/${file}`, `usr/share/collector/monitoring/${file}`);
   const doc = "usr/share/doc/collector";
   put(`${doc}/copyright`, copyrightOf(options.components));
   put(`${doc}/changelog.gz`, gzip(options.changelog));
