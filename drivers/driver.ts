@@ -166,6 +166,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   readonly canDiscover?: boolean;
   /** Where the device is: sources that share it take turns. */
   endpoint(details: D, settings: S): Endpoint;
+  /** What protects the bytes on the way there, in words such as `TLS`. Pure. Absent: nothing. */
+  encryption?(details: D, settings: S): string;
   /** False: a new connection for each readout. */
   keepsConnection(details: D, settings: S): boolean;
   /**

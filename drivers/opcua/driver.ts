@@ -15,6 +15,8 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   maxConnections: 10,
   canDiscover: true,
   endpoint,
+  encryption: ({ security_settings: { security_mode: mode, endpoint_security_policy: policy } }) =>
+    mode === "None" ? "none" : `OPC UA ${mode} (${policy})`,
   keepsConnection: () => true,
   warningsOf,
   parseAddress,

@@ -17,6 +17,7 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   usualPort: 102,
   canDiscover: true,
   endpoint: endpointOf,
+  encryption: () => "TLS",
   keepsConnection: () => true,
   limits: (granted, { max_items }) => ({ ...granted, maxItems: Math.min(granted.maxItems, max_items) }),
   parseType,

@@ -9,7 +9,7 @@ import { BROWSE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
 import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
-import { CHECK, DOCTOR, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL } from "./service/verbs.ts";
+import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL } from "./service/verbs.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
 
 /** All verbs, in the order of the help. Each loads its code when it is called, so that `--version` loads no driver and no database. */
@@ -18,6 +18,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   STATUS,
   DOCTOR,
   CHECK,
+  FLOWS,
   TAIL,
   SUPPORT_BUNDLE,
   READ,

@@ -116,6 +116,10 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   settingsProblem?(settings: S, details: D): string | undefined;
   /** `host:port` or an address to listen on, for reports. */
   endpoint(details: D): string;
+  /** It listens there, and others connect. Absent: it connects. */
+  readonly listens?: boolean;
+  /** What protects the bytes on the way there, in words such as `TLS`. Pure. Absent: nothing. */
+  encryption?(details: D, settings: S): string;
   /** Absent: the kind keeps nothing over openings. Never throws. */
   openMemory?(location: MemoryLocation): M;
   open(input: OpenInput<D, S, M>, ctx: Context): Promise<Sink>;

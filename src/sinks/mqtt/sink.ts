@@ -37,6 +37,7 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   takesExploration: false,
   settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
   endpoint: ({ host, port }) => `${host}:${port}`,
+  encryption: (_, { tls }) => (tls ? "TLS" : "none"),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   openMemory,
   async open(input, ctx) {

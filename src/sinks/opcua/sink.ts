@@ -11,6 +11,9 @@ export default defineSink<OpcuaSinkDetails, OpcuaSinkSettings>({
   delivery: "latest",
   takesExploration: false,
   endpoint: ({ port }) => `0.0.0.0:${port}`,
+  listens: true,
+  encryption: ({ security_modes: modes, security_policies: policies }) =>
+    modes.every((mode) => mode === "None") ? "none" : `OPC UA ${modes.join(" or ")} (${policies.join(", ")})`,
   // Every readout as it comes.
   publishIntervalMs: () => 1,
   async open(input, ctx) {

@@ -1,0 +1,95 @@
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { DRIVERS } from "../../../drivers/index.ts";
+import type { DataSink, DataSource } from "../../model/resources.ts";
+import { settingsSchema } from "../../model/settings.ts";
+import { SINKS } from "../../sinks/index.ts";
+import { type FlowInput, flowsOf } from "./flow-list.ts";
+import { linesOf } from "./flows.ts";
+
+const DOC = path.resolve(import.meta.dirname, "../../../docs/generated/flows.md");
+const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01";
+const security_settings = { security_mode: "SignAndEncrypt", endpoint_security_policy: "Basic256Sha256", token_security_policy: "None" };
+
+/** Details of one data source of each type, as the API gives them. */
+const SOURCES: Readonly<Record<string, object>> = {
+  fins: { host: "10.0.0.9", port: 9600, local_address: "0.0.0", remote_address: "0.10.0" },
+  modbus_tcp: { host: "10.0.0.5", port: 502 },
+  opcua: { host: "10.0.0.7", port: 4840, endpoint_url: "opc.tcp://10.0.0.7:4840", security_settings, user_identity: { type: "Anonymous" } },
+  s7: { host: "10.0.0.8", port: 102, rack: 0, slot: 1 },
+  s7plus: { host: "10.0.0.11", port: 102, password: { type: "none" } },
+  vendor_a: { host: "10.0.0.12", port: 44818 },
+};
+const SINK_DETAILS: Readonly<Record<string, object>> = {
+  mqtt: { host: "broker.plant.example", port: 8883, topic: "plant/{source}" },
+  opcua: { port: 4840, security_modes: ["Sign", "SignAndEncrypt"], security_policies: ["Basic256Sha256"], users: [] },
+  platform: {},
+};
+
+const sourceOf = (type: string, details: object, name = type): DataSource =>
+  ({ uuid: COLLECTOR, name, type, details: { type, ...details } }) as unknown as DataSource;
+const sinkOf = (type: string, details: object): DataSink =>
+  ({ uuid: COLLECTOR, name: type, type, details: { type, ...details } }) as unknown as DataSink;
+
+const given = (settings: object, sources: readonly DataSource[], sinks: readonly DataSink[]): FlowInput => ({
+  settings: settingsSchema.parse(settings),
+  sources,
+  sinks,
+  driverOf: async (type) => (await DRIVERS[type]?.driver())?.default,
+  sinkKindOf: async (type) => (await SINKS[type]?.kind())?.default,
+});
+const WHOLE = given(
+  { collector: COLLECTOR, api: { url: "https://platform.example", key_file: "key" }, sinks: { mqtt: { tls: {} } } },
+  Object.entries(SOURCES).map(([type, details]) => sourceOf(type, details)),
+  Object.entries(SINK_DETAILS).map(([type, details]) => sinkOf(type, details)),
+);
+
+describe("flows", () => {
+  it("has one of every type of data source and data sink, each with its flow", async () => {
+    expect(Object.keys(SOURCES).sort()).toEqual(Object.keys(DRIVERS).sort());
+    expect(Object.keys(SINK_DETAILS).sort()).toEqual(Object.keys(SINKS).sort());
+    expect((await flowsOf(WHOLE)).unknown).toEqual([]);
+  });
+
+  it("is what the generated table says", async () => {
+    const { flows } = await flowsOf(WHOLE);
+    const text = [
+      "# Network flows",
+      "",
+      "Every connection that a collector with one data source of each type and one data sink of each type opens (out) or takes (in), as `collector flows` lists them for the configuration at hand. Hosts and ports are those of the example. The only other exits are the local socket of the command line (a file in the state folder) and what systemd passes on. Where a data source or sink may be is decided by `policy.yaml` on the machine.",
+      "",
+      "| direction | for | host | port | transport | encryption |",
+      "| --- | --- | --- | --- | --- | --- |",
+      ...flows.map(
+        ({ direction, what, host, port, transport, encryption }) =>
+          `| ${[direction, what in DRIVERS || what in SINKS ? `\`${what}\`` : what, host, port, transport, encryption].join(" | ")} |`,
+      ),
+    ];
+    await expect(`${text.join("\n")}\n`).toMatchFileSnapshot(DOC);
+  });
+
+  it("tells what listens, the proxy on the way, and look-ups only where there are names", async () => {
+    const api = { url: "https://platform.example", key_file: "key", proxy: "http://user@10.0.0.1:3128" };
+    const proxied = await flowsOf(given({ collector: COLLECTOR, api, http: { listen: "[::1]:9999" } }, [], []));
+    expect(proxied.flows.map(({ direction, host, port }) => [direction, host, port])).toEqual([
+      ["out", "10.0.0.1", 3128],
+      ["in", "::1", 9999],
+    ]);
+    const alone = await flowsOf(given({}, [sourceOf("modbus_tcp", { host: "press.plant.example", port: 502 })], []));
+    expect(alone.flows.map(({ direction, type, port }) => [direction, type, port])).toEqual([
+      ["out", "modbus_tcp", 502],
+      ["in", "http", 8420],
+      ["in", "http", 9420],
+      ["out", "dns", 53],
+    ]);
+  });
+
+  it("names what it cannot list beside all others", async () => {
+    const found = await flowsOf(
+      given({}, [sourceOf("modbus_tcp", {}, "no-host"), sourceOf("none", {}), sourceOf("s7", SOURCES["s7"] ?? {})], []),
+    );
+    expect(found.unknown.map(({ what }) => what)).toEqual(["no-host", "none"]);
+    expect(found.flows.map(({ what }) => what)).toContain("s7");
+    expect(linesOf(found).at(-1)).toBe("none: not known: this collector has no driver for none");
+  });
+});
