@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { type BatchRow, checksumOf } from "./schema.ts";
+import { type BatchRow, isIntact } from "./schema.ts";
 
 /*
  * SQLite file format, 1.6 (pages of a table's leaves), 2.1 (records) and 4.1 (WAL): finds the batches of a damaged file where the pages above
@@ -24,7 +24,7 @@ export function* scanLeaves(file: string): Generator<BatchRow> {
       const cells = page.readUInt16BE(start + 3);
       for (let i = 0; i < cells && start + 10 + 2 * i <= page.length; i++) {
         const row = batchAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
-        if (row && checksumOf(row) === row.crc) yield row;
+        if (row && isIntact(row)) yield row;
       }
     }
   } finally {

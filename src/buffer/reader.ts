@@ -2,7 +2,7 @@ import Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { BufferReader, Position, Start, StoredBatch } from "./buffer.ts";
 import { lossReader } from "./losses.ts";
-import { type BatchRow, checksumOf } from "./schema.ts";
+import { type BatchRow, isIntact } from "./schema.ts";
 
 /** What a reader of the file knows in addition: the life of the file, and its next id. */
 export interface BufferFileReader extends BufferReader {
@@ -15,6 +15,9 @@ export interface BufferFileReader extends BufferReader {
 /** What a row takes of the memory beyond its payload: a read of many small ones is bounded too. */
 const ROW_BYTES = 200;
 const NOTHING = new Uint8Array();
+
+/** As SQLite sums what a damaged page has in the place of a number. */
+const numberIn = (value: unknown): number => (typeof value === "number" ? value : 0);
 
 /**
  * Opens the buffer's file for short reads, while its one writer writes. Throws if it is not there or not a buffer's file.
@@ -53,18 +56,18 @@ export function openReader(file: string): BufferFileReader {
       let bytes = 0;
       // Leaving the loop closes the statement: no read stays open that would keep the WAL from being checkpointed.
       for (const row of batches.iterate(from, to)) {
-        bytes += row.payload.byteLength + ROW_BYTES;
+        const payload = isIntact(row) ? row.payload : NOTHING;
+        bytes += payload.byteLength + ROW_BYTES;
         if (found.length > 0 && bytes > maxBytes) break;
-        const intact = checksumOf(row) === row.crc;
         const correction = corrected.find(({ from_id, to_id }) => row.id >= from_id && row.id < to_id)?.correction;
         found.push({
           id: row.id,
           layout: row.layout,
           time: row.ts + (correction ?? 0),
           correctionMs: correction,
-          count: row.n,
-          explorationCount: row.n_exploration,
-          payload: intact ? row.payload : NOTHING,
+          count: numberIn(row.n),
+          explorationCount: numberIn(row.n_exploration),
+          payload,
         });
         if (bytes >= maxBytes) break;
       }

@@ -1,5 +1,6 @@
 import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { decodeReadout } from "./codec.ts";
 import { openReader } from "./reader.ts";
@@ -49,6 +50,25 @@ function readable(file: string): readonly number[] | undefined {
   return rows.filter(({ payload }) => decodeReadout(layout, payload)).map(({ id }) => id);
 }
 
+/** Does what the table itself would refuse, as a damaged page does. */
+function withoutConstraints(file: string, change: (db: Database.Database) => void): void {
+  const edited = (sql: (before: string) => string): void => {
+    const db = new Database(file);
+    db.unsafeMode();
+    db.pragma("writable_schema = ON");
+    const before = db.prepare<[], string>("SELECT sql FROM sqlite_schema WHERE name = 'batch'").pluck().get() ?? "";
+    original ??= before;
+    db.prepare("UPDATE sqlite_schema SET sql = ? WHERE name = 'batch'").run(sql(before));
+    db.close();
+  };
+  let original: string | undefined;
+  edited((before) => before.replaceAll(/ NOT NULL| STRICT/g, ""));
+  const db = new Database(file);
+  change(db);
+  db.close();
+  edited((before) => original ?? before);
+}
+
 describe("a damaged page", () => {
   it("costs what was in it: every page of the file in turn", () => {
     using folder = temporaryFolder();
@@ -88,6 +108,29 @@ describe("a damaged page", () => {
     }
     // What is left: the few pages of the account, and that of the layouts.
     expect(saved).toBeGreaterThanOrEqual(tried - 5);
+  });
+
+  it("that holds what no column takes costs that row alone, and a delivery reads past it", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const epoch = fill(file);
+    const [first = 0, second = 0] = [TAKEN + 100, TAKEN + 200];
+    withoutConstraints(file, (db) => {
+      db.prepare("UPDATE batch SET payload = NULL WHERE id = ?").run(first);
+      db.prepare("UPDATE batch SET n = NULL, payload = 'text' WHERE id = ?").run(second);
+    });
+    const reader = openReader(file);
+    const rows = reader.read(first, first + 1, 1000).concat(reader.read(second, second + 1, 1000));
+    reader.close();
+    expect(rows.map(({ id, count, payload }) => [id, count, payload.length])).toEqual([
+      [first, 8, 0],
+      [second, 0, 0],
+    ]);
+    const alarms: string[] = [];
+    using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+    expect([alarms.length, buffer.epoch]).toEqual([1, epoch]);
+    expect(ledgerOf(buffer, "b")).toMatchObject({ pending: (ROWS - 2) * 10, dropped: { damaged: 20 } });
+    expectExact(buffer, file);
   });
 
   it("and another, and a cut end: what can be read goes on with its ids, and all is well at the next start", () => {

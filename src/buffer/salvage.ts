@@ -5,7 +5,7 @@ import { scanLeaves } from "./leaf-scan.ts";
 import { lossTable } from "./losses.ts";
 import { readMark } from "./mark.ts";
 import { type IdRange, union } from "./position.ts";
-import { type BatchRow, checksumOf, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
 import { Tables } from "./tables.ts";
 
@@ -163,7 +163,7 @@ export function readThroughTables(from: Database.Database, ranges: readonly IdRa
   const unread: IdRange[] = [];
   for (const range of inSteps(ranges)) {
     const rows = tried(() => select.all(range.from, range.to));
-    if (rows?.every((row) => checksumOf(row) === row.crc)) rows.forEach(take);
+    if (rows?.every(isIntact)) rows.forEach(take);
     else unread.push(range);
   }
   return union(unread);

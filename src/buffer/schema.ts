@@ -81,3 +81,6 @@ export function checksumOf(row: Omit<BatchRow, "crc">): number {
   header[4] = row.n_exploration;
   return crc32(row.payload, crc32(headerBytes));
 }
+
+/** Whether a row is as it was written. What a damaged page holds may be of any type. */
+export const isIntact = (row: BatchRow): boolean => (row.payload as unknown) instanceof Uint8Array && checksumOf(row) === row.crc;
