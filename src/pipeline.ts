@@ -17,8 +17,9 @@ export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources
   readonly run: string;
   readonly bounds: BufferBounds;
   readonly onAlarm: (message: string) => void;
-  /** As StoreClientOptions.onCommitted: readouts are numbered from 1 in the order in which `append` took them. */
+  /** As StoreClientOptions: readouts are numbered from 1 in the order in which `append` took them. */
   readonly onCommitted?: (upTo: number) => void;
+  readonly onRejected?: (upTo: number) => void;
 }
 
 const COMMIT_WITHIN_MS = 4000;
@@ -54,6 +55,7 @@ export class Pipeline {
       },
       onAlarm: options.onAlarm,
       ...(options.onCommitted && { onCommitted: options.onCommitted }),
+      ...(options.onRejected && { onRejected: options.onRejected }),
     });
     this.#store = this.#startStore();
     this.#deliveryOptions = { ...options, link: (of) => this.#link(of), sources: () => this.#sources };

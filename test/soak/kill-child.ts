@@ -1,34 +1,40 @@
 import { appendFileSync } from "node:fs";
+import { uptime } from "node:os";
 import path from "node:path";
-import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
+import { plainLayout } from "../../src/buffer/testing/readouts.ts";
 import { policySchema } from "../../src/model/policy.ts";
 import { createLogger } from "../../src/os/log.ts";
 import { Pipeline } from "../../src/pipeline.ts";
+import { BOUNDS } from "./kill-account.ts";
+import { clockReader, monotonicMs } from "./kill-faults.ts";
 import { SINK, SOURCES, VALUES } from "./kill-plan.ts";
 
 /**
  * One life of what is killed: the pipeline as the service has it, with its workers and a real MQTT sink. Readout n is of the source
- * n mod SOURCES, and all its values are n. What was seen is told in the events file: `c <number>` up to this is committed,
- * `l <accepted> <delivered> <pending> <dropped>` a ledger, `! …` an alarm, `e` everything is delivered (where nothing is appended).
- * Arguments: file, events file, first number, name of the run, port, append or drain.
+ * n mod SOURCES, all its values are n, and its span is when it was read by the clock that nobody sets. What was seen is told in the events
+ * file: `c <number>` up to this is committed, `r <number>` what was not is rejected, `l <accepted> <delivered> <pending> <dropped>` a ledger,
+ * `! …` an alarm, `e` everything is delivered (where nothing is appended). Arguments: file, events file, first number, name of the run, port,
+ * append or drain.
  */
 const [file = "", events = "", first = "1", run = "", port = "0", task = "append"] = process.argv.slice(2);
 const base = Number(first) - 1;
 const tell = (text: string): void => appendFileSync(events, `${text}\n`);
 const layouts = Array.from({ length: SOURCES }, (_, i) => plainLayout(VALUES, { scalar: "uint32" }, `source-${i}`));
+const clock = clockReader(process.env["CLOCK_CONTROL"]);
 const STEP_MS = 5;
 const LOOK_MS = 50;
 
 const pipeline = new Pipeline({
   run,
   bufferFile: file,
-  bounds: { maxBytes: 2 ** 30, maxAgeMs: 1e12, keepRemovedMs: 1e12 },
+  bounds: BOUNDS,
   log: createLogger({ level: "error", format: "json", stream: process.stderr, journald: false }),
   workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: path.join(path.dirname(file), "pki"), installation: "00000000-0000-4000-8000-000000000001" },
   onAlarm: (message) => tell(`! ${message}`),
   onCommitted: (upTo) => tell(`c ${base + upTo}`),
+  onRejected: (upTo) => tell(`r ${base + upTo}`),
 });
 pipeline.setSinks([
   {
@@ -50,7 +56,9 @@ if (task === "append") {
       const number = next++;
       const layout = layouts[number % SOURCES];
       const readings = Array.from({ length: VALUES }, () => ({ quality: "good", value: number }) as const);
-      if (layout) pipeline.append(layout, { ...plainReadout(VALUES, 0, Date.now()), readings });
+      const { time, isSynchronised: clockSynced } = clock();
+      const stamp = { time, spanMs: monotonicMs(), clockSynced, bootTimeMs: time - Math.round(uptime() * 1000) };
+      if (layout) pipeline.append(layout, { ...stamp, readings });
     }
   }, STEP_MS);
 }

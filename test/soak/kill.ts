@@ -3,23 +3,35 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { openBuffer } from "../../src/buffer/open.ts";
-import { ledgerFaults } from "../../src/buffer/testing/ledger.ts";
 import { randomOf } from "../lab/powerloss/crashes.ts";
 import { startAckProxy } from "../support/ack-proxy.ts";
 import { type Publish, startRefusingBroker } from "../support/refusing-broker.ts";
-import { createWeather, VALUES } from "./kill-plan.ts";
+import { Account } from "./kill-account.ts";
+import { type FaultCounts, type FaultKind, MachineFaults } from "./kill-faults.ts";
+import { createWeather } from "./kill-plan.ts";
 
-export interface KillResult {
+export interface KillOptions {
+  readonly rounds: number;
+  readonly seed: number;
+  /** Of the machine, beside the broker's. */
+  readonly faults: readonly FaultKind[];
+}
+
+export interface KillResult extends FaultCounts {
   readonly kills: number;
   /** Values reported as committed. */
   readonly committed: number;
-  /** Values that the broker took, each counted once. */
+  /** Values that the broker took, each counted once; such as came unstored, because the disk took nothing, apart. */
   readonly received: number;
+  readonly unstored: number;
   /** Reported as committed, and neither with the broker nor counted as dropped. */
   readonly lost: number;
   /** Values that the broker took again. */
   readonly duplicates: number;
+  /** Readouts whose stamp was corrected, that came again with another stamp, and whose stamp is called right and is not. */
+  readonly corrected: number;
+  readonly restamped: number;
+  readonly misstamped: number;
   /** Acknowledgements that the collector never got, and connections that were reset. */
   readonly acknowledgementsDropped: number;
   readonly resets: number;
@@ -28,37 +40,50 @@ export interface KillResult {
   /** Looks at the ledger while it ran and after each kill, and such as were not exact. */
   readonly ledgers: number;
   readonly inexact: number;
+  /** Lives of the account; more than one: it was lost. */
+  readonly epochs: number;
   /** What the ledger says at the end, in values; accepted = delivered + dropped, and delivered = received, or it is wrong. */
   readonly accepted: number;
   readonly delivered: number;
   readonly dropped: number;
+  /** Of what was dropped: what was in damaged pages. */
+  readonly damaged: number;
+  /** Of `unstored`, what the ledger knows. */
+  readonly deliveredUnstored: number;
+  /** But for those that the faults are expected to cause. */
   readonly alarms: readonly string[];
 }
 
-/** The promise: nothing is lost, nothing is dropped of what passes in the end, and the ledger is exact at every look. */
-export const killsHeld = ({ lost, inexact, alarms, accepted, delivered, dropped, received }: KillResult): boolean =>
-  lost + inexact + alarms.length + dropped === 0 && accepted === delivered && delivered === received;
+/**
+ * The promise: nothing is lost, nothing is dropped but what was in damaged pages, the ledger is exact at every look, and what comes again comes
+ * with the stamps it had.
+ */
+export function killsHeld(result: KillResult): boolean {
+  const { lost, inexact, alarms, accepted, delivered, dropped, damaged, received, restamped, misstamped, epochs, pagesDamaged } = result;
+  if (lost + inexact + alarms.length + restamped + misstamped > 0 || epochs !== 1) return false;
+  if (accepted !== delivered + dropped || dropped !== damaged) return false;
+  // What was in a damaged page may have been received without an acknowledgement.
+  return pagesDamaged > 0 ? delivered <= received && received <= accepted : delivered === received && dropped === 0;
+}
 
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 const DRAIN_TIMEOUT_MS = 120_000;
 /** After its first commit a life lasts so long at most. */
 const LIFE_MS = 700;
 /** Until all is well in the last life. */
 const CLEAR_AFTER_MS = 1000;
-const BOUNDS = { maxBytes: 2 ** 30, maxAgeMs: 1e12 };
 
 /**
- * Kills a process with the whole pipeline again and again (SIGKILL), while its broker refuses what it likes and acknowledgements get lost;
- * then the last life delivers the rest, all goes well, and both ends are compared.
+ * Kills a process with the whole pipeline again and again (SIGKILL), while its broker refuses what it likes, acknowledgements get lost, and its
+ * machine fails in the asked ways; then the last life delivers the rest, all goes well, and both ends are compared.
  */
-export async function soakKill(
-  { rounds, seed }: { readonly rounds: number; readonly seed: number },
-  onProgress: (done: number) => void = () => {},
-): Promise<KillResult> {
+export async function soakKill({ rounds, seed, faults }: KillOptions, onProgress: (done: number) => void = () => {}): Promise<KillResult> {
   const folder = mkdtempSync(join(tmpdir(), "collector-kill-"));
+  const file = join(folder, "buffer.db");
   const random = randomOf(seed);
   const weather = createWeather(randomOf(seed + 1));
-  const account = new Account();
+  const machine = new MachineFaults(faults, folder, file, randomOf(seed + 2));
+  const account = new Account(faults);
   let refusals = 0;
   const refuse = (publish: Publish) => {
     const refusal = weather.refuse(publish);
@@ -67,7 +92,6 @@ export async function soakKill(
   };
   const broker = await startRefusingBroker(5, refuse, (publish) => account.received(publish));
   const proxy = await startAckProxy(broker.port, () => weather.ack());
-  const file = join(folder, "buffer.db");
   let child: ChildProcess | undefined;
   try {
     for (let round = 1; round <= rounds + 1; round++) {
@@ -77,95 +101,38 @@ export async function soakKill(
       // Numbers of one life never meet those of another, whatever was appended and not committed.
       const first = round * 1_000_000 + 1;
       const life = [file, events, String(first), `run-${round}`, String(proxy.port), isLast ? "drain" : "append"];
-      child = spawn(process.execPath, [join(import.meta.dirname, "kill-child.ts"), ...life], { stdio: "inherit" });
+      const leastMs = machine.begin();
+      child = spawn(process.execPath, [join(import.meta.dirname, "kill-child.ts"), ...life], { stdio: "inherit", env: machine.env });
       const exited = new Promise((done) => child?.once("exit", done));
       if (isLast) {
         await wait(CLEAR_AFTER_MS);
         weather.clear();
+        machine.clear();
         await Promise.race([exited, wait(DRAIN_TIMEOUT_MS, undefined, { ref: false })]);
       } else {
         await until(() => /^c /m.test(readFileSync(events, "utf8")), START_TIMEOUT_MS, `round ${round} has committed nothing`);
-        await wait(random() * LIFE_MS);
+        machine.goOn(leastMs);
+        await wait(leastMs + random() * LIFE_MS);
         child.kill("SIGKILL");
         await exited;
       }
+      machine.end();
       account.life(first, readFileSync(events, "utf8"));
       rmSync(events);
+      // Some find the damage with the log of the life before beside it, some after a clean look.
+      if (!isLast && random() < 0.3) machine.damage();
       account.file(file);
+      if (!isLast) machine.damage();
       onProgress(round);
     }
-    return { kills: rounds, refusals, acknowledgementsDropped: proxy.dropped(), resets: proxy.resets(), ...account.result() };
+    const around = { refusals, acknowledgementsDropped: proxy.dropped(), resets: proxy.resets(), ...machine.counts };
+    return { kills: rounds, ...around, ...account.result() };
   } finally {
     child?.kill("SIGKILL");
+    machine.close();
     await proxy.stop();
     await broker.stop();
     rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** What both ends have seen. */
-class Account {
-  /** Numbers of readouts. */
-  readonly #committed = new Set<number>();
-  /** How often, by number times VALUES plus the place of the value. */
-  readonly #received = new Map<number, number>();
-  readonly #alarms: string[] = [];
-  #ledgers = 0;
-  #inexact = 0;
-  #last = { accepted: 0, delivered: 0, dropped: 0 };
-
-  received({ payload }: Publish): void {
-    const { readouts } = JSON.parse(payload) as { readonly readouts: readonly { readonly values: Readonly<Record<string, number>> }[] };
-    for (const { values } of readouts)
-      for (const [name, number] of Object.entries(values)) {
-        const key = number * VALUES + Number(name.slice(1));
-        this.#received.set(key, (this.#received.get(key) ?? 0) + 1);
-      }
-  }
-
-  /** The events of one life. */
-  life(first: number, events: string): void {
-    let next = first;
-    for (const line of events.split("\n").slice(0, -1)) {
-      const [what, ...numbers] = line.split(" ");
-      const [a = 0, delivered = 0, pending = 0, dropped = 0] = numbers.map(Number);
-      if (what === "c") for (; next <= a; next++) this.#committed.add(next);
-      else if (what === "l") this.#look(a === delivered + pending + dropped);
-      else if (what === "!") this.#alarms.push(line.slice(2));
-    }
-  }
-
-  /** The file as a life has left it. */
-  file(file: string): void {
-    const buffer = openBuffer(file, { ...BOUNDS, keepRemovedMs: 1e12, onAlarm: (message) => this.#alarms.push(message) });
-    const [ledger] = buffer.ledger().sinks;
-    this.#look(ledgerFaults(buffer, file, () => false).length === 0);
-    buffer.close();
-    const dropped = Object.values(ledger?.dropped ?? {}).reduce((sum, n) => sum + n, 0);
-    this.#last = { accepted: ledger?.accepted ?? 0, delivered: ledger?.delivered ?? 0, dropped };
-  }
-
-  result() {
-    const missing = [...this.#committed].reduce(
-      (sum, number) =>
-        sum + Array.from({ length: VALUES }, (_, place) => number * VALUES + place).filter((key) => !this.#received.has(key)).length,
-      0,
-    );
-    return {
-      committed: this.#committed.size * VALUES,
-      received: this.#received.size,
-      lost: Math.max(0, missing - this.#last.dropped),
-      duplicates: [...this.#received.values()].reduce((sum, times) => sum + times - 1, 0),
-      ledgers: this.#ledgers,
-      inexact: this.#inexact,
-      ...this.#last,
-      alarms: this.#alarms,
-    };
-  }
-
-  #look(isExact: boolean): void {
-    this.#ledgers++;
-    if (!isExact) this.#inexact++;
   }
 }
 

@@ -1,12 +1,19 @@
 import { cpus } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { killsHeld, soakKill } from "./kill.ts";
+import { FAULTS, type FaultKind } from "./kill-faults.ts";
 import { soakPower } from "./power.ts";
 
 const whole = (text: string): number => {
   const number = Number(text);
   if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError("expected a whole number from 1 on");
   return number;
+};
+const kinds = (text: string): readonly FaultKind[] => {
+  if (text === "none") return [];
+  const found = FAULTS.filter((kind) => text.split(",").includes(kind));
+  if (found.length !== text.split(",").length) throw new InvalidArgumentError(`expected some of ${FAULTS.join()}, or none`);
+  return found;
 };
 const progress = (name: string, of: number) => (done: number) => {
   if (process.stderr.isTTY) process.stderr.write(`\r${name} ${done}/${of} `);
@@ -21,14 +28,15 @@ const program = new Command("soak").description("Long tests of what the buffer p
 program
   .command("kill")
   .description(
-    "kill -9 of the whole pipeline, again and again, with a broker that refuses and acknowledgements that get lost; both ends are compared",
+    "kill -9 of the whole pipeline, again and again, with a broker that refuses, acknowledgements that get lost, a disk that fails, a clock that is set and pages that are damaged; both ends are compared",
   )
   .option("--rounds <n>", "kills", whole, 50)
   .option("--seed <n>", "of the moments", whole, 1)
-  .action(async ({ rounds, seed }: { rounds: number; seed: number }) => {
+  .option("--faults <list>", `of the machine: some of ${FAULTS.join()}, or none; disk and clock need gcc`, kinds, FAULTS)
+  .action(async ({ rounds, seed, faults }: { rounds: number; seed: number; faults: readonly FaultKind[] }) => {
     const startedMs = performance.now();
-    const result = await soakKill({ rounds, seed }, progress("kill", rounds));
-    tell(`soak kill --rounds ${rounds} --seed ${seed}`, result, startedMs);
+    const result = await soakKill({ rounds, seed, faults }, progress("kill", rounds));
+    tell(`soak kill --rounds ${rounds} --seed ${seed} --faults ${faults.join() || "none"}`, result, startedMs);
     process.exitCode = killsHeld(result) ? 0 : 1;
   });
 program

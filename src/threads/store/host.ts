@@ -13,8 +13,10 @@ export interface StoreClientOptions {
   readonly maxUnansweredBytes?: number;
   /** How long a readout may wait for others, so that they cross to the store in one message; default 50 ms. */
   readonly postDelayMs?: number;
-  /** Every batch up to this number is on disk (or was not to be stored). */
+  /** Every batch up to this number that was not rejected is on disk (or was not to be stored). */
   readonly onCommitted?: (upTo: number) => void;
+  /** Every batch up to this number that was not committed before is rejected. */
+  readonly onRejected?: (upTo: number) => void;
   readonly onLedger: (ledger: Ledger, bytes: number) => void;
   /** Sentences for the operator; the same one does not come twice in a row. */
   readonly onAlarm: (message: string) => void;
@@ -88,6 +90,7 @@ export class StoreClient {
         return;
       case "rejected":
         this.#answered(message.upTo);
+        this.#options.onRejected?.(message.upTo);
         this.#reportOverflow();
         return;
       case "ledger":

@@ -4,7 +4,7 @@ import { killsHeld, soakKill } from "../../soak/kill.ts";
 import { soakPower } from "../../soak/power.ts";
 
 it("kill -9 of the pipeline, 10 times, with lost acknowledgements and a broker that refuses: nothing is lost, the ledger is exact", async () => {
-  const result = await soakKill({ rounds: 10, seed: 1 });
+  const result = await soakKill({ rounds: 10, seed: 1, faults: [] });
   console.log(JSON.stringify(result));
   expect(result).toMatchObject({ kills: 10, lost: 0, dropped: 0, inexact: 0, alarms: [] });
   expect([result.accepted, result.delivered]).toEqual([result.received, result.received]);

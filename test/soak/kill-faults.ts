@@ -1,0 +1,204 @@
+import { closeSync, existsSync, fstatSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { buildShim, hasCompiler } from "../lab/shim.ts";
+
+/** What goes wrong on the machine itself, beside the kills, the broker and the acknowledgements. */
+export const FAULTS = ["disk", "clock", "pages"] as const;
+export type FaultKind = (typeof FAULTS)[number];
+
+export interface FaultCounts {
+  /** Times that writes of the buffer failed. */
+  readonly diskFaults: number;
+  /** Times that the wall clock was set. */
+  readonly clockSteps: number;
+  /** Pages of the buffer's file that were overwritten. */
+  readonly pagesDamaged: number;
+}
+
+const PAGE = 4096;
+const TICK_MS = 40;
+const ERRNOS = [constants.errno.ENOSPC, constants.errno.ENOSPC, constants.errno.EIO, constants.errno.EROFS];
+const UNTIL_HEALED = 1_000_000_000;
+const YEAR_MS = 365 * 86_400_000;
+/** After a life in which the disk stayed full values were handed out unstored. */
+const FULL_LIFE_MS = 7000;
+const FULL_EVERY = 12;
+
+/** Whether these can be had on this machine. */
+export const canFail = (kinds: readonly FaultKind[]): boolean => !kinds.some((kind) => kind !== "pages") || hasCompiler();
+
+/**
+ * Makes the machine of the killed process fail by chance: its disk takes nothing for a while or until further notice, its wall clock is wrong
+ * and is set, pages of its buffer are overwritten, while it runs and between two lives.
+ */
+export class MachineFaults {
+  readonly #kinds: ReadonlySet<FaultKind>;
+  readonly #random: () => number;
+  readonly #file: string;
+  readonly #disk: number | undefined;
+  readonly #clock: number | undefined;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #counts = { diskFaults: 0, clockSteps: 0, pagesDamaged: 0 };
+  #ticks: NodeJS.Timeout | undefined;
+  #lives = 0;
+  #isFull = false;
+
+  /** Needs gcc for all but `pages`. */
+  constructor(kinds: readonly FaultKind[], folder: string, file: string, random: () => number) {
+    this.#kinds = new Set(kinds);
+    this.#file = file;
+    this.#random = random;
+    const preloaded: string[] = [];
+    const env: NodeJS.ProcessEnv = {};
+    if (this.#kinds.has("disk")) {
+      const control = join(folder, "disk-control");
+      this.#disk = controlOf(control, 32);
+      preloaded.push(buildShim("failio", folder));
+      Object.assign(env, { FAIL_PREFIX: file, FAIL_CONTROL: control });
+    }
+    if (this.#kinds.has("clock")) {
+      const control = join(folder, "clock-control");
+      this.#clock = controlOf(control, 16);
+      this.#setClock(0, true);
+      preloaded.push(buildShim("clock", folder));
+      Object.assign(env, { CLOCK_CONTROL: control });
+    }
+    this.#env = preloaded.length > 0 ? { ...env, LD_PRELOAD: preloaded.join(":") } : {};
+  }
+
+  /** Of the process that is to fail. */
+  get env(): NodeJS.ProcessEnv {
+    return { ...process.env, ...this.#env };
+  }
+
+  get counts(): FaultCounts {
+    return this.#counts;
+  }
+
+  /** Before a life: the clock may be wrong from its first moment. Returns for how long the life has to last, ms; 0: any time. */
+  begin(): number {
+    this.#lives++;
+    if (this.#clock !== undefined && this.#random() < 0.7) this.#stepClock();
+    this.#ticks = setInterval(() => this.#tick(), TICK_MS);
+    return this.#disk !== undefined && this.#lives % FULL_EVERY === 2 ? FULL_LIFE_MS : 0;
+  }
+
+  /** From the first commit of a life on. `forMs`: as `begin` returned. */
+  goOn(forMs: number): void {
+    if (forMs === 0) return;
+    this.#isFull = true;
+    this.#failWrites(1, UNTIL_HEALED, constants.errno.ENOSPC);
+  }
+
+  /** After a life, before anybody else opens the file. */
+  end(): void {
+    clearInterval(this.#ticks);
+    this.#isFull = false;
+    this.#healDisk();
+  }
+
+  /** Nobody has the file open. */
+  damage(): void {
+    if (this.#kinds.has("pages") && this.#random() < 0.6) this.#damagePages(1 + Math.floor(this.#random() * 2));
+  }
+
+  /** From now on all is well. */
+  clear(): void {
+    clearInterval(this.#ticks);
+    this.#healDisk();
+    if (this.#clock !== undefined) this.#setClock(0, true);
+  }
+
+  close(): void {
+    this.clear();
+    for (const fd of [this.#disk, this.#clock]) if (fd !== undefined) closeSync(fd);
+  }
+
+  #tick(): void {
+    if (this.#disk !== undefined && !this.#isFull && this.#random() < 0.03) {
+      const errno = ERRNOS[Math.floor(this.#random() * ERRNOS.length)] ?? constants.errno.EIO;
+      this.#failWrites(1 + Math.floor(this.#random() * 60), 1 + Math.floor(this.#random() * 3), errno);
+    }
+    if (this.#clock !== undefined && this.#random() < 0.08) this.#stepClock();
+    if (this.#kinds.has("pages") && this.#random() < 0.01) this.#damagePages(1);
+  }
+
+  #stepClock(): void {
+    const wrong = [-Date.now(), -3 * 3_600_000, 10 * YEAR_MS, 90_000];
+    const isRight = this.#random() < 0.4;
+    this.#setClock(isRight ? 0 : (wrong[Math.floor(this.#random() * wrong.length)] ?? 0), isRight);
+    this.#counts.clockSteps++;
+  }
+
+  #setClock(aheadMs: number, isSynchronised: boolean): void {
+    const bytes = Buffer.alloc(16);
+    bytes.writeBigInt64LE(BigInt(aheadMs), 0);
+    bytes.writeBigInt64LE(isSynchronised ? 1n : 0n, 8);
+    if (this.#clock !== undefined) writeSync(this.#clock, bytes, 0, bytes.length, 0);
+  }
+
+  #failWrites(after: number, failures: number, errno: number): void {
+    const bytes = Buffer.alloc(32);
+    for (const [i, value] of [after, failures, errno, 0].entries()) bytes.writeBigInt64LE(BigInt(value), 8 * i);
+    if (this.#disk !== undefined) writeSync(this.#disk, bytes, 0, bytes.length, 0);
+    this.#counts.diskFaults++;
+  }
+
+  #healDisk(): void {
+    if (this.#disk !== undefined) writeSync(this.#disk, Buffer.alloc(32), 0, 32, 0);
+  }
+
+  #damagePages(count: number): void {
+    // There is none before its first life, nor while a new one takes its place.
+    if (!existsSync(this.#file)) return;
+    const fd = openSync(this.#file, "r+");
+    try {
+      const pages = Math.floor(fstatSync(fd).size / PAGE);
+      for (let i = 0; i < count && pages > 0; i++) {
+        const bytes = Buffer.alloc(PAGE);
+        const page = Math.floor(this.#random() * pages);
+        if (this.#random() < 0.5) for (let at = 0; at < PAGE; at++) bytes.writeUInt8(Math.floor(this.#random() * 256), at);
+        // Half a page is what a torn write leaves.
+        const length = this.#random() < 0.3 ? PAGE / 2 : PAGE;
+        writeSync(fd, bytes, 0, length, page * PAGE + PAGE - length);
+        this.#counts.pagesDamaged++;
+      }
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+function controlOf(path: string, bytes: number): number {
+  writeFileSync(path, Buffer.alloc(bytes));
+  return openSync(path, "r+");
+}
+
+/** What stamps a readout of the killed process: its own wall clock, and whether its machine says that it is right. */
+export interface ToldClock {
+  readonly time: number;
+  readonly isSynchronised: boolean;
+}
+
+/** Reads the clock of this process so that the time and what is said of it belong together. */
+export function clockReader(control: string | undefined): () => ToldClock {
+  if (control === undefined) return () => ({ time: Date.now(), isSynchronised: true });
+  const fd = openSync(control, "r");
+  const read = (): Buffer => {
+    const bytes = Buffer.alloc(16);
+    readSync(fd, bytes, 0, bytes.length, 0);
+    return bytes;
+  };
+  return () => {
+    for (let before = read(); ; ) {
+      const time = Date.now();
+      const after = read();
+      if (before.equals(after)) return { time, isSynchronised: after.readBigInt64LE(8) === 1n };
+      before = after;
+    }
+  };
+}
+
+/** Ms of the machine's own clock that nobody sets, the same in every process. */
+export const monotonicMs = (): number => Math.round(Number(process.hrtime.bigint()) / 1e6);
