@@ -6,6 +6,7 @@ import { type BatchRow, isIntact } from "./schema.ts";
 
 /** What a reader of the file knows in addition: the life of the file, and its next id. */
 export interface BufferFileReader extends BufferReader {
+  readonly file: string;
   /** Id of the file's life: ids of two epochs have nothing in common. */
   epoch(): string;
   /** The id that the next batch gets: where the live edge is now. */
@@ -44,6 +45,7 @@ export function openReader(file: string): BufferFileReader {
     return row;
   };
   return {
+    file,
     epoch: () => metaRow().epoch,
     nextId: () => metaRow().next_id,
     position(id): Position | undefined {

@@ -144,6 +144,7 @@ export class DeliveryEngine {
     this.#store.acknowledgeNow();
     this.#report();
     this.#buffer.close();
+    this.#usedStamps.close();
     this.#store.close();
     this.#post({ type: "stopped" });
   }
@@ -210,7 +211,7 @@ export class DeliveryEngine {
       read: (from, to, maxBytes) => this.#usedStamps.restored(buffer.read(from, to, maxBytes)),
       epoch: () => buffer.epoch(),
       startOf: (id) => buffer.startOf(id),
-      sending: (rows) => this.#store.useStamps(this.#usedStamps.use(rows)),
+      sending: (rows) => this.#store.useStamps(this.#usedStamps.sending(rows)),
       life: this.#life,
       acknowledge: (settled) => this.#store.acknowledge(uuid, settled),
       deliveredUnstored: (values) => this.#store.post({ type: "delivered_unstored", sink: uuid, values }),
@@ -251,6 +252,7 @@ export class DeliveryEngine {
   }
 
   #onOpened(file: BufferFileReader): void {
+    this.#usedStamps.use(file.file, file.epoch());
     this.#edge = file.nextId();
     this.#attachAll(file);
   }

@@ -1,6 +1,9 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { StoredBatch } from "../buffer/buffer.ts";
 import { encodeReadout } from "../buffer/codec.ts";
+import { temporaryFolder } from "../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import { decodeJob } from "./decode.ts";
 import { UsedStamps } from "./used-stamps.ts";
@@ -20,14 +23,36 @@ const stampsOf = (rows: readonly StoredBatch[]) => {
 
 test("a batch that was sent uncorrected is sent again so, and one that was not is sent corrected", () => {
   const used = new UsedStamps();
-  expect(used.use([row(1, false), row(2, true), row(-3, false)])).toEqual([1]);
-  expect(used.use([row(1, false), row(4, false, 0)])).toEqual([]);
+  expect(used.sending([row(1, false), row(2, true), row(-3, false)])).toEqual([1]);
+  expect(used.sending([row(1, false), row(4, false, 0)])).toEqual([]);
   const again = used.restored([row(1, false, 5000), row(3, false, 5000)]);
   expect(again.map(({ time }) => time)).toEqual([1000, 6000]);
   expect(stampsOf(again)).toEqual([
     [1000, undefined],
     [6000, 5000],
   ]);
+});
+
+test("what was sent uncorrected is known after a kill that the store did not learn of it before, of the same life of the file", () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "buffer.db");
+  const killed = new UsedStamps();
+  killed.use(file, "epoch-1");
+  killed.sending([row(1, false), row(2, false)]);
+  killed.sending(Array.from({ length: 100 }, (_, i) => row(10 + 2 * i, false)));
+  killed.sending(Array.from({ length: 100 }, (_, i) => row(11 + 2 * i, false)));
+  const timesFor = (epoch: string) => {
+    const next = new UsedStamps();
+    next.use(file, epoch);
+    return next.restored([1, 2, 3, 209, 210].map((id) => row(id, false, 5000))).map(({ time }) => time);
+  };
+  expect(timesFor("epoch-1")).toEqual([1000, 1000, 6000, 1000, 6000]);
+  expect(timesFor("epoch-2")).toEqual([6000, 6000, 6000, 6000, 6000]);
+  const note = readFileSync(`${file}.sent`, "utf8");
+  for (const damaged of ["", "{", "null", note.replace('"from":1', '"from":"1"'), note.slice(0, 20)]) {
+    writeFileSync(`${file}.sent`, damaged);
+    expect(timesFor("epoch-1")[0]).toBe(6000);
+  }
 });
 
 test("an identifier has the start since which its last batch was numbered", () => {
