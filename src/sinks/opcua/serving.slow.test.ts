@@ -227,6 +227,24 @@ describe("describe", () => {
     ]);
   });
 
+  test("how far the time stamps can be relied on, by source and of the collector, also of values that came before they were described", async () => {
+    const clocks = () => ["s-press", "s-oven", "Collector"].map((id) => fake.nodes.get(`${id}/Status/Clock`)?.$dataValue.value.value);
+    const oven = layoutOf("oven", variableOf("o", { scalar: "int16" }));
+    const stamped = (layout: Layout, clockSynced: boolean, clockCorrectionMs?: number) => {
+      const batch = batchOf(layout, [good(1)]);
+      const clock = { clockSynced, ...(clockCorrectionMs !== undefined && { clockCorrectionMs }) };
+      return { ...batch, readouts: [...batch.readouts].map((readout) => ({ ...readout, ...clock })) };
+    };
+    await serving.write(stamped(oven, false));
+    await serving.describe([reportOf(LAYOUT), reportOf(oven)]);
+    await serving.write(stamped(LAYOUT, true));
+    expect(clocks()).toEqual(["synchronised", "unsynchronised", "synchronised"]);
+    await serving.write(stamped(oven, false, 5000));
+    expect(clocks()).toEqual(["synchronised", "corrected", "corrected"]);
+    await serving.write(stamped(LAYOUT, false, 0));
+    expect(clocks()).toEqual(["synchronised", "corrected", "synchronised"]);
+  });
+
   test("the status of a source and of the collector", async () => {
     await serving.describe([failing(LAYOUT), reportOf(layoutOf("oven"))]);
     const text = (id: string) => fake.nodes.get(id)?.$dataValue.value.value;

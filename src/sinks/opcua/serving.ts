@@ -1,3 +1,4 @@
+import { clockStateOf } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
@@ -224,6 +225,9 @@ export class Serving {
     const { intervalMs } = this.#sources.get(batch.layout.source.uuid) ?? { intervalMs: Number.POSITIVE_INFINITY };
     for (const readout of batch.readouts) {
       const { time, readings } = readout;
+      const clock = clockStateOf(readout);
+      this.#sources.get(batch.layout.source.uuid)?.status.putClock(clock);
+      this.#collector.putClock(clock);
       const readoutTime = new Date(time);
       let points = this.#pointsOf(batch.layout);
       for (let i = 0; i < readings.length; i++) {

@@ -1,4 +1,5 @@
 import { DataType } from "node-opcua-client";
+import type { ClockState } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { Nodes, StatusType, UaObject } from "./nodes.ts";
@@ -7,14 +8,20 @@ import { putOwn, type ServedVariable } from "./points.ts";
 /** The `Status` folder of a data source. */
 export interface SourceStatus {
   put(report: SourceReport): void;
+  /** How far the time stamps of its last readout can be relied on. */
+  putClock(state: ClockState): void;
 }
 
 /** The `Status` folder of the collector. */
 export interface CollectorStatus {
   put(reports: readonly SourceReport[]): void;
+  /** Of the last readout of all. */
+  putClock(state: ClockState): void;
 }
 
 const MAX_DETAIL = 1000;
+const CLOCK =
+  "How far the time stamps of the last readout can be relied on: synchronised, corrected, or unsynchronised where nobody says that the collector's clock is right";
 
 type Put = (value: string | number | null) => void;
 
@@ -36,7 +43,9 @@ export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string,
   const detail = make("Detail", "String", "Why it fails, for people");
   const lastReadout = make("LastReadout", "DateTime", "Time of the last readout with a good value");
   const nextRetry = make("NextRetry", "DateTime", "When it is tried again; null while it does not fail");
+  const clock = make("Clock", "String", CLOCK);
   return {
+    putClock: clock,
     put({ status: { state: now, last_readout_at }, error, next_retry_at }) {
       state(now.type);
       reason(now.type === "ERROR" ? now.reason.type : "");
@@ -55,7 +64,9 @@ export function createCollectorStatus(maker: Nodes, log: Log): CollectorStatus {
   const nextRetry = make("NextRetry", "DateTime", "When a data source that fails is tried again");
   const count = make("DataSources", "UInt32", "Data sources that are configured");
   const failing = make("FailingDataSources", "UInt32", "Data sources that fail");
+  const clock = make("Clock", "String", CLOCK);
   return {
+    putClock: clock,
     put(reports) {
       const failed = reports.flatMap(({ status: { state: now } }) => (now.type === "ERROR" ? [now.reason.type] : []));
       const isKnown = reports.length === 0 || reports.some(({ status: { state: now } }) => now.type !== "UNKNOWN");
