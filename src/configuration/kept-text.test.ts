@@ -80,7 +80,8 @@ test("a policy that cannot be read leaves the one of before in force, and none o
   rmSync(files.policy);
   start();
   put("policy", "sources: 7\n");
-  expect(start().policy.policy).toEqual(startPolicy(join(files.policy, "..", "absent.yaml"), "").policy);
+  const closed = startPolicy(join(files.policy, "..", "absent.yaml"), "").policy;
+  expect(start().policy.policy).toEqual({ ...closed, file: files.policy });
 });
 
 test("settings that are gone are those of before; without any that were good, the first start says what is wrong", () => {

@@ -46,7 +46,7 @@ export function loadPolicy(file: string): LoadedPolicy {
   try {
     bytes = readBoundedFile(file, MAX_BYTES);
   } catch (error) {
-    if (isAbsent(error)) return { policy: policySchema.parse({}), file: undefined, text: "" };
+    if (isAbsent(error)) return { policy: { ...policySchema.parse({}), file }, file: undefined, text: "" };
     throw new SettingsError(file, [{ path: "", message: messageOf(error) }], { cause: error });
   }
   return policyOf(file, bytes);
@@ -57,7 +57,7 @@ function policyOf(file: string, bytes: Uint8Array): LoadedPolicy {
   const yaml = readYaml(bytes);
   if ("problems" in yaml) throw new SettingsError(file, yaml.problems);
   const result = policySchema.safeParse(yaml.content);
-  if (result.success) return { policy: result.data, file, text: Buffer.from(bytes).toString("utf8") };
+  if (result.success) return { policy: { ...result.data, file }, file, text: Buffer.from(bytes).toString("utf8") };
   const problems = schemaProblems(result.error.issues, yaml, knownKeys, () => undefined);
   throw new SettingsError(file, problems, { cause: result.error });
 }

@@ -106,6 +106,43 @@ describe("a policy file", () => {
     expect(sinks("10.99.0.1", 1883)).toBeUndefined();
   });
 
+  it("opens loopback by a switch that closes nothing else, on the ports that are open", () => {
+    const alone = permitOf(load("sinks: {loopback: true}\n").policy, "sinks");
+    for (const address of ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "10.0.0.1", "8.8.8.8", "fd00::7"])
+      expect(alone(address, 1883), address).toBeUndefined();
+    for (const address of ["169.254.169.254", "fe80::1", "224.0.0.1", "0.0.0.0", "2002:7f00:1::1"])
+      expect(alone(address, 1883), address).toEqual(expect.any(String));
+    expect(permitOf(load("sinks: {loopback: true}\n").policy, "sources")("127.0.0.1", 502)).toMatch(/loopback/);
+    const both = permitOf(load("sinks: {loopback: true, networks: [10.0.0.0/8], ports: [1883]}\n").policy, "sinks");
+    expect([both("127.0.0.1", 1883), both("10.1.1.1", 1883)]).toEqual([undefined, undefined]);
+    expect([both("127.0.0.1", 22), both("8.8.8.8", 1883)]).toEqual([expect.any(String), expect.any(String)]);
+  });
+
+  it("that does not open an address is named with its path and what would open it, and that does", () => {
+    const file = path.join(folder, "policy.yaml");
+    const [none] = [loadPolicy(path.join(folder, "none.yaml")).policy];
+    expect(permitOf(none, "sinks")("127.0.0.1", 1883)).toBe(
+      `127.0.0.1 is a loopback address; it stays closed until policy.yaml opens it; to do so, put \`sinks: {loopback: true}\` into ${path.join(folder, "none.yaml")}`,
+    );
+    const { policy } = load("sources: {networks: [10.0.0.0/8], ports: [102]}\n");
+    expect(permitOf(policy, "sources")("10.0.0.1", 502)).toContain(`add 502 to ports of sources in ${file}`);
+    expect(permitOf(policy, "sources")("192.168.1.1", 102)).toContain(`add 192.168.1.1 to networks of sources in ${file}`);
+    expect(permitOf(none, "sources")("169.254.1.1", 502)).toMatch(
+      /add 169\.254\.1\.1 to networks of sources in .*none\.yaml \(networks then says all that is open\)$/,
+    );
+    for (const [at, address] of [
+      ["10.0.0.1:80", "10.0.0.1"],
+      ["[2001:db8::1]:80", "2001:db8::1"],
+    ] as const) {
+      const line = /put `(.*)` into .*none\.yaml$/.exec(listenRefusal(none, at) ?? "")?.[1] ?? "";
+      expect([
+        line.includes(address),
+        listenRefusal(load(`${line}\n`).policy, at),
+        listenRefusal(load(`${line}\n`).policy, "[::1]:1"),
+      ]).toEqual([true, undefined, undefined]);
+    }
+  });
+
   it.each([
     ["sources: {networks: [10.0.0.0/33]}", /sources\.networks\.0: expected an address or a network/],
     ["sources: {network: [10.0.0.0/8]}", /sources\.network: .*did you mean networks/],
@@ -117,6 +154,7 @@ describe("a policy file", () => {
 
   it("is next to the settings file; without one the defaults hold", () => {
     expect(policyFile("/etc/collector/collector.yaml")).toBe("/etc/collector/policy.yaml");
-    expect(loadPolicy(path.join(folder, "none.yaml"))).toEqual({ policy: policySchema.parse({}), file: undefined, text: "" });
+    const file = path.join(folder, "none.yaml");
+    expect(loadPolicy(file)).toEqual({ policy: { ...policySchema.parse({}), file }, file: undefined, text: "" });
   });
 });

@@ -3,8 +3,9 @@ import { networkInterfaces } from "node:os";
 import type { Permit, Policy } from "../model/policy.ts";
 
 /** IANA special-purpose registries, and where clouds keep their metadata: closed unless the policy names them. */
+const LOOPBACK = "a loopback address";
 const SPECIAL: readonly (readonly [words: string, networks: readonly string[]])[] = [
-  ["a loopback address", ["127.0.0.0/8", "::1/128"]],
+  [LOOPBACK, ["127.0.0.0/8", "::1/128"]],
   ["an unspecified address", ["0.0.0.0/8", "::/128"]],
   ["a metadata address", ["169.254.169.254/32", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128"]],
   ["a link-local address", ["169.254.0.0/16", "fe80::/10"]],
@@ -16,20 +17,28 @@ const TRANSLATED = listOf(["64:ff9b:1::/48"]);
 
 const special = SPECIAL.map(([words, networks]) => ({ words, list: listOf(networks) }));
 
-/** Judges addresses for data sources or data sinks. Refuses a text that is not an IP address. */
+/** Judges addresses for data sources or data sinks; its words name the file and the line that would open one. Refuses a text that is not an IP address. */
 export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
-  const { networks, ports } = policy[what];
+  const { networks, ports, loopback } = policy[what];
+  const { file = "policy.yaml" } = policy;
   const open = networks && listOf(networks);
   const ranges = ports?.map((port) => String(port).split("-").map(Number));
   return (address, port) => {
     const plain = unmapped(address);
     if (plain === undefined) return `${JSON.stringify(address)} is not an IP address`;
     if (ranges && !ranges.some(([from = 0, to = from]) => port >= from && port <= to))
-      return `port ${port} of ${address} is not among the ports that policy.yaml opens (${what}.ports)`;
-    if (open) return contains(open, plain) ? undefined : `${address} is not within the networks that policy.yaml opens (${what}.networks)`;
+      return `port ${port} of ${address} is not among the ports that policy.yaml opens; to open it, add ${port} to ports of ${what} in ${file}`;
     const meant = [plain, ...translated(plain)];
-    const closed = special.find(({ list }) => meant.some((one) => contains(list, one))) ?? (meant.some(isOwn) ? OWN : undefined);
-    return closed && `${address} is ${closed.words}; it stays closed until policy.yaml opens it (${what}.networks)`;
+    const closed = special.find(({ list }) => meant.some((one) => contains(list, one)));
+    if (loopback && closed?.words === LOOPBACK && contains(closed.list, plain)) return undefined;
+    if (open && contains(open, plain)) return undefined;
+    const isLoopback = closed?.words === LOOPBACK;
+    const remedy = isLoopback ? `put \`${what}: {loopback: true}\` into ${file}` : `add ${address} to networks of ${what} in ${file}`;
+    if (open) return `${address} is not within the networks that policy.yaml opens; to open it, ${remedy}`;
+    const why = closed ?? (meant.some(isOwn) ? OWN : undefined);
+    if (!why) return undefined;
+    const rest = isLoopback ? "" : " (networks then says all that is open)";
+    return `${address} is ${why.words}; it stays closed until policy.yaml opens it; to do so, ${remedy}${rest}`;
   };
 }
 
@@ -63,11 +72,13 @@ function bytesOf(address: string): readonly number[] {
 }
 
 /** Why the collector may not listen on this address; undefined: it may. `host:port`, an IPv6 address in brackets. */
-export function listenRefusal({ listen }: Policy, at: string): string | undefined {
+export function listenRefusal({ listen, file = "policy.yaml" }: Policy, at: string): string | undefined {
   const host = at.slice(0, at.lastIndexOf(":")).replace(/^\[|\]$/g, "");
   const address = unmapped(host === "localhost" ? "127.0.0.1" : host);
   if (address === undefined) return `${host} is not an IP address; write one of this machine's`;
-  return contains(listOf(listen), address) ? undefined : `${host} is not among the addresses that policy.yaml opens (listen)`;
+  if (contains(listOf(listen), address)) return undefined;
+  const line = [...listen, address].map((one) => (one.includes(":") ? `"${one}"` : one)).join(", ");
+  return `${host} is not among the addresses that policy.yaml opens; to open it, put \`listen: [${line}]\` into ${file}`;
 }
 
 /** The policy that is in force at any moment: its judges follow it. */

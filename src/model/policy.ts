@@ -22,6 +22,10 @@ const reach = (what: string) =>
         .describe(
           `Where ${what} may be; names are judged by their address at each connect. Absent: anywhere but loopback, this machine's own, link-local, multicast and metadata addresses`,
         ),
+      loopback: z
+        .boolean()
+        .default(false)
+        .describe(`Whether ${what} may be on this machine's loopback addresses (127.0.0.0/8, ::1), beside what networks says`),
       ports: z.array(port).optional().describe("On which ports; absent: on any"),
     })
     .prefault({});
@@ -34,7 +38,8 @@ export const policySchema = z.strictObject({
   discovery: z.boolean().default(true).describe("Whether devices may be asked what variables they have"),
 });
 
-export type Policy = z.infer<typeof policySchema>;
+/** `file`: where it is, or would be, for words about it. */
+export type Policy = z.infer<typeof policySchema> & { readonly file?: string };
 
 /** Words for why an address may not be connected to; undefined: it may. */
 export type Permit = (address: string, port: number) => string | undefined;

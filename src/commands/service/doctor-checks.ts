@@ -140,12 +140,7 @@ async function reachChecks({ checked, signal }: Patient): Promise<readonly Diagn
       `${hosts.length} hosts have an address`,
       "Correct the name or the DNS server; `getent hosts NAME` asks it.",
     ),
-    summed(
-      "policy",
-      closed,
-      `${resolved.length} hosts may be connected to`,
-      "Add the address to networks in policy.yaml, if it is intended.",
-    ),
+    summed("policy", closed, `${resolved.length} hosts may be connected to`, "Open it in policy.yaml as the line says, if it is intended."),
     known === 0 && lost.length === 0
       ? trouble("routes", "unknown", "the kernel cannot be asked here (ip route get)", "Type `ip route`.")
       : summed("routes", lost, `there is a way to ${known} hosts`, "Type `ip route`; it must list their network or a default route."),
