@@ -12,6 +12,7 @@ import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { changesOf } from "./changes.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
 import { type DesiredState, desiredState } from "./desired-state.ts";
+import { type KeptSinkOptions, KeptSinkOptionsFile, withKeptOptions } from "./kept-sink-options.ts";
 import { unusedOptions } from "./local-options.ts";
 import { type Round, Rounds } from "./rounds.ts";
 import { readSecretFiles, type SecretFiles } from "./secret-files.ts";
@@ -72,13 +73,20 @@ export class Applier {
   #nextFolder: { readonly folder: VariableFolder; readonly sinceMs: number } | undefined;
   readonly #rounds: Rounds;
   readonly #secretPlaces: SecretPlacesFile;
+  readonly #keptOptions: KeptSinkOptionsFile;
   #withheld: ReadonlyMap<string, WithheldSecret> = new Map();
   /** Problems of files that were logged. */
   readonly #logged = new Set<string>();
   #unused: readonly string[] = [];
   #desired: Desired | undefined;
   #applied:
-    | { readonly desired: Desired; readonly local: LocalSettings; readonly files: VariableFiles; readonly secretFiles: string }
+    | {
+        readonly desired: Desired;
+        readonly local: LocalSettings;
+        readonly files: VariableFiles;
+        readonly secretFiles: string;
+        readonly kept: KeptSinkOptions | undefined;
+      }
     | undefined;
   /** What was applied last. */
   #state: DesiredState | undefined;
@@ -91,6 +99,7 @@ export class Applier {
     this.#local = local;
     this.#folder = this.#folderAt(local.variablesDir);
     this.#secretPlaces = new SecretPlacesFile(secretPlacesFile(options.stateDir), log);
+    this.#keptOptions = new KeptSinkOptionsFile(options.stateDir, log);
     this.#rounds = new Rounds({
       take: () => {
         const round = this.#take();
@@ -102,9 +111,10 @@ export class Applier {
     });
   }
 
-  /** What a person should know, for status: settings that are for nothing that there is. */
+  /** What a person should know, for status: settings that are for nothing that there is, options of this machine that cannot be read. */
   notes(): readonly string[] {
-    return this.#unused;
+    const { problem } = this.#keptOptions;
+    return problem === undefined ? this.#unused : [...this.#unused, problem];
   }
 
   /** Whether the sources of a configuration have been started. */
@@ -139,12 +149,13 @@ export class Applier {
   }
 
   /**
-   * A secret of this machine was set or removed: it is bound to where it is used from now on, and everything is applied again. Returns the
-   * places that it goes to.
+   * A secret of this machine was set or removed: it is bound to where it is used from now on, or to the place that it was given for, and
+   * everything is applied again. Returns the places that it goes to.
    */
-  secretChanged(key: string): readonly SecretPlace[] {
+  secretChanged(key: string, given?: { readonly uuid: string; readonly place: SecretPlace }): readonly SecretPlace[] {
     const secret = secretName(canonicalKey(key));
-    this.#secretPlaces.use(withoutSecret(this.#secretPlaces.places, secret));
+    const free = withoutSecret(this.#secretPlaces.places, secret);
+    this.#secretPlaces.use(given ? withPlace(free, { ...given, secret }) : free);
     this.#applyAll();
     const desired = this.#desired;
     if (!desired) return [];
@@ -178,20 +189,23 @@ export class Applier {
     const desired = this.#desired;
     if (!desired || signal.aborted) return UNCHANGED;
     const local = this.#local;
-    const { settings, settingsDir, api } = local;
+    const { settingsDir, api } = local;
     await this.#takeNextFolder();
     const files = await this.#folder.look(desired.sources);
+    const kept = this.#keptOptions.look();
+    const settings = { ...local.settings, sinks: withKeptOptions(local.settings.sinks, kept ?? {}, desired.sinks) };
     const secretFiles = readSecretFiles(settings, settingsDir);
     // Compared only, because they are secrets.
     const secretTexts = JSON.stringify([...secretFiles]);
     const applied = this.#applied;
-    if (applied?.desired === desired && applied.local === local && applied.files === files && applied.secretFiles === secretTexts)
-      return UNCHANGED;
-    this.#applied = { desired, local, files, secretFiles: secretTexts };
+    const isSame = applied?.desired === desired && applied.local === local && applied.files === files && applied.kept === kept;
+    if (isSame && applied.secretFiles === secretTexts) return UNCHANGED;
+    this.#applied = { desired, local, files, secretFiles: secretTexts, kept };
     this.#logProblems(files);
     this.#noteUnused(desired, local);
     const withheld = this.#judgeSecrets(desired, secretFiles, settings);
-    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api });
+    const optionsProblem = kept ? undefined : this.#keptOptions.problem;
+    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api, optionsProblem });
     const { sources, sinks } = state;
     await this.#logChanges(state);
     this.#options.applySinks(sinks);

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { isAbsent } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
+import { nameInCommand } from "../model/name-in-command.ts";
 import { userSecretName } from "../model/sink-details.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
@@ -151,12 +152,10 @@ export const canonicalKey = (key: string): string => {
 };
 
 /** The command that brings the missing secret of an entry. */
-export const secretCommand = ({ uuid, name }: Entry): string => `sudo collector secret set ${keyFor(name, uuid)}`;
+export const secretCommand = (entry: Entry): string => `sudo collector secret set ${nameInCommand(entry)}`;
 
 /** The command that confirms that the secret of this machine is used where the configuration has it now. */
-export const confirmCommand = ({ uuid, name }: Entry): string => `sudo collector secret confirm ${keyFor(name, uuid)}`;
-
-const keyFor = (name: string | null, uuid: string): string => (name !== null && /^[\w][\w.-]{0,100}$/.test(name) ? name : uuid);
+export const confirmCommand = (entry: Entry): string => `sudo collector secret confirm ${nameInCommand(entry)}`;
 
 type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -213,14 +212,14 @@ function usersWithout(details: unknown, secrets: Readonly<Record<string, string>
 
 /** Words for secrets of this machine that are used instead of others that the API has; undefined: there are none. Pure. */
 export function overrideNote(
-  { uuid, name }: Entry,
+  entry: Entry,
   api: Readonly<Record<string, string>> | undefined,
   used: Readonly<Record<string, string>>,
   isFromFile: boolean,
 ): string | undefined {
   const overridden = Object.keys(used).filter((field) => api?.[field] !== undefined && api[field] !== used[field]);
   if (overridden.length === 0) return undefined;
-  const remedy = isFromFile ? "take password_file out of its settings" : `type: sudo collector secret rm ${keyFor(name, uuid)}`;
+  const remedy = isFromFile ? "take password_file out of its settings" : `type: sudo collector secret rm ${nameInCommand(entry)}`;
   return `a password of this machine is used, which differs from the one in the configuration API; to use the API's, ${remedy}`;
 }
 

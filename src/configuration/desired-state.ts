@@ -26,6 +26,8 @@ export interface DesiredStateInput {
   readonly settings: Pick<Settings, "sources" | "sinks" | "readout_interval_unit" | "publish_interval_unit">;
   /** Where the platform is, for platform sinks. */
   readonly api: ApiAccess;
+  /** Why nobody knows which options of this machine data sinks have: none of them runs then. */
+  readonly optionsProblem?: string | undefined;
 }
 
 /** What runs on this machine. */
@@ -62,7 +64,13 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
   const localOf = localOptionsIn(settings.sinks);
   const sinks = desiredSinks({ sinks: desired.sinks, secrets }, settings, localOf, secretFiles, api).map((sink) => {
     const { note, ...own } = secretsFor({ ...sink, local: localOf(sink) });
-    return { ...sink, ...own, ...(note !== undefined && { notes: [...(sink.notes ?? []), note] }) };
+    const { optionsProblem } = input;
+    return {
+      ...sink,
+      ...own,
+      ...(optionsProblem !== undefined && { optionsProblem }),
+      ...(note !== undefined && { notes: [...(sink.notes ?? []), note] }),
+    };
   });
   const yieldToEventLoop = createYielder();
   const sources: SourceInput[] = [];

@@ -37,6 +37,7 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
       "type_not_supported",
       `type: ${JSON.stringify(spec.type)} is not a kind of data sink; the kinds are: ${Object.keys(registry).join(", ")}`,
     );
+  if (spec.optionsProblem !== undefined) throw problem("configuration_invalid", spec.optionsProblem);
   if (spec.missingSecret !== undefined) throw problem("secret_missing", spec.missingSecret);
   if (spec.withheldSecret !== undefined) throw problem("secret_withheld", spec.withheldSecret);
   if (spec.awaitedSecret !== undefined) throw problem("secret_awaited", spec.awaitedSecret);

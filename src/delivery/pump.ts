@@ -4,6 +4,7 @@ import { createBackoff, HEALTHY_MS } from "../lib/retry.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import { nameInCommand } from "../model/name-in-command.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
@@ -334,7 +335,8 @@ export class SinkPump {
 
   /** Waits for the next try: longer where the server asks for it, or where another client seems to take the connection over. */
   async #waitForRetry(reason: ReasonError, backoffMs: number, isIsolating: boolean): Promise<void> {
-    const { closedSoonHint } = this.#prepared.kind;
+    const { spec, kind } = this.#prepared;
+    const closedSoonHint = kind.closedSoonHint?.(nameInCommand(spec));
     const isTakeover = this.#closedSoon >= CLOSED_SOON_TIMES && closedSoonHint !== undefined;
     const delayMs = isTakeover ? TAKEOVER_MS : Math.max(backoffMs, restMsOf(reason));
     const hint = `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${closedSoonHint}`;

@@ -58,7 +58,12 @@ const DESCRIBE_AFTER_MS = 250;
 const SESSIONS_STOP_MS = 4000;
 
 /** What `collector secret` posts. */
-const secretChangeSchema = z.strictObject({ key: z.string().min(1).max(255), secret: z.string().max(MAX_SECRET_BYTES).nullable() });
+const secretChangeSchema = z.strictObject({
+  key: z.string().min(1).max(255),
+  secret: z.string().max(MAX_SECRET_BYTES).nullable(),
+  /** What it was given for; absent: where it is used now. */
+  given: z.strictObject({ uuid: uuidSchema, place: secretPlaceSchema }).optional(),
+});
 
 /** What `collector secret confirm` posts. */
 const secretConfirmSchema = z.strictObject({ uuid: uuidSchema, place: secretPlaceSchema });
@@ -192,11 +197,11 @@ export class Service {
     const { credentials, log } = this.#options;
     const change = secretChangeSchema.safeParse(body);
     if (!change.success) throw new LocalRequestError("expected {key, secret}: a uuid or name, and its secret or null");
-    const { key, secret } = change.data;
+    const { key, secret, given } = change.data;
     if (secret === null) credentials.remove(key);
     else credentials.set(key, secret);
     log.info({ entry: key }, secret === null ? "a secret was removed" : "a secret was handed over");
-    const places = this.#parts?.applier.secretChanged(key) ?? [];
+    const places = this.#parts?.applier.secretChanged(key, given) ?? [];
     return { used_at: places.map(placeWords) };
   }
 

@@ -108,8 +108,8 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   /** every: the whole history, at least once. latest: current values only, no backlog, nothing in the ledger. */
   readonly delivery: "every" | "latest";
   readonly takesExploration: boolean;
-  /** The likely cause where the server closes the connection soon after each opening. */
-  readonly closedSoonHint?: string;
+  /** The likely cause where the server closes the connection soon after each opening; `sink`: as a command names it. */
+  readonly closedSoonHint?: (sink: string) => string;
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
   /** What is wrong with the settings beside these details: the setting, what it needs, and what there is. Absent, or undefined: nothing. */

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
-import { readdirSync, rmSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
 import {
+  canonicalKey,
   credentialFileName,
   credentialKey,
   credentialsFolder,
@@ -11,10 +12,15 @@ import {
   MAX_SECRET_BYTES,
   ownerOfKey,
 } from "../../configuration/credentials.ts";
+import { SecretPlacesFile, secretPlacesFile, withoutSecret, withPlace } from "../../configuration/secret-places.ts";
+import { secretName } from "../../configuration/secret-uses.ts";
 import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { isAbsent, makePrivateFolder, replaceFile, sweep } from "../../lib/files.ts";
+import { silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { type SecretPlace, secretPlace } from "../../model/secret-place.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
+import { asOwnerOf } from "../../os/owner.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { answer, answerList } from "../answer.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -45,7 +51,7 @@ export async function secretSet(key: string, options: SecretOptions, io: Command
     complain(io, `the secret cannot be kept: ${messageOf(error)}.\nSecrets belong to root: type sudo collector secret set …`);
     return EXIT.ownFailure;
   }
-  const handOver = await tell(place.socket, { key, secret }, known, io);
+  const handOver = await tell(place, { key, secret }, known, io);
   answer(
     io,
     options,
@@ -67,12 +73,53 @@ export async function secretRemove(key: string, options: SecretOptions, io: Comm
     return EXIT.ownFailure;
   }
   const known = await askEntries(place.socket, io);
-  const handOver = await tell(place.socket, { key, secret: null }, known, io);
+  const handOver = await tell(place, { key, secret: null }, known, io);
   const text = known ? handOver.text : "";
   answer(io, options, { action: before ? "removed" : "not_kept", ...entryObject(key, known), service: handOver.service }, text);
   if (before) return EXIT.good;
   complain(io, `there is no secret for ${key}; collector secret list names the kept ones`);
   return EXIT.usage;
+}
+
+/** Throws UsageError where this user may not keep secrets, before anything else is done that needs one. */
+export function requireSecretsWritable(options: SecretOptions, command: string): void {
+  const { plain, encrypted } = placeOf(options);
+  try {
+    for (const folder of [plain, encrypted]) {
+      if (folder === plain) makePrivateFolder(folder);
+      if (existsSync(folder)) accessSync(folder, constants.W_OK);
+    }
+  } catch (error) {
+    throw new UsageError(`the password cannot be kept: ${messageOf(error)}.\nSecrets belong to root: type sudo collector ${command} …`);
+  }
+}
+
+/**
+ * Keeps the password of a data sink that a verb has just made or changed, for the place that the configuration has for it now, and hands it to
+ * the running service. Returns what happened to it, for people. Throws Error where it cannot be kept.
+ */
+export async function keepSinkPassword(
+  sink: KnownSink,
+  secret: string,
+  options: Pick<SecretOptions, "config">,
+  io: CommandIo,
+): Promise<string> {
+  const place = placeOf(options);
+  const { uuid, name, details } = sink;
+  const kept = await keep(place, fileNameOf(uuid), secret);
+  const known = await askEntries(place.socket, io);
+  const at = secretPlace(details);
+  const entry: KnownEntry = { uuid, name, words: `data sink ${name ?? uuid}` };
+  const { text } = await tell(place, { key: uuid, secret, ...(at && { given: { uuid, place: at } }) }, known && [entry], io);
+  return `Password kept in ${kept.file}.\n${text}`;
+}
+
+/** Forgets the password that was kept for a data sink under its uuid. Throws the file system's error. */
+export async function forgetSinkPassword({ uuid }: Pick<KnownSink, "uuid">, options: SecretOptions, io: CommandIo): Promise<void> {
+  const place = placeOf(options);
+  if (!existsSync(path.join(place.plain, uuid)) && !existsSync(path.join(place.encrypted, uuid))) return;
+  for (const folder of [place.plain, place.encrypted]) rmSync(path.join(folder, uuid), { force: true });
+  await tell(place, { key: uuid, secret: null }, await askEntries(place.socket, io), io);
 }
 
 /** `collector secret list`: whose secrets are kept, never what they are. Throws UsageError. */
@@ -92,7 +139,15 @@ export async function secretList(options: SecretOptions, io: CommandIo): Promise
   return EXIT.good;
 }
 
+interface KnownSink {
+  readonly uuid: string;
+  readonly name: string | null;
+  /** As the API has them. */
+  readonly details: unknown;
+}
+
 interface Place {
+  readonly stateDir: string;
   readonly plain: string;
   readonly encrypted: string;
   readonly socket: string;
@@ -104,6 +159,7 @@ function placeOf({ config }: SecretOptions): Place {
   const { settings, file } = settingsOrUsage(config);
   const plain = credentialsFolder(file);
   return {
+    stateDir: settings.state_dir,
     plain,
     encrypted: encryptedFolder(file),
     socket: localSocketPath(settings.state_dir),
@@ -171,12 +227,15 @@ interface HandOver {
 
 /** Hands a change to the running service; prints a refusal on stderr. */
 async function tell(
-  socket: string,
-  change: { key: string; secret: string | null },
+  { socket, stateDir }: Place,
+  change: { key: string; secret: string | null; given?: { uuid: string; place: SecretPlace } },
   known: readonly KnownEntry[] | undefined,
   io: CommandIo,
 ): Promise<HandOver> {
-  if (!known) return { service: "not_running", text: "No collector is running here; it takes the secret when it starts.\n" };
+  if (!known) {
+    await bindKept(stateDir, change);
+    return { service: "not_running", text: "No collector is running here; it takes the secret when it starts.\n" };
+  }
   try {
     const { used_at: places = [] } = toldSchema.parse(await tellService(socket, "/secret", change, io.signal));
     const entry = known.find((candidate) => fits(change.key, candidate));
@@ -192,6 +251,21 @@ async function tell(
     complain(io, `the running collector did not take the change and goes on as before: ${error.message}`);
     return { service: "not_told", text: "" };
   }
+}
+
+/** What the running service does with the places of its secrets: this one goes where it was given for, or where the next start has it. */
+async function bindKept(
+  stateDir: string,
+  { key, given }: { readonly key: string; readonly given?: { readonly uuid: string; readonly place: SecretPlace } },
+): Promise<void> {
+  const file = secretPlacesFile(stateDir);
+  if (!existsSync(stateDir)) return;
+  await asOwnerOf(stateDir, async () => {
+    const places = new SecretPlacesFile(file, silentLog);
+    const secret = secretName(canonicalKey(key));
+    const free = withoutSecret(places.places, secret);
+    places.use(given ? withPlace(free, { ...given, secret }) : free);
+  });
 }
 
 function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string; readonly encrypted: boolean }[] {

@@ -1,4 +1,4 @@
-import { FILE_IN, FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, type VerbGroup } from "../verb.ts";
+import { FILE_IN, FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, PASSWORD_FILE, type VerbGroup } from "../verb.ts";
 import type { ApiOptions } from "./api-connection.ts";
 import type { SinkFields } from "./sink.ts";
 
@@ -8,6 +8,15 @@ const USER: Option = {
   description: "user of an OPC UA sink; the file holds the password, else the verb asks for it; repeat it, the list replaces the old one",
   repeats: true,
 };
+const PASSWORD: readonly Option[] = [
+  PASSWORD_FILE,
+  {
+    flags: "--ask-password",
+    description: "ask for the password at the broker; a username has it asked for in any case, except with --json",
+  },
+];
+const KEPT_HERE =
+  "User, password, TLS and the other options of a sink are kept on the collector's own machine, where the command is typed: certificates and keys as copies, the password with the other secrets. They are taken within seconds, and the same option in the settings file wins. An empty text removes one.";
 
 /** `collector sink …`. */
 export const SINK_VERBS: VerbGroup = {
@@ -20,24 +29,32 @@ export const SINK_VERBS: VerbGroup = {
       args: {
         name: "its name",
         type: "mqtt, opcua or platform",
-        fields: "details as key=value; an unknown key is answered with the known ones",
+        fields: "details and options as key=value; an unknown key is answered with the known ones",
       },
       examples: [
         "collector sink add plant mqtt host=10.0.0.2 topic='plant/{source}'",
+        "sudo collector sink add plant mqtt host=broker.example port=8883 topic='plant/{source}' tls.ca_file=ca.pem username=line-3",
         "collector sink add server opcua port=4840 --user reader",
         "collector sink add server opcua security_modes=SignAndEncrypt --user reader=pw.txt --user scada=pw2.txt",
         "collector sink add platform platform",
       ],
-      options: [KEY_FILE, USER],
+      options: [KEY_FILE, USER, ...PASSWORD],
+      notes: KEPT_HERE,
       run: async (io, name: string, type: string, words: string[], options: SinkFields) =>
         (await import("./sink.ts")).sinkAdd(name, type, words, options, io),
     },
     {
       usage: "set <name> [fields...]",
       description: "Change the given fields of a data sink.",
-      args: { name: SINK, fields: "details to change, as key=value" },
-      examples: ["collector sink set plant publish_interval=5"],
-      options: [KEY_FILE, USER, { flags: "--name <name>", description: "a new name" }],
+      args: { name: SINK, fields: "details and options to change, as key=value" },
+      examples: [
+        "collector sink set plant publish_interval=5",
+        "sudo collector sink set plant username=line-3 --password-file pw.txt",
+        "sudo collector sink set plant port=8883 tls=true",
+        "sudo collector sink set plant tls=false username=",
+      ],
+      notes: KEPT_HERE,
+      options: [KEY_FILE, USER, ...PASSWORD, { flags: "--name <name>", description: "a new name" }],
       run: async (io, name: string, words: string[], options: SinkFields) => (await import("./sink.ts")).sinkSet(name, words, options, io),
     },
     {

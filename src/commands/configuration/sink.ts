@@ -1,19 +1,39 @@
+import { existsSync } from "node:fs";
 import * as z from "zod";
+import { localOptions } from "../../configuration/local-options.ts";
+import { messageOf } from "../../model/failure.ts";
 import { plain } from "../../model/plain-text.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
+import type { SinkType } from "../../model/sink-details.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { answer, answerList } from "../answer.ts";
 import { passwordFrom } from "../files.ts";
-import { type CommandIo, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
-import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf } from "./source-details.ts";
+import { forgetSinkPassword, keepSinkPassword, requireSecretsWritable } from "./secret.ts";
+import {
+  changeOptions,
+  keptOptionsOf,
+  type NextOptions,
+  nextOptions,
+  type OptionChange,
+  optionWords,
+  overruled,
+  requireCollectorHere,
+  withOptions,
+} from "./sink-options.ts";
+import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf, sinkWords } from "./source-details.ts";
 
 export interface SinkFields extends ApiOptions {
   /** `NAME` or `NAME=FILE` each. */
   readonly user?: readonly string[];
   /** A new name. */
   readonly name?: string;
+  /** File whose first line is the password at the broker. */
+  readonly passwordFile?: string;
+  /** Ask for it. */
+  readonly askPassword?: boolean;
 }
 
 const PATH = "/v2/data-sinks";
@@ -27,9 +47,26 @@ export async function sinksOf(api: ApiConnection) {
 export function sinkAdd(name: string, typeText: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const type = sinkTypeOf(typeText);
-    const details = sinkDetails(type, words, await usersOf(options, io));
-    const created = z.object({ uuid: uuidSchema }).parse(await api.send("POST", PATH, { name, collector: await api.collector(), details }));
-    answer(io, options, { action: "created", uuid: created.uuid, name }, plain`${name}: created (${created.uuid})\n`);
+    const given = sinkWords(type, words);
+    const details = sinkDetails(type, given.details, await usersOf(options, io));
+    const local = localOf(api, type, given.options, {}, details, options);
+    if ((await sinksOf(api)).some((sink) => sink.name === name))
+      throw new UsageError(`there is a data sink ${name} already; collector sink set ${name} changes it`);
+    const password = await passwordOf(local, name, "add", options, io);
+    // By its name before it is there: it never runs without them.
+    if (local.isChanged) await changeOptions(api.settings, (kept) => withOptions(kept, name, local.options), local.pems);
+    let uuid: string;
+    try {
+      uuid = createdSchema.parse(await api.send("POST", PATH, { name, collector: await api.collector(), details })).uuid;
+    } catch (error) {
+      if (local.isChanged) await changeOptions(api.settings, (kept) => withOptions(kept, name, {}));
+      throw error;
+    }
+    if (local.isChanged)
+      await changeOptions(api.settings, (kept) => withOptions(withOptions(kept, name, {}), uuid, local.options), local.pems);
+    const sink = { uuid, name, details };
+    const kept = await keepHere(api, sink, local, password, options, io);
+    answer(io, options, { action: "created", ...kept.object, uuid, name }, plain`${name}: created (${uuid})\n` + kept.text);
   });
 }
 
@@ -37,16 +74,100 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
 export function sinkSet(name: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
-    const details = sinkDetailsPatch(sinkTypeOf(sink.type), words, await usersOf(options, io));
+    const type = sinkTypeOf(sink.type);
+    const given = sinkWords(type, words);
+    const details = sinkDetailsPatch(type, given.details, await usersOf(options, io));
+    const next = { ...objectOf(sink.details), ...details };
+    const local = localOf(api, type, given.options, keptOptionsOf(api.settings, sink), next, options, sink);
+    const password = await passwordOf(local, sink.name ?? sink.uuid, "set", options, io);
     const patch = {
       ...(options.name !== undefined && { name: options.name }),
       ...(Object.keys(details).length > 0 && { details }),
     };
-    if (Object.keys(patch).length === 0) throw new UsageError("nothing is given to set; give key=value or an option");
-    await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
-    const known = options.name ?? sink.name;
-    answer(io, options, { action: "changed", uuid: sink.uuid, name: known }, plain`${known ?? sink.uuid}: changed\n`);
+    const isSent = Object.keys(patch).length > 0;
+    if (!isSent && !local.isChanged && password === undefined) throw new UsageError("nothing is given to set; give key=value or an option");
+    if (isSent) await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
+    const known = { uuid: sink.uuid, name: options.name ?? sink.name, details: next };
+    if (local.isChanged)
+      await changeOptions(
+        api.settings,
+        (kept) => withOptions(sink.name === null ? kept : withOptions(kept, sink.name, {}), sink.uuid, local.options),
+        local.pems,
+      );
+    const kept = await keepHere(api, known, local, password, options, io);
+    const { uuid } = sink;
+    answer(io, options, { action: "changed", ...kept.object, uuid, name: known.name }, plain`${known.name ?? uuid}: changed\n` + kept.text);
   });
+}
+
+const createdSchema = z.object({ uuid: uuidSchema });
+const objectOf = (details: unknown): object => (typeof details === "object" && details !== null ? details : {});
+
+/** What of a sink this machine keeps after the verb. */
+interface LocalPart extends NextOptions {
+  readonly isChanged: boolean;
+  /** The words name a user, who has a password then. */
+  readonly namesUser: boolean;
+  /** The sink has one, here or in the settings file. */
+  readonly hasUser: boolean;
+  readonly type: SinkType;
+}
+
+/** Throws UsageError. */
+function localOf(
+  { settings }: ApiConnection,
+  type: SinkType,
+  change: OptionChange,
+  now: Readonly<Record<string, unknown>>,
+  details: object,
+  { passwordFile, askPassword = false }: SinkFields,
+  sink?: { readonly uuid: string; readonly name: string | null },
+): LocalPart {
+  const keys = [...Object.keys(change.given), ...change.removed];
+  const isChanged = keys.length > 0;
+  if (isChanged || passwordFile !== undefined || askPassword) requireCollectorHere(settings, isChanged ? keys : ["the password"]);
+  const topic = "topic" in details ? String(details.topic) : "";
+  const next = isChanged ? nextOptions(type, change, now, { stateDir: settings.state_dir, topic }) : { options: now, pems: [] };
+  const file = sink ? localOptions(settings.sinks, sink) : {};
+  const hasUser = next.options["username"] !== undefined || file["username"] !== undefined;
+  return { ...next, isChanged, type, namesUser: change.given["username"] !== undefined, hasUser };
+}
+
+/** The password at the broker: from a file, or typed where that is wished or the words name a user. Throws UsageError. */
+async function passwordOf(
+  { type, namesUser, hasUser }: LocalPart,
+  name: string,
+  verb: "add" | "set",
+  { passwordFile, askPassword = false, json = false, config }: SinkFields,
+  io: CommandIo,
+): Promise<string | undefined> {
+  const isWished = passwordFile !== undefined || askPassword;
+  if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
+  if (isWished && type !== "mqtt")
+    throw new UsageError(`a data sink of type ${type} has no password of its own${type === "opcua" ? "; give its users with --user" : ""}`);
+  if (isWished && !hasUser) throw new UsageError("a password needs a user: give username=NAME with it");
+  if (!isWished && !namesUser) return undefined;
+  requireSecretsWritable({ ...(config !== undefined && { config }) }, `sink ${verb}`);
+  if (passwordFile !== undefined) return passwordFrom(passwordFile);
+  return askHidden(`password of ${name}`, "give it with --password-file FILE", io, { json });
+}
+
+/** Keeps the password, and says what of the sink is on this machine now. */
+async function keepHere(
+  { settings }: ApiConnection,
+  sink: { readonly uuid: string; readonly name: string | null; readonly details: unknown },
+  { options: kept, isChanged }: LocalPart,
+  password: string | undefined,
+  options: SinkFields,
+  io: CommandIo,
+): Promise<{ readonly text: string; readonly object: object }> {
+  if (!isChanged && password === undefined) return { text: "", object: {} };
+  const words = optionWords(kept);
+  const lost = overruled(settings, sink, kept);
+  const overrules = lost.length === 0 ? "" : `The settings file has ${lost.join(", ")} of this sink too, and wins.\n`;
+  const secret = password === undefined ? "" : await keepSinkPassword(sink, password, options, io);
+  const text = isChanged ? plain`On this machine: ${words.length === 0 ? "no options" : words.join(" ")}\n` : "";
+  return { text: text + overrules + secret, object: { kept_here: [...words, ...(password === undefined ? [] : ["password"])] } };
 }
 
 /** `collector sink rm NAME`. */
@@ -54,18 +175,31 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
+    if (existsSync(api.settings.state_dir)) await forgetHere(api, sink, options, io);
     const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`;
     answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name }, text);
   });
 }
 
+/** What this machine keeps under the sink's uuid, which no other sink will have. */
+async function forgetHere({ settings }: ApiConnection, sink: { readonly uuid: string }, options: ApiOptions, io: CommandIo): Promise<void> {
+  const named = { uuid: sink.uuid, name: null };
+  try {
+    if (Object.keys(keptOptionsOf(settings, named)).length > 0) await changeOptions(settings, (kept) => withOptions(kept, sink.uuid, {}));
+    await forgetSinkPassword(named, options, io);
+  } catch (error) {
+    complain(io, `what this machine keeps of it stays: ${messageOf(error)}`);
+  }
+}
+
 /** `collector sink list`. */
 export function sinkList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    answerList(io, options, await sinksOf(api), "No data sinks. collector sink add --help says how to add one.\n", {
+    const sinks = (await sinksOf(api)).map((sink) => ({ ...sink, kept_here: optionWords(keptOptionsOf(api.settings, sink)) }));
+    answerList(io, options, sinks, "No data sinks. collector sink add --help says how to add one.\n", {
       NAME: ({ name, uuid }) => name ?? uuid,
       TYPE: ({ type }) => type,
-      DETAILS: ({ details }) => detailWords(details),
+      DETAILS: ({ details, kept_here }) => [detailWords(details), ...kept_here].join(" "),
     });
   });
 }

@@ -6,6 +6,7 @@ import { nearest } from "../../model/nearest.ts";
 import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
 import { UsageError } from "../io.ts";
 import { checked, isMissing, issueWords, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
+import { type OptionChange, optionKeysOf, sortOptionWords } from "./sink-options.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -24,7 +25,7 @@ function oneOf<T extends string>(text: string, known: readonly T[], what: string
 
 /** How a password is given instead of among the words. */
 export const SOURCE_PASSWORD = "give it with --password-file FILE or --ask-password";
-const SINK_PASSWORD = "keep it with sudo collector secret set NAME, or give an OPC UA sink its users with --user";
+const SINK_PASSWORD = "give it with --password-file FILE or --ask-password, or give an OPC UA sink its users with --user";
 
 /** Keys for people besides those of the API. */
 const USERNAME: JsonSchema = { type: "string" };
@@ -145,16 +146,35 @@ const sameVariant = (a: Fields, b: Fields): boolean => ["type", "protocol"].ever
 /** `NAME=FILE`, a user of an OPC UA sink and the file with the password. */
 export type SinkUser = { readonly username: string; readonly password: string };
 
-/** `details` of a sink's creation request from `key=value…`. Pure. Throws UsageError. */
-export function sinkDetails(type: SinkType, words: readonly string[], users: readonly SinkUser[]): Fields {
-  const keys = keysOfType(SINK_DETAILS[type].create);
-  return checked(sinkDetailsCreateSchema, { ...parseFields(words, keys, SINK_PASSWORD), ...usersOf(type, users), type }, keys);
+/** What words say of a sink: details for the API, and options that this machine keeps. */
+export interface SinkWords {
+  readonly details: Fields;
+  readonly options: OptionChange;
+}
+
+/** Tells the two apart by their keys. Pure. Throws UsageError. */
+export function sinkWords(type: SinkType, words: readonly string[]): SinkWords {
+  const keys = new Map([...keysOfType(SINK_DETAILS[type].create), ...optionKeysOf(type)]);
+  const { removed, rest } = sortOptionWords(type, words);
+  const fields = Object.entries(parseFields(rest, keys, SINK_PASSWORD));
+  const own = new Set([...optionKeysOf(type).keys()].map((key) => key.split(".", 1)[0]));
+  return {
+    details: Object.fromEntries(fields.filter(([key]) => !own.has(key))),
+    options: { given: Object.fromEntries(fields.filter(([key]) => own.has(key))), removed },
+  };
+}
+
+/** `details` of a sink's creation request. Pure. Throws UsageError. */
+export function sinkDetails(type: SinkType, given: Fields, users: readonly SinkUser[]): Fields {
+  const keys = new Map([...keysOfType(SINK_DETAILS[type].create), ...optionKeysOf(type)]);
+  return checked(sinkDetailsCreateSchema, { ...given, ...usersOf(type, users), type }, keys);
 }
 
 /** As sinkDetails, for a PATCH: only what is given. */
-export function sinkDetailsPatch(type: SinkType, words: readonly string[], users: readonly SinkUser[]): Fields {
-  return { ...parseFields(words, keysOfType(SINK_DETAILS[type].create), SINK_PASSWORD), ...usersOf(type, users) };
-}
+export const sinkDetailsPatch = (type: SinkType, given: Fields, users: readonly SinkUser[]): Fields => ({
+  ...given,
+  ...usersOf(type, users),
+});
 
 function usersOf(type: SinkType, users: readonly SinkUser[]): Fields {
   if (users.length === 0) return {};

@@ -183,7 +183,12 @@ describe("a connection that does not come about", () => {
   });
 
   test.each([
-    ["bad user name or password", connack5(134), /Bad User Name or Password \(code 134\); set the username and password/],
+    [
+      "bad user name or password",
+      connack5(134),
+      /Bad User Name or Password \(code 134\); correct user and password: sudo collector sink set NAME username=USER/,
+    ],
+    ["a client_id that it does not take", connack5(133), /\(code 133\); choose another client_id: collector sink set NAME client_id=OTHER/],
     ["not authorized", connack5(135), /Not authorized \(code 135\); give this user/],
     ["not authorized in 3.1.1 words", connack4(5), /Not authorized \(code 5\)/],
     ["no QoS 1", connack5(0, [0x24, 0]), /QoS not supported \(code 155\); allow QoS 1/],

@@ -23,6 +23,8 @@ export interface ConnectOptions {
   readonly host: string;
   readonly port: number;
   readonly clientId: string;
+  /** How a command names the sink, for next steps. */
+  readonly sink?: string;
   readonly username: string | undefined;
   readonly password: string | undefined;
   /** Absent: plain TCP. */
@@ -136,10 +138,10 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, r
 
 function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
   const endpoint = endpointOf(options);
-  const { tls } = options;
+  const { tls, sink = "NAME" } = options;
   const hint = tls
     ? `; it may not accept ${tls.cert_file ?? "a client without a certificate (tls.cert_file and tls.key_file of this sink)"}`
-    : "; if it is a port with TLS, set tls of this sink";
+    : `; if it is a port with TLS, set tls of this sink: sudo collector sink set ${sink} tls=true`;
   return new Promise((done, fail) => {
     const closed = (error: Error | undefined) => {
       // TLS 1.3: the broker looks at our certificate after the handshake.
@@ -152,10 +154,13 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
     };
     client.once("connect", done);
     // Before the library sees it, to which it is no MQTT.
-    if (!tls) socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint)));
+    if (!tls) socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint, sink)));
     client.on("error", (error) => {
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
-      const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, error);
+      const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, {
+        sink: options.sink,
+        cause: error,
+      });
       fail(version === 5 && isVersionRefusal(error.code) ? wrapped(refused, true) : refused);
     });
     socket.once("end", () => closed(undefined));
@@ -166,10 +171,12 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
 /** RFC 8446, 5.1: an alert or a handshake, of TLS 1.x. */
 const isTlsRecord = (bytes: Buffer): boolean => (bytes[0] === 0x15 || bytes[0] === 0x16) && bytes[1] === 0x03;
 
-const speaksTls = (endpoint: string): ReasonError =>
-  new ReasonError("UNKNOWN", `${endpoint} speaks TLS; set tls of this sink (\`tls: {}\` for a public authority), or the port without TLS`, {
-    condition: "protocol_violation",
-  });
+const speaksTls = (endpoint: string, sink: string): ReasonError =>
+  new ReasonError(
+    "UNKNOWN",
+    `${endpoint} speaks TLS; set tls of this sink: sudo collector sink set ${sink} tls=true (tls.ca_file=FILE for an authority of your own), or the port without TLS`,
+    { condition: "protocol_violation" },
+  );
 
 const withHint = (reason: ReasonError, hint: string): ReasonError =>
   hint !== "" && (reason.reason.type === "CONNECTION_CLOSED" || reason.reason.type === "CONNECTION_RESET")
@@ -207,6 +214,7 @@ class MqttConnection implements Connection {
   readonly #client: MqttClient;
   readonly #socket: Socket;
   readonly #endpoint: string;
+  readonly #sink: string | undefined;
   readonly #tls: TlsSettings | undefined;
   readonly #publishes: PublishQueue;
   #lose: (reason: ReasonError) => void = () => {};
@@ -225,6 +233,7 @@ class MqttConnection implements Connection {
     this.#client = client;
     this.#socket = socket;
     this.#endpoint = endpointOf(options);
+    this.#sink = options.sink;
     this.#tls = options.tls;
     this.link = options.link;
     this.lost = new Promise((done) => {
@@ -238,7 +247,7 @@ class MqttConnection implements Connection {
       overdue: (ms) => this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${ms} ms`)),
     });
     if (granted?.maximumQoS === 0) {
-      const refused = connectRefused(this.#endpoint, ReasonCodes[155], 155);
+      const refused = connectRefused(this.#endpoint, ReasonCodes[155], 155, options);
       this.#fail(refused);
       throw refused;
     }
@@ -291,7 +300,7 @@ class MqttConnection implements Connection {
 
   #onDisconnect(code: number): void {
     this.#endCode = code;
-    const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
+    const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, this.#sink);
     this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`));
   }
 
@@ -324,7 +333,7 @@ class MqttConnection implements Connection {
       this.#fail(reasonOfClient(error, this.#endpoint));
       return undefined;
     }
-    const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code);
+    const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, this.#sink);
     if (isPassing(code)) {
       this.#fail(new ReasonError("UNKNOWN", `the broker ${this.#endpoint} does not take a publish now: ${text}`));
       return undefined;

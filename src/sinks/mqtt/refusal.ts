@@ -1,18 +1,21 @@
 import { ReasonError } from "../../model/reason.ts";
 
-/** MQTT 3.1.1, 3.2.2.3 (1–5) and MQTT 5.0, 3.2.2.2 and 3.4.2.1: what a person can do about a refusal. */
+const SET_USER = "sudo collector sink set NAME username=USER, which asks for the password";
+const SET_CLIENT_ID = "collector sink set NAME client_id=OTHER";
+
+/** MQTT 3.1.1, 3.2.2.3 (1–5) and MQTT 5.0, 3.2.2.2 and 3.4.2.1: what a person can do about a refusal. NAME: the sink. */
 const NEXT_STEP: Readonly<Record<number, string>> = {
-  2: "choose another client_id",
+  2: `choose another client_id: ${SET_CLIENT_ID}`,
   3: "the broker is not ready; it is tried again",
-  4: "set the username and password of this sink",
-  5: "give this user the right to connect in the broker's configuration, or set the username and password of this sink",
-  133: "choose another client_id",
-  134: "set the username and password of this sink",
-  135: "give this user or client_id the right in the broker's configuration, or set the username and password of this sink",
+  4: `correct user and password: ${SET_USER}`,
+  5: `give this user the right to connect in the broker's configuration, or set user and password: ${SET_USER}`,
+  133: `choose another client_id: ${SET_CLIENT_ID}`,
+  134: `correct user and password: ${SET_USER}`,
+  135: `give this user or client_id the right in the broker's configuration, or set user and password: ${SET_USER}`,
   136: "the broker is not ready; it is tried again",
   137: "the broker is overloaded; it is tried again",
   138: "the broker has banned this client; ask its administrator",
-  142: "another client uses the same client_id; give each its own",
+  142: `another client uses the same client_id; give each its own: ${SET_CLIENT_ID}`,
   144: "choose another topic",
   149: "raise the broker's limit of a packet, or lower publish_interval",
   151: "raise the broker's quota for this client; it is tried again",
@@ -57,14 +60,20 @@ export function refusalType(code: number): RefusalType {
 
 export const isPassing = (code: number): boolean => PASSING.has(code);
 
-/** The broker's words, its code and the next step. */
-export function refusalText(words: string | undefined, code: number): string {
-  const step = NEXT_STEP[code];
+/** The broker's words, its code and the next step; `sink`: as a command names it. */
+export function refusalText(words: string | undefined, code: number, sink = "NAME"): string {
+  const step = NEXT_STEP[code]?.replace("NAME", () => sink);
   return `${words === undefined || words === "" ? "unknown reason" : words} (code ${code})${step === undefined ? "" : `; ${step}`}`;
 }
 
-export const connectRefused = (endpoint: string, words: string | undefined, code: number, cause?: unknown): ReasonError =>
-  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code)}`, {
+/** `cause`: the library's error. */
+export const connectRefused = (
+  endpoint: string,
+  words: string | undefined,
+  code: number,
+  { sink, cause }: { readonly sink?: string | undefined; readonly cause?: unknown },
+): ReasonError =>
+  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code, sink)}`, {
     condition: "server_refuses",
     cause,
   });

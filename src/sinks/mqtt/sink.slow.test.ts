@@ -289,6 +289,14 @@ const hasMosquitto = await new Promise<boolean>((done) => {
   child.once("exit", () => done(true));
 });
 
+test("a password without a user is said with the command that gives one, and nothing is connected", async () => {
+  const broker = await startBroker();
+  cleanups.push(() => broker.stop());
+  const error = await open(broker.port, {}, {}, { password: "canary" }).catch((reason: unknown) => reason);
+  expect(String(error)).toContain("there is a password for this sink, and no user: sudo collector sink set broker username=USER");
+  expect([String(error).includes("canary"), broker.connections()]).toEqual([false, 0]);
+});
+
 describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")("with mosquitto", () => {
   test("MQTT 5: values, retained status, and rights that it denies", async () => {
     const folder = await mkdtemp(path.join(tmpdir(), "mosquitto-"));

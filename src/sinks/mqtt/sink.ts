@@ -1,4 +1,6 @@
 import type { Context } from "../../model/context.ts";
+import { nameInCommand } from "../../model/name-in-command.ts";
+import { ReasonError } from "../../model/reason.ts";
 import type { LinkReport, SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
@@ -32,7 +34,7 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   title: "MQTT 5 and 3.1.1",
   details: SINK_DETAILS.mqtt.read,
   settings: settingsSchema,
-  closedSoonHint: "another client may use the same client_id; give each its own",
+  closedSoonHint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
   delivery: "every",
   takesExploration: false,
   settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
@@ -43,6 +45,8 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   async open(input, ctx) {
     const plan = parseTopic(input.details.topic);
     const { host, port } = input.details;
+    const lonely = passwordWithoutUser(input);
+    if (lonely) throw lonely;
     const memory = input.memory ?? openMemory({ folder: undefined, uuid: input.uuid, endpoint: `${host}:${port}`, log: ctx.log });
     const connection = await connectMqtt(connectOptions(input, plan, memory), ctx);
     try {
@@ -56,11 +60,23 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   },
 });
 
-function connectOptions({ uuid, details, settings: local, secrets }: Input, plan: TopicPlan, memory: MqttMemory) {
+/** MQTT 3.1.1 has no such CONNECT (3.1.2.9), and under MQTT 5 hardly a broker takes one; undefined: it is not so. */
+function passwordWithoutUser({ settings: { username }, secrets, ...sink }: Input): ReasonError | undefined {
+  if (username !== undefined || secrets["password"] === undefined) return undefined;
+  const name = nameInCommand(sink);
+  return new ReasonError(
+    "UNKNOWN",
+    `there is a password for this sink, and no user: sudo collector sink set ${name} username=USER, or forget the password: sudo collector secret rm ${name}`,
+    { condition: "configuration_invalid" },
+  );
+}
+
+function connectOptions({ uuid, name, details, settings: local, secrets }: Input, plan: TopicPlan, memory: MqttMemory) {
   return {
     host: details.host,
     port: details.port,
     clientId: details.client_id ?? defaultClientId(uuid),
+    sink: nameInCommand({ uuid, name }),
     username: local.username,
     password: secrets["password"],
     tls: local.tls,

@@ -20,6 +20,8 @@ export interface SinkSpec {
   readonly awaitedSecret?: string;
   /** One of this machine that is not given to where the configuration has it now (condition secret_withheld). */
   readonly withheldSecret?: string;
+  /** Why nobody knows which options it has on this machine, in words: the sink then does not open. */
+  readonly optionsProblem?: string;
   /** What a person should know of how it is configured. */
   readonly notes?: readonly string[];
   readonly publishIntervalUnit: "seconds" | "milliseconds";

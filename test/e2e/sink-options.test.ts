@@ -1,0 +1,86 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runCommand } from "../../src/commands/testing.ts";
+import { startBroker, type TestBroker } from "../support/broker.ts";
+import { createAuthority, type TestAuthority } from "../support/certificates.ts";
+import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+
+const FIRST = "canary-first-password";
+const SECOND = "canary-second-password";
+
+let authority: TestAuthority;
+let broker: TestBroker;
+let collector: CollectorProcess;
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  const { cert, key } = await authority.issue("broker", "IP:127.0.0.1");
+  const tls = { cert: await readFile(cert), key: await readFile(key) };
+  [broker, collector] = await Promise.all([startBroker({ user: { name: "line-3", password: SECOND }, tls }), startCollector()]);
+  await collector.adminKey();
+}, 60_000);
+afterAll(async () => {
+  await Promise.all([collector?.stop(), broker?.stop(), authority?.remove()]);
+});
+
+const sink = (...words: string[]) => runCommand("sink", ...words, "--config", collector.settingsFile);
+const file = (name: string, text: string): string => {
+  const at = path.join(path.dirname(collector.settingsFile), name);
+  writeFileSync(at, text);
+  return at;
+};
+const state = async () => {
+  const [one] = (await collector.status()).sinks;
+  return one === undefined ? undefined : JSON.stringify(one);
+};
+
+test("user, password and TLS of a broker are set up by sink add and sink set alone, while the collector runs", async () => {
+  const details = ["host=127.0.0.1", `port=${broker.port}`, "topic=plant/{source}"];
+  const pw = file("pw", `${FIRST}\n`);
+  const added = await sink(
+    "add",
+    "plant",
+    "mqtt",
+    ...details,
+    "username=line-3",
+    `tls.ca_file=${authority.ca}`,
+    "--password-file",
+    pw,
+    "--json",
+  );
+  expect([added.code, added.err]).toEqual([0, ""]);
+  expect(JSON.parse(added.out)).toMatchObject({
+    action: "created",
+    name: "plant",
+    kept_here: ["username=line-3", "tls.ca_file=(kept here)", "password"],
+  });
+  // The broker does not know this password, and says so.
+  await expect.poll(state, { timeout: 20_000 }).toMatch(/"state":"ERROR".*(password|authori)/i);
+
+  writeFileSync(pw, `${SECOND}\n`);
+  const set = await sink("set", "plant", "username=line-3", "--password-file", pw);
+  expect([set.code, set.err]).toEqual([0, ""]);
+  expect(set.out).toMatch(
+    /^plant: changed\nOn this machine: username=line-3 tls\.ca_file=\(kept here\)\nPassword kept in .*\nThe running collector uses it now/,
+  );
+  await expect.poll(state, { timeout: 20_000 }).toContain('"state":"OK"');
+
+  // Elsewhere with its password: what is given with a host is for that host.
+  const moved = await sink("set", "plant", "host=127.0.0.2", "tls.server_name=127.0.0.1", "--password-file", pw);
+  expect([moved.code, moved.err]).toEqual([0, ""]);
+  await expect.poll(state, { timeout: 20_000 }).toMatch(/127\.0\.0\.2.*"state":"ERROR"|"state":"ERROR".*127\.0\.0\.2/);
+  expect(await state()).not.toContain("withheld");
+  expect((await sink("set", "plant", "host=127.0.0.1", "tls.server_name=", "--password-file", pw)).code).toBe(0);
+  await expect.poll(state, { timeout: 20_000 }).toContain('"state":"OK"');
+
+  expect((await sink("list")).out).toContain("username=line-3 tls.ca_file=(kept here)");
+  // Never in the settings file; no secret but where secrets are.
+  const kept = readFileSync(path.join(collector.stateDir, "sink-options.json"), "utf8");
+  expect(readFileSync(collector.settingsFile, "utf8")).not.toContain("line-3");
+  for (const text of [kept, await state(), added.out, set.out, moved.out, collector.log.join("\n")]) expect(text).not.toContain("canary");
+
+  expect((await sink("rm", "plant")).code).toBe(0);
+  expect(JSON.parse(readFileSync(path.join(collector.stateDir, "sink-options.json"), "utf8"))).toEqual({ version: 1, sinks: {} });
+}, 90_000);
