@@ -96,14 +96,10 @@ export function schemaProblems(
         });
       }
       const described = describedAt(where);
-      const isMissing = issue.code === "invalid_type" && issue.input === undefined && /received undefined/.test(issue.message);
-      const message = isMissing ? "is required" : sentence(issue.message);
-      return [at(issue.path, described ? `${message} (${described})` : message)];
+      return [at(issue.path, described ? `${issue.message} (${described})` : issue.message)];
     })
     .slice(0, MAX_PROBLEMS);
 }
-
-const sentence = (message: string): string => message.replace(/^Invalid input: /, "").replace(/^Invalid option: /, "");
 
 /** Where the innermost key of `path` that the document has begins, or its list item; the content where it has none. */
 function startOf(document: Document, path: Path): number | undefined {

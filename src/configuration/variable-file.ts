@@ -12,7 +12,7 @@ export const MAX_PROBLEMS = 100;
 /** The fields of a variable in a local file: the columns of a CSV file, the keys of a YAML one. */
 export const COLUMNS = ["name", "address", "type", "unit", "factor", "offset", "comment", "status"] as const;
 type Column = (typeof COLUMNS)[number];
-type Cells = Readonly<Partial<Record<Column, string>>>;
+export type Cells = Readonly<Partial<Record<Column, string>>>;
 
 export interface LineProblem {
   /** From 1; absent where the whole file is meant. */
@@ -129,7 +129,7 @@ export function parseVariableYaml(bytes: Uint8Array, check?: CheckVariable): Par
 }
 
 /** Gathers variables of which each name occurs once, and a bounded number of problems. */
-function collect(check: CheckVariable = () => undefined) {
+export function collect(check: CheckVariable = () => undefined) {
   const byName = new Map<string, number>();
   const variables: VariableInput[] = [];
   const problems: LineProblem[] = [];
@@ -217,7 +217,7 @@ function keysOf(value: unknown): Cells & { readonly bad?: readonly string[] } {
 }
 
 /** The variable, or what is wrong with it. */
-function variableOf(cells: Cells & { readonly bad?: readonly string[] }): VariableInput | readonly string[] {
+export function variableOf(cells: Cells & { readonly bad?: readonly string[] }): VariableInput | readonly string[] {
   if (cells.bad) return cells.bad;
   const problems: string[] = [];
   const filled = (column: Column): string | null => (cells[column] === undefined || cells[column] === "" ? null : cells[column]);

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import "./issue-words.ts";
 import { hostSchema } from "./host.ts";
 
 /** `details.type` of the data sources in the API (API-V2, 2.2). */

@@ -22,6 +22,20 @@ test.each([
   expect(hostProblem(text)).toBe(`expected a host name or an IP address, but it holds ${words}`);
 });
 
+test.each([
+  ["192.168.1.300", "300 is too large for an IPv4 address, whose numbers go to 255"],
+  ["192.168.1", "an IPv4 address has four numbers, such as 192.168.1.30"],
+  ["192.168.1.30.4", "an IPv4 address has four numbers, such as 192.168.1.30"],
+  ["192.168.001.030", "write 192.168.1.30"],
+  ["192,168,1,30", "write 192.168.1.30"],
+  ["192.168.1.30.", "write 192.168.1.30"],
+  ["192.168..1.30", "write 192.168.1.30"],
+])("%j is no address: %s", (text, words) => {
+  expect(hostProblem(text)).toBe(`expected a host name or an IP address; ${words}`);
+});
+
+test.each(["42", "10-0-0-5", "1.example", "press.300"])("%s is a name", (text) => expect(hostProblem(text)).toBeUndefined());
+
 test.each(["", " ", "http://", ":502", "a:b:c", "fd00::1::2", "fe80::1%"])("%j is none", (text) => {
   expect(hostProblem(text)).toContain("expected a host name or an IP address");
 });

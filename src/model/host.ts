@@ -22,7 +22,7 @@ export function hostProblem(text: string): string | undefined {
     ...(bracketed === undefined ? [] : ["brackets"]),
     ...(rest === place ? [] : ["more than a host"]),
   ];
-  if (host === place && found.length === 0) return undefined;
+  if (host === place && found.length === 0) return numberProblem(host);
   if (host === undefined || host === "") return EXPECTED;
   const meant = host.length > MAX_SHOWN ? "the host alone" : port === undefined || port === "" ? host : `${host}, and ${port} as port`;
   return `${EXPECTED}, but it holds ${found.join(", ") || "what is in none"}; write ${meant}`;
@@ -30,6 +30,20 @@ export function hostProblem(text: string): string | undefined {
 
 const EXPECTED = "expected a host name or an IP address";
 const MAX_SHOWN = 100;
+
+/**
+ * Of a host that is written in digits. Three numbers and leading zeros are addresses to the resolver, and other ones than they seem
+ * (inet_aton(3): 192.168.1 is 192.168.0.1, and 010 is eight).
+ */
+function numberProblem(host: string): string | undefined {
+  if (!/^\d+([.,]+\d*)+$/.test(host)) return undefined;
+  const numbers = host.split(/[.,]+/).filter((text) => text !== "");
+  if (host.length > MAX_SHOWN || numbers.length !== 4) return `${EXPECTED}; an IPv4 address has four numbers, such as 192.168.1.30`;
+  const large = numbers.find((text) => Number(text) > 255);
+  if (large !== undefined) return `${EXPECTED}; ${large} is too large for an IPv4 address, whose numbers go to 255`;
+  const meant = numbers.map(Number).join(".");
+  return meant === host ? undefined : `${EXPECTED}; write ${meant}`;
+}
 
 /** RFC 4291, 2.2, with a zone (RFC 4007, 11); only an IPv6 address has more than one colon. */
 function isIpv6(text: string): boolean {

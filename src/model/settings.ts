@@ -1,4 +1,5 @@
 import * as z from "zod";
+import "./issue-words.ts";
 import { parseDuration } from "./duration.ts";
 import { networkSchema } from "./policy.ts";
 import { uuidSchema } from "./uuid.ts";

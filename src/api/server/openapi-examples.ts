@@ -184,7 +184,7 @@ export const PROBLEM_EXAMPLES: Readonly<Record<string, unknown>> = {
     detail: [
       {
         loc: ["body", "name"],
-        msg: "Invalid input: expected string, received number",
+        msg: "expected a text, not a number",
         type: "invalid_type",
         input: 7,
         ctx: { expected: "string" },

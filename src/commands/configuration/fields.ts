@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { isSecretName } from "../../lib/loggable.ts";
+import { REQUIRED } from "../../model/issue-words.ts";
 import { nearest } from "../../model/nearest.ts";
 import { UsageError } from "../io.ts";
 
@@ -135,10 +136,10 @@ export function checked<T extends z.ZodType>(
 
 /** One sentence for each issue, which begins with its field. */
 export const issueWords = ({ issues }: Pick<z.ZodError, "issues">): string[] =>
-  issues.map(({ code, path, message }) => {
-    return `${path.join(".")}: ${isMissing({ code, message }) ? "is required" : message.replace(/^Invalid (input|option): /, "")}`;
+  issues.map(({ path, message }) => {
+    return `${path.join(".")}: ${message}`;
   });
 
 /** Whether nothing is given where something is required. */
 export const isMissing = ({ code, message }: Pick<z.core.$ZodIssue, "code" | "message">): boolean =>
-  code === "invalid_type" && / received undefined$/.test(message);
+  code === "invalid_type" && message === REQUIRED;

@@ -27,10 +27,12 @@ export const VARIABLES_VERBS: VerbGroup = {
         "collector variables import press-1 press-1.csv",
         "collector variables import press-1 press-1.csv --replace",
         "collector browse press-1 --csv | collector variables import press-1 -",
+        "collector variables import line-2 kepserverex-tags.csv",
       ],
       options: [KEY_FILE, { flags: "--replace", description: "delete the variables that the file does not name" }],
       notes: `The first line names the columns: name;address;type;unit;factor;offset;comment;status.
 Delimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.
+Tag lists that KEPServerEX and Studio 5000 export as CSV are known by their columns: names, addresses, types, linear scaling, units and descriptions are taken over.
 A bad line is named and the rest is imported; a last line that is cut off refuses the whole file. The driver of the data source checks each address, if there is one.`,
       run: async (io, source: string, file: string, options: ImportOptions) =>
         (await import("./variables.ts")).variablesImport(source, file, options, io),

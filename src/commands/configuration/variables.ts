@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import * as z from "zod";
-import { MAX_ROWS, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
+import { parseTagList } from "../../configuration/tag-list.ts";
+import { MAX_ROWS, type ParsedVariables, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
 import { toJson } from "../../model/json.ts";
 import { plain } from "../../model/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
@@ -200,8 +201,9 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
     const { source, variables, file: shadowing } = await found(api, sourceName, options);
     const { problemOf, note } = await addressCheck(source, api.settings);
-    const parse = /^\.ya?ml$/i.test(extname(file)) ? parseVariableYaml : parseVariableCsv;
-    const read = parse(bytes, problemOf);
+    const isYaml = /^\.ya?ml$/i.test(extname(file));
+    const foreign = isYaml ? undefined : parseTagList(bytes, problemOf);
+    const read: ParsedVariables = foreign ?? (isYaml ? parseVariableYaml : parseVariableCsv)(bytes, problemOf);
     const parsed = read.cut ? { variables: [], problems: [{ ...read.cut, message: `${read.cut.message}; nothing was changed` }] } : read;
     const { problems } = parsed;
     const place = file === "-" ? "stdin" : file;

@@ -68,7 +68,7 @@ describe("key=value", () => {
     expect(mistake("host=a", "ephemeral_connections=yes", "holding:0")).toMatch(/must be true or false/);
     expect(mistake("host=a", "host=b", "holding:0")).toMatch(/^host: is given twice/);
     expect(mistake("host=a", "connect_timeout=soon", "holding:0")).toMatch(/^connect_timeout: expected a duration/);
-    expect(mistake("host=a", "order=BDCA", "holding:0")).toMatch(/^order: expected one of/);
+    expect(mistake("host=a", "order=BDCA", "holding:0")).toMatch(/^order: expected ABCD, BADC, CDAB or DCBA\n/);
     expect(mistake("host=a")).toMatch(/no address is given/);
     expect(mistake("host=a", "holding:x", "coil:y", "holding:1")).toMatch(/holding:x[\s\S]*\n[\s\S]*coil:y/);
   });
