@@ -244,7 +244,7 @@ test("data sinks of every type; a list of users is taken whole", async () => {
   const { api, well, run, write } = await commandLine();
   expect(await run("sink", "add", "plant", "mqtt", "host=h", "topic=t", "password=canary")).toMatchObject({
     code: 2,
-    err: expect.stringMatching(/password: a password does not belong on a command line.*collector secret set NAME/),
+    err: expect.stringMatching(/password: a password does not belong on a command line.*--password-file FILE or --ask-password/),
   });
   const [one, two] = [write("a", "canary-a\n"), write("b", "canary-b")];
   await well("sink", "add", "plant", "mqtt", "host=10.0.0.2", "topic=plant/{source}");
