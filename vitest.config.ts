@@ -4,7 +4,7 @@ import path from "node:path";
 import { configDefaults, defineConfig, type ViteUserConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const UNIT = ["src/**/*.test.ts", "drivers/**/*.test.ts", "package/**/*.test.ts"];
+const UNIT = ["src/**/*.test.ts", "drivers/**/*.test.ts", "gateway/**/*.test.ts", "package/**/*.test.ts"];
 /** Tests beside the code that start threads, processes or servers, fill disks, or take more than about two seconds. */
 const SLOW = "**/*.slow.test.ts";
 
@@ -65,7 +65,13 @@ const QUICK = {
 const WHOLE = {
   ...COMMON,
   name: "whole",
-  include: ["src/**/*.slow.test.ts", "drivers/**/*.slow.test.ts", "package/**/*.slow.test.ts", "test/**/*.test.ts"],
+  include: [
+    "src/**/*.slow.test.ts",
+    "drivers/**/*.slow.test.ts",
+    "gateway/**/*.slow.test.ts",
+    "package/**/*.slow.test.ts",
+    "test/**/*.test.ts",
+  ],
   exclude: [...configDefaults.exclude, "test/architecture/**"],
 } satisfies ViteUserConfig["test"];
 

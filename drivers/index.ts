@@ -8,4 +8,5 @@ export const DRIVERS: Readonly<Record<string, DriverEntry>> = {
   s7: { driver: () => import("./s7/driver.ts") },
   s7plus: { driver: () => import("./s7plus/driver.ts") },
   vendor_a: { driver: () => import("./vendor_a/driver.ts") },
+  vendor_gateway: { certificates: true, driver: () => import("./vendor_gateway/driver.ts") },
 };

@@ -316,6 +316,7 @@ export type ModbusTcpDetails = z.infer<typeof DETAILS.modbus_tcp.read>;
 export type OpcuaDetails = z.infer<typeof DETAILS.opcua.read>;
 export type S7Details = z.infer<typeof DETAILS.s7.read>;
 export type VendorADetails = z.infer<typeof DETAILS.vendor_a.read>;
+export type VendorGatewayDetails = z.infer<typeof DETAILS.vendor_gateway.read>;
 export type FinsDetails = z.infer<typeof DETAILS.fins.read>;
 export type S7plusDetails = z.infer<typeof DETAILS.s7plus.read>;
 

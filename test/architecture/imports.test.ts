@@ -25,6 +25,16 @@ const RULES: readonly Rule[] = [
     never: /^npm:/,
     why: "a simulator speaks its protocol by itself; an OPC UA server is too much to write again",
   },
+  {
+    from: /^gateway\//,
+    never: /^(?!gateway\/|node:)/,
+    why: "the reference gateway stands for programs in any language: it has nothing of the collector's and no package",
+  },
+  {
+    from: /^(src|drivers)\/(?!.*simulator)/,
+    never: /^gateway\//,
+    why: "the reference gateway is the other end of its driver, and no part of the shipped bundle",
+  },
   { from: /^(src|drivers)\/(?!.*simulator)/, never: /\/simulator(-[a-z]+)?\.ts$/, why: "simulators are no part of the shipped bundle" },
   {
     from: /^src\/(?!main\.ts|run\.ts|threads\/session\/worker\.ts|commands\/)/,
@@ -62,7 +72,7 @@ const RULES: readonly Rule[] = [
 ];
 
 const isTest = (file: string) => file.endsWith(".test.ts");
-const files = ["src", "drivers"]
+const files = ["src", "drivers", "gateway"]
   .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
   .filter((file) => file.endsWith(".ts") && !isTest(file));
 
@@ -92,6 +102,9 @@ describe("imports", () => {
   });
 
   it.each([
+    ["gateway/server.ts", "src/model/value.ts"],
+    ["gateway/server.ts", "npm:zod"],
+    ["drivers/vendor_gateway/frames.ts", "gateway/answers.ts"],
     ["src/model/value.ts", "src/agent/time.ts"],
     ["src/model/value.ts", "npm:pino"],
     ["drivers/modbus_tcp/driver.ts", "drivers/s7/frames.ts"],
@@ -111,11 +124,13 @@ describe("imports", () => {
 
 describe("process", () => {
   // The proxy of the environment may hold a password, which is read where it is used so that it travels to no thread.
-  it.each(files.filter((file) => !/^src\/(main\.ts|threads\/\w+\/worker\.ts|lib\/thread\/guard\.ts|os\/proxy-environment\.ts)/.test(file)))(
-    "%s leaves argv, exit and the environment to main",
-    (file) => {
-      const text = readFileSync(file, "utf8").replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
-      expect(/\bprocess\.(exit|argv|env|on|once|stdout|stderr|stdin|kill|exitCode)\b/.exec(text)?.[0]).toBeUndefined();
-    },
-  );
+  it.each(
+    files.filter(
+      (file) =>
+        !/^(gateway\/main\.ts|src\/(main\.ts|threads\/\w+\/worker\.ts|lib\/thread\/guard\.ts|os\/proxy-environment\.ts))/.test(file),
+    ),
+  )("%s leaves argv, exit and the environment to main", (file) => {
+    const text = readFileSync(file, "utf8").replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+    expect(/\bprocess\.(exit|argv|env|on|once|stdout|stderr|stdin|kill|exitCode)\b/.exec(text)?.[0]).toBeUndefined();
+  });
 });

@@ -86,6 +86,18 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     return wrong;
   },
   fins: wrongFins,
+  // docs/gateway-protocol.md: a JSON object a line, one of the six requests, and none of their fields is another's.
+  vendor_gateway(sent) {
+    const lines = sent.toString("utf8").split("\n");
+    const rest = lines.pop();
+    const wrong = lines.flatMap((line) => {
+      const fields = JSON.parse(line) as Readonly<Record<string, unknown>>;
+      const allowed = GATEWAY_READS[String(fields["request"])];
+      const strange = Object.keys(fields).filter((name) => !allowed?.includes(name));
+      return allowed && strange.length === 0 && Number.isSafeInteger(fields["id"]) ? [] : [`the line ${line.slice(0, 100)}`];
+    });
+    return rest === "" ? wrong : [...wrong, "half a line at the end"];
+  },
   // In the clear: one COTP connect request, one request for TLS (72 01, function 05b3), then records of TLS in data TPDUs and nothing else.
   s7plus(sent) {
     const wrong: string[] = [];
@@ -235,6 +247,16 @@ function wrongCip(cip: Buffer, isUnconnected: boolean): string[] {
     ? []
     : [`the CIP service ${words}${data.toString("hex", 0, 12)}`];
 }
+
+/** The requests of the gateway protocol, and the fields that each has. */
+const GATEWAY_READS: Readonly<Record<string, readonly string[]>> = {
+  hello: ["id", "request", "versions", "client", "max_line_bytes"],
+  servers: ["id", "request", "within_ms"],
+  open: ["id", "request", "target", "within_ms"],
+  browse: ["id", "request", "path", "after", "max", "within_ms"],
+  resolve: ["id", "request", "items", "within_ms"],
+  read: ["id", "request", "epoch", "items", "within_ms"],
+};
 
 /** The services that read, find or keep up the session; the three-letter ones come in messages of that type. */
 const OPCUA_READS: Readonly<Record<number, string>> = {

@@ -110,6 +110,12 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     items: "each tag has a status of its own",
     typeWords: "it has no words of its own for types",
   },
+  vendor_gateway: {
+    ranges: "it reads no ranges: each item is asked for by its name",
+    items: "each item has a value or an error of its own",
+    typeWords: "it has no words of its own for types",
+    lockedReason: "VENDOR_GATEWAY_ERROR",
+  },
   fins: {
     ranges: () => startFinsRanges(VALUES),
     items: "the controller refuses a request as a whole",

@@ -1,0 +1,34 @@
+import { DETAILS, type VendorGatewayDetails } from "../../src/model/details.ts";
+import { defineDriver } from "../driver.ts";
+import { type GatewayAddress, parseAddress } from "./address.ts";
+import { answerBytes, describeRead, type GatewayLimits, type GatewayRead, plan } from "./plan.ts";
+import { endpointOf, GatewaySession } from "./session.ts";
+import { type GatewaySettings, settingsSchema } from "./settings.ts";
+
+/** Where the reference gateway listens. */
+const USUAL_PORT = 7000;
+const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1)$/i;
+
+function warningsOf({ host }: VendorGatewayDetails, { security }: GatewaySettings): readonly string[] {
+  if (security !== "none" || LOOPBACK.test(host)) return [];
+  return ["security is none: anyone on the network can read along and change what is read"];
+}
+
+export default defineDriver<VendorGatewayDetails, GatewaySettings, GatewayAddress, GatewayRead, GatewayLimits>({
+  type: "vendor_gateway",
+  title: "Gateway (OPC DA, PVI)",
+  details: DETAILS.vendor_gateway.read,
+  settings: settingsSchema,
+  // A program on a computer; each source has a server of its own there.
+  maxConnections: 8,
+  usualPort: USUAL_PORT,
+  canDiscover: true,
+  endpoint: endpointOf,
+  keepsConnection: () => true,
+  warningsOf,
+  parseAddress: (text, type) => parseAddress(text, type),
+  describe: describeRead,
+  answerBytes,
+  plan,
+  connect: (input, ctx) => GatewaySession.connect(input, ctx),
+});
