@@ -14,7 +14,9 @@ const MAX_TYPES = 1000;
 /** A type as the protocol writes it; undefined: it is none. */
 export function wireType(text: string): DataType | undefined {
   if (types.has(text)) return types.get(text);
-  const type = /^[a-z]/.test(text) ? parseDataType(text) : undefined;
+  const parsed = parseDataType(text);
+  // Words of the field (`REAL`) and lengths of texts are no types of the protocol.
+  const type = parsed && parsed.maxBytes === undefined && formatDataType(parsed) === text ? parsed : undefined;
   if (types.size >= MAX_TYPES) types.clear();
   if (text.length <= 40) types.set(text, type);
   return type;
