@@ -8,6 +8,7 @@ import { type Asked, type GatewayRequest, idOf, objectOf, requestOf } from "./re
 export const VERSIONS: readonly number[] = [1];
 
 const NEWLINE = 0x0a;
+const BRACE = 0x7b;
 /** A client that takes no answers for so long has gone. */
 const UNSENT_WITHIN_MS = 30_000;
 
@@ -89,6 +90,11 @@ export class ClientConnection {
   #takeLines(): void {
     const { maxInFlight, maxLineBytes } = this.#shared.limits;
     while (!this.isClosed && this.#inFlight < maxInFlight && !this.#stream.writableNeedDrain) {
+      // Also of a line that has not ended: a client with TLS would wait for its answer.
+      if (this.#held.length > 0 && this.#held[0] !== BRACE) {
+        this.#refuseAndEnd(null, new GatewayError("bad_request", "a line begins with {"));
+        return;
+      }
       const end = this.#held.indexOf(NEWLINE, this.#looked);
       const length = end === -1 ? this.#held.length : end + 1;
       if (length > maxLineBytes) {

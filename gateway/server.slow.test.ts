@@ -50,9 +50,10 @@ describe("lines that are wrong", () => {
     ["null", "null", "bad_request"],
     ["no id", '{"request":"hello"}', "bad_request"],
     ["an id that is no number", '{"id":"1","request":"hello"}', "bad_request"],
-    ["deep nesting", "[".repeat(30_000), "bad_request"],
+    ["deep nesting", '{"a":'.repeat(30_000), "bad_request"],
     ["no UTF-8", Buffer.from([0x7b, 0xff, 0x7d, 0x0a]), "bad_request"],
-    ["too long", "x".repeat(1_048_576), "line_too_long"],
+    ["too long", "{".repeat(1_048_576), "line_too_long"],
+    ["TLS, whose first line may not end", Buffer.from([0x16, 0x03, 0x01]), "bad_request"],
   ])("%s: refused without a number, and the connection closed", async (_, line, code) => {
     const { client } = await start();
     const one = client();

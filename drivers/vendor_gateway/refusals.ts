@@ -104,7 +104,7 @@ export function refusalOf(error: WireError, { where, target, what }: Refused): R
   if (error.code === "too_large") return new FaultError("device_error", words);
   if (error.code === "stale_epoch" && error.epoch !== undefined) return new StaleEpoch(error.epoch, `${words}; items are looked up again`);
   const versions = error.versions.length === 0 ? "" : `; it speaks version ${error.versions.join(", ")}`;
-  const hop = BEHIND.has(error.code) ? `; the gateway answers, ${target} behind it does not` : "";
+  const hop = BEHIND.has(error.code) ? `; the gateway itself is well, the trouble is behind it, at ${target}` : "";
   const advice = ADVICE[error.code];
   const all = `${words}${versions}${hop}${advice === undefined ? "" : `; ${advice}`}`;
   return new GatewayRefusal(error.code, all, error.retryAfterMs);
