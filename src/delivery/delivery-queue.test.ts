@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
 import { isPending } from "../buffer/position.ts";
 import { acknowledge as acknowledgePosition } from "../buffer/testing/acknowledge.ts";
-import { DeliveryQueue, type Job } from "./delivery-queue.ts";
+import { DeliveryQueue, type DeliveryQueueOptions, type Job } from "./delivery-queue.ts";
 
 const SOURCES = 3;
 const row = (id: number): StoredBatch => ({
@@ -18,9 +18,7 @@ const idsOf = (job: Job | undefined): number[] => job?.group.rows.map(({ id }) =
 const done = (job: Job) => job.group.rows.map(() => ({ delivered: 1, dropped: {} }));
 
 /** A queue on a file that holds the rows 1..n. */
-function setUp(
-  more: { readonly keepsAll?: boolean; readonly inOrder?: boolean; readonly intervalMs?: number; readonly maxLiveBytes?: number } = {},
-) {
+function setUp(more: Partial<DeliveryQueueOptions> = {}) {
   let rows: StoredBatch[] = [];
   let position: Position = { older: [], live: 1 };
   let unstored = 0;
@@ -103,6 +101,67 @@ describe("live and older rows", () => {
     queue.open();
     queue.take(commit(10), 0);
     expect(settleAll(queue, 1).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+  });
+});
+
+describe("what a sink takes of older ones", () => {
+  const WRITTEN_BYTES = 100;
+  const setUpOlder = (maxOlderBytes?: number) => {
+    const set = setUp({
+      intervalMs: 10_000,
+      maxReadBytes: 1000,
+      writtenBytesOf: () => WRITTEN_BYTES,
+      ...(maxOlderBytes && { maxOlderBytes }),
+    });
+    set.commit(60);
+    set.attach();
+    set.queue.open();
+    return set;
+  };
+
+  test("a group is as large as it may be when it is written, not when it was read", () => {
+    const { queue, position, nextId } = setUpOlder();
+    const sizes: number[] = [];
+    const written: number[] = [];
+    // The link carries more with each write.
+    for (let bytes = WRITTEN_BYTES / 2; ; bytes *= 2) {
+      const job = queue.next(0, 8, { writes: 4, bytes });
+      if (!job) break;
+      sizes.push(job.group.rows.length);
+      expect(job.group.writtenBytes).toBe(job.group.rows.length * WRITTEN_BYTES);
+      expect(job.group.bytes).toBe(job.group.rows.length * 10);
+      written.push(...idsOf(job));
+      queue.settle(job, done(job));
+    }
+    // Of 20 rows each in the three sources.
+    expect(sizes).toEqual([1, 1, 2, 4, 8, 4, 20, 20]);
+    for (const source of [0, 1, 2]) {
+      const ofSource = written.filter((id) => id % SOURCES === source);
+      expect(ofSource).toEqual([...ofSource].sort((a, b) => a - b));
+    }
+    expect(position()).toEqual({ older: [], live: nextId() });
+  });
+
+  test("so many writes, whatever waits of newer ones, which have the others", () => {
+    const { queue, commit } = setUpOlder();
+    queue.take(commit(30), 0);
+    const jobs = Array.from({ length: 12 }, (_, n) => queue.next(1e6 + n * 1000, 12, { writes: 2, bytes: WRITTEN_BYTES }));
+    expect(jobs.filter((job) => job?.backlog)).toHaveLength(2);
+  });
+
+  test("bytes of which newer ones have a part, however large the groups", () => {
+    const { queue, commit } = setUpOlder(2.5 * WRITTEN_BYTES);
+    const older = { writes: 50, bytes: WRITTEN_BYTES };
+    const jobs = Array.from({ length: 5 }, () => queue.next(0, 100, older)).filter((job) => job !== undefined);
+    expect(jobs).toHaveLength(3);
+    queue.take(commit(1), 0);
+    expect(queue.next(1e6, 100, older)?.backlog).toBe(false);
+    for (const job of jobs.slice(0, 1)) queue.settle(job, done(job));
+    expect(queue.next(1e6, 100, older)?.backlog).toBe(true);
+    queue.close();
+    queue.open();
+    // Nothing is under way any more.
+    expect(Array.from({ length: 5 }, () => queue.next(1e6, 100, older)).filter((job) => job !== undefined)).toHaveLength(3);
   });
 });
 

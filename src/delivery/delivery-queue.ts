@@ -1,7 +1,8 @@
 import type { Position, StoredBatch } from "../buffer/buffer.ts";
 import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
+import type { OlderBounds } from "../sinks/sink.ts";
 import { AcknowledgementTracker, joinAllSettled, type Outcome, type Settled } from "./acknowledgements.ts";
-import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows, joinGroups } from "./grouping.ts";
+import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows, joinGroups, splitGroup } from "./grouping.ts";
 import { NewestRows } from "./newest-rows.ts";
 
 /** A group to write. */
@@ -22,6 +23,8 @@ export interface DeliveryQueueOptions extends GroupBounds {
   readonly maxLiveBytes: number;
   /** Payload bytes of one read from the file. */
   readonly maxReadBytes: number;
+  /** About how many bytes a sink may make of all groups of the backlog that are under way, but for a single one; default: any. */
+  readonly maxOlderBytes?: number;
   /** Names the source of a row. */
   readonly keyOf: (row: StoredBatch) => string;
   /** Rows of the file with from <= id < to. What it throws comes out of next(). */
@@ -33,8 +36,6 @@ export interface DeliveryQueueOptions extends GroupBounds {
 
 /** Live jobs in a row after which one from the backlog is due. */
 const LIVE_RUN = 3;
-/** Writes of the backlog under way at once, unless all are in order. */
-const MAX_OLDER_WRITES = 8;
 /** Where live groups wait for so long beyond an interval, there are more than the server takes one by one. */
 const CONGESTED_MS = 500;
 /** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
@@ -61,8 +62,10 @@ export class DeliveryQueue {
   #liveBytes = 0;
   /** Ids of the backlog that are not read yet. */
   #older: readonly IdRange[] = [];
+  /** Of the backlog, read and grouped; each is cut to what the server takes when it is written. */
   #olderReady: Group[] = [];
   #olderUnderWay = 0;
+  #olderUnderWayBytes = 0;
   #liveInARow = 0;
   /** When no live group last waited; undefined: not known. */
   #notWaitingMs: number | undefined;
@@ -162,22 +165,24 @@ export class DeliveryQueue {
   }
 
   /**
-   * The next group to write, if there is one. `inFlight`: the sink's bound of writes under way. `olderBytes`: payload bytes of a group of the
-   * backlog; a single row may exceed it. Throws what `read` throws.
+   * The next group to write, if there is one. `inFlight`: the sink's bound of writes under way. `older`: its bounds of those of the backlog,
+   * unless all are in order. Throws what `read` throws.
    */
-  next(nowMs: number, inFlight: number, olderBytes = Number.POSITIVE_INFINITY): Job | undefined {
+  next(nowMs: number, inFlight: number, older?: OlderBounds): Job | undefined {
     this.#acknowledgeBehind(nowMs);
     if (this.#isHalted) return undefined;
     const { inOrder } = this.#options;
     this.#ready.push(...(this.#isDraining ? this.#grouper.flush() : this.#grouper.due(nowMs)));
     const isCongested = this.#isCongested(nowMs);
-    const mostOlder = inOrder ? inFlight : isCongested ? 1 : Math.max(1, Math.min(MAX_OLDER_WRITES, inFlight >> 1));
-    const mayOlder = !this.#isDraining && this.#olderUnderWay < mostOlder;
+    const mostOlder = inOrder ? inFlight : (older?.writes ?? (isCongested ? 1 : Math.max(1, inFlight >> 1)));
+    const { maxOlderBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const mayOlder = !this.#isDraining && this.#olderUnderWay < mostOlder && this.#olderUnderWayBytes < maxOlderBytes;
     if (mayOlder && (this.#ready.length === 0 || this.#liveInARow >= LIVE_RUN)) {
-      const group = this.#nextOlder(olderBytes);
+      const group = this.#nextOlder(older?.bytes ?? Number.POSITIVE_INFINITY);
       if (group) {
         this.#liveInARow = 0;
         this.#olderUnderWay++;
+        this.#olderUnderWayBytes += group.writtenBytes ?? 0;
         return { group, backlog: true, inOrder, generation: this.#generation };
       }
     }
@@ -300,25 +305,32 @@ export class DeliveryQueue {
     return this.#options.inOrder && (this.#older.length > 0 || this.#olderReady.length > 0);
   }
 
-  #nextOlder(maxGroupBytes: number): Group | undefined {
+  #nextOlder(maxWrittenBytes: number): Group | undefined {
     const { read, maxReadBytes, keyOf } = this.#options;
-    const bounds = { ...this.#options, maxBytes: Math.min(this.#options.maxBytes, maxGroupBytes) };
     for (let range = this.#older[0]; this.#olderReady.length === 0 && range; range = this.#older[0]) {
       const rows = read(range.from, range.to, maxReadBytes);
       const last = rows.at(-1);
       const rest = { from: (last?.id ?? range.to) + 1, to: range.to };
       this.#older = rest.from < rest.to ? [rest, ...this.#older.slice(1)] : this.#older.slice(1);
       for (const { id } of rows) this.#backlog.add(id);
-      this.#olderReady.push(...groupRows(rows, keyOf, bounds));
+      this.#olderReady.push(...groupRows(rows, keyOf, this.#options));
     }
-    return this.#olderReady.shift();
+    const group = this.#olderReady.shift();
+    if (!group) return undefined;
+    const { first, rest } = splitGroup(group, maxWrittenBytes, this.#options);
+    // In its place: those of its source that follow stay behind it.
+    if (rest) this.#olderReady.unshift(rest);
+    return first;
   }
 
   /** Rows without an outcome are held. */
   #settleRows(job: Job, outcomes: readonly (Outcome | undefined)[]): void {
     if (job.generation !== this.#generation) return;
     const lane = job.backlog ? this.#backlog : this.#live;
-    if (job.backlog) this.#olderUnderWay--;
+    if (job.backlog) {
+      this.#olderUnderWay--;
+      this.#olderUnderWayBytes -= job.group.writtenBytes ?? 0;
+    }
     for (const [i, { id }] of job.group.rows.entries()) {
       const outcome = outcomes[i];
       if (outcome) lane.settle(id, outcome);
@@ -388,6 +400,7 @@ export class DeliveryQueue {
     this.#olderReady = [];
     this.#liveBytes = 0;
     this.#olderUnderWay = 0;
+    this.#olderUnderWayBytes = 0;
   }
 }
 

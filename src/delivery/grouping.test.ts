@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StoredBatch } from "../buffer/buffer.ts";
-import { createGrouper, type Group, type GroupBounds, groupRows, joinGroups } from "./grouping.ts";
+import { createGrouper, type Group, type GroupBounds, groupRows, joinGroups, splitGroup } from "./grouping.ts";
 
 const row = (id: number, time: number, layout = 1, bytes = 10): StoredBatch => ({
   id,
@@ -81,6 +81,24 @@ test("every row is in one group, in order, within the bounds; and cut anywhere b
       expect(new Set(ids(parts.flatMap((part) => groupRows(part, key, BOUNDS))).map(String))).toEqual(new Set(ids(groups).map(String)));
     }),
   );
+});
+
+test("a group is cut to what may be written at once, one row at least, and nothing of it is lost", () => {
+  const writtenBytesOf = ({ id }: StoredBatch): number => id * 10;
+  const group: Group = { layout: 1, rows: [1, 2, 3, 4].map((id) => row(id, 0, 1)), bytes: 4 * 15, writtenBytes: 100 };
+  const cut = (maxWrittenBytes: number) => {
+    const { first, rest } = splitGroup(group, maxWrittenBytes, { ...BOUNDS, rowBytes: 5, writtenBytesOf });
+    return [first, rest].map((part) => part && [part.rows.map(({ id }) => id), part.bytes, part.writtenBytes]);
+  };
+  expect(cut(100)).toEqual([[[1, 2, 3, 4], 60, 100], undefined]);
+  expect(cut(99)).toEqual([
+    [[1, 2, 3], 45, 60],
+    [[4], 15, 40],
+  ]);
+  expect(cut(1)).toEqual([
+    [[1], 15, 10],
+    [[2, 3, 4], 45, 90],
+  ]);
 });
 
 test("groups of one source are joined as far as they fit one; none overtakes another of its source", () => {

@@ -127,6 +127,29 @@ export function joinGroups(
   return { joined: all.length === 1 ? first : sumOf(all), left };
 }
 
+/** The rows of a group of which a sink makes at most so many bytes, one row at least, and a group of the others. Pure. */
+export function splitGroup(
+  group: Group,
+  maxWrittenBytes: number,
+  { rowBytes = 0, writtenBytesOf = () => 0 }: GroupBounds,
+): { readonly first: Group; readonly rest?: Group } {
+  if ((group.writtenBytes ?? 0) <= maxWrittenBytes) return { first: group };
+  let [count, bytes, writtenBytes] = [0, 0, 0];
+  for (const row of group.rows) {
+    const written = writtenBytesOf(row);
+    if (count > 0 && writtenBytes + written > maxWrittenBytes) break;
+    count++;
+    bytes += row.payload.byteLength + rowBytes;
+    writtenBytes += written;
+  }
+  if (count === group.rows.length) return { first: group };
+  const { layout, rows } = group;
+  return {
+    first: { layout, rows: rows.slice(0, count), bytes, writtenBytes },
+    rest: { layout, rows: rows.slice(count), bytes: group.bytes - bytes, writtenBytes: (group.writtenBytes ?? 0) - writtenBytes },
+  };
+}
+
 const sumOf = (groups: readonly Group[]): Group => ({
   layout: groups[0]?.layout ?? 0,
   rows: groups.flatMap(({ rows }) => rows),

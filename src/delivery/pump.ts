@@ -229,6 +229,8 @@ export class SinkPump {
       writtenBytesOf: (row) => writtenBytesOf(row, this.#layoutOf(row)),
       maxLiveBytes: limits.maxLiveBytes,
       maxReadBytes: limits.maxReadBytes,
+      // What is live always has room.
+      maxOlderBytes: limits.maxUnderWayBytes / 2,
       keyOf: (row) => this.#keyOf(row),
       read: (from, to, maxBytes) => port.read(from, to, maxBytes),
       acknowledge: (settled) => port.acknowledge(settled),

@@ -235,7 +235,7 @@ export class Writer {
   /** Throws if the file cannot be read. */
   #writeNext(opening: Opening, nowMs: number): boolean {
     if (this.#isolation.isFull()) return false;
-    const job = this.#options.queue.next(nowMs, opening.sink.inFlight, opening.sink.olderBatchBytes?.());
+    const job = this.#options.queue.next(nowMs, opening.sink.inFlight, opening.sink.older?.());
     if (!job) return false;
     if (this.#suspects.isSuspected(job)) {
       this.#isolation.hold(job);

@@ -125,6 +125,14 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   open(input: OpenInput<D, S, M>, ctx: Context): Promise<Sink>;
 }
 
+/** What a sink takes of older values at once. */
+export interface OlderBounds {
+  /** Writes under way, from 1. */
+  readonly writes: number;
+  /** About how many bytes the sink may make of one of them; a single readout may exceed it. */
+  readonly bytes: number;
+}
+
 /** An open sink. Knows nothing of the buffer: a batch whose write throws comes again after the next opening. */
 export interface Sink {
   /** Writes under way at once; a hard bound. */
@@ -146,8 +154,8 @@ export interface Sink {
   forget?(ctx: Context): Promise<void>;
   /** The way to the server, where the kind measures it. */
   link?(): LinkReport;
-  /** Bytes of stored values that make a batch of older ones: what the server takes within seconds. Absent: as many as there are. */
-  olderBatchBytes?(): number;
+  /** Of older values, where the sink itself sends newer ones first. Absent: half of inFlight, of any size. */
+  older?(): OlderBounds;
   /** Settles when the connection is lost, with the ReasonError; never before open has returned. */
   readonly lost: Promise<Error>;
   /** Idempotent, bounded in time, never throws. */

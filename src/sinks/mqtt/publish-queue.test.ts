@@ -92,6 +92,28 @@ describe("PublishQueue", () => {
     expect(older).toBeLessThanOrEqual(103);
   });
 
+  it("sends older data one after the other, whatever the key: a loss finds one that has begun", () => {
+    const { queue, sent, topics } = queueOf(1);
+    queue.add(feedOf("a", 2, { isOlder: true }).feed);
+    queue.add(feedOf("b", 2, { isOlder: true }).feed);
+    for (let n = 0; n < 4; n++) sent[n]?.answer();
+    expect(topics()).toEqual(["a1", "a2", "b1", "b2"]);
+  });
+
+  it("has one large older message under way among many small newer ones, where publishes are what there is too few of", () => {
+    const { queue, sent, topics, window } = queueOf(8);
+    window.acknowledged(window.sent(1_000_000, 0), 1);
+    queue.add(feedOf("old", 100, { bytes: 20_000, isOlder: true }).feed);
+    queue.add(feedOf("new", 1000).feed);
+    for (const name of topics()) expect(name).toMatch(/^old/);
+    for (let n = 0; n < 160; n++) sent[n]?.answer();
+    // By bytes it would be one in 600.
+    const after = topics().slice(16, 160);
+    const older = after.filter((topic) => topic.startsWith("old")).length;
+    expect(older).toBeGreaterThanOrEqual(144 / 9);
+    expect(older).toBeLessThanOrEqual(144 / 8);
+  });
+
   it("sends one message of any size, and then waits for the window", () => {
     const { queue, sent, topics, window } = queueOf();
     queue.add(feedOf("large", 2, { bytes: 20_000 }).feed);

@@ -50,15 +50,22 @@ export interface PublishQueueOptions {
 /** Feeds that wait: those of one key in order, the keys by turns. */
 class Line {
   readonly #feeds = new Map<string, Feed[]>();
+  readonly #hasTurns: boolean;
+
+  /** `hasTurns` false: all in order, so that no more than one of them has begun and not ended. */
+  constructor(hasTurns: boolean) {
+    this.#hasTurns = hasTurns;
+  }
 
   isEmpty(): boolean {
     return this.#feeds.size === 0;
   }
 
   add(feed: Feed): void {
-    const before = this.#feeds.get(feed.key);
+    const key = this.#hasTurns ? feed.key : "";
+    const before = this.#feeds.get(key);
     if (before) before.push(feed);
-    else this.#feeds.set(feed.key, [feed]);
+    else this.#feeds.set(key, [feed]);
   }
 
   /** The next publish, if the next feed has one. */
@@ -88,8 +95,8 @@ class Line {
 
 /** Fixed header, packet identifier and properties of a PUBLISH. */
 const OVERHEAD_BYTES = 8;
-/** Of what is sent while newer data wait, at least this part is older. */
-const OLDER_PART = 1 / 4;
+/** For so many bytes of newer data, as many as one of them are older; so it is with publishes where those are what there is too few of. */
+const NEWER_RUN = 3;
 /** What an unmeasured link may need, a thousandth of a second for each byte: 8 kbit/s. At most this much is added to a deadline. */
 const MOST_ALLOWANCE_MS = 120_000;
 /** What came while this thread did not run is read before a deadline ends anything. */
@@ -102,12 +109,17 @@ const READ_MS = 50;
  */
 export class PublishQueue {
   readonly #options: PublishQueueOptions;
-  readonly #newer = new Line();
-  readonly #older = new Line();
+  readonly #newer = new Line(true);
+  /** What of a batch has come when the connection is lost comes twice: they are sent one after the other. */
+  readonly #older = new Line(false);
   /** In the order in which they were sent. */
-  readonly #underWay = new Map<Publish, Flight>();
+  readonly #underWay = new Map<Publish, { readonly flight: Flight; readonly isOlder: boolean }>();
   /** Bytes of older data that are due beside the newer that were sent while they waited. */
   #olderCredit = 0;
+  #olderUnderWay = 0;
+  #newerInARow = 0;
+  /** The link would take more than the broker does at once. */
+  #isShortOfPublishes = false;
   /** Since when the first of those under way is the first. */
   #progressMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -152,14 +164,14 @@ export class PublishQueue {
   #sendNext(): void {
     if (this.#isSending) return;
     this.#isSending = true;
-    while (!this.#failure && this.#underWay.size < this.#options.size) {
+    while (!this.#failure) {
       const line = this.#nextLine();
       if (line.isEmpty()) break;
       const nowMs = performance.now();
-      if (!this.#options.window.hasRoom()) {
-        this.#options.window.waits(nowMs);
-        break;
-      }
+      const hasRoom = this.#options.window.hasRoom();
+      this.#isShortOfPublishes = hasRoom && this.#underWay.size >= this.#options.size;
+      if (!hasRoom) this.#options.window.waits(nowMs);
+      if (!hasRoom || this.#isShortOfPublishes) break;
       const publish = line.make();
       if (publish) this.#send(publish, line === this.#older, nowMs);
     }
@@ -168,26 +180,32 @@ export class PublishQueue {
 
   #nextLine(): Line {
     if (this.#newer.isEmpty() || this.#older.isEmpty()) this.#olderCredit = 0;
-    return this.#newer.isEmpty() || this.#olderCredit > 0 ? this.#older : this.#newer;
+    if (this.#newer.isEmpty()) return this.#older;
+    // Small messages leave most of the link to one large one.
+    const hasPublish = this.#isShortOfPublishes && this.#olderUnderWay === 0 && this.#newerInARow >= NEWER_RUN;
+    return (this.#olderCredit > 0 || hasPublish) && !this.#older.isEmpty() ? this.#older : this.#newer;
   }
 
   #send(publish: Publish, isOlder: boolean, nowMs: number): void {
     const { window, send } = this.#options;
     const bytes = bytesOf(publish);
-    this.#olderCredit += isOlder ? -bytes : bytes * (OLDER_PART / (1 - OLDER_PART));
+    this.#olderCredit += isOlder ? -bytes : bytes / NEWER_RUN;
+    this.#newerInARow = isOlder ? 0 : this.#newerInARow + 1;
+    if (isOlder) this.#olderUnderWay++;
     if (this.#underWay.size === 0) this.#progressMs = nowMs;
-    this.#underWay.set(publish, window.sent(bytes, nowMs));
+    this.#underWay.set(publish, { flight: window.sent(bytes, nowMs), isOlder });
     this.#timer ??= this.#setTimer(this.#deadlineMs(publish));
     send(publish, (outcome) => this.#settle(publish, outcome));
   }
 
   #settle(publish: Publish, outcome: PublishOutcome): void {
-    const flight = this.#underWay.get(publish);
-    if (!flight) return;
+    const sent = this.#underWay.get(publish);
+    if (!sent) return;
     const nowMs = performance.now();
     if (this.#first() === publish) this.#progressMs = nowMs;
     this.#underWay.delete(publish);
-    this.#options.window.acknowledged(flight, nowMs);
+    if (sent.isOlder) this.#olderUnderWay--;
+    this.#options.window.acknowledged(sent.flight, nowMs);
     publish.done(outcome);
     this.#sendNext();
   }

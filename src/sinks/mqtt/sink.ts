@@ -4,7 +4,7 @@ import { ReasonError } from "../../model/reason.ts";
 import type { LinkReport, SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
-import { defineSink, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
@@ -19,12 +19,11 @@ type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 const OFFLINE_TIMEOUT_MS = 500;
 const MAX_WARNINGS = 10;
 
-/** Writes beyond what the broker takes at once: what is newer goes before what is older only if it waits by then. */
-const WAITING_WRITES = 8;
-/** What is under way at a loss comes twice: a batch of older values is no longer than that on a slow link. */
-const OLDER_BATCH_MS = 4000;
-/** Bytes of a message for each of the values as they are stored, about. */
-const JSON_PER_STORED_BYTE = 4;
+/**
+ * Writes for each publish that the broker takes at once: one is older, so that there is always one to send, and the others are newer, so that
+ * where publishes are what there is too few of, a newer one waits for each that is answered.
+ */
+const WRITES = 3;
 
 const ONLINE = '{"state":"online"}';
 const OFFLINE = '{"state":"offline"}';
@@ -121,7 +120,7 @@ class MqttSink implements Sink {
     this.#channel = new StatusChannel(connection, memory.suspension, () => this.#values.underWay());
     const { suspended } = this.#channel;
     this.#hasStatus = connection.canRetain && suspended === undefined;
-    this.inFlight = connection.window + WAITING_WRITES;
+    this.inFlight = WRITES * connection.window;
     this.lost = this.#channel.lost;
     const hint = collisionHint(plan);
     this.#ownWarnings = [
@@ -154,8 +153,9 @@ class MqttSink implements Sink {
     };
   }
 
-  olderBatchBytes(): number {
-    return Math.ceil(this.#connection.link.provedBytesIn(OLDER_BATCH_MS) / JSON_PER_STORED_BYTE);
+  /** A batch that has begun when the connection is lost comes twice: it is no larger than what is under way. */
+  older(): OlderBounds {
+    return { writes: this.#connection.window, bytes: this.#connection.link.state().windowBytes };
   }
 
   /** Publishes the collector's own status. Throws ReasonError when the connection is lost. */
