@@ -8,7 +8,7 @@ import { HELP_TOPICS } from "./src/commands/help-topics.ts";
 const ROOT = import.meta.dirname;
 
 /** Each has its entry at src/threads/<name>/worker.ts. */
-const THREADS = ["store", "delivery", "session", "api"];
+const THREADS = ["store", "delivery", "serving", "session", "api"];
 /** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
 const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
   { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },

@@ -15,6 +15,7 @@ import { policyFile, type StartPolicy, startPolicy } from "./configuration/polic
 import { Reloader } from "./configuration/reloader.ts";
 import { DEFAULT_SETTINGS_FILE, type LoadedSettings, type StartSettings, variablesDir } from "./configuration/settings-file.ts";
 import { listenRefusal, PolicyInForce } from "./lib/policy.ts";
+import { childEnv } from "./lib/thread/process.ts";
 import type { Clock } from "./model/clock.ts";
 import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
@@ -112,7 +113,7 @@ function baseOf(options: RunOptions): Base {
   };
 }
 
-const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms }: Base): Pipeline =>
+const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms, env }: Base): Pipeline =>
   new Pipeline({
     run: randomUUID(),
     bufferFile: path.join(stateDir, "buffer.db"),
@@ -121,6 +122,7 @@ const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms }: B
     workerUrl,
     policy: policy.policy,
     pki,
+    childEnv: childEnv(env),
     onAlarm: alarms.raise,
   });
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { MessagePort } from "node:worker_threads";
 import type { StoredBatch } from "../buffer/buffer.ts";
 import type { BufferFileReader } from "../buffer/reader.ts";
 import { logOver } from "../lib/thread/log.ts";
+import type { Port } from "../lib/thread/port.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
@@ -54,7 +54,7 @@ interface Slot {
 }
 
 /** Runs a delivery engine on the messages of `port`, until `shutdown`; the port is closed then. Never throws. */
-export function runDelivery(port: MessagePort, options: DeliveryOptions = {}): void {
+export function runDelivery(port: Port, options: DeliveryOptions = {}): void {
   const engine = new DeliveryEngine((message) => port.postMessage(message), options);
   port.on("message", (message: ToDelivery) => {
     if (message.type === "shutdown") void engine.shutdown().then(() => port.close());

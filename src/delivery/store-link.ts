@@ -1,5 +1,5 @@
-import type { MessagePort } from "node:worker_threads";
 import type { Acknowledgement } from "../buffer/buffer.ts";
+import type { Port } from "../lib/thread/port.ts";
 import type { DeliveryToStore, StoreToDelivery } from "../threads/store/messages.ts";
 import { joinSettled, type Settled } from "./acknowledgements.ts";
 
@@ -9,7 +9,7 @@ const ACKNOWLEDGE_MS = 50;
 /** The connection with the store, which changes whenever either thread is restarted. */
 export class StoreLink {
   readonly #receive: (message: StoreToDelivery) => void;
-  #port: MessagePort | undefined;
+  #port: Port | undefined;
   #stampsUsed: number[] = [];
   /** By sink; not posted yet. */
   readonly #acknowledged = new Map<string, Settled>();
@@ -20,7 +20,7 @@ export class StoreLink {
   }
 
   /** Replaces the connection; the store before gets the acknowledgements that wait. */
-  connect(port: MessagePort): void {
+  connect(port: Port): void {
     this.acknowledgeNow();
     this.#port?.close();
     this.#port = port;

@@ -13,15 +13,24 @@ import type { StoreWorkerData } from "./store/messages.ts";
 
 /** The entries as the service starts them, with a module before each that does on request what no entry does. */
 const MISDEEDS = `data:text/javascript,${encodeURIComponent(`
-  import { parentPort, threadId } from "node:worker_threads";
-  parentPort.postMessage({ hello: threadId });
-  parentPort.on("message", (message) => {
+  import { parentPort } from "node:worker_threads";
+  const post = (message) => parentPort ? parentPort.postMessage(message) : process.send({ type: "process_message", message });
+  const me = parentPort ? Math.random() : process.pid;
+  post({ hello: me });
+  const act = (message) => {
     if (message?.misdeed === "throw") setImmediate(() => { throw new Error("thrown on purpose", { cause: new Error("deeper") }); });
     if (message?.misdeed === "reject") void Promise.reject(new Error("rejected on purpose"));
     if (message?.misdeed === "print") for (let i = 0; i < 20_000; i++) console.warn("x".repeat(600), i);
     if (message?.misdeed === "write") process.stderr.write("y".repeat(100_000) + "\\n");
-    if (message?.misdeed === "tell") parentPort.postMessage({ alive: threadId });
-  });
+    if (message?.misdeed === "tell") post({ alive: me });
+  };
+  if (parentPort) parentPort.on("message", act);
+  // Listening itself would take the first message from the entry.
+  const emit = process.emit;
+  if (!parentPort) process.emit = function (event, message, ...rest) {
+    if (event === "message") act(message?.message);
+    return emit.call(this, event, message, ...rest);
+  };
 `)}`;
 
 let folder: string;
@@ -41,8 +50,8 @@ const ENTRIES: Readonly<Record<string, () => Promise<{ readonly entry: string; r
     data: { file: path.join(folder, "buffer.db"), run: "run-1", maxBytes: 2 ** 30, maxAgeMs: 1e12 } satisfies StoreWorkerData,
     goesOn: false,
   }),
-  delivery: async () => ({ entry: "delivery", data: deliveryData(false), goesOn: false }),
-  serving: async () => ({ entry: "delivery", data: deliveryData(true), goesOn: true }),
+  delivery: async () => ({ entry: "delivery", data: deliveryData(), goesOn: false }),
+  serving: async () => ({ entry: "serving", data: deliveryData(), goesOn: true }),
   sessions: async () => ({ entry: "session", data: {} satisfies SessionWorkerData, goesOn: true }),
   api: async () => ({
     entry: "api",
@@ -60,7 +69,7 @@ const ENTRIES: Readonly<Record<string, () => Promise<{ readonly entry: string; r
   }),
 };
 
-const deliveryData = (serves: boolean): DeliveryWorkerData => ({ policy: policySchema.parse({}), memoryDir: folder, serves });
+const deliveryData = (): DeliveryWorkerData => ({ policy: policySchema.parse({}), memoryDir: folder });
 
 interface Line {
   readonly level: keyof Log;
@@ -86,7 +95,10 @@ async function start(name: string) {
       if (message.alive !== undefined) alive = message.alive;
     },
     execArgv: [...process.execArgv, "--import", MISDEEDS],
-    stopMessage: { type: entry === "delivery" ? "shutdown" : "stop" },
+    ...(entry === "serving" && {
+      process: { memoryMiB: 512, heapMiB: 256, env: { ...process.env, NODE_OPTIONS: `--import=${MISDEEDS}` } },
+    }),
+    stopMessage: { type: entry === "delivery" || entry === "serving" ? "shutdown" : "stop" },
     minRestartDelayMs: 1,
   });
   running = worker;

@@ -49,6 +49,7 @@ export interface ServiceStatusJson {
       readonly readouts: number;
       readonly values_read: number;
       readonly values_faulted: number;
+      readonly failed_readouts: number;
       readonly overruns: number;
     };
     readonly faults: readonly { readonly variable: string; readonly fault: string }[];
@@ -58,6 +59,7 @@ export interface ServiceStatusJson {
     readonly name: string | null;
     readonly type: string;
     readonly state: string;
+    readonly warnings?: readonly string[];
     readonly ledger: {
       readonly accepted: number;
       readonly delivered: number;

@@ -19,3 +19,7 @@ export function figuresOf(pid: number): ProcessFigures {
   // proc(5): utime is field 14, stime field 15, counted from 1 with pid and comm.
   return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, rssMiB: mib("VmRSS"), peakRssMiB: mib("VmHWM") };
 }
+
+/** The processes that this one has started and that still run. */
+export const childrenOf = (pid: number): readonly number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);

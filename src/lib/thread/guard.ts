@@ -1,7 +1,7 @@
-import type { MessagePort } from "node:worker_threads";
 import { silentLog } from "../../model/context.ts";
 import { budgetLog } from "../log-budget.ts";
 import { createUncaught, type WorkerNotice } from "./notice.ts";
+import type { Port } from "./port.ts";
 import { capturePrinted } from "./printed.ts";
 
 /** Lines that a library may print in a minute, of a thread. */
@@ -17,7 +17,7 @@ export interface GuardOptions {
 }
 
 /** For each worker's entry: what nobody catches and what libraries print goes to the log of the thread that started it. */
-export function guardWorker(port: MessagePort, { goesOn }: GuardOptions): void {
+export function guardWorker(port: Pick<Port, "postMessage">, { goesOn }: GuardOptions): void {
   const post = (notice: WorkerNotice): void => port.postMessage(notice);
   const noticeOf = createUncaught(goesOn);
   const uncaught = (error: unknown): void => {

@@ -7,6 +7,19 @@ import { budgetLog } from "../log-budget.ts";
 import { isLogMessage, type LogMessage, type LogOrigin } from "./log.ts";
 import { isWorkerNotice, type WorkerNotice } from "./notice.ts";
 import { printedWords } from "./printed.ts";
+import { ChildWorker, type ProcessLimits } from "./process.ts";
+
+/** What is used of a `Worker` of node:worker_threads, so that a process can be one. */
+export interface RunningWorker extends Pick<Worker, "stdout" | "stderr"> {
+  postMessage(message: unknown, transfer?: readonly TransferListItem[]): void;
+  terminate(): Promise<number>;
+  // biome-ignore lint/suspicious/noExplicitAny: as Node has it
+  on(event: "message", listener: (message: any) => void): unknown;
+  on(event: "messageerror", listener: (error: Error) => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "exit", listener: (code: number) => void): unknown;
+  once(event: "exit", listener: () => void): unknown;
+}
 
 export interface SupervisedWorkerOptions<In> {
   readonly entry: URL;
@@ -16,7 +29,7 @@ export interface SupervisedWorkerOptions<In> {
   /** All but log lines and notices, which the supervisor takes. */
   readonly onMessage: (message: In) => void;
   /** Each start, before anything else is posted to it. */
-  readonly onOnline?: (worker: Worker) => void;
+  readonly onOnline?: (worker: RunningWorker) => void;
   /** Each death that was not asked for. */
   readonly onExit?: (cause: string) => void;
   /** Whether the worker has said why it ends: whoever has heard it reports it, and the log says no more of the death. Asked before onExit. */
@@ -32,6 +45,8 @@ export interface SupervisedWorkerOptions<In> {
    * whole process grow as Node lets them by itself (bin/runtime-flags.sh).
    */
   readonly needsHeap?: boolean;
+  /** It runs in a process of its own, with memory of its own, and nothing can be transferred to it. Absent: in a thread. */
+  readonly process?: ProcessLimits;
   /** What asks the worker to end; default `{ type: "stop" }`. */
   readonly stopMessage?: unknown;
   /** Wait before the first restart; doubles up to maxRestartDelayMs. Default 100. */
@@ -49,7 +64,7 @@ const HEALTHY_AFTER_MS = 30_000;
 const NOTICES_PER_MINUTE = 60;
 
 /**
- * Runs a worker thread and starts it again whenever it dies. Its log lines, what it does not catch and what libraries print in it go to the
+ * Runs a worker, a thread or a process, and starts it again whenever it dies. Its log lines, what it does not catch and what libraries print in it go to the
  * log, the last two in a budget, and nothing of it to this process's own output.
  */
 export class SupervisedWorker<In> {
@@ -60,7 +75,7 @@ export class SupervisedWorker<In> {
   readonly #noticeLog: Log;
   readonly #minRestartDelayMs: number;
   #workerData: unknown;
-  #worker: Worker | undefined;
+  #worker: RunningWorker | undefined;
   /** Why the worker ends, if it is known before it has. */
   #failure: string | undefined;
   #startedMs = 0;
@@ -102,7 +117,7 @@ export class SupervisedWorker<In> {
     this.#startedMs = performance.now();
     this.#failure = undefined;
     if (this.#options.needsHeap) heaps.free();
-    let worker: Worker;
+    let worker: RunningWorker;
     try {
       worker = this.#newWorker();
     } catch (error) {
@@ -120,8 +135,9 @@ export class SupervisedWorker<In> {
     this.#options.onOnline?.(worker);
   }
 
-  #newWorker(): Worker {
-    const { entry, name, execArgv, needsHeap, resourceLimits } = this.#options;
+  #newWorker(): RunningWorker {
+    const { entry, name, execArgv, needsHeap, resourceLimits, process } = this.#options;
+    if (process) return new ChildWorker({ entry, name, workerData: this.#workerData, ...process });
     return new Worker(entry, {
       name,
       workerData: this.#workerData,
@@ -181,7 +197,7 @@ export class SupervisedWorker<In> {
     this.#options.onExit?.(cause);
   }
 
-  #end(worker: Worker, timeoutMs: number): Promise<void> {
+  #end(worker: RunningWorker, timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
         this.#log.warn({ worker: this.#name, timeoutMs }, `the ${this.#name} worker did not end when asked and is ended`);

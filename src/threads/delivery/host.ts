@@ -1,14 +1,15 @@
 import path from "node:path";
-import type { MessagePort, Worker } from "node:worker_threads";
+import type { MessagePort } from "node:worker_threads";
 import { canonicalJson, reconcile } from "../../lib/reconcile.ts";
-import { SupervisedWorker } from "../../lib/thread/host.ts";
+import { type RunningWorker, SupervisedWorker } from "../../lib/thread/host.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { SinkReport, SourceReport } from "../../model/report.ts";
 import type { Logger } from "../../os/log.ts";
 import type { DeliveryOf } from "../store/messages.ts";
 import { Describer } from "./describer.ts";
-import type { DeliveryWorkerData, FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
+import type { DeliveryWorkerData, SinkSpec, ToDelivery } from "./messages.ts";
+import { type FromServing, StoreRelay } from "./store-relay.ts";
 
 export interface DeliveryOptions {
   readonly bufferFile: string;
@@ -21,41 +22,51 @@ export interface DeliveryOptions {
   /** The worker's end of a new channel to the store; undefined: the store is not ready, and `link` follows when it is. */
   link(of: DeliveryOf): MessagePort | undefined;
   sources(): readonly SourceReport[];
+  /** The environment of a process that is started; absent: this one's own. */
+  readonly childEnv?: Readonly<Record<string, string>>;
 }
 
 /**
- * Sinks that serve current values are servers with clients of their own, whose work must not hold up what is written elsewhere: they have a
- * thread of their own.
+ * Sinks that serve current values are servers with clients of their own, who decide what is done and kept for them: they have a process of
+ * their own, with memory of its own.
  */
 const NAME: Readonly<Record<DeliveryOf, string>> = { every: "delivery", latest: "serving" };
+/** 10,000 variables, all of them watched by 20 clients, take about half of it. */
+const SERVING_MEMORY_MIB = 384;
+const SERVING_HEAP_MIB = 256;
 
 /** A delivery worker with its sinks; it is started again whenever it dies. */
 export class DeliveryHost {
   readonly #of: DeliveryOf;
   readonly #options: DeliveryOptions;
-  readonly #worker: SupervisedWorker<FromDelivery>;
+  readonly #worker: SupervisedWorker<FromServing>;
+  /** Of a process: it cannot be given the port. */
+  readonly #relay: StoreRelay | undefined;
   readonly #describer: Describer;
   #policy: Policy;
   #specs: ReadonlyMap<string, SinkSpec> = new Map();
   #reports: readonly SinkReport[] = [];
+  #deaths = 0;
+  /** Of the last death; undefined: there was none. */
+  #death: string | undefined;
 
   constructor(of: DeliveryOf, options: DeliveryOptions) {
     this.#of = of;
     this.#options = options;
     this.#policy = options.policy;
     this.#describer = new Describer((message) => this.#post(message), options.sources);
+    this.#relay = of === "latest" ? new StoreRelay((message) => void this.#worker.post(message)) : undefined;
+    const { childEnv: env } = options;
     this.#worker = new SupervisedWorker({
-      entry: options.workerUrl("delivery"),
+      entry: options.workerUrl(NAME[of]),
       name: NAME[of],
       workerData: this.#workerData(),
-      // What a server makes of each value for each of its clients lives for a moment, and is much.
-      needsHeap: of === "latest",
+      ...(of === "latest" && { process: { memoryMiB: SERVING_MEMORY_MIB, heapMiB: SERVING_HEAP_MIB, ...(env && { env }) } }),
       log: options.log,
       stopMessage: { type: "shutdown" } satisfies ToDelivery,
       onOnline: (worker) => this.#onOnline(worker),
-      onMessage: (message) => {
-        if (message.type === "report") this.#reports = message.sinks;
-      },
+      onMessage: (message) => this.#onMessage(message),
+      onExit: (cause) => this.#onExit(cause),
     });
   }
 
@@ -85,12 +96,17 @@ export class DeliveryHost {
 
   /** Connects the worker with the store. */
   link(): void {
-    const port = this.#options.link(this.#of);
-    if (port) this.#post({ type: "store", port, file: this.#options.bufferFile }, [port]);
+    const { link, bufferFile: file } = this.#options;
+    const port = link(this.#of);
+    if (!port) return;
+    if (this.#relay) this.#relay.connect(port, file);
+    else this.#post({ type: "store", port, file }, [port]);
   }
 
   reports(): readonly SinkReport[] {
-    return this.#reports;
+    const death = this.#death;
+    if (death === undefined) return this.#reports;
+    return this.#reports.map((report) => ({ ...report, warnings: [...report.warnings, death] }));
   }
 
   stop(timeoutMs: number): Promise<void> {
@@ -102,7 +118,6 @@ export class DeliveryHost {
     return {
       policy: this.#policy,
       memoryDir: path.join(path.dirname(bufferFile), "sinks"),
-      serves: this.#of === "latest",
       // Only servers show the collector's certificate.
       ...(this.#of === "latest" && { pki }),
     };
@@ -112,7 +127,29 @@ export class DeliveryHost {
     this.#worker.post(message, transfer);
   }
 
-  #onOnline(worker: Worker): void {
+  #onMessage(message: FromServing): void {
+    if (message.type === "report") this.#reports = message.sinks;
+    else if (message.type === "to_store") this.#relay?.pass(message);
+  }
+
+  /** Nobody reports of sinks that were in a process which is gone. */
+  #onExit(cause: string): void {
+    this.#relay?.close();
+    if (!this.#relay) return;
+    this.#deaths++;
+    const since = new Date().toISOString();
+    const times = this.#deaths === 1 ? "" : `; ${this.#deaths} times since the collector was started`;
+    this.#death = `the process of the hosted servers ended at ${since} and was started again, without any effect on what is read: ${cause}${times}`;
+    const detail = `its process ended and is started again: ${cause}`;
+    this.#reports = this.#reports.map((report) => ({
+      ...report,
+      state: "ERROR",
+      since,
+      error: { reason: { type: "UNKNOWN" }, condition: "internal_error", detail },
+    }));
+  }
+
+  #onOnline(worker: RunningWorker): void {
     for (const sink of this.#specs.values()) worker.postMessage({ type: "start", sink } satisfies ToDelivery);
     // The supervisor knows the new worker only after this call.
     setImmediate(() => {

@@ -1,5 +1,5 @@
-import type { MessagePort } from "node:worker_threads";
 import type { LogMessage } from "../../lib/thread/log.ts";
+import type { Port } from "../../lib/thread/port.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
@@ -32,8 +32,6 @@ export interface DeliveryWorkerData {
   readonly policy: Policy;
   /** Folder of the small files that sinks keep over restarts. */
   readonly memoryDir: string;
-  /** Its sinks are servers, which serve current values to clients of their own. */
-  readonly serves: boolean;
   /** Absent: none of its sinks uses certificates of the collector. */
   readonly pki?: PkiPlace;
 }
@@ -52,7 +50,7 @@ export type ToDelivery =
   /** The policy from now on. */
   | { readonly type: "policy"; readonly policy: Policy }
   /** A channel to the store, after either was restarted. */
-  | { readonly type: "store"; readonly port: MessagePort; readonly file: string }
+  | { readonly type: "store"; readonly port: Port; readonly file: string }
   /** Close every sink, end. */
   | { readonly type: "shutdown" };
 

@@ -2,19 +2,16 @@ import { parentPort, workerData } from "node:worker_threads";
 import { runDelivery } from "../../delivery/engine.ts";
 import { PolicyInForce } from "../../lib/policy.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
-import { openRenewedPki } from "../../os/pki/pki.ts";
 import type { DeliveryWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
-const { policy, memoryDir, pki, serves } = workerData as DeliveryWorkerData;
-// One client of a server must not cost the others their sessions. Where each value is accounted for, what is not acknowledged comes again
-// to the next worker, and a pump that stopped half-way would never deliver it.
-guardWorker(parentPort, { goesOn: serves });
+const { policy, memoryDir } = workerData as DeliveryWorkerData;
+// What is not acknowledged comes again to the next worker, and a pump that stopped half-way would never deliver it.
+guardWorker(parentPort, { goesOn: false });
 const inForce = new PolicyInForce(policy);
 runDelivery(parentPort, {
   permit: inForce.permitSink,
   listenRefusal: inForce.listenRefusal,
   usePolicy: (changed) => inForce.use(changed),
-  ...(pki && { openPki: (log) => openRenewedPki(pki, log) }),
   memoryDir,
 });

@@ -1,6 +1,5 @@
-import type { Worker } from "node:worker_threads";
 import type { AnySession, ConnectInput, DriverContext } from "../../../drivers/driver.ts";
-import { SupervisedWorker } from "../../lib/thread/host.ts";
+import { type RunningWorker, SupervisedWorker } from "../../lib/thread/host.ts";
 import type { LogOrigin } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -38,7 +37,7 @@ export class SessionHost {
   readonly #sessions = new Map<number, Held>();
   readonly #link: RemoteLink;
   #supervised: SupervisedWorker<FromSessionWorker> | undefined;
-  #worker: Worker | undefined;
+  #worker: RunningWorker | undefined;
   /** Calls that wait for a worker. */
   readonly #waiting = new Set<() => void>();
   #calls = 0;
@@ -108,7 +107,7 @@ export class SessionHost {
     this.#heartbeatTimer.unref();
   }
 
-  #onOnline(worker: Worker): void {
+  #onOnline(worker: RunningWorker): void {
     this.#worker = worker;
     this.#silentHeartbeats = 0;
     this.#wakeWaiting();

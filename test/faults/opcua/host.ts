@@ -10,17 +10,24 @@ import { Pipeline } from "../../../src/pipeline.ts";
 import { variableOf } from "../../../src/sinks/opcua/testing/rig.ts";
 import { reportOf } from "../../bench/opcua-plant.ts";
 import { freePort } from "../../support/free-port.ts";
+import { childrenOf, figuresOf } from "../../support/process-figures.ts";
 
 /**
- * What is behind the agent, as the service runs it: store, delivery and in a worker the hosted server. Started as a child process
+ * What is behind the agent, as the service runs it: store, delivery and in a process of its own the hosted server. Started as a child process
  * with the sink's details and secrets as JSON; its log, at level debug, is what it writes. Says where its server and its certificates are;
  * to any message it answers with how it stands.
  */
 export interface HostStanding {
+  /** Of this process and that of the hosted server. */
   readonly rssBytes: number;
+  /** The process of the hosted server; undefined: none runs at this moment. */
+  readonly serving: number | undefined;
+  readonly states: readonly string[];
   readonly warnings: readonly string[];
   /** Readouts of `count` so far; each is its own number. */
   readonly round: number;
+  /** Longest time between two rounds since the last question, ms. */
+  readonly longestMs: number;
 }
 export interface HostReady {
   readonly port: number;
@@ -75,9 +82,14 @@ const describe = (): void => pipeline.describe([reportOf(small, EVERY_MS), repor
 describe();
 
 let round = 0;
+let lastMs = performance.now();
+let longestMs = 0;
 const elements = Array.from({ length: 6 }, (_, i) => i);
 setInterval(() => {
   round++;
+  const nowMs = performance.now();
+  longestMs = Math.max(longestMs, nowMs - lastMs);
+  lastMs = nowMs;
   const readings: Reading[] = [
     { quality: "good", value: round },
     { quality: "good", value: elements },
@@ -91,8 +103,18 @@ setInterval(() => {
 
 process.on("message", () => {
   describe();
-  const warnings = pipeline.sinks().flatMap((sink) => sink.warnings);
-  process.send?.({ rssBytes: process.memoryUsage.rss(), warnings, round } satisfies HostStanding);
+  const sinks = pipeline.sinks();
+  const [serving] = childrenOf(process.pid);
+  const standing: HostStanding = {
+    rssBytes: process.memoryUsage.rss() + (serving === undefined ? 0 : figuresOf(serving).rssMiB * 2 ** 20),
+    serving,
+    states: sinks.map(({ state }) => state),
+    warnings: sinks.flatMap((sink) => sink.warnings),
+    round,
+    longestMs,
+  };
+  longestMs = 0;
+  process.send?.(standing);
 });
 while (!pipeline.sinks().some(({ state }) => state === "OK")) await new Promise((done) => setTimeout(done, 50));
 process.send?.({ port, pkiDir } satisfies HostReady);

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import {
   AttributeIds,
@@ -25,7 +25,12 @@ import {
 import { ANONYMOUS, createRig, type Rig, user } from "../../../src/sinks/opcua/testing/rig.ts";
 import type { HostReady, HostStanding } from "./host.ts";
 
-/** The hosted server as the service runs it, in a process of its own, against clients that mean it harm. */
+/** As src/threads/delivery/host.ts has it, and what of a program is no data of its own. */
+const MEMORY_LIMIT_MIB = 384 + 64;
+/** As ./host.ts has it. */
+const EVERY_MS = 200;
+
+/** The hosted server as the service runs it, against clients that mean it harm; what is around it in a process of the test's. */
 
 const OPEN = { security_modes: ["None"], security_policies: ["None"], anonymous: true };
 const WIDE = ["v-wide-0", "v-wide-1", "v-wide-2", "v-wide-3"];
@@ -37,6 +42,15 @@ interface Host extends HostReady {
   /** All it wrote, log and other. */
   written(): string;
 }
+
+/** Makes the process of the hosted server, and no other, take memory without end when it gets a signal: JavaScript objects, or buffers. */
+const GREED = `data:text/javascript,${encodeURIComponent(`
+  if (process.argv[1]?.includes("/serving/")) {
+    const kept = [];
+    process.on("SIGUSR2", () => { for (;;) kept.push(Array(131_072).fill(kept.length)); });
+    process.on("SIGALRM", () => { for (;;) kept.push(Buffer.alloc(1_048_576, 1)); });
+  }
+`)}`;
 
 let rig: Rig;
 let child: ChildProcess | undefined;
@@ -59,6 +73,7 @@ async function host(details: object, users: Readonly<Record<string, string>> = {
   const entry = new URL("./host.ts", import.meta.url).pathname;
   const started = spawn("bin/collector-node", [entry, JSON.stringify({ details: named, secrets })], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
+    env: { ...process.env, NODE_OPTIONS: `--import=${GREED}` },
   });
   child = started;
   let written = "";
@@ -181,6 +196,14 @@ async function warmUp(port: number): Promise<void> {
   await expect.poll(read, { timeout: 30_000 }).toBeGreaterThan(2_000_000);
   for (let i = 0; i < 5; i++) await read();
   client.end();
+}
+
+function readStatus(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
@@ -311,4 +334,55 @@ test("several hostile clients at once, then none: who means well misses nothing,
   await fresh.leave();
   await watcher.leave();
   expectCalm(served, 256 * 1024);
+});
+
+test.each([
+  ["objects", "SIGUSR2"],
+  ["buffers", "SIGALRM"],
+] as const)(
+  "a hosted server that takes memory without end dies of it alone, and is there again: %s",
+  { timeout: LONG_MS },
+  async (_of, signal) => {
+    const served = await host(OPEN);
+    const watcher = await watch(served);
+    await warmUp(served.port);
+    const before = await served.standing();
+    const pid = before.serving ?? 0;
+    expect(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim()).toBe("1000");
+    let mostMiB = 0;
+    process.kill(pid, signal);
+    while (existsSync(`/proc/${pid}/status`)) {
+      mostMiB = Math.max(mostMiB, Number(/^VmHWM:\s+(\d+) kB/m.exec(readStatus(pid))?.[1] ?? 0) / 1024);
+      await pause(5);
+    }
+    console.log(`the process of the hosted server had ${mostMiB.toFixed(0)} MiB at most`);
+    expect(mostMiB).toBeLessThan(MEMORY_LIMIT_MIB);
+    await expect.poll(async () => (await served.standing()).states, { timeout: 30_000 }).toEqual(["OK"]);
+    const after = await served.standing();
+    expect(after.serving).not.toBe(pid);
+    expect(after.warnings.join()).toMatch(
+      /the process of the hosted servers ended at .* without any effect on what is read: it needed more than the \d+ MiB/,
+    );
+    const again = await watch(served);
+    await expectNothingMissed(again);
+    const { longestMs } = await served.standing();
+    console.log(`longest time between two readouts of every ${EVERY_MS} ms: ${Math.max(longestMs, after.longestMs).toFixed(0)} ms`);
+    await again.leave();
+    watcher.client.disconnect().catch(() => undefined);
+    expect(
+      served
+        .written()
+        .split("\n")
+        .filter((line) => line.includes("worker died")),
+    ).toHaveLength(1);
+  },
+);
+
+test("the process of the hosted server ends with the one that started it", { timeout: LONG_MS }, async () => {
+  const served = await host(OPEN);
+  const pid = (await served.standing()).serving ?? 0;
+  expect(readStatus(pid)).toContain("Name:");
+  child?.kill("SIGKILL");
+  child = undefined;
+  await expect.poll(() => readStatus(pid), { timeout: 10_000 }).toBe("");
 });

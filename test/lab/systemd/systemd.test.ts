@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -99,6 +99,23 @@ const BESIDE: readonly Beside[] = [
   },
 ];
 
+/** A control group of the host: the machine's own systemd has none for memory where the host's are of version 1. */
+const LAB_GROUP = `${existsSync("/sys/fs/cgroup/memory") ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup"}/collector-lab-${process.pid}`;
+
+/** As the host counts, of a process that the machine counts as `pid`. */
+function hostPid(pid: number): string {
+  const isIt = (at: string): boolean => {
+    try {
+      return new RegExp(`^NSpid:(\\s+\\d+)+\\s+${pid}$`, "m").test(readFileSync(`/proc/${at}/status`, "utf8"));
+    } catch {
+      return false;
+    }
+  };
+  const found = readdirSync("/proc").find((at) => /^\d+$/.test(at) && isIt(at));
+  if (found === undefined) throw new Error(`the host has no process ${pid} of the machine`);
+  return found;
+}
+
 if (required && missing !== undefined)
   it("has what it needs", () => {
     throw new Error(`the systemd lab cannot run: ${missing}`);
@@ -156,8 +173,19 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     });
   const status = async () => JSON.parse((await machine.run("collector status --json")).stdout) as ServiceStatusJson;
   const show = async (property: string) => (await machine.must(`systemctl show -p ${property} --value collector`)).trim();
+  /** Holds these processes, and those that they start, to so much more memory than they have. */
+  async function limitMemory(most: string, pids: readonly number[]): Promise<void> {
+    mkdirSync(LAB_GROUP);
+    writeFileSync(path.join(LAB_GROUP, existsSync(path.join(LAB_GROUP, "memory.max")) ? "memory.max" : "memory.limit_in_bytes"), most);
+    for (const pid of pids) writeFileSync(path.join(LAB_GROUP, "cgroup.procs"), String(hostPid(pid)));
+  }
   /** From when the manager began to stop or start the service until it was ready, by the manager's own clock. */
   const tookMs = async (from: string) => (Number(await show("ActiveEnterTimestampMonotonic")) - Number(await show(from))) / 1000;
+  const isAnswering = (at: number): Promise<boolean> =>
+    fetch(`http://127.0.0.1:${at}/api/openapi.json`).then(
+      () => true,
+      () => false,
+    );
   const values = () => broker.received.filter(({ topic }) => topic.startsWith("plant/press-1")).length;
   const pidOf = async () => Number(await show("MainPID"));
 
@@ -232,16 +260,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     );
     await machine.must("systemctl restart collector");
     const keyFile = path.join(machine.root, "var/lib/collector/keys/admin.key");
-    await until(
-      "the API",
-      async () =>
-        existsSync(keyFile) &&
-        (await fetch(`http://127.0.0.1:${port}/api/openapi.json`).then(
-          () => true,
-          () => false,
-        )),
-      20_000,
-    );
+    await until("the API", async () => existsSync(keyFile) && (await isAnswering(port)), 20_000);
     api = apiOf(`http://127.0.0.1:${port}`, readFileSync(keyFile, "utf8").trim());
     uuid = (await status()).collector;
     const details = { type: "modbus_tcp", host: "127.0.0.1", port: plant.port };
@@ -385,6 +404,61 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     expect(ledger.accepted).toBe(ledger.delivered + ledger.pending);
   });
 
+  it("loses its hosted OPC UA server to the limit of memory, and not one readout", async () => {
+    // The production code with signals of the lab's, on which the process of the hosted server takes memory without end.
+    writeFileSync(
+      path.join(machine.root, "opt/greed.mjs"),
+      `if (process.argv[1]?.includes("/serving/")) {
+        const kept = [];
+        process.on("SIGUSR2", () => { for (;;) kept.push(Array(131_072).fill(kept.length)); });
+        process.on("SIGALRM", () => { for (;;) kept.push(Buffer.alloc(1_048_576, 1)); });
+      }`,
+    );
+    const dropIn = path.join(machine.root, "etc/systemd/system/collector.service.d/greed.conf");
+    writeFileSync(dropIn, "[Service]\nEnvironment=NODE_OPTIONS=--import=/opt/greed.mjs\n");
+    await machine.must("systemctl daemon-reload; systemctl restart collector");
+    const details = { type: "opcua", port: await freePort(), security_modes: ["None"], security_policies: ["None"], anonymous: true };
+    await until("the API", () => isAnswering(port), 20_000);
+    const sink = await api.post("/v2/data-sinks", { name: "scada", collector: uuid, details });
+    const hosted = async () => (await status()).sinks.find(({ name }) => name === "scada");
+    const serving = async () => Number((await machine.run("pgrep -f '[/]serving/worker'")).stdout.trim() || 0);
+    const press = async () => (await status()).sources.find(({ name }) => name === "press-1")?.counters;
+    await until("the hosted server", async () => (await hosted())?.state === "OK", 30_000);
+    const [main, restarts, before] = [await pidOf(), await show("NRestarts"), await press()];
+    const begun = Date.now();
+
+    const killedBy = async (signal: string, cause: string): Promise<void> => {
+      const pid = await serving();
+      expect(await machine.must(`cat /proc/${pid}/oom_score_adj`)).toBe("1000\n");
+      expect(await machine.must(`cat /proc/${pid}/limits`)).toMatch(/^Max data size +\d+ +\d+ +bytes/m);
+      const began = performance.now();
+      await machine.must(`kill -${signal} ${pid}`);
+      await until("another process", async () => ![0, pid].includes(await serving()), 60_000);
+      await until("the hosted server again", async () => (await hosted())?.state === "OK", 30_000);
+      console.log(
+        `${signal}: dead and there again after ${(performance.now() - began).toFixed(0)} ms; ${(await hosted())?.warnings?.at(-1)}`,
+      );
+      expect((await hosted())?.warnings?.join()).toContain(cause);
+    };
+    await killedBy("USR2", "it needed more than the 384 MiB of memory that it may have");
+    // Less than the process may have by itself: here the limit of all together is met, and the kernel chooses.
+    await limitMemory("200M", [main, await serving()]);
+    await killedBy("ALRM", "it was killed, as the kernel does where memory is short");
+
+    expect([await pidOf(), await show("NRestarts"), await show("ActiveState")]).toEqual([main, restarts, "active"]);
+    await until("some more readouts", async () => ((await press())?.readouts ?? 0) > (before?.readouts ?? 0) + 10, 30_000);
+    const after = await press();
+    const seconds = (Date.now() - begun) / 1000;
+    const readouts = (after?.readouts ?? 0) - (before?.readouts ?? 0);
+    console.log(`${readouts} readouts in ${seconds.toFixed(1)} s of every second, none failed or left out`);
+    expect(after).toMatchObject({ failed_readouts: before?.failed_readouts, overruns: before?.overruns });
+    expect(readouts).toBeGreaterThanOrEqual(Math.floor(seconds) - 2);
+    expect((await machine.must("journalctl -u collector -o cat --no-pager")).match(/the serving worker died/g)).toHaveLength(2);
+    await api.remove(`/v2/data-sinks/${sink.uuid}`);
+    await machine.must("rm /etc/systemd/system/collector.service.d/greed.conf; systemctl daemon-reload; systemctl restart collector");
+    if (existsSync(LAB_GROUP)) rmdirSync(LAB_GROUP);
+  });
+
   it("is ended by the watchdog when its event loop is blocked", async () => {
     // The production code with a signal of the lab's that blocks it; the watchdog's period is shorter here only for the test's time.
     writeFileSync(
@@ -447,15 +521,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     await machine.must("cp /usr/share/doc/collector/examples/low-port.conf /etc/systemd/system/collector.service.d/");
     writeFileSync(path.join(machine.root, "etc/collector/collector.yaml"), settings.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${low}`));
     await machine.must("systemctl daemon-reload; systemctl restart collector");
-    const ms = await until(
-      "the low port",
-      () =>
-        fetch(`http://127.0.0.1:${low}/api/openapi.json`).then(
-          () => true,
-          () => false,
-        ),
-      20_000,
-    );
+    const ms = await until("the low port", () => isAnswering(low), 20_000);
     console.log(`port ${low} answers after ${ms.toFixed(0)} ms`);
     writeFileSync(path.join(machine.root, "etc/collector/collector.yaml"), settings);
     await machine.must("rm /etc/systemd/system/collector.service.d/low-port.conf; systemctl daemon-reload; systemctl restart collector");
