@@ -320,6 +320,7 @@ export class SinkPump {
     });
     const opening: Opening = { sink, ctx: { signal: this.#openingEnd.signal, log: this.#log }, lose };
     this.#opening = opening;
+    sink.watchWarnings?.(() => this.#reportChanges());
     this.#state.opened();
     this.#notices.open(opening);
     this.#writer.open(opening);

@@ -139,6 +139,8 @@ export interface Sink {
   readonly inFlight: number;
   /** Operator warnings while the sink is healthy. */
   readonly warnings: readonly string[];
+  /** Called once, with what is to be called when the warnings have changed. Absent: they are looked at when the sources are described. */
+  watchWarnings?(changed: () => void): void;
   /** `host:port` that it really listens on, where that depends on more than the details; absent: as the kind says. */
   readonly endpoint?: string;
   /** Resolves once the server has the batch, except what the result names. Throws ReasonError when the connection is lost. */

@@ -7,6 +7,7 @@ import { type Channel, guardAnswers } from "./answers.ts";
 import type { Refusal } from "./fence.ts";
 import { Gate } from "./gate.ts";
 import { LIMITS } from "./limits.ts";
+import { sessionsOf } from "./sessions.ts";
 
 const MAX_LOGGED = 300;
 /** Clients that are refused or cut off; how often they come back is theirs. */
@@ -210,11 +211,4 @@ function weightOf(items: readonly (Notified | undefined)[]): number {
     const length = typeof value === "object" && value !== null && "length" in value ? Number(value.length) : String(value ?? "").length;
     return sum + 1 + Math.floor(length / ELEMENTS_OF_A_VALUE);
   }, 0);
-}
-
-function sessionsOf(server: OPCUAServer) {
-  const { _sessions } = server.engine as unknown as {
-    _sessions: Readonly<Record<string, NonNullable<ReturnType<OPCUAServer["getSession"]>>>>;
-  };
-  return Object.values(_sessions);
 }

@@ -260,6 +260,55 @@ describe("a client within the limits of the protocol", () => {
   });
 });
 
+describe("sessions that nobody comes back to", () => {
+  /** As many as there are, of clients that went away without a word. */
+  async function forget(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      const client = await rawClient(port());
+      await client.open();
+      await client.login();
+      client.end();
+    }
+  }
+
+  test("make room for whoever comes, the longest silent first, and lock nobody out", async () => {
+    const kept = await rawClient(port());
+    await kept.open();
+    await kept.login();
+    await forget(3);
+    for (let i = 0; i < 5; i++) {
+      expect(await isServed()).toBe(true);
+      await forget(1);
+    }
+    expect((await kept.answer(kept.send(TYPE.read, readBody(["v-0"])))).result).toBe(0);
+    await expect.poll(() => sink.warnings.join("\n")).toMatch(/\d times a session without a connection ended to make room/);
+    expect(sink.warnings.join("\n")).not.toContain("max_sessions raises");
+    expect(rig.logged.some(({ level, message }) => level === "warn" && message.includes("ended to make room"))).toBe(true);
+    kept.end();
+  });
+
+  test("end after five minutes at most, whatever they ask for", async () => {
+    for (const requestedSessionTimeout of [1000, 1e12, 0, Number.POSITIVE_INFINITY]) {
+      const client = await rig.clientOf({ ...OPEN, requestedSessionTimeout });
+      await client.connect(sink.url);
+      const session = await client.createSession(ANONYMOUS);
+      expect(session.timeout).toBeGreaterThan(0);
+      expect(session.timeout).toBeLessThanOrEqual(300_000);
+      await session.close();
+      await client.disconnect();
+    }
+  });
+
+  test("where all have a connection, the next client is refused, and status says why", async () => {
+    const opened = [await connected(), await connected(), await connected(), await connected()];
+    const client = await rig.clientOf({ ...OPEN });
+    await client.connect(sink.url);
+    await expect(client.createSession(ANONYMOUS)).rejects.toThrow("BadTooManySessions");
+    expect(sink.warnings.join("\n")).toMatch(/1 times a client found all 4 sessions in use.*max_sessions raises/);
+    for (const { client: one } of opened) await one.disconnect();
+  });
+});
+
 test("a session may be silent for longer than a handshake may take", async () => {
   const silent = await rawClient(port());
   await silent.open();

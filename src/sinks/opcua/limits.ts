@@ -4,6 +4,8 @@ export const LIMITS = {
   sessions: 20,
   /** TCP connections: sessions, and some that are just opening. */
   connectionsPerSession: 2,
+  /** ms; the longest that a session is granted to be silent. */
+  sessionTimeout: 300_000,
   subscriptionsPerSession: 10,
   subscriptions: 100,
   /** Default of the setting `max_monitored_items`, over all clients. */

@@ -24,6 +24,8 @@ const LIMITS: LockoutLimits = { perPair: 10, perAddress: 100, windowMs: 60_000, 
 export interface Lockout {
   /** Whether a password may be evaluated. */
   isOpen(attempt: Attempt, nowMs: number): boolean;
+  /** When one may be again; not later than now: it may. */
+  closedUntilMs(attempt: Attempt, nowMs: number): number;
   failed(attempt: Attempt, nowMs: number): void;
 }
 
@@ -33,11 +35,16 @@ export function createLockout({ perPair, perAddress, windowMs, maxKeys }: Lockou
 
   const recent = (key: string, nowMs: number): readonly number[] => (failures.get(key) ?? []).filter((ms) => nowMs - ms < windowMs);
 
+  /** When the oldest failure that is one too many is older than the window. */
+  const closedUntilMs = (attempt: Attempt, nowMs: number): number => {
+    const [pair, address] = keysOf(attempt);
+    const until = (key: string, limit: number): number => (recent(key, nowMs).at(-limit) ?? Number.NEGATIVE_INFINITY) + windowMs;
+    return Math.max(until(pair, perPair), until(address, perAddress));
+  };
+
   return {
-    isOpen(attempt, nowMs) {
-      const [pair, address] = keysOf(attempt);
-      return recent(pair, nowMs).length < perPair && recent(address, nowMs).length < perAddress;
-    },
+    closedUntilMs,
+    isOpen: (attempt, nowMs) => closedUntilMs(attempt, nowMs) <= nowMs,
     failed(attempt, nowMs) {
       for (const key of keysOf(attempt)) {
         const times = [...recent(key, nowMs), nowMs];

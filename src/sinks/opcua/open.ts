@@ -10,13 +10,14 @@ import { Connections } from "./connections.ts";
 import { fenceLibrary } from "./library.ts";
 import { LIMITS } from "./limits.ts";
 import { listenText, probeListening } from "./listen.ts";
+import { LogIns } from "./log-ins.ts";
 import { NodeMaker } from "./nodes.ts";
 import { closeMethods, narrowTokens, optionsOf, warningsOf } from "./options.ts";
-import { ReadOnlyServer } from "./server.ts";
+import { type Crowding, ReadOnlyServer } from "./server.ts";
 import { Serving } from "./serving.ts";
 import type { OpcuaSinkSettings } from "./settings.ts";
 import { createClientTrust } from "./trust.ts";
-import { hashUsers, loggedUsers, type Users } from "./users.ts";
+import { hashUsers, type Users } from "./users.ts";
 
 const SWEEP_MS = 1000;
 /** How often it is looked whether the collector's certificate was renewed. */
@@ -40,17 +41,21 @@ export async function openServer(
   throwIfStopped(ctx);
   const own = await ownCertificate(pki);
   await probeListening(host, details.port);
-  const users = loggedUsers(await usersOf(input), log);
+  let onWarnings = (): void => {};
+  const logIns = new LogIns(await usersOf(input), { log, onChange: () => onWarnings() });
   throwIfStopped(ctx);
 
   fenceLibrary(log);
   const trust = createClientTrust({
     pki,
-    onRefused: (words) => log.warn({}, words),
+    onRefused: (words) => {
+      log.warn({}, words);
+      onWarnings();
+    },
     onTrusted: (thumbprint) => log.info({ thumbprint }, "the certificate of an OPC UA client that was refused is trusted now"),
   });
   const intervals = new Map<string, number>();
-  const server = new ReadOnlyServer(optionsOf({ name, details, settings, own, host, users, trust }), log, ({ namespace, value }) =>
+  const server = new ReadOnlyServer(optionsOf({ name, details, settings, own, host, users: logIns, trust }), log, ({ namespace, value }) =>
     namespace === 1 ? intervals.get(String(value)) : undefined,
   );
   const connections = await start(server, input, ctx, host);
@@ -62,8 +67,9 @@ export async function openServer(
     { url: server.getEndpointUrl(), host, thumbprint: own.thumbprint, applicationUri: own.applicationUri },
     "the OPC UA server listens; clients have to trust the certificate with this thumbprint",
   );
-  return new HostedServer({
+  const hosted = new HostedServer({
     server,
+    logIns,
     connections,
     serving,
     trust,
@@ -72,8 +78,11 @@ export async function openServer(
     log,
     notes: [...notes, ...warningsOf(details)],
     renewalEveryMs,
+    maxSessions: settings.max_sessions,
     endpoint: listenText(host, details.port),
   });
+  onWarnings = () => hosted.lookAtWarnings();
+  return hosted;
 }
 
 /** Starts the server, with its connections bounded. Throws ReasonError; the server is shut down then. */
@@ -106,6 +115,7 @@ async function start(
 
 interface Parts {
   readonly server: ReadOnlyServer;
+  readonly logIns: LogIns;
   readonly connections: Connections;
   readonly serving: Serving;
   readonly trust: ReturnType<typeof createClientTrust>;
@@ -116,6 +126,7 @@ interface Parts {
   /** Warnings that last as long as the server. */
   readonly notes: readonly string[];
   readonly renewalEveryMs: number;
+  readonly maxSessions: number;
   readonly endpoint: string;
 }
 
@@ -132,6 +143,9 @@ class HostedServer implements Sink {
   /** What an operator should know of the certificate. */
   #notice: string | undefined;
   #renewalMs: number;
+  #onWarnings: () => void = () => {};
+  /** As they were when they were looked at last. */
+  #warned = "";
   #closing: Promise<void> | undefined;
 
   constructor(parts: Parts) {
@@ -146,9 +160,22 @@ class HostedServer implements Sink {
   }
 
   get warnings(): readonly string[] {
-    const { notes, serving, connections, trust } = this.#parts;
+    const { notes, serving, connections, trust, logIns, server, maxSessions } = this.#parts;
     const notice = this.#notice === undefined ? [] : [this.#notice];
-    return [...notes, ...serving.warnings(), ...notice, ...connections.warnings(), ...trust.refused()];
+    const clients = [...connections.warnings(), ...crowdingWords(server.crowding, maxSessions), ...logIns.notes(), ...trust.refused()];
+    return [...notes, ...serving.warnings(), ...notice, ...clients];
+  }
+
+  watchWarnings(changed: () => void): void {
+    this.#onWarnings = changed;
+  }
+
+  /** On a calm plant nobody else does. */
+  lookAtWarnings(): void {
+    const warned = this.warnings.join("\n");
+    if (warned === this.#warned) return;
+    this.#warned = warned;
+    this.#onWarnings();
   }
 
   async write(batch: SinkBatch): Promise<WriteResult> {
@@ -183,6 +210,7 @@ class HostedServer implements Sink {
     try {
       connections.bound();
       await serving.sweep();
+      this.lookAtWarnings();
       if (!connections.isListening()) this.#lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));
       if (performance.now() >= this.#renewalMs) await this.#checkCertificate();
     } catch (error) {
@@ -201,6 +229,17 @@ class HostedServer implements Sink {
     if (thumbprint === own.thumbprint) return;
     this.#lose(new ReasonError("CONNECTION_CLOSED", "the collector's certificate was renewed; the OPC UA server is started again with it"));
   }
+}
+
+function crowdingWords({ madeRoom, refused }: Crowding, maxSessions: number): readonly string[] {
+  return [
+    ...(madeRoom > 0 ? [`${madeRoom} times a session without a connection ended to make room for another client`] : []),
+    ...(refused > 0
+      ? [
+          `${refused} times a client found all ${maxSessions} sessions in use, and was refused unless one had not logged in; max_sessions raises the number`,
+        ]
+      : []),
+  ];
 }
 
 const closed = (): ReasonError => new ReasonError("CONNECTION_CLOSED", "the OPC UA server is closed");

@@ -17,7 +17,7 @@ export interface ServerInput {
   readonly own: OwnCertificate;
   /** Address to listen on. */
   readonly host: string;
-  readonly users: Users;
+  readonly users: Pick<Users, "check">;
   readonly trust: ClientTrust;
 }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { AttributeIds, MessageSecurityMode, SecurityPolicy, type UserIdentityInfo, UserTokenType } from "node-opcua-client";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Sink } from "../sink.ts";
@@ -218,4 +219,26 @@ describe("guessing passwords", () => {
 test("no secret is logged", () => {
   expect(JSON.stringify(rig.logged)).not.toContain(PASSWORD);
   expect(JSON.stringify(rig.logged)).not.toContain("guess 1");
+});
+
+describe("on a plant where nothing else changes", () => {
+  test("a certificate that is refused, a refused log-in and a lock-out are in the warnings at once", async () => {
+    const { url } = await serve();
+    const seen: string[] = [];
+    sink?.watchWarnings?.(() => void seen.push(sink?.warnings.join("\n") ?? ""));
+    const stranger = await rig.machine(`stranger-${randomUUID()}`);
+    await attempt(url, user("op", PASSWORD), { machine: stranger });
+    expect(seen.at(-1)).toContain(stranger.own.thumbprint);
+    expect(seen.at(-1)).toContain("collector pki trust");
+    expect(await attempt(url, user("op", "canary"))).toContain("BadUserAccessDenied");
+    expect(seen.at(-1)).toMatch(/a log-in as "op" from \S+ was refused, the last at 20\S+Z/);
+    const client = await rig.clientOf();
+    await client.connect(url);
+    for (let i = 0; i < 9; i++) await expect(client.createSession(user("op", `canary ${i}`))).rejects.toThrow("BadUserAccessDenied");
+    expect(seen.at(-1)).toMatch(/log-ins as "op" from \S+ are locked out until 20\S+Z/);
+    await expect(client.createSession(user("op", PASSWORD))).rejects.toThrow("BadUserAccessDenied");
+    await client.disconnect();
+    expect(rig.logged.filter(({ level, message }) => level === "warn" && message.includes("looks at no password"))).toHaveLength(1);
+    expect(JSON.stringify([seen, rig.logged])).not.toContain("canary");
+  });
 });

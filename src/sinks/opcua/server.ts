@@ -19,6 +19,7 @@ import { type Channel, holdNotifications, type PublishEngine } from "./answers.t
 import { adaptEndpointUrl } from "./endpoint-url.ts";
 import type { Gate } from "./gate.ts";
 import { LIMITS } from "./limits.ts";
+import { sessionsOf } from "./sessions.ts";
 
 type Message = Parameters<OPCUAServer["on_request"]>[0];
 type ResponseClass = Parameters<OPCUAServer["_apply_on_SessionObject"]>[0];
@@ -42,6 +43,7 @@ export class ReadOnlyServer extends OPCUAServer {
   readonly #intervalOf: IntervalOf;
   /** Of each session's queue of Publish requests, the channel that they come by. */
   readonly #publishing = new WeakMap<object, { channel: Channel }>();
+  #crowding: Crowding = { madeRoom: 0, refused: 0 };
   /** A Publish request is being queued: the library counts on finding it there. */
   #isQueueing = false;
 
@@ -49,6 +51,11 @@ export class ReadOnlyServer extends OPCUAServer {
     super(options);
     this.#log = budgetLog(log, { linesPerMinute: LINES_PER_MINUTE, of: "the OPC UA server's requests" });
     this.#intervalOf = intervalOf;
+  }
+
+  /** Sessions that ended to make room, and clients that found none. */
+  get crowding(): Crowding {
+    return this.#crowding;
   }
 
   override on_request(message: Message, channel: Channel): void {
@@ -101,6 +108,35 @@ export class ReadOnlyServer extends OPCUAServer {
       this.#log.debug({ err: messageOf(error).slice(0, MAX_LOGGED) }, "an OPC UA request could not be answered");
       if (!isAnswered) answer(channel, message, new ServiceFault({ responseHeader: { serviceResult: StatusCodes.BadInternalError } }));
     }
+  }
+
+  /**
+   * A session that nobody comes back to ends after LIMITS.sessionTimeout; where room is needed, those end first that have no connection any
+   * more, the longest silent before the others (OPC 10000-4, 5.7.2.1). The library grants 50 minutes, and ends none that was activated.
+   */
+  protected override async _on_CreateSessionRequest(message: Message, channel: Channel): Promise<void> {
+    const request = message.request as unknown as { requestedSessionTimeout: number };
+    request.requestedSessionTimeout = Math.min(request.requestedSessionTimeout || LIMITS.sessionTimeout, LIMITS.sessionTimeout);
+    const { maxSessions } = this.engine.serverCapabilities;
+    if (this.currentSessionCount >= maxSessions) this.#makeRoom();
+    await super._on_CreateSessionRequest(message, channel);
+  }
+
+  #makeRoom(): void {
+    const [longest] = sessionsOf(this)
+      .filter(({ aborted }) => aborted)
+      .toSorted((one, other) => other.clientLastContactTime - one.clientLastContactTime);
+    const { madeRoom, refused } = this.#crowding;
+    if (!longest) {
+      this.#crowding = { madeRoom, refused: refused + 1 };
+      return;
+    }
+    this.#crowding = { madeRoom: madeRoom + 1, refused };
+    this.#log.warn(
+      { session: String(longest.sessionName).slice(0, MAX_LOGGED) },
+      "a session of the OPC UA server without a connection ended to make room for another client",
+    );
+    this.engine.closeSession(longest.authenticationToken, true, "Forcing");
   }
 
   /** Whoever sends no token means to be anonymous (OPC 10000-4, 5.7.3.2); the library throws where that is not offered. */
@@ -213,6 +249,11 @@ export class ReadOnlyServer extends OPCUAServer {
     const intervalMs = this.#intervalOf(item.nodeId);
     if (intervalMs !== undefined && parameters.samplingInterval <= intervalMs) parameters.samplingInterval = 0;
   }
+}
+
+export interface Crowding {
+  readonly madeRoom: number;
+  readonly refused: number;
 }
 
 interface ItemToMonitor {

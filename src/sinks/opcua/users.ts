@@ -1,6 +1,4 @@
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
-import { budgetLog } from "../../lib/log-budget.ts";
-import type { Log } from "../../model/context.ts";
 import { type Attempt, createLockout } from "./lockout.ts";
 
 interface Hashed {
@@ -16,6 +14,8 @@ export interface User {
 export interface Users {
   /** Whether a client may log in. Never throws; the password is neither kept nor shown. */
   check(attempt: Attempt, password: string): Promise<boolean>;
+  /** For how many ms no password of this user from this address is looked at; 0: it is. */
+  lockedForMs(attempt: Attempt): number;
   /** Passwords that were evaluated, for tests and figures. */
   readonly evaluated: number;
 }
@@ -70,31 +70,9 @@ export async function hashUsers(users: readonly User[], { nowMs = () => performa
         waiting--;
       }
     },
+    lockedForMs: (attempt) => Math.max(0, lockout.closedUntilMs(attempt, nowMs()) - nowMs()),
     get evaluated() {
       return evaluated;
-    },
-  };
-}
-
-/** Refused log-ins in the log, in a minute: a client with an old password tries again all day. */
-const REFUSED_PER_MINUTE = 6;
-const MAX_NAME = 100;
-
-/** The same users; each refused log-in is a line with name and address, in a budget. */
-export function loggedUsers(users: Users, log: Log): Users {
-  const budgeted = budgetLog(log, { linesPerMinute: REFUSED_PER_MINUTE, of: "refused log-ins to the OPC UA server" });
-  return {
-    async check(attempt, password) {
-      const isIn = await users.check(attempt, password);
-      if (!isIn)
-        budgeted.warn(
-          { client: attempt.address, user: attempt.user.slice(0, MAX_NAME) },
-          "the OPC UA server refused a log-in: no such user, a wrong password, or too many wrong ones before",
-        );
-      return isIn;
-    },
-    get evaluated() {
-      return users.evaluated;
     },
   };
 }
