@@ -1,3 +1,4 @@
+import { messageOf } from "../../src/model/failure.ts";
 import { BinaryReader, type ExtensionBody, type RawValue } from "./binary.ts";
 
 /** What the driver takes apart itself: values keep their exact status and digits, and cost a fraction of what objects for each would. */
@@ -7,10 +8,14 @@ export interface Answer {
   readonly serviceResult: number;
   /** By the number of the encoding: see READ and PUBLISH; undefined for all others. */
   readonly content: ReadAnswer | PublishAnswer | undefined;
+  /** Why the driver does not take the answer, in its own words; absent: what it says is the server's. */
+  readonly unusable?: string;
 }
 
 export interface ReadAnswer {
+  /** Source time stamps that RFC 3339 cannot say are left out of them. */
   readonly values: readonly RawValue[];
+  readonly timesOutside: number;
 }
 
 export interface PublishAnswer {
@@ -26,11 +31,12 @@ const SERVICE_FAULT = 397;
 const BAD = 0x8000_0000;
 const DATA_CHANGE = "i=811";
 const STATUS_CHANGE = "i=820";
+const MAX_WORDS = 1000;
 
 /**
  * Looks into the body of a response before node-opcua does. With `isOwn`, one that it takes apart itself is turned, in place, into a service fault with the
- * same header, so that node-opcua settles the request and does not decode the values a second time. Throws RangeError for bytes that are no
- * response.
+ * same header, so that node-opcua settles the request and does not decode the values a second time; so is one whose content cannot be taken
+ * apart, which is `unusable`. Throws RangeError for bytes that are no response.
  */
 export function takeAnswer(body: Buffer, isOwn: boolean, isKnown: (status: number) => boolean): Answer {
   const reader = new BinaryReader(body);
@@ -45,13 +51,30 @@ export function takeAnswer(body: Buffer, isOwn: boolean, isKnown: (status: numbe
   reader.diagnosticInfo();
   reader.array(() => reader.string());
   reader.extensionObject();
-  const content = decode(reader);
+  const content = contentOf(decode, reader);
   becomeFault(body);
-  return { requestHandle, serviceResult, content };
+  return { requestHandle, serviceResult, ...content };
 }
 
-const DECODERS: Readonly<Record<string, (reader: BinaryReader) => ReadAnswer | PublishAnswer>> = {
-  [`i=${READ}`]: (reader) => ({ values: (reader.array(() => reader.dataValue()) ?? []) as RawValue[] }),
+/** Nothing of an answer that breaks off is used: where its bytes are wrong, what came before may be as well. */
+function contentOf(decode: Decode, reader: BinaryReader): Pick<Answer, "content" | "unusable"> {
+  try {
+    return { content: decode(reader) };
+  } catch (error) {
+    return { content: undefined, unusable: cannotBeTakenApart(error) };
+  }
+}
+
+/** In the words of a detail. */
+export const cannotBeTakenApart = (error: unknown): string => `what the server answers cannot be taken apart: ${messageOf(error)}`;
+
+type Decode = (reader: BinaryReader) => ReadAnswer | PublishAnswer;
+
+const DECODERS: Readonly<Record<string, Decode>> = {
+  [`i=${READ}`](reader) {
+    const values = (reader.array(() => reader.dataValue()) ?? []) as RawValue[];
+    return { values, timesOutside: reader.timesOutside };
+  },
   [`i=${PUBLISH}`](reader) {
     const subscriptionId = reader.uint32();
     reader.array(() => reader.uint32());
@@ -69,14 +92,44 @@ function becomeFault(body: Buffer): void {
   else body.writeUInt32LE(SERVICE_FAULT, 3);
 }
 
+/** A service fault as a server encodes it, so that node-opcua settles a request that had another answer (OPC 10000-4, 7.33 and 7.34). */
+export function faultBody(requestHandle: number, status: number, words: string | null): Buffer {
+  const text = Buffer.from(words ?? "");
+  const body = Buffer.alloc(32 + text.length);
+  body.writeUInt8(1, 0);
+  body.writeUInt16LE(SERVICE_FAULT, 2);
+  body.writeUInt32LE(requestHandle, 12);
+  body.writeUInt32LE(status, 16);
+  // No diagnostics; one text in the table; no additional header.
+  body.writeInt32LE(1, 21);
+  body.writeInt32LE(text.length, 25);
+  text.copy(body, 29);
+  return body;
+}
+
+/** What an abort chunk says (OPC 10000-6, 6.7.3); undefined where it names no failure. */
+export function abortOf(body: Buffer): { readonly status: number; readonly words: string | null } | undefined {
+  const reader = new BinaryReader(body);
+  const status = reader.left < 4 ? 0 : reader.uint32();
+  if (status >>> 30 <= 1) return undefined;
+  try {
+    return { status, words: reader.string()?.slice(0, MAX_WORDS) ?? null };
+  } catch {
+    return { status, words: null };
+  }
+}
+
+export type Notification =
+  | { readonly changes: readonly (readonly [handle: number, value: RawValue])[]; readonly timesOutside: number }
+  | { readonly status: number };
+
 /** What a notification says (OPC 10000-4, 7.25); undefined for events and what we do not know. Throws RangeError for bytes that are none. */
-export function notificationOf({
-  encoding,
-  body,
-}: ExtensionBody): readonly (readonly [handle: number, value: RawValue])[] | { readonly status: number } | undefined {
+export function notificationOf({ encoding, body }: ExtensionBody): Notification | undefined {
   if (typeof body === "string") return undefined;
   const reader = new BinaryReader(body);
-  if (encoding === DATA_CHANGE)
-    return (reader.array(() => [reader.uint32(), reader.dataValue()] as const) ?? []) as (readonly [number, RawValue])[];
+  if (encoding === DATA_CHANGE) {
+    const changes = (reader.array(() => [reader.uint32(), reader.dataValue()] as const) ?? []) as (readonly [number, RawValue])[];
+    return { changes, timesOutside: reader.timesOutside };
+  }
   return encoding === STATUS_CHANGE ? { status: reader.uint32() } : undefined;
 }

@@ -8,18 +8,28 @@ export class ExtensionBody {
   }
 }
 
+/** A Variant or a DataValue inside another value: JSON has no type for either. */
+export class NestedValue {
+  readonly raw: RawValue;
+  readonly isDataValue: boolean;
+  constructor(raw: RawValue, isDataValue: boolean) {
+    this.raw = raw;
+    this.isDataValue = isDataValue;
+  }
+}
+
 /** A value with its quality, as it came (OPC 10000-6, 5.2.2.16 and 5.2.2.17). */
 export interface RawValue {
   /** StatusCode, unsigned. */
   readonly status: number;
-  /** Built-in type (OPC 10000-6, 5.1.2): 1 Boolean … 25 DiagnosticInfo; 0: there is no value. */
+  /** Built-in type (OPC 10000-6, 5.1.2): 1 Boolean … 25 DiagnosticInfo; 26 to 31 are reserved and come as ByteString; 0: there is no value. */
   readonly type: number;
   readonly isArray: boolean;
   /** Of a matrix, whose elements lie row by row, as the server says them: they may contradict the number of elements. null: a plain array. */
   readonly dimensions: readonly number[] | null;
   /** In the form of `BinaryReader.builtIn`, or an array of such; null: none. */
   readonly value: unknown;
-  /** Epoch ms. */
+  /** Epoch ms; within the years that RFC 3339 can say. */
   readonly sourceTime: number | undefined;
 }
 
@@ -32,6 +42,7 @@ export class BinaryReader {
   readonly #bytes: Buffer;
   #at = 0;
   #depth = 0;
+  #timesOutside = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -39,6 +50,11 @@ export class BinaryReader {
 
   get left(): number {
     return this.#bytes.length - this.#at;
+  }
+
+  /** Source time stamps that were dropped, because RFC 3339 has no year for them. */
+  get timesOutside(): number {
+    return this.#timesOutside;
   }
 
   /** Bytes that are read. */
@@ -149,18 +165,29 @@ export class BinaryReader {
     return `${first}-${second}-${third}-${hex(8, 2)}-${hex(10, 6)}`;
   }
 
-  /** Epoch ms from 100 ns since 1601; undefined for the ends of the scale, which mean that there is none. */
+  /**
+   * Epoch ms from 100 ns since 1601; undefined for the ends of the scale, which mean that there is none, and NaN outside the years 0 to 9999,
+   * for which RFC 3339 has no words.
+   */
   time(): number | undefined {
     const low = this.uint32();
     const high = this.int32();
     if ((low | high) === 0 || (high === 0x7fff_ffff && low === 0xffff_ffff)) return undefined;
     const ms = Math.floor((high * 4_294_967_296 + low) / 10_000) - EPOCH_1601_MS;
-    return Math.abs(ms) <= MAX_DATE_MS ? ms : undefined;
+    return ms >= YEAR_0_MS && ms < YEAR_10000_MS ? ms : Number.NaN;
   }
 
+  /** What RFC 3339 cannot say is the end of the scale. */
   dateTime(): string | null {
     const ms = this.time();
-    return ms === undefined ? null : new Date(ms).toISOString();
+    return ms === undefined || Number.isNaN(ms) ? null : new Date(ms).toISOString();
+  }
+
+  #sourceTime(): number | undefined {
+    const ms = this.time();
+    if (!Number.isNaN(ms)) return ms;
+    this.#timesOutside++;
+    return undefined;
   }
 
   qualifiedName(): string {
@@ -221,9 +248,9 @@ export class BinaryReader {
       case 22:
         return this.extensionObject();
       case 23:
-        return this.nested(() => this.dataValue());
+        return this.nested(() => new NestedValue(this.dataValue(), true));
       case 24:
-        return this.nested(() => this.#variant());
+        return this.nested(() => new NestedValue({ status: 0, sourceTime: undefined, ...this.#variant() }, false));
       case 25:
         this.diagnosticInfo();
         return null;
@@ -255,7 +282,7 @@ export class BinaryReader {
     const mask = this.byte();
     const variant = mask & 1 ? this.#variant() : NO_VALUE;
     const status = mask & 2 ? this.uint32() : 0;
-    const sourceTime = mask & 4 ? this.time() : undefined;
+    const sourceTime = mask & 4 ? this.#sourceTime() : undefined;
     if (mask & 16) this.uint16();
     if (mask & 8) this.time();
     if (mask & 32) this.uint16();
@@ -264,7 +291,9 @@ export class BinaryReader {
 
   #variant(): Pick<RawValue, "type" | "isArray" | "dimensions" | "value"> {
     const mask = this.byte();
-    const type = mask & 0x3f;
+    const given = mask & 0x3f;
+    // OPC 10000-6, 5.2.2.16: a decoder takes what is reserved for byte strings.
+    const type = given > LAST_BUILT_IN && given <= LAST_RESERVED ? BYTE_STRING : given;
     if (type === 0) return NO_VALUE;
     if ((mask & 0x80) === 0) return { type, isArray: false, dimensions: null, value: this.builtIn(type) };
     const values = this.array(() => this.builtIn(type));
@@ -277,6 +306,10 @@ export class BinaryReader {
 const NO_VALUE = { type: 0, isArray: false, dimensions: null, value: null } as const;
 const MAX_DEPTH = 32;
 const EPOCH_1601_MS = 11_644_473_600_000;
-const MAX_DATE_MS = 8.64e15;
+const YEAR_0_MS = -62_167_219_200_000;
+const YEAR_10000_MS = 253_402_300_800_000;
+const BYTE_STRING = 15;
+const LAST_BUILT_IN = 25;
+const LAST_RESERVED = 31;
 
 const nodeText = (namespace: number, id: string): string => (namespace === 0 ? id : `ns=${namespace};${id}`);

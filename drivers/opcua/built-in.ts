@@ -9,6 +9,12 @@ const LAST_BUILT_IN = 25;
 /** The data type of namespace 0 of which all enumerations are subtypes. */
 const ENUMERATION = 29;
 
+/** Names of the built-in types by their numbers; 0 is what no value has. */
+export const BUILT_IN_NAMES: readonly string[] = [
+  "Null Boolean SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double String DateTime Guid ByteString XmlElement NodeId",
+  "ExpandedNodeId StatusCode QualifiedName LocalizedText ExtensionObject DataValue Variant DiagnosticInfo",
+].flatMap((names) => names.split(" "));
+
 /** By number of the built-in type; what is not here is text. */
 const SCALARS: Readonly<Record<number, ScalarType>> = {
   1: "bool",

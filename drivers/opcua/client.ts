@@ -1,19 +1,19 @@
 import { ClientSecureChannelLayer, MessageSecurityMode, ReadRequest, setErrorLogger, setWarningLogger } from "node-opcua-client";
 import type { SecurityMode } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
-import type { FaultError } from "../../src/model/fault.ts";
+import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
-import { type Answer, takeAnswer } from "./answers.ts";
 import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
 import { fence } from "./fence.ts";
+import { Incoming } from "./incoming.ts";
 import { createRequestBodies, type Encodable, encodingBytes, plainChunk } from "./plain.ts";
 import { type KeyPair, type RequestOf, type ResponseOf, SERVICES, type Service } from "./services.ts";
 import { STATUS } from "./status-codes.ts";
-import { headerStatus, isKnown, ServiceFaulted, serviceFault, statusOf } from "./statuses.ts";
+import { headerStatus, ServiceFaulted, serviceFault, statusOf } from "./statuses.ts";
 import { type Granted, Transport } from "./transport.ts";
 
 // It writes to the console what the driver tells in its own words; a peer could fill the log with it.
@@ -39,7 +39,7 @@ export interface ChannelOptions {
   readonly serverCertificate: Buffer | undefined;
   readonly own: KeyPair | undefined;
   readonly maxAnswerBytes: number;
-  /** An answer was larger than that. */
+  /** An answer was larger than that, and had no end. */
   onTooLarge(): void;
   /** What a tap never sees: a password that goes out as it is. */
   readonly secret?: Buffer | undefined;
@@ -63,6 +63,9 @@ interface Waiting {
   extend(): void;
 }
 
+/** The server has answered, and the driver takes nothing from it; the channel is good. */
+class UnusableAnswer extends Error {}
+
 /** What node-opcua does with a callback. */
 type Work<T> = (done: (error: Error | null | undefined, value?: T) => void) => void;
 
@@ -83,8 +86,7 @@ export class Channel {
   readonly #waiting = new Set<Waiting>();
   /** Requests whose answers the driver takes apart, by their number on the channel. */
   readonly #ownAnswers = new Set<number>();
-  /** The answer that node-opcua is taking just now. */
-  #current: Answer | undefined;
+  #incoming: Incoming | undefined;
   #isHooked = false;
   #failure: ReasonError | undefined;
   #closing: Promise<boolean> | undefined;
@@ -230,8 +232,9 @@ export class Channel {
       call.reject = reject;
       this.#waiting.add(call);
       work((error, value) => {
-        const answer = this.#current;
-        if (answer?.content) resolve(answer.content as T);
+        const answer = this.#incoming?.current;
+        if (answer?.unusable !== undefined) reject(new UnusableAnswer(answer.unusable));
+        else if (answer?.content) resolve(answer.content as T);
         else if (error || value === undefined) reject(serviceFault(error, answer) ?? error ?? new Error("no answer"));
         else resolve(value);
       });
@@ -251,19 +254,12 @@ export class Channel {
   #hook(): void {
     const builder = this.#layer._getMessageBuilder();
     if (this.#isSecure && this.#tap) tapBodies(this.#layer, builder, this.#policyUri, this.#tap);
-    builder?.on("full_message_body", (body) => {
-      try {
-        this.#current = takeAnswer(body, this.#ownAnswers.delete(builder.sequenceHeader?.requestId ?? -1), isKnown);
-        queueMicrotask(() => {
-          this.#current = undefined;
-        });
-      } catch (error) {
-        this.lose(this.#garbled(error));
-      }
+    if (!builder) return;
+    this.#incoming = new Incoming(builder, {
+      earlyEnd: () => this.#transport.earlyEnd(),
+      isOwn: (requestId) => this.#ownAnswers.delete(requestId),
+      onGarbled: (error) => this.lose(this.#garbled(error)),
     });
-    // What it cannot take apart, or has no request for, node-opcua drops and then waits without end.
-    builder?.on("error", (error) => this.lose(this.#garbled(error)));
-    builder?.on("invalid_message", (message) => this.lose(this.#garbled(new Error(`no ${message.constructor.name}`))));
   }
 
   #garbled(error: unknown): ReasonError {
@@ -274,6 +270,8 @@ export class Channel {
   #errorOf(error: unknown, service: string): ReasonError | FaultError {
     const status = error instanceof ServiceFaulted ? error.status : undefined;
     if (status) return refusal(status, service);
+    if (error instanceof UnusableAnswer && !BEFORE_A_SESSION.has(service))
+      return new FaultError("device_error", `${this.where}: ${service}: ${error.message}`);
     return this.#connection.failure() ?? this.#failure ?? protocolViolation(`${this.where}: ${service}: ${messageOf(error)}`);
   }
 }

@@ -11,7 +11,8 @@ import { stoppedWhile } from "../lib/abort.ts";
 
 /** What discovery asks of a session; each call has its deadline. Throws FaultError for what the server refuses in a good session. */
 export interface DiscoverySession {
-  browse(nodes: BrowseDescriptionOptions[]): Promise<BrowseResult[]>;
+  /** `maxReferences`: of one node in one answer, the rest with `browseNext`; 0: as many as the server likes. */
+  browse(nodes: BrowseDescriptionOptions[], maxReferences: number): Promise<BrowseResult[]>;
   browseNext(continuationPoints: Buffer[], releaseContinuationPoints: boolean): Promise<BrowseResult[]>;
   read(nodes: ReadValueIdOptions[]): Promise<DataValue[]>;
 }
@@ -34,6 +35,8 @@ const BAD = 0x8000_0000;
 const BAD_NO_CONTINUATION_POINTS = 0x804b_0000;
 const MAX_BROWSE = 100;
 const MAX_READ = 500;
+/** Of one node at once, where the answer with all of them is too large: half as many each time. */
+const FEWER_REFERENCES = 1024;
 /** Pages of one folder: a bound against a server whose folders have no end. */
 const MAX_PAGES = 20_000;
 /** Of them, those in a row that bring nothing. */
@@ -58,6 +61,8 @@ export class Asking {
   readonly #signal: AbortSignal;
   #browseAtOnce: number;
   #readAtOnce: number;
+  /** Of one node in one answer; 0: as many as the server likes. */
+  #maxReferences = 0;
 
   constructor(session: DiscoverySession, { maxNodesPerBrowse, maxNodesPerRead }: DiscoveryLimits, signal: AbortSignal) {
     this.#session = session;
@@ -71,17 +76,21 @@ export class Asking {
     const isolated: P[] = [];
     for (let at = 0; at < parents.length; ) {
       const piece = parents.slice(at, at + this.#browseAtOnce);
-      const isDone = await this.#isTaken(piece, async () => {
-        const results = await this.#session.browse(piece.map(({ nodeId }) => description(nodeId)));
+      const isDone = await this.#isTaken(piece, this.#maxReferences === 1, async () => {
+        const results = await this.#session.browse(
+          piece.map(({ nodeId }) => description(nodeId)),
+          this.#maxReferences,
+        );
         isolated.push(...(await this.#pages(piece, results, take)));
       });
       if (isDone) at += piece.length;
+      else if (piece.length === 1) this.#maxReferences = Math.floor((this.#maxReferences || 2 * FEWER_REFERENCES) / 2);
       else this.#browseAtOnce = Math.ceil(piece.length / 2);
     }
     // By then the continuation points of the others are free again.
     for (const parent of isolated) {
       this.#checkSignal();
-      await this.#pages([parent], await this.#session.browse([description(parent.nodeId)]), take);
+      await this.#pages([parent], await this.#session.browse([description(parent.nodeId)], this.#maxReferences), take);
     }
   }
 
@@ -89,8 +98,14 @@ export class Asking {
   async supertype(dataType: NodeId): Promise<NodeId | undefined> {
     this.#checkSignal();
     const wanted = { nodeId: dataType, referenceTypeId: HAS_SUBTYPE, includeSubtypes: false, browseDirection: INVERSE };
-    const [result] = await this.#session.browse([{ ...wanted, nodeClassMask: 0, resultMask: 0 }]);
-    return result && result.statusCode.value < BAD ? result.references?.[0]?.nodeId : undefined;
+    try {
+      const [result] = await this.#session.browse([{ ...wanted, nodeClassMask: 0, resultMask: 0 }], 0);
+      const found = result && result.statusCode.value < BAD ? result.references?.[0]?.nodeId : undefined;
+      return found && found.serverIndex === 0 && !found.namespaceUri ? found : undefined;
+    } catch (error) {
+      if (!(error instanceof FaultError)) throw error;
+      return undefined;
+    }
   }
 
   /** Values of attributes, in their order; undefined where one is not good. */
@@ -98,7 +113,7 @@ export class Asking {
     const values = new Array<unknown>(wanted.length);
     for (let at = 0; at < wanted.length; ) {
       const piece = wanted.slice(at, at + this.#readAtOnce);
-      const isDone = await this.#isTaken(piece, async () => {
+      const isDone = await this.#isTaken(piece, true, async () => {
         const answers = await this.#session.read([...piece]);
         for (const i of piece.keys()) {
           const answer = answers[i];
@@ -115,15 +130,15 @@ export class Asking {
     if (this.#signal.aborted) throw stoppedWhile("looking for variables", this.#signal);
   }
 
-  /** False: the server refuses this piece as it is, and may answer the same for fewer nodes. */
-  async #isTaken(piece: readonly unknown[], ask: () => Promise<void>): Promise<boolean> {
+  /** False: the server refuses this piece as it is, and may answer for less. `isLeast`: less of one node cannot be asked for. */
+  async #isTaken(piece: readonly unknown[], isLeast: boolean, ask: () => Promise<void>): Promise<boolean> {
     this.#checkSignal();
     try {
       await ask();
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || this.#signal.aborted) throw error;
       // A single node that is too much for the server stays unknown.
-      return piece.length === 1;
+      return isLeast && piece.length === 1;
     }
     return true;
   }

@@ -211,8 +211,8 @@ describe("discovery on a hostile server", () => {
     const { session } = serverOf((node) => (node === "i=85" ? [{ to: "ns=1;s=endless" }] : []));
     const endless: DiscoverySession = {
       ...session,
-      async browse(nodes) {
-        const results = await session.browse(nodes);
+      async browse(nodes, maxReferences) {
+        const results = await session.browse(nodes, maxReferences);
         if (String(nodes[0]?.nodeId) === "ns=1;s=endless" && results[0]) results[0].continuationPoint = Buffer.from("more");
         return results;
       },

@@ -1,8 +1,10 @@
-import type { NodeId, ReferenceDescription } from "node-opcua-client";
+import { type NodeId, type ReferenceDescription, resolveNodeId } from "node-opcua-client";
 import type { Discovered, DriverContext } from "../driver.ts";
 import { encodeUri } from "./address.ts";
 import { Asking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
 import { createTypes, shaped } from "./discover-types.ts";
+import { localNode } from "./local-node.ts";
+import { type Namespaces, namespacesOf } from "./namespaces.ts";
 
 export type { DiscoverySession } from "./discover-ask.ts";
 
@@ -66,7 +68,8 @@ class Discovery {
   readonly #ctx: DiscoveryContext;
   readonly #ask: Asking;
   readonly #scalarOf: ReturnType<typeof createTypes>;
-  readonly #seen = new Set<string>([OBJECTS]);
+  readonly #indexes: Pick<Namespaces, "indexOf">;
+  readonly #seen = new Set<string>([resolveNodeId(OBJECTS).toString()]);
   readonly #queue: Pending[] = [];
   /** The node of a variable's unit, for those that are looked into. */
   readonly #units = new Map<Pending, NodeId>();
@@ -76,6 +79,7 @@ class Discovery {
 
   constructor(session: DiscoverySession, options: DiscoveryOptions, ctx: DiscoveryContext) {
     this.#namespaces = options.namespaces;
+    this.#indexes = namespacesOf(options.namespaces, options.namespaces);
     this.#ctx = ctx;
     this.#ask = new Asking(session, options, ctx.signal);
     this.#scalarOf = createTypes(this.#ask);
@@ -109,9 +113,11 @@ class Discovery {
   }
 
   readonly #take = (parent: Pending, reference: ReferenceDescription): void => {
-    const { nodeId, nodeClass, browseName, referenceTypeId } = reference;
+    const { nodeClass, browseName, referenceTypeId } = reference;
     const isVariable = nodeClass === VARIABLE_CLASS;
-    if ((!isVariable && nodeClass !== OBJECT_CLASS) || nodeId.serverIndex > 0) return;
+    if (!isVariable && nodeClass !== OBJECT_CLASS) return;
+    const nodeId = localNode(reference.nodeId, this.#indexes);
+    if (typeof nodeId === "string") return;
     const isProperty = referenceTypeId.namespace === 0 && referenceTypeId.value === HAS_PROPERTY;
     if (isProperty && parent.isVariable) {
       if (browseName.name === "EngineeringUnits" && browseName.namespaceIndex === 0) this.#units.set(parent, nodeId);

@@ -2,7 +2,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { knownStatus } from "../../src/model/opcua-statuses.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { quote } from "../lib/text.ts";
-import { codeOf, isBusy, isTooMuch, STATUS } from "./status-codes.ts";
+import { codeOf, faultOf, isBusy, isTooMuch, STATUS } from "./status-codes.ts";
 
 /** A status that a server gave instead of doing what it was asked. */
 export interface ServerStatus {
@@ -39,6 +39,9 @@ const LOST: ReadonlySet<number> = new Set([
   STATUS.BadTcpSecureChannelUnknown,
 ]);
 
+/** The server ends with all its sessions. */
+const ENDING: ReadonlySet<number> = new Set([STATUS.BadShutdown, STATUS.BadServerHalted]);
+
 /** The source failed with what the server said (API-V2, 2.3). */
 export function errorResponse(status: ServerStatus, to: string): ReasonError {
   const { code, name, description, reason } = status;
@@ -47,15 +50,29 @@ export function errorResponse(status: ServerStatus, to: string): ReasonError {
   });
 }
 
+/** Without them the driver reads on in another way, or some of its variables: what the server says to them is no failure of the source. */
+const DISPENSABLE: ReadonlySet<string> = new Set([
+  "Browse",
+  "BrowseNext",
+  "TranslateBrowsePathsToNodeIds",
+  "RegisterNodes",
+  "CreateSubscription",
+  "CreateMonitoredItems",
+]);
+
 /**
  * A refused request within a good session: the request's fault, or the end of the session. Missing rights end it too and are no
  * refusal of everything: roles are granted when a session is activated (OPC 10000-18, 4.3), so only the next one can have them, and
- * the API has a reason for what the server says.
+ * the API has a reason for what the server says. `service`: as the specification calls it.
  */
-export function requestFailure(status: ServerStatus, to: string): FaultError | ReasonError {
-  if (isTooMuch(status.code)) return new FaultError("device_error", describeStatus(status, to));
-  if (isBusy(status.code)) return new FaultError("device_error", describeStatus(status, to), { scope: "busy" });
-  return errorResponse(status, to);
+export function requestFailure(status: ServerStatus, service: string): FaultError | ReasonError {
+  const { code } = status;
+  const words = describeStatus(status, service);
+  if (isTooMuch(code)) return new FaultError("device_error", words);
+  if (isBusy(code)) return new FaultError("device_error", words, { scope: "busy" });
+  if (DISPENSABLE.has(service) && !LOST.has(codeOf(code)) && !ENDING.has(codeOf(code)))
+    return new FaultError(faultOf(code), words, { scope: "everything" });
+  return errorResponse(status, service);
 }
 
 /** Certificates that we do not accept: the API has no reason for that. */

@@ -4,6 +4,8 @@ import type { DeviceMemory } from "../driver.ts";
 export interface ServerFacts {
   /** Points in one request, learned from answers that were too large; undefined: nothing learned. */
   readonly maxPoints: number | undefined;
+  /** Browse paths in one request, learned where more were too many; undefined: nothing learned. */
+  readonly maxPaths: number | undefined;
   /** The list that ns= addresses are held to mean. */
   readonly firstNamespaces: readonly (string | null)[] | undefined;
   /** Monotonic ms until which the server may hold a session of ours that we could not end. */
@@ -16,6 +18,7 @@ export interface ServerFacts {
 
 const NOTHING: ServerFacts = {
   maxPoints: undefined,
+  maxPaths: undefined,
   firstNamespaces: undefined,
   lostUntilMs: Number.NEGATIVE_INFINITY,
   logged: [],

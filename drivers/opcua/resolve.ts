@@ -4,6 +4,7 @@ import type { DriverContext, Point, Prepared } from "../driver.ts";
 import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { describeCode } from "./failure.ts";
+import { localNode } from "./local-node.ts";
 import type { Namespaces } from "./namespaces.ts";
 import { makeRequest, type RequestOf, type ResponseOf } from "./services.ts";
 import { qualityOf } from "./status-codes.ts";
@@ -14,6 +15,8 @@ export interface ResolveOptions {
   readonly namespaces: Namespaces;
   /** Paths in one request. */
   readonly maxPaths: number;
+  /** So many were not too many, after more had been. */
+  onTooMany(maxPaths: number): void;
 }
 
 type PathAddress = Extract<OpcuaAddress, { kind: "path" }>;
@@ -44,7 +47,7 @@ export const nodeIdOf = ({ namespace, id: { type, value } }: ResolvedAddress): N
  */
 export async function* resolvePoints(
   points: readonly Point<OpcuaAddress>[],
-  { call, namespaces, maxPaths }: ResolveOptions,
+  { call, namespaces, maxPaths, onTooMany }: ResolveOptions,
   ctx: DriverContext,
 ): AsyncGenerator<readonly PreparedPoint[]> {
   const paths = new Map<string, { readonly address: PathAddress; readonly points: Point<OpcuaAddress>[] }>();
@@ -65,25 +68,30 @@ export async function* resolvePoints(
   const bound = withGrace(ctx);
   try {
     const queue = partsOf([...paths.values()], maxPaths);
+    let refused: FaultError | undefined;
     for (let part = queue.shift(); part && !ctx.signal.aborted; part = queue.shift()) {
       let results: readonly PathResult[] = [];
-      let refused: FaultError | undefined;
+      // A server that refuses the service as such is asked once.
+      if (refused?.scope !== "everything") refused = undefined;
       try {
+        if (refused) throw refused;
         const request = pathsRequest(
           part.map(({ address }) => address),
           namespaces,
         );
         results = (await call("TranslateBrowsePathsToNodeIds", request, bound)).results ?? [];
       } catch (error) {
-        if (!(error instanceof FaultError) || error.scope !== "points") throw error;
-        if (part.length > 1) {
-          queue.unshift(...halvesOf(part));
+        if (!(error instanceof FaultError) || (error.scope !== "points" && error.scope !== "everything")) throw error;
+        if (part.length > 1 && error.scope === "points") {
+          const fewer = Math.ceil(part.length / 2);
+          onTooMany(fewer);
+          queue.splice(0, queue.length, ...partsOf([...part, ...queue.flat()], fewer));
           continue;
         }
         refused = error;
       }
       yield part.flatMap(({ address, points: asked }, i) => {
-        const found = refused ?? ofPath(results[i], address);
+        const found = refused ?? ofPath(results[i], address, namespaces);
         return asked.map(
           (point): PreparedPoint =>
             found instanceof FaultError ? { point, refusal: found, retryAfterMs: AGAIN_MS } : { point, address: found, type: point.type },
@@ -117,17 +125,19 @@ const pathsRequest = (paths: readonly PathAddress[], namespaces: Namespaces): Re
     })),
   });
 
-function ofPath(result: PathResult | undefined, { text }: PathAddress): ResolvedAddress | FaultError {
+function ofPath(result: PathResult | undefined, { text }: PathAddress, namespaces: Namespaces): ResolvedAddress | FaultError {
   if (result && qualityOf(result.statusCode.value) === "bad")
     return new FaultError("not_found", describeCode(statusOf(result.statusCode.value, null)));
   const targets = (result?.targets ?? []).filter(({ remainingPathIndex }) => remainingPathIndex === WHOLE_PATH);
   const ids = new Map(targets.map(({ targetId }) => [targetId.toString(), targetId]));
-  const [id] = ids.values();
-  if (!id) return new FaultError("not_found", "the path leads to no node of this server");
+  const [target] = ids.values();
+  if (!target) return new FaultError("not_found", "the path leads to no node of this server");
   if (ids.size > 1) {
     const some = [...ids.keys()].slice(0, 3).join(", ");
     return new FaultError("not_found", `the path leads to ${ids.size} nodes: ${some}; take one of their ids`);
   }
+  const id = localNode(target, namespaces);
+  if (typeof id === "string") return new FaultError("not_found", `the path leads to a node ${id}`);
   return { kind: "resolved", namespace: id.namespace, id: identifierOf(id), path: text };
 }
 

@@ -4,6 +4,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
 import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
+import type { ReadAnswer } from "./answers.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import type { OpenedSession } from "./create-session.ts";
@@ -13,9 +14,10 @@ import { describeCode, protocolViolation } from "./failure.ts";
 import { gonePath, LookUpGap } from "./gone-nodes.ts";
 import { Json } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
-import { namespacesOf } from "./namespaces.ts";
+import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
 import type { OpcuaRead } from "./plan.ts";
+import { Registered } from "./registered.ts";
 import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
@@ -44,6 +46,9 @@ const MOST_KEEP_ALIVE_MS = 20_000;
 const SKEW_MS = 10_000;
 const MAX_NAMESPACES = 65_536;
 const MAX_LOGGED = 50;
+/** Structures within structures whose definitions are asked for within one read. */
+const MAX_DEPTH = 8;
+const TIME_OUTSIDE = "the server sends source time stamps outside the years 0 to 9999: such values are kept without one";
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
 
@@ -102,7 +107,7 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
   const results: RawValue[] = [];
   await inParts(nodes, nodes.length, async (part) => {
-    results.push(...(await readNodes(opened, part, ctx)));
+    results.push(...(await readNodes(opened, part, ctx)).values);
   });
   const number = (i: number): number => {
     const value: unknown = results[i]?.value;
@@ -122,14 +127,15 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   };
 }
 
-async function readNodes({ channel, call }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly RawValue[]> {
+async function readNodes({ channel, call }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<ReadAnswer> {
   const request = makeRequest("Read", { maxAge: 0, timestampsToReturn: SOURCE });
   // Handed over as it is: copying a thousand nodes for each request costs as much as encoding them.
   request.nodesToRead = nodes as ReadValueId[];
-  const { values } = await call("Read", request, ctx);
-  if (values.length !== nodes.length)
-    throw lost(channel, protocolViolation(`${channel.where} answers ${values.length} values to a Read of ${nodes.length}`));
-  return values;
+  const answer = await call("Read", request, ctx);
+  const { length } = answer.values;
+  if (length !== nodes.length)
+    throw lost(channel, protocolViolation(`${channel.where} answers ${length} values to a Read of ${nodes.length}`));
+  return answer;
 }
 
 /** As node-opcua's own objects: for what describes, not for values. */
@@ -158,7 +164,8 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly #server: ServerMemory;
   readonly #log: DriverContext["log"];
   readonly #warnings: string[];
-  readonly #paths: ResolveOptions;
+  readonly #call: Channel["call"];
+  readonly #namespaces: Namespaces;
   /** Of the program that runs in the server. */
   readonly #running: string;
   readonly #gap = new LookUpGap();
@@ -186,16 +193,25 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       this.#warn(
         `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
       );
-    this.#paths = { call, namespaces, maxPaths: capabilities.maxTranslate || MAX_PATHS };
+    this.#call = call;
+    this.#namespaces = namespaces;
     this.#running = epochOf({ firstNamespaces, ...capabilities });
-    this.#json = new Json({ call, readObjects: (nodes, bound) => readObjects(opened, nodes, bound) });
+    const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
+    this.#json = new Json({ call, read, namespaces });
     const { max_nodes: maxNodes, max_answer_bytes: maxBytes, in_flight: inFlight, read_mode: mode } = settings;
     const maxPoints = Math.max(1, Math.min(maxNodes, capabilities.maxRead || maxNodes, server.facts.maxPoints ?? maxNodes));
     this.limits = { maxPoints, maxBytes, inFlight };
     const warn = (words: string) => this.#warn(words);
     if (mode === "registered") this.#registered = new Registered(call, capabilities.maxRegister || 1000, warn);
     if (mode === "subscribe")
-      this.#subscription = new Subscription({ channel, call, settings, maxItems: capabilities.maxItems || 1000, warn });
+      this.#subscription = new Subscription({
+        channel,
+        call,
+        settings,
+        maxItems: capabilities.maxItems || 1000,
+        warn,
+        onTimeOutside: () => this.#warn(TIME_OUTSIDE),
+      });
     this.#keepAlive = this.#startKeepAlive(ctx);
   }
 
@@ -206,11 +222,19 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   async read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
     const nodes = await this.#nodesFor(request, ctx);
-    const values = this.#subscription ? await this.#subscription.read(nodes, ctx) : await readNodes(this.#opened, nodes, ctx);
+    const values = await this.#valuesOf(nodes, ctx);
+    if (values instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: values.fault, detail: values.message }));
     this.#checkPaths(request, values);
     await this.#json.learn(values, ctx);
+    let readings = this.#readingsOf(request, values);
+    // Structures inside others show when those are taken apart.
+    for (let depth = 0; depth < MAX_DEPTH && (await this.#json.learnMet(ctx)); depth++) readings = this.#readingsOf(request, values);
+    return readings;
+  }
+
+  #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {
     const { toJson } = this.#json;
-    return request.points.map((point, i): Reading => {
+    return points.map((point, i): Reading => {
       const value = values[i];
       return value
         ? toReading(value, point.type, toJson, describe)
@@ -218,9 +242,30 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     });
   }
 
+  /** A refusal instead of values: what is wrong with the one variable that was asked for. */
+  async #valuesOf(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[] | FaultError> {
+    const sent = await this.#subscription?.read(nodes, ctx);
+    if (sent) return sent;
+    try {
+      const { values, timesOutside } = await readNodes(this.#opened, nodes, ctx);
+      if (timesOutside > 0) this.#warn(TIME_OUTSIDE);
+      return values;
+    } catch (error) {
+      if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;
+      return error;
+    }
+  }
+
   prepare(points: readonly Point<OpcuaAddress>[], ctx: DriverContext): ReturnType<typeof resolvePoints> {
     this.#usedAt = performance.now();
-    return resolvePoints(points, this.#paths, ctx);
+    const most = this.#capabilities.maxTranslate || MAX_PATHS;
+    const options: ResolveOptions = {
+      call: this.#call,
+      namespaces: this.#namespaces,
+      maxPaths: Math.min(most, this.#server.facts.maxPaths ?? most),
+      onTooMany: (maxPaths) => this.#server.learn({ maxPaths }),
+    };
+    return resolvePoints(points, options, ctx);
   }
 
   discover(ctx: DriverContext): AsyncIterable<Discovered> {
@@ -301,49 +346,12 @@ function resolved(address: OpcuaAddress): ResolvedAddress {
 
 const describe = (status: number): string => describeCode(statusOf(status, null));
 
-/** RegisterNodes (OPC 10000-4, 5.8.5). It belongs to the session and ends with it. */
-class Registered {
-  readonly #call: Channel["call"];
-  readonly #maxNodes: number;
-  readonly #warn: (words: string) => void;
-  readonly #known = new Map<string, NodeId>();
-  #isRefused = false;
-
-  constructor(call: Channel["call"], maxNodes: number, warn: (words: string) => void) {
-    this.#call = call;
-    this.#maxNodes = maxNodes;
-    this.#warn = warn;
-  }
-
-  /** The server's own numbers for these nodes, in their order. */
-  async idsOf(nodes: readonly NodeId[], ctx: CallContext): Promise<readonly NodeId[]> {
-    const wanted = this.#isRefused ? [] : nodes.filter((node) => !this.#known.has(node.toString()));
-    try {
-      await inParts(wanted, this.#maxNodes, async (part) => {
-        const { registeredNodeIds } = await this.#call("RegisterNodes", makeRequest("RegisterNodes", { nodesToRegister: [...part] }), ctx);
-        for (const [i, node] of part.entries()) this.#known.set(node.toString(), registeredNodeIds?.[i] ?? node);
-      });
-    } catch (error) {
-      if (!(error instanceof FaultError)) throw error;
-      this.#isRefused = true;
-      this.#warn(`the server registers no nodes (${error.message}): they are read without`);
-    }
-    return nodes.map((node) => this.#known.get(node.toString()) ?? node);
-  }
-
-  /** Whether the server has forgotten them: they are registered again then. */
-  isForgotten(values: readonly (RawValue | undefined)[]): boolean {
-    if (this.#known.size === 0 || !values.some((value) => value && codeOf(value.status) === STATUS.BadNodeIdInvalid)) return false;
-    this.#known.clear();
-    return true;
-  }
-}
-
 function discoverWith(opened: OpenedSession, capabilities: Capabilities, ctx: DriverContext): AsyncIterable<Discovered> {
   const { call } = opened;
   return discover(
     {
-      browse: async (nodesToBrowse) => (await call("Browse", makeRequest("Browse", { nodesToBrowse }), ctx)).results ?? [],
+      browse: async (nodesToBrowse, requestedMaxReferencesPerNode) =>
+        (await call("Browse", makeRequest("Browse", { nodesToBrowse, requestedMaxReferencesPerNode }), ctx)).results ?? [],
       browseNext: async (continuationPoints, releaseContinuationPoints) =>
         (await call("BrowseNext", makeRequest("BrowseNext", { continuationPoints, releaseContinuationPoints }), ctx)).results ?? [],
       read: (nodes) =>

@@ -9,7 +9,9 @@ export const STATUS = {
   BadDecodingError: 0x8007_0000,
   BadEncodingLimitsExceeded: 0x8008_0000,
   BadTimeout: 0x800a_0000,
+  BadShutdown: 0x800c_0000,
   BadServerNotConnected: 0x800d_0000,
+  BadServerHalted: 0x800e_0000,
   BadTooManyOperations: 0x8010_0000,
   BadUserAccessDenied: 0x801f_0000,
   BadSecureChannelIdInvalid: 0x8022_0000,
@@ -82,8 +84,9 @@ const FAULT_OF = new Map<number, Fault>(
 /** The fault of one variable whose StatusCode is bad; `device_error` for what has no closer word. */
 export const faultOf = (status: number): Fault => FAULT_OF.get(codeOf(status)) ?? "device_error";
 
-/** About what was asked for at once: less of it may be answered. */
+/** About what was asked for at once, or one value of it that the server cannot encode: less of it may be answered. */
 const TOO_MUCH = new Set<number>([
+  STATUS.BadEncodingError,
   STATUS.BadTooManyOperations,
   STATUS.BadEncodingLimitsExceeded,
   STATUS.BadRequestTooLarge,

@@ -1,7 +1,7 @@
 import { toJson } from "../../src/model/json.ts";
 import { shortFloat32 } from "../../src/model/number.ts";
 import { areDimensionsOf } from "../../src/model/value.ts";
-import { BinaryReader, ExtensionBody } from "./binary.ts";
+import { BinaryReader, ExtensionBody, NestedValue } from "./binary.ts";
 import { FLOAT } from "./built-in.ts";
 
 /** A field of a structure, of what the server's DataTypeDefinition says (OPC 10000-3, 8.51 and 8.52). */
@@ -30,7 +30,11 @@ export const MAX_FIELDS = 1000;
  * RangeError where the bytes are not of this definition. Pure.
  */
 export function decodeStructure(definition: Definition, body: Uint8Array): Record<string, unknown> {
-  return structure(new BinaryReader(body), definition);
+  const reader = new BinaryReader(body);
+  const object = structure(reader, definition);
+  // A definition that is not that of the bytes shows here, where each of its fields has found something.
+  if (reader.left > 0) throw new RangeError(`${reader.left} bytes are left over behind the fields that its definition has`);
+  return object;
 }
 
 function structure(reader: BinaryReader, { kind, fields }: Definition): Record<string, unknown> {
@@ -38,14 +42,20 @@ function structure(reader: BinaryReader, { kind, fields }: Definition): Record<s
     // No prototype: a server names the fields.
     const object: Record<string, unknown> = Object.create(null);
     if (kind === "union") {
-      const field = fields[reader.uint32() - 1];
+      const chosen = reader.uint32();
+      const field = fields[chosen - 1];
       if (field) object[field.name] = fieldValue(reader, field);
+      else if (chosen !== 0) throw new RangeError(`the field ${chosen} is chosen of a union with ${fields.length}`);
       return object;
     }
     const present = kind === "optional" ? reader.uint32() : 0;
     let bit = 0;
     for (const field of fields) {
-      if (kind === "optional" && field.isOptional && (present & (1 << bit++)) === 0) continue;
+      if (kind === "optional" && field.isOptional) {
+        // The mask has 32 bits: which of more are there cannot be said.
+        if (bit >= 32) throw new RangeError("its definition has more than 32 optional fields");
+        if ((present & (1 << bit++)) === 0) continue;
+      }
       object[field.name] = fieldValue(reader, field);
     }
     return object;
@@ -69,6 +79,23 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
   return { dimensions, values: Array.from({ length: count }, one) };
 }
 
-/** As `toJson`; `expand` says what stands for a structure. */
-export const jsonText = (value: unknown, expand: (body: ExtensionBody) => unknown): string =>
-  toJson(value, (one) => (one instanceof ExtensionBody ? expand(one) : one));
+/** As `toJson`; `expand` says what stands for a structure. Throws what it throws. */
+export function jsonText(value: unknown, expand: (body: ExtensionBody) => unknown): string {
+  const plain = (one: unknown): unknown => {
+    if (one instanceof ExtensionBody) return plain(expand(one));
+    return one instanceof NestedValue ? plain(plainNested(one)) : one;
+  };
+  return toJson(value, plain);
+}
+
+/** A Variant as what it holds; a DataValue with its status and time, where it has them. */
+function plainNested({ raw, isDataValue }: NestedValue): unknown {
+  const { type, isArray, dimensions, status, sourceTime } = raw;
+  const one = (element: unknown): unknown => (type === FLOAT ? shortFloat32(Number(element)) : element);
+  const all = isArray && Array.isArray(raw.value) ? raw.value.map(one) : one(raw.value);
+  if (dimensions && isArray && !areDimensionsOf(dimensions, (raw.value as readonly unknown[]).length))
+    throw new RangeError(`a matrix of [${dimensions.join(", ")}] has other dimensions than elements`);
+  const value = type === 0 ? null : dimensions ? { dimensions, values: all } : all;
+  if (!isDataValue) return value;
+  return { value, ...(status !== 0 && { status }), ...(sourceTime !== undefined && { source_time: new Date(sourceTime).toISOString() }) };
+}

@@ -5,7 +5,7 @@ import { sleep } from "../../src/model/timer.ts";
 import { notificationOf } from "./answers.ts";
 import type { ExtensionBody, RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
-import { errorResponse, protocolViolation } from "./failure.ts";
+import { errorResponse } from "./failure.ts";
 import { inParts } from "./resolve.ts";
 import { makeRequest, type ResponseOf } from "./services.ts";
 import type { OpcuaSettings } from "./settings.ts";
@@ -20,6 +20,8 @@ export interface SubscriptionOptions {
   /** Items in one request. */
   readonly maxItems: number;
   warn(words: string): void;
+  /** A change had a source time stamp that RFC 3339 cannot say. */
+  onTimeOutside(): void;
 }
 
 interface Item {
@@ -51,13 +53,30 @@ export class Subscription {
   #created: Promise<ResponseOf<"CreateSubscription">> | undefined;
   /** Settles when something has come. */
   #news = Promise.withResolvers<void>();
+  #isGivenUp = false;
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
   }
 
-  /** Nodes that are asked for the first time are watched from now on, and waited for; undefined: no value has come yet. */
-  async read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[]> {
+  /**
+   * Nodes that are asked for the first time are watched from now on, and waited for; undefined: no value has come yet. No list: this server's
+   * subscriptions are of no use, and what they are for has to be read.
+   */
+  async read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[] | undefined> {
+    if (this.#isGivenUp) return undefined;
+    try {
+      const values = await this.#read(nodes, ctx);
+      // It may have been given up while it was waited for.
+      return this.#isGivenUp ? undefined : values;
+    } catch (error) {
+      if (!(error instanceof FaultError) || error.scope === "busy") throw error;
+      this.#giveUp(`the server gives no subscription (${error.message})`);
+      return undefined;
+    }
+  }
+
+  async #read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[]> {
     const { channel } = this.#options;
     const failure = channel.failure();
     if (failure) throw failure;
@@ -67,7 +86,8 @@ export class Subscription {
       await this.#watch(wanted, ctx);
       // The first value of each comes with the next message.
       const until = performance.now() + ctx.timeouts.answerMs;
-      while (wanted.some(({ last }) => last === undefined) && performance.now() < until && channel.alive() && !ctx.signal.aborted)
+      const isWaiting = () => !this.#isGivenUp && channel.alive() && !ctx.signal.aborted;
+      while (wanted.some(({ last }) => last === undefined) && performance.now() < until && isWaiting())
         await Promise.race([this.#news.promise, sleep(Math.max(1, Math.min(500, until - performance.now())), ctx.signal)]);
     }
     const lost = channel.failure();
@@ -78,6 +98,15 @@ export class Subscription {
   stop(): void {
     this.#stopped.abort();
     this.#news.resolve();
+  }
+
+  /** For this session: values that were sent stay as they are from now on, so that none of them may be taken for new. */
+  #giveUp(words: string): void {
+    this.#isGivenUp = true;
+    this.#items.clear();
+    this.#byHandle.clear();
+    this.#news.resolve();
+    this.#options.warn(`${words}: values are read without a subscription (read_mode)`);
   }
 
   #itemOf(node: ReadValueId, wanted: Item[]): Item {
@@ -159,7 +188,7 @@ export class Subscription {
   async #publish(silentMs: number): Promise<void> {
     const { signal } = this.#stopped;
     let acknowledged: { subscriptionId: number; sequenceNumber: number }[] = [];
-    while (this.#options.channel.alive() && !signal.aborted) {
+    while (this.#options.channel.alive() && !signal.aborted && !this.#isGivenUp) {
       try {
         const request = makeRequest("Publish", {
           requestHeader: { timeoutHint: Math.ceil(silentMs) + 10_000 },
@@ -176,6 +205,8 @@ export class Subscription {
         acknowledged = [];
         // The channel is lost for everything else, and the reads say why.
         if (!(error instanceof FaultError)) return;
+        // What the message held is lost: its variables would keep their old values.
+        if (error.scope !== "busy") return this.#giveUp(`the server's changes cannot be taken (${error.message})`);
         await sleep(RETRY_MS, signal);
       }
     }
@@ -187,7 +218,8 @@ export class Subscription {
     try {
       content = notificationOf(notification);
     } catch (error) {
-      channel.lose(protocolViolation(`${channel.where}: a notification cannot be taken apart: ${messageOf(error)}`));
+      // Which values the changes are of is not known: a Read finds the one that is wrong.
+      this.#giveUp(`a change that the server sends cannot be taken apart (${messageOf(error)})`);
       return;
     }
     if (content === undefined) return;
@@ -195,7 +227,8 @@ export class Subscription {
       if (qualityOf(content.status) === "bad") channel.lose(errorResponse(statusOf(content.status, null), "the subscription"));
       return;
     }
-    for (const [handle, value] of content) {
+    if (content.timesOutside > 0) this.#options.onTimeOutside();
+    for (const [handle, value] of content.changes) {
       const item = this.#byHandle.get(handle);
       if (item) item.last = value;
     }

@@ -12,6 +12,10 @@ const BUFFER_BYTES = 65_536;
 const LEAST_BUFFER_BYTES = 8192;
 /** Chunks of one answer; told to the server in the HEL. */
 const MAX_CHUNKS = 1000;
+/** So many times what is taken of an answer is waited for until it ends: its channel is worth more than it. */
+const DROPPED_TIMES = 4;
+/** Fourth byte of a chunk: the message goes on, ends, or is given up (OPC 10000-6, 6.7.2.2). */
+const [MORE, FINAL, ABORT] = [0x43, 0x46, 0x41];
 const MAX_REASON_BYTES = 4096;
 
 /** What the server said in its ERR message (OPC 10000-6, 7.1.2.5). */
@@ -25,13 +29,22 @@ export interface TransportOptions {
   readonly maxAnswerBytes: number;
   /** What an ERR message means. */
   onError(error: TransportError): ReasonError;
-  /** An answer exceeds `maxAnswerBytes`. */
+  /** An answer exceeds `maxAnswerBytes` by so much that its rest is not waited for. */
   onTooLarge(): void;
   /** A chunk came, and the answer has more. */
   onProgress(): void;
   /** Throws where the chunk must not leave; called before each. */
   before(chunk: Uint8Array): void;
   readonly tap?: Tap | undefined;
+}
+
+/** Why the chunk that is handed on is made the last one of its message, which it is not. */
+export interface EarlyEnd {
+  /** `abort`: the server gives the message up. `too_large`: it exceeds what is taken. `dropped`: it is the rest of such a message. */
+  readonly why: "abort" | "too_large" | "dropped";
+  readonly words: string;
+  /** The fourth byte of the chunk as it came, which its signature covers. */
+  readonly kind: number;
 }
 
 /** What a server takes, from its ACK; 0: no limit. */
@@ -70,6 +83,8 @@ export class Transport extends EventEmitter {
   #filled = 0;
   #messageBytes = 0;
   #messageChunks = 0;
+  #earlyEnd: EarlyEnd | undefined;
+  #isDropping = false;
   #acknowledged: ((error?: Error) => void) | undefined;
   #ended = false;
 
@@ -140,6 +155,11 @@ export class Transport extends EventEmitter {
     return { maxMessageSize: this.#options.maxAnswerBytes };
   }
 
+  /** Of the chunk that is handed on just now. */
+  earlyEnd(): EarlyEnd | undefined {
+    return this.#earlyEnd;
+  }
+
   #take(bytes: Buffer): void {
     this.bytesRead += bytes.length;
     let at = 0;
@@ -179,22 +199,40 @@ export class Transport extends EventEmitter {
       return undefined;
     }
     if (this.#acknowledged) return `the server answers the HEL with ${type}`;
+    return this.#handOn(chunk, type);
+  }
+
+  #handOn(chunk: Buffer, type: string): string | undefined {
+    const kind = chunk[3] ?? FINAL;
+    const { maxAnswerBytes } = this.#options;
     this.#messageBytes += chunk.length;
     this.#messageChunks++;
-    if (this.#messageBytes > this.#options.maxAnswerBytes || this.#messageChunks > MAX_CHUNKS) {
+    const isTooLarge = this.#messageBytes > maxAnswerBytes || this.#messageChunks > MAX_CHUNKS;
+    const words = `an answer of the server exceeds ${maxAnswerBytes} bytes (max_answer_bytes) or ${MAX_CHUNKS} chunks`;
+    if (this.#messageBytes > DROPPED_TIMES * maxAnswerBytes || this.#messageChunks > DROPPED_TIMES * MAX_CHUNKS) {
       this.#options.onTooLarge();
-      return `an answer of the server exceeds ${this.#options.maxAnswerBytes} bytes (max_answer_bytes) or ${MAX_CHUNKS} chunks`;
+      return `${words}, and does not end`;
     }
-    if (chunk[3] !== 0x43) {
+    if (this.#isDropping) this.#earlyEnd = { why: "dropped", words, kind };
+    else if (kind === ABORT && type === "MSG")
+      this.#earlyEnd = { why: "abort", words: "the server has given the answer up and does not say why", kind };
+    else if (isTooLarge && type === "MSG") this.#earlyEnd = { why: "too_large", words, kind };
+    else if (isTooLarge) return words;
+    this.#isDropping = kind === MORE && this.#earlyEnd !== undefined;
+    if (kind !== MORE) {
       this.#messageBytes = 0;
       this.#messageChunks = 0;
     }
-    if (chunk[3] === 0x43) this.#options.onProgress();
+    if (kind === MORE) this.#options.onProgress();
+    // node-opcua would go on with what it has of the message.
+    if (this.#earlyEnd) chunk[3] = FINAL;
     try {
       this.emit("chunk", chunk);
       return undefined;
     } catch (error) {
       return `the server's answer cannot be taken apart: ${messageOf(error)}`;
+    } finally {
+      this.#earlyEnd = undefined;
     }
   }
 

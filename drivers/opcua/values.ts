@@ -13,18 +13,13 @@ import {
 } from "../../src/model/value.ts";
 import { convert } from "../lib/convert.ts";
 import type { RawValue } from "./binary.ts";
-import { EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./built-in.ts";
+import { BUILT_IN_NAMES, EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./built-in.ts";
 import { faultOf, qualityOf } from "./status-codes.ts";
 
-/** Turns what is no plain value (structures above all) into JSON. */
+/** Turns what is no plain value (structures above all) into JSON. Throws RangeError for bytes that are not what they should be. */
 export type ToJson = (value: unknown) => string;
 /** `BadNodeIdUnknown (0x80340000): …` for a status. */
 export type Describe = (status: number) => string;
-
-const BUILT_IN = [
-  "Null Boolean SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double String DateTime Guid ByteString XmlElement NodeId",
-  "ExpandedNodeId StatusCode QualifiedName LocalizedText ExtensionObject DataValue Variant DiagnosticInfo",
-].flatMap((names) => names.split(" "));
 
 const bad = (fault: Fault, detail: string): Reading => ({ quality: "bad", fault, detail });
 
@@ -33,6 +28,16 @@ const bad = (fault: Fault, detail: string): Reading => ({ quality: "bad", fault,
  * type is taken where the value fits, never by guessing. Pure.
  */
 export function toReading(raw: RawValue, wanted: DataType, toJson: ToJson, describe: Describe): Reading {
+  try {
+    return readingOf(raw, wanted, toJson, describe);
+  } catch (error) {
+    // A structure that is not of its definition, or nested deeper than anything that a server means.
+    if (!(error instanceof RangeError)) throw error;
+    return bad("device_error", `the value cannot be taken apart: ${error.message}`);
+  }
+}
+
+function readingOf(raw: RawValue, wanted: DataType, toJson: ToJson, describe: Describe): Reading {
   const quality = raw.status === 0 ? "good" : qualityOf(raw.status);
   if (quality === "bad") return bad(faultOf(raw.status), describe(raw.status));
   if (raw.type === 0)
@@ -99,7 +104,7 @@ function shapeOf({ dimensions }: RawValue, length: number): Pick<DataType, "coun
   return dimensions && length > 0 ? { count, dimensions: [...dimensions] } : { count };
 }
 
-const nameOf = ({ type }: RawValue): string => BUILT_IN[type] ?? `type ${type}`;
+const nameOf = ({ type }: RawValue): string => BUILT_IN_NAMES[type] ?? `type ${type}`;
 const finite = (value: Scalar): boolean => typeof value !== "number" || Number.isFinite(value);
 const notANumber = (value: Scalar): Reading => bad("not_a_number", `the server sends ${String(value)}`);
 
