@@ -14,6 +14,8 @@ function warningsOf({ host }: VendorGatewayDetails, { security }: GatewaySetting
   return ["security is none: anyone on the network can read along and change what is read"];
 }
 
+const ENCRYPTION = { none: "none", psk: "TLS with a pre-shared key", certificate: "TLS" } as const;
+
 export default defineDriver<VendorGatewayDetails, GatewaySettings, GatewayAddress, GatewayRead, GatewayLimits>({
   type: "vendor_gateway",
   title: "Gateway (OPC DA, PVI)",
@@ -24,6 +26,7 @@ export default defineDriver<VendorGatewayDetails, GatewaySettings, GatewayAddres
   usualPort: USUAL_PORT,
   canDiscover: true,
   endpoint: endpointOf,
+  encryption: (_, { security }) => ENCRYPTION[security],
   keepsConnection: () => true,
   warningsOf,
   parseAddress: (text, type) => parseAddress(text, type),

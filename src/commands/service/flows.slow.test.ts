@@ -18,6 +18,7 @@ const SOURCES: Readonly<Record<string, object>> = {
   opcua: { host: "10.0.0.7", port: 4840, endpoint_url: "opc.tcp://10.0.0.7:4840", security_settings, user_identity: { type: "Anonymous" } },
   s7: { host: "10.0.0.8", port: 102, rack: 0, slot: 1 },
   s7plus: { host: "10.0.0.11", port: 102, password: { type: "none" } },
+  vendor_gateway: { host: "10.0.0.13", port: 7000, protocol_details: { protocol: "OPC_DA", server_name: "Plant.Server.1" } },
   vendor_a: { host: "10.0.0.12", port: 44818 },
 };
 const SINK_DETAILS: Readonly<Record<string, object>> = {
