@@ -176,6 +176,19 @@ describe("LinkWindow", () => {
     expect(window.allowanceMs(16_000)).toBe(4000);
   });
 
+  it("learns from a time-out of a large message how much slower the link has become, and sends as much ahead as that carries", () => {
+    const sender = new Sender({ bytesPerS: 100_000, roundTripMs: 50 }, 20_000);
+    sender.run(20_000);
+    expect(bytesOf(sender.window)).toBeGreaterThan(70_000);
+    sender.window.timedOut(50_000, 12_500);
+    expect(sender.window.bytesIn(1000)).toBe(2000);
+    expect(bytesOf(sender.window)).toBeLessThanOrEqual(2 * 1050);
+    const healed = new Sender(sender.link, 1000, sender.window);
+    healed.nowMs = sender.nowMs;
+    healed.run(5000);
+    expect(bytesOf(healed.window)).toBeGreaterThan(70_000);
+  });
+
   it("learns from a time-out that a large message was too large", () => {
     const window = new LinkWindow();
     window.opened(100);

@@ -93,9 +93,13 @@ export class LinkWindow {
   timedOut(bytes: number, ms: number): void {
     this.#windowBytes = Math.max(LEAST_WINDOW_BYTES, this.#windowBytes >> 1);
     this.#best = { now: this.#best.now / 2, before: this.#best.before / 2 };
-    if (this.#isMeasured || bytes <= FIRST_WINDOW_BYTES) return;
+    if (bytes <= FIRST_WINDOW_BYTES) return;
+    // It was too large for the link as it is now, whatever that was before.
+    const most = bytes / Math.max(1, ms) / 2;
+    if (this.#isMeasured && this.#bytesPerMs() <= most) return;
     this.#isMeasured = true;
-    this.#best = { now: bytes / Math.max(1, ms) / 2, before: 0 };
+    this.#best = { now: most, before: 0 };
+    this.#windowBytes = Math.max(LEAST_WINDOW_BYTES, Math.min(this.#windowBytes, Math.round(this.#aimBytes())));
   }
 
   /** The time in which the link carries so many bytes once more than twice; undefined: nothing shows that. */
@@ -134,6 +138,11 @@ export class LinkWindow {
     return Math.max(this.#best.now, this.#best.before);
   }
 
+  /** What the link carries in a round trip, and what may wait in it. */
+  #aimBytes(): number {
+    return this.#bytesPerMs() * ((this.#roundTripMs ?? 0) + QUEUE_MS);
+  }
+
   #measure({ sentMs, deliveredBytes, deliveredMs }: Flight, tookMs: number, nowMs: number): void {
     const bytes = this.#deliveredBytes - deliveredBytes;
     // Within one turn of the event loop nothing can be told.
@@ -160,7 +169,7 @@ export class LinkWindow {
   }
 
   #move(acknowledgedBytes: number): void {
-    const aim = this.#bytesPerMs() * ((this.#roundTripMs ?? 0) + QUEUE_MS);
+    const aim = this.#aimBytes();
     const now = this.#windowBytes;
     // A window that is not full is not what limits it: what is known of the link then is too little.
     const next = !this.#isMeasured || now < aim ? now + acknowledgedBytes : Math.max(aim, now - acknowledgedBytes);
