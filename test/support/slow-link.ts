@@ -12,7 +12,7 @@ export interface SlowLinkOptions {
   readonly port?: number;
 }
 
-/** A TCP proxy that carries so many bytes a second, each of them late. */
+/** A TCP proxy that carries so many bytes a second, each of them late. Connections that have something to send share it. */
 export interface SlowLink {
   readonly port: number;
   /** May be changed while it runs. */
@@ -102,8 +102,11 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
     const nowMs = performance.now();
     for (const direction of [pipes.up, pipes.down]) {
       let budget = Math.max(1, Math.round((link.bytesPerS * (nowMs - lastMs)) / 1000));
-      for (const pipe of direction) {
-        budget = carry(pipe, budget, nowMs);
+      // Those with the least first: what they leave is the others'.
+      const pipes = [...direction].sort((a, b) => a.waitingBytes - b.waitingBytes);
+      for (const [i, pipe] of pipes.entries()) {
+        const share = Math.ceil(budget / (pipes.length - i));
+        budget -= share - carry(pipe, share, nowMs);
         deliver(pipe, direction, nowMs);
       }
     }
