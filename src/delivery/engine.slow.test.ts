@@ -4,10 +4,11 @@ import path from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startBroker, type TestBroker } from "../../test/support/broker.ts";
+import { sourceReport } from "../../test/support/source-report.ts";
 import type { SinkLedger } from "../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../buffer/codec.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
-import type { SinkReport, SourceReport } from "../model/report.ts";
+import type { SinkReport } from "../model/report.ts";
 import type { FromDelivery, ToDelivery } from "../threads/delivery/messages.ts";
 import type { FromStore, StoreWorkerData } from "../threads/store/messages.ts";
 import { serveStore } from "../threads/store/serve.ts";
@@ -388,21 +389,7 @@ describe("several sinks", () => {
   test("a changed one starts again, a removed one is gone and has cleared its retained topics", async () => {
     const first = await broker();
     const second = await broker();
-    const source: SourceReport = {
-      uuid: "source-press-1",
-      name: "press-1",
-      type: "modbus_tcp",
-      endpoint: null,
-      status: { last_readout_at: null, configured_variables: VARIABLES, state: { type: "UNKNOWN" } },
-      since: "2026-11-20T09:00:00Z",
-      error: null,
-      next_retry_at: null,
-      interval_ms: 1000,
-      warnings: [],
-      counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
-      faults: [],
-      layout: plainLayout(VARIABLES),
-    };
+    const source = sourceReport("press-1", { layout: plainLayout(VARIABLES) });
     setSinks("sink-1");
     ask({ type: "sources", sources: [source] });
     ask({ type: "start", sink: mqttSpec(first.port) });

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startBroker } from "../../../test/support/broker.ts";
+import { sourceReport } from "../../../test/support/source-report.ts";
 import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
 import { type Log, silentLog } from "../../model/context.ts";
-import type { SourceReport } from "../../model/report.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 
 let folder: string;
@@ -14,22 +14,6 @@ beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), "retained-topics-"));
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
-
-const sourceOf = (name: string): SourceReport => ({
-  uuid: `source-${name}`,
-  name,
-  type: "modbus_tcp",
-  endpoint: null,
-  status: { last_readout_at: null, configured_variables: 0, state: { type: "UNKNOWN" } },
-  since: "2026-11-20T09:00:00Z",
-  error: null,
-  next_retry_at: null,
-  interval_ms: 1000,
-  warnings: [],
-  counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
-  faults: [],
-  layout: null,
-});
 
 test("topics are there again at the same endpoint, and not at another", () => {
   const sinks = path.join(folder, "sinks");
@@ -67,12 +51,12 @@ test("topics of sources that were renamed or removed while the collector was dow
   try {
     const topics = () => [...broker.retained.keys()].sort();
     const first = await startRig({}, { memoryDir: folder });
-    first.ask({ type: "sources", sources: [sourceOf("a"), sourceOf("b")] });
+    first.ask({ type: "sources", sources: [sourceReport("a"), sourceReport("b")] });
     first.start(mqttSpec(broker.port));
     await expect.poll(topics).toEqual(["plant/values/status", "plant/values/status/a", "plant/values/status/b"]);
     await first.stop();
     const second = await startRig({}, { memoryDir: folder });
-    second.ask({ type: "sources", sources: [sourceOf("b"), sourceOf("c")] });
+    second.ask({ type: "sources", sources: [sourceReport("b"), sourceReport("c")] });
     second.start(mqttSpec(broker.port));
     await expect.poll(topics).toEqual(["plant/values/status", "plant/values/status/b", "plant/values/status/c"]);
     second.ask({ type: "stop", uuid: "sink-1", removed: true });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startBroker, type TestBroker } from "../../../test/support/broker.ts";
+import { sourceReport } from "../../../test/support/source-report.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { type Context, silentLog } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
@@ -57,21 +58,7 @@ const batchOf = (layout: Layout, value: number, more: Partial<SinkBatch> & { rea
   ...more,
 });
 
-const sourceOf = (name: string, layout: Layout | null): SourceReport => ({
-  uuid: `source-${name}`,
-  name,
-  type: "modbus_tcp",
-  endpoint: null,
-  status: { last_readout_at: null, configured_variables: 0, state: { type: "UNKNOWN" } },
-  since: "2026-11-20T09:00:00Z",
-  error: null,
-  next_retry_at: null,
-  interval_ms: 1000,
-  warnings: [],
-  counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
-  faults: [],
-  layout,
-});
+const sourceOf = (name: string, layout: Layout | null): SourceReport => sourceReport(name, { layout });
 
 /** The values that the broker keeps, by topic. */
 const kept = (): Record<string, unknown> =>

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import { connack4, connack5, puback, type RawPacket, startRawBroker, versionOf } from "../../../test/support/raw-broker.ts";
+import { sourceReport } from "../../../test/support/source-report.ts";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -130,21 +131,7 @@ async function closingOn(denied: RegExp, version: 4 | 5) {
   return { ...broker, values };
 }
 
-const source = (name: string): SourceReport => ({
-  uuid: `source-${name}`,
-  name,
-  type: "modbus_tcp",
-  endpoint: "127.0.0.1:502",
-  status: { last_readout_at: "2026-11-20T09:00:00Z", configured_variables: 4, state: { type: "OK" } },
-  since: "2026-11-20T08:00:00Z",
-  error: null,
-  next_retry_at: null,
-  interval_ms: 1000,
-  warnings: [],
-  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 4, values_faulted: 0, connects: 1 },
-  faults: [],
-  layout: plainLayout(4, { scalar: "uint32" }, name),
-});
+const source = (name: string): SourceReport => sourceReport(name, { layout: plainLayout(4, { scalar: "uint32" }, name) });
 
 test.each([
   ["3.1.1", "its own status", 4, /\/status$/],

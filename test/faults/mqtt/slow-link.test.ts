@@ -1,10 +1,10 @@
 import { expect, test, vi } from "vitest";
 import { plainLayout } from "../../../src/buffer/testing/readouts.ts";
 import { mqttSpec, RIG_START_MS, startRig } from "../../../src/delivery/testing/rig.ts";
-import type { SourceReport } from "../../../src/model/report.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startRefusingBroker } from "../../support/refusing-broker.ts";
 import { startSlowLink } from "../../support/slow-link.ts";
+import { sourceReport } from "../../support/source-report.ts";
 import {
   goLive,
   LARGE_EVERY_MS,
@@ -104,22 +104,7 @@ test.concurrent("many sources over round trips of 600 ms: readouts that wait go 
 });
 
 /** A source whose metadata take longer over 64 kbit/s than values may wait. */
-const layout = plainLayout(1000, { scalar: "uint32" }, "large");
-const described: SourceReport = {
-  uuid: layout.source.uuid,
-  name: "large",
-  type: "modbus_tcp",
-  endpoint: "127.0.0.1:502",
-  status: { last_readout_at: null, configured_variables: 1000, state: { type: "OK" } },
-  since: "2026-11-20T08:00:00Z",
-  error: null,
-  next_retry_at: null,
-  interval_ms: LARGE_EVERY_MS,
-  warnings: [],
-  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 1, values_faulted: 0, connects: 1 },
-  faults: [],
-  layout,
-};
+const described = sourceReport("large", { layout: plainLayout(1000, { scalar: "uint32" }, "large"), interval_ms: LARGE_EVERY_MS });
 
 test.concurrent("metadata that would hold values up wait, with a warning, until the link carries them", async (context) => {
   const undo = undoOf(context);
