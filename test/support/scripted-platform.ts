@@ -23,7 +23,7 @@ const TIME = Date.parse("2026-11-20T09:00:00.000Z");
 export interface Posted {
   readonly id: string;
   readonly data_source: string;
-  readonly values: readonly { readonly time: string; readonly variable: string; readonly value: unknown }[];
+  readonly values: readonly { readonly time: string; readonly variable: string; readonly value: unknown; readonly clock?: string }[];
 }
 export type Answer = (response: ServerResponse, posted: Posted, bytes: number) => void;
 export const taken: Answer = (response, { values }) => json(response, { accepted: values.length, duplicate: false });

@@ -10,7 +10,14 @@ import { COMMON_ERRORS, problemSchema, route, uuidFilter } from "./route.ts";
 export const extensionInfoSchema = z.object({
   extension: z.literal("collector").describe("Whose extension this is"),
   version: z.literal(1).describe("Version of the extension"),
+  optional_fields: z
+    .exactOptional(z.array(z.string()).max(100))
+    .describe("Optional fields that are taken, such as `values.clock`; others are not to be sent"),
 });
+
+/** Names in `optional_fields`. */
+export const CLOCK_OF_VALUES = "values.clock";
+export const CLOCK_OF_LOSSES = "losses.clock";
 
 export const revisionSchema = z.object({
   revision: z.string().min(1).describe("Changes with the collector's data sources, variables, data sinks and secrets, never with a status"),

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { CLOCK_STATES } from "../../model/clock.ts";
 import { LOSS_REASONS } from "../../model/loss.ts";
 import { pageOf } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
@@ -12,6 +13,7 @@ export const lossSchema = z.strictObject({
   to: instant.describe("Time of the last readout in it"),
   count: z.int().min(0).nullable().describe("Values that the platform will never get; null where nobody knows"),
   reason: z.enum(LOSS_REASONS).describe("Why"),
+  clock: z.exactOptional(z.enum(CLOCK_STATES)).describe("How far both times can be relied on, as that of a value"),
 });
 export type ReportedLoss = z.output<typeof lossSchema>;
 

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { boundedArray } from "../../model/bounded.ts";
+import { CLOCK_STATES } from "../../model/clock.ts";
 import { pageOf } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { MAX_COUNT } from "../../model/value.ts";
@@ -25,6 +26,11 @@ export const sampleSchema = z.strictObject({
   variable: uuidSchema.describe("The variable"),
   value: value.describe("The value; null where it is bad"),
   quality: z.enum(QUALITIES).describe("How far the value can be relied on"),
+  clock: z
+    .exactOptional(z.enum(CLOCK_STATES))
+    .describe(
+      "How far the time can be relied on: synchronised; corrected, because the collector's clock was wrong and was set; or unsynchronised, because nobody says that it was right. Absent: synchronised, or nothing is known",
+    ),
 });
 
 export const valuesSchema = z.strictObject({

@@ -92,6 +92,29 @@ test("every value comes back as it was sent, a long integer with all its digits"
   }
 });
 
+test("what is said of the clock comes back, with values and losses, and makes another content", async () => {
+  const api = await startTestServer();
+  const data_source = await source(api);
+  const variable = randomUUID();
+  const valuesWith = (clock: string) => [{ time: "2026-11-20T09:00:00.000Z", variable, value: 1, quality: "good", clock }];
+  for (const [clock, status, accepted] of [
+    ["unsynchronised", 200, 1],
+    ["unsynchronised", 200, 0],
+    ["wrong", 422, undefined],
+    ["corrected", 200, 1],
+  ] as const) {
+    const sent = await api.send("POST", "/ext/v1/values", { id: "b", data_source, values: valuesWith(clock) });
+    expect([sent.status, sent.body["accepted"]]).toEqual([status, accepted]);
+  }
+  const { body } = await api.send("POST", "/v2/timeseries", { ...ALL, variables: [variable] });
+  expect(body["data"]).toEqual([{ ...valuesWith("corrected")[0], data_source }]);
+  const own = { authorization: api.collectorKey };
+  const times = { from: "1970-01-01T00:00:05.000Z", to: "1970-01-01T00:00:09.000Z" };
+  const loss = { id: "l1", ...times, count: 3, reason: "buffer_full", clock: "unsynchronised" };
+  expect((await api.send("PUT", "/ext/v1/losses", loss, own)).status).toBe(200);
+  expect((await api.send("GET", `/ext/v1/losses?collector=${COLLECTOR}`, undefined, own)).body["data"]).toEqual([loss]);
+});
+
 test("an integer of a million digits is refused, and holds nobody up", async () => {
   const api = await startTestServer();
   const data_source = await source(api);

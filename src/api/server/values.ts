@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, renameSync } from "node:fs";
 import { MAX_ISSUES } from "../../model/bounded.ts";
+import { CLOCK_STATES, type ClockState } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
 import type { Page } from "../../model/resources.ts";
@@ -68,6 +69,11 @@ const VALUES: Schema = {
       PRIMARY KEY (collector, id)
     ) STRICT, WITHOUT ROWID;
     `,
+    // Places in CLOCK_STATES; null: nothing was said.
+    `
+    ALTER TABLE samples ADD COLUMN clock INTEGER;
+    ALTER TABLE losses ADD COLUMN clock INTEGER;
+    `,
   ],
 };
 
@@ -86,6 +92,7 @@ export interface StoredSample {
   /** JSON that is written out as it was taken, with all digits of an integer. */
   readonly value: unknown;
   readonly quality: Quality;
+  readonly clock?: ClockState;
 }
 
 export interface TakenBatch {
@@ -188,11 +195,24 @@ const parseArray = (text: string): unknown =>
 /** Of all that a batch says but its identifier. */
 function digestOf({ data_source, values }: ValueBatch): Uint8Array {
   const digest = createHash("sha256").update(data_source);
-  for (const { time, variable, value, quality } of values) digest.update(`\n${time} ${variable} ${quality} ${toText(value)}`);
+  for (const { time, variable, value, quality, clock } of values)
+    digest.update(`\n${time} ${variable} ${quality} ${toText(value)}${clock === undefined ? "" : ` ${clock}`}`);
   return digest.digest().subarray(0, 16);
 }
 
-type LossRow = Pick<ReportedLoss, "id" | "count" | "reason"> & { readonly from_time: number; readonly to_time: number };
+type LossRow = Pick<ReportedLoss, "id" | "count" | "reason"> & {
+  readonly from_time: number;
+  readonly to_time: number;
+  readonly clock: number | null;
+};
+
+const placeOf = (clock: ClockState | undefined): number | null => (clock === undefined ? null : CLOCK_STATES.indexOf(clock));
+
+/** The field as it was given; none where nothing was said. */
+function clockAt(place: number | null): { readonly clock?: ClockState } {
+  const clock = place === null ? undefined : CLOCK_STATES[place];
+  return clock === undefined ? {} : { clock };
+}
 
 type Position = readonly [series: number, time: number];
 
@@ -245,16 +265,16 @@ class ValueTables {
     return { data, metadata: { next_cursor: null } };
   }
 
-  addLoss({ id, from, to, count, reason }: ReportedLoss, collector: string): void {
-    this.#statements.putLoss.run(collector, id, Date.parse(from), Date.parse(to), count, reason);
+  addLoss({ id, from, to, count, reason, clock }: ReportedLoss, collector: string): void {
+    this.#statements.putLoss.run(collector, id, Date.parse(from), Date.parse(to), count, reason, placeOf(clock));
     this.#statements.dropLosses.run(collector, collector, KEPT_LOSSES);
   }
 
   losses(collector: string): readonly ReportedLoss[] {
     const toText = (time: number): string => new Date(time).toISOString();
-    return this.#statements.losses
-      .all(collector)
-      .map(({ id, from_time, to_time, count, reason }) => ({ id, from: toText(from_time), to: toText(to_time), count, reason }));
+    return this.#statements.losses.all(collector).map(({ id, from_time, to_time, count, reason, clock }) => {
+      return { id, from: toText(from_time), to: toText(to_time), count, reason, ...clockAt(clock) };
+    });
   }
 
   sweep(): void {
@@ -284,7 +304,7 @@ class ValueTables {
       const id = ids.get(sample.variable) ?? series.get(batch.data_source, sample.variable, collector, machine)?.id;
       if (id === undefined) throw new Error("a series has no id");
       ids.set(sample.variable, id);
-      insert.run(id, Date.parse(sample.time), QUALITIES.indexOf(sample.quality), toText(sample.value));
+      insert.run(id, Date.parse(sample.time), QUALITIES.indexOf(sample.quality), toText(sample.value), placeOf(sample.clock));
     }
     return { accepted: batch.values.length, duplicate: false };
   }
@@ -336,29 +356,31 @@ interface SampleRow {
   readonly time: number;
   readonly quality: number;
   readonly value: string;
+  readonly clock: number | null;
 }
 
 /** Whose values a series holds. */
 type Series = Pick<StoredSample, "data_source" | "variable">;
 
-const toSample = ({ data_source, variable }: Series, { time, value, quality }: SampleRow): StoredSample => ({
+const toSample = ({ data_source, variable }: Series, { time, value, quality, clock }: SampleRow): StoredSample => ({
   time: new Date(time).toISOString(),
   variable,
   value: toValue(value),
   quality: QUALITIES[quality] ?? "bad",
   data_source,
+  ...clockAt(clock),
 });
 
 function prepareStatements(db: Database) {
   return {
-    putLoss: db.prepare<[string, string, number, number, number | null, string]>(
-      "INSERT OR REPLACE INTO losses (collector, id, from_time, to_time, count, reason) VALUES (?, ?, ?, ?, ?, ?)",
+    putLoss: db.prepare<[string, string, number, number, number | null, string, number | null]>(
+      "INSERT OR REPLACE INTO losses (collector, id, from_time, to_time, count, reason, clock) VALUES (?, ?, ?, ?, ?, ?, ?)",
     ),
     dropLosses: db.prepare<[string, string, number]>(
       "DELETE FROM losses WHERE collector = ? AND id IN (SELECT id FROM losses WHERE collector = ? ORDER BY to_time DESC, id LIMIT -1 OFFSET ?)",
     ),
     losses: db.prepare<[string], LossRow>(
-      "SELECT id, from_time, to_time, count, reason FROM losses WHERE collector = ? ORDER BY from_time, id",
+      "SELECT id, from_time, to_time, count, reason, clock FROM losses WHERE collector = ? ORDER BY from_time, id",
     ),
     insertBatch: db.prepare<[string, string, number, Uint8Array]>(
       `INSERT INTO batches (collector, id, received_at, digest) VALUES (?, ?, ?, ?) ON CONFLICT (collector, id)
@@ -367,12 +389,13 @@ function prepareStatements(db: Database) {
     series: db.prepare<[string, string, string, string], { id: number }>(`
     INSERT INTO series (data_source, variable, collector, machine) VALUES (?, ?, ?, ?)
     ON CONFLICT (data_source, variable) DO UPDATE SET machine = excluded.machine RETURNING id`),
-    insert: db.prepare<[number, number, number, string]>(
-      "INSERT INTO samples (series, time, quality, value) VALUES (?, ?, ?, ?) ON CONFLICT (series, time) DO UPDATE SET quality = excluded.quality, value = excluded.value",
+    insert: db.prepare<[number, number, number, string, number | null]>(
+      `INSERT INTO samples (series, time, quality, value, clock) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (series, time) DO UPDATE SET quality = excluded.quality, value = excluded.value, clock = excluded.clock`,
     ),
     firstSource: db.prepare<[string], string>("SELECT data_source FROM series WHERE variable = ? ORDER BY id LIMIT 1").pluck(),
     range: db.prepare<[number, number, number, number], SampleRow>(
-      "SELECT time, quality, value FROM samples WHERE series = ? AND time >= ? AND time < ? ORDER BY time LIMIT ?",
+      "SELECT time, quality, value, clock FROM samples WHERE series = ? AND time >= ? AND time < ? ORDER BY time LIMIT ?",
     ),
     dropBefore: db.prepare<[number]>(
       `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples WHERE time < ? ORDER BY time LIMIT ${SWEEP_ROWS})`,

@@ -45,6 +45,12 @@ export function verdictOf(answer: ApiAnswer, sent: number): Verdict {
   return { type: "lost", reason: reasonOf(answer) };
 }
 
+/** The optional fields that the API takes, from its answer to `GET /ext/v1`. Pure. */
+export function optionalFieldsIn(answer: ApiAnswer): ReadonlySet<string> {
+  const info = answer.type === "json" ? extensionInfoSchema.safeParse(answer.value) : undefined;
+  return new Set(info?.data?.optional_fields);
+}
+
 /**
  * Why the API cannot be sent values, from its answer to `GET /ext/v1`; undefined: it takes them. `isKeyTaken`: the same key reads a list of
  * it, so that a 401 is about the path. Pure.

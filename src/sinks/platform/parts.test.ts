@@ -25,15 +25,9 @@ const readoutOf = (readings: readonly (Reading | undefined)[], time = TIME): Rea
 const batchOf = (layout: Layout, ...readouts: Readout[]): SinkBatch => ({ id: "e-1-9", layout, readouts, backlog: false });
 const good = (value: Value): Reading => ({ quality: "good", value });
 
-const partsWithin = (batch: SinkBatch, maxBytes: number) => {
+const partsWithin = (batch: SinkBatch, maxBytes: number, takesClock = true) => {
   let leftOut = 0;
-  const parts = [
-    ...partsOf(
-      batch,
-      () => maxBytes,
-      (values) => (leftOut += values),
-    ),
-  ];
+  const parts = [...partsOf(batch, { maxBytes: () => maxBytes, leftOut: (values) => (leftOut += values), takesClock })];
   return { parts, leftOut };
 };
 /** As the route takes it, integers exact. */
@@ -156,15 +150,25 @@ describe("parts", () => {
     expect(contents.size).toBeGreaterThan(50);
   });
 
+  test("say how far the time can be relied on where it is not simply right, and only to an API that takes that", () => {
+    const clocks = [
+      { clockSynced: true },
+      { clockSynced: false },
+      { clockSynced: false, clockCorrectionMs: 5000 },
+      { clockSynced: false, clockCorrectionMs: 0 },
+    ];
+    const batch = batchOf(layoutOf("bool"), ...clocks.map((clock) => ({ ...readoutOf([good(true)]), ...clock })));
+    const told = (takesClock: boolean) =>
+      partsWithin(batch, 2 ** 20, takesClock).parts.flatMap((part) => received(batch, part).values.map(({ clock }) => clock));
+    expect(told(true)).toEqual([undefined, "unsynchronised", "corrected", undefined]);
+    expect(told(false)).toEqual([undefined, undefined, undefined, undefined]);
+  });
+
   test("follow a bound that changes on the way", () => {
     const batch = batchOf(layoutOf("bool"), ...Array.from({ length: 10 }, (_, n) => readoutOf([good(true)], TIME + n)));
     let maxBytes = 450;
     const sizes: number[] = [];
-    for (const part of partsOf(
-      batch,
-      () => maxBytes,
-      () => {},
-    )) {
+    for (const part of partsOf(batch, { maxBytes: () => maxBytes, leftOut: () => {}, takesClock: true })) {
       sizes.push(part.samples.length);
       maxBytes = 1;
     }

@@ -1,4 +1,5 @@
 import type { ReportedLoss } from "../../api/routes/losses.ts";
+import { clockStateOf } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
 import { float32Text, numberText } from "../../model/number.ts";
 import type { Reading, Scalar, Value } from "../../model/value.ts";
@@ -40,26 +41,36 @@ function columnsOf(layout: Layout): readonly Column[] {
   return made;
 }
 
+export interface PartsOptions {
+  readonly maxBytes: () => number;
+  readonly leftOut: (values: number) => void;
+  /** The API takes what is said of the clock. */
+  readonly takesClock: boolean;
+}
+
 /**
  * A batch in parts whose samples have at most `maxBytes` together, as it is at that moment; a sample alone may exceed it. None where there
  * is nothing to write. Readings at a time that the API cannot express are left out and counted. Made as they are taken.
  */
-export function* partsOf({ layout, readouts }: SinkBatch, maxBytes: () => number, leftOut: (values: number) => void): Generator<Part> {
+export function* partsOf({ layout, readouts }: SinkBatch, { maxBytes, leftOut, takesClock }: PartsOptions): Generator<Part> {
   const columns = columnsOf(layout);
   let from = 0;
   let samples: string[] = [];
   let bytes = 0;
-  for (const { time, readings } of readouts) {
+  for (const readout of readouts) {
+    const { time, readings } = readout;
     if (!isTimely(time)) {
       leftOut(readings.reduce((count, reading) => (reading === undefined ? count : count + 1), 0));
       continue;
     }
     const start = `{"time":"${new Date(time).toISOString()}`;
+    const state = takesClock ? clockStateOf(readout) : "synchronised";
+    const end = state === "synchronised" ? "}" : `,"clock":"${state}"}`;
     for (let place = 0; place < columns.length; place++) {
       const reading = readings[place];
       const column = columns[place];
       if (reading === undefined || column === undefined) continue;
-      const sample = `${start}${column.head}${outcomeText(reading, column.isFloat32)}}`;
+      const sample = `${start}${column.head}${outcomeText(reading, column.isFloat32)}${end}`;
       const size = Buffer.byteLength(sample) + 1;
       if (samples.length > 0 && bytes + size > maxBytes()) {
         yield { from, samples, bytes, whole: false };

@@ -5,6 +5,7 @@ import {
   type Answer,
   anyTime,
   batchOf,
+  EXTENSION,
   failureOf,
   KEY,
   keyFolder,
@@ -66,6 +67,18 @@ describe("the size of a request", () => {
     await sink.write(batchOf("e-1-1", ["a", "b", "c"], { maxMessageBytes: 1 }), anyTime());
     expect(far.posted.map(({ id }) => id)).toEqual(["e-1-1.0-1", "e-1-1.1-2", "e-1-1.2-3"]);
   });
+});
+
+test.each([
+  [undefined, undefined],
+  [["values.other"], undefined],
+  [["values.clock"], "unsynchronised"],
+])("what is said of the clock is sent to an API that names it among the fields it takes: %j", async (optional_fields, clock) => {
+  const far = await scriptedPlatform(taken, (response) => json(response, { ...EXTENSION, optional_fields }));
+  const batch = batchOf("e-1-1", [1]);
+  const readouts = [...batch.readouts].map((readout) => ({ ...readout, clockSynced: false }));
+  expect(await (await open(far.url)).write({ ...batch, readouts }, anyTime())).toEqual({ refused: 0 });
+  expect(far.posted[0]?.values[0]?.clock).toBe(clock);
 });
 
 describe("values that the API refuses", () => {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
+import { CLOCK_OF_VALUES } from "../../api/routes/extensions.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
@@ -9,7 +10,7 @@ import { sleep } from "../../model/timer.ts";
 import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
-import { openingProblem, reasonOf, verdictOf } from "./answer.ts";
+import { openingProblem, optionalFieldsIn, reasonOf, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
 import { bodyOf, halvesOf, lossText, type Part, partsOf, without } from "./parts.ts";
 
@@ -63,8 +64,8 @@ export default defineSink<Details, Settings>({
   async open({ uuid, details: { api }, settings: local }, ctx) {
     const requester = requesterOf(api, { connectMs: local.connect_timeout, requestMs: local.request_timeout });
     try {
-      await reach(requester, uuid, api.embedded ? STARTING_MS : 0, ctx);
-      return new PlatformSink(requester, local.in_flight);
+      const fields = await reach(requester, uuid, api.embedded ? STARTING_MS : 0, ctx);
+      return new PlatformSink(requester, local.in_flight, fields);
     } catch (error) {
       requester.close();
       throw error;
@@ -72,14 +73,14 @@ export default defineSink<Details, Settings>({
   },
 });
 
-/** Resolves once the API says that it takes values. Throws ReasonError. */
-async function reach(requester: Requester, sink: string, patienceMs: number, { signal }: Context): Promise<void> {
+/** Resolves once the API says that it takes values, with the optional fields that it takes. Throws ReasonError. */
+async function reach(requester: Requester, sink: string, patienceMs: number, { signal }: Context): Promise<ReadonlySet<string>> {
   const endMs = performance.now() + patienceMs;
   for (;;) {
     const answer = await requester.send({ method: "GET", path: "/ext/v1", maxBytes: MAX_ANSWER_BYTES, signal });
     const isRefused = answer.type === "failed" && answer.status === 401;
     const problem = openingProblem(answer, isRefused && (await isKeyTaken(requester, sink, signal)));
-    if (problem === undefined) return;
+    if (problem === undefined) return optionalFieldsIn(answer);
     const mayBeStarting = answer.type === "failed" && (answer.kind === "unreachable" || answer.kind === "key_unusable");
     if (!mayBeStarting || performance.now() >= endMs || signal.aborted) throw problem;
     await sleep(STARTING_STEP_MS, signal);
@@ -106,13 +107,15 @@ class PlatformSink implements Sink {
   readonly warnings: readonly string[] = [];
   readonly lost: Promise<Error>;
   readonly #requester: Requester;
+  readonly #takesClock: boolean;
   readonly #slots: InFlightWindow;
   readonly #ended = new AbortController();
   /** Bytes of samples that the API takes in one request, as far as its refusals show. */
   #splitBytes = SPLIT_BYTES;
 
-  constructor(requester: Requester, inFlight: number) {
+  constructor(requester: Requester, inFlight: number, fields: ReadonlySet<string>) {
     this.#requester = requester;
+    this.#takesClock = fields.has(CLOCK_OF_VALUES);
     this.inFlight = inFlight;
     this.#slots = new InFlightWindow(inFlight);
     this.lost = this.#slots.lost;
@@ -160,7 +163,7 @@ class PlatformSink implements Sink {
     const maxBytes = () => Math.min(this.#splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
     const leftOut = (values: number) =>
       refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
-    for (const first of partsOf(batch, maxBytes, leftOut)) {
+    for (const first of partsOf(batch, { maxBytes, leftOut, takesClock: this.#takesClock })) {
       const parts = [first];
       for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await this.#send(batch, part, tally)));
     }
