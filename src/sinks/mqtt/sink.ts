@@ -137,11 +137,12 @@ class MqttSink implements Sink {
       values: memory.retainedValues,
       retainsValues: local.retain,
       link: connection.link,
+      ownsName: (source) => memory.owners.ownsName(source),
     });
   }
 
   get warnings(): readonly string[] {
-    return [...this.#ownWarnings, ...this.#status.warnings()];
+    return [...this.#ownWarnings, ...this.#memory.owners.warnings(this.#plan), ...this.#status.warnings()];
   }
 
   link(): LinkReport {

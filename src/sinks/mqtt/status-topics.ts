@@ -15,6 +15,8 @@ export interface StatusTopicsOptions {
   /** Values are to be retained. */
   readonly retainsValues: boolean;
   readonly link: LinkWindow;
+  /** Of several sources of one name, one has its topics. */
+  readonly ownsName: (source: SourceReport) => boolean;
   /** Gets what an operator should know; the same warning may come again. */
   readonly warn: (warning: string) => void;
 }
@@ -47,7 +49,7 @@ export class StatusTopics {
 
   /** Publishes what has changed, and clears the topics of sources that are gone. Throws ReasonError when the connection is lost. */
   async describe(sources: readonly SourceReport[]): Promise<void> {
-    const desired = retainedOf(this.#plan, sources);
+    const desired = retainedOf(this.#plan, sources.filter(this.#options.ownsName));
     const own = collectorStatusTopic(this.#plan);
     await this.#clearValues(sources);
     const refreshMs = this.#refreshMs(desired);

@@ -70,6 +70,38 @@ describe("TopicOwners", () => {
     expect(claim(owners, first, 0)).toMatch(/is that of c of a-b/);
   });
 
+  it("leaves the topic of a name to the data source that had it first, says so of the other, and frees it", () => {
+    const twin = (layout: Layout): Layout => ({ ...layout, source: { uuid: "twin", name: layout.source.name } });
+    const named = (layout: Layout) => ({ ...reportOf(layout), ...layout.source });
+    const [press, other] = [layoutOf("press", "b", "a"), twin(layoutOf("press", "b", "c"))];
+    for (const [template, isRefused] of [
+      ["plant/{source}", [true, true]],
+      ["plant/{source}/{variable}", [true, false]],
+      ["plant/values", [false, false]],
+    ] as const) {
+      const one = parseTopic(template);
+      const owners = new TopicOwners();
+      const refusals = (layout: Layout) =>
+        [0, 1].map((place) => owners.claim(one, dataTopic(one, "press", layout.variables[place]?.name ?? ""), layout, place));
+      // Of sources that nobody has described, or that are configured no more, nothing is refused.
+      expect(refusals(other)).toEqual([undefined, undefined]);
+      owners.describe([named(press)]);
+      expect(refusals(other)).toEqual([undefined, undefined]);
+      owners.describe([named(press), named(other)]);
+      expect(refusals(other).map((refusal) => refusal !== undefined)).toEqual(isRefused);
+      expect(refusals(press)).toEqual([undefined, undefined]);
+      if (isRefused[0])
+        expect(refusals(other)[0]).toMatch(/ \(twin\), is that of another data source of this name \(source-press\); rename one$/);
+      expect([press, other].map(({ source }) => owners.ownsName(source))).toEqual([true, false]);
+      expect(owners.warnings(one)).toEqual([expect.stringMatching(/^the data sources source-press and twin are both named press: /)]);
+      const { changes } = owners;
+      owners.describe([named({ ...press, source: { ...press.source, name: "press-1" } }), named(other)]);
+      expect(owners.changes).toBeGreaterThan(changes);
+      expect(refusals(other)).toEqual([undefined, undefined]);
+      expect(owners.warnings(one)).toEqual([]);
+    }
+  });
+
   it("keeps nothing of a template that keeps its topics apart", () => {
     const owners = new TopicOwners();
     const apart = parseTopic("plant/{source}/{variable}");

@@ -49,11 +49,14 @@ export function dataTopic({ parts }: TopicPlan, source: string, variable: string
   return topic;
 }
 
-/** What to do so that no two variables have one topic; undefined: they never have. */
+/** Whether topics of values are made of the name of the data source. */
+export const namesSource = ({ parts }: Pick<TopicPlan, "parts">): boolean =>
+  parts.some((part) => "placeholder" in part && part.placeholder === "source");
+
+/** What to do so that no two variables have one topic; undefined: those of data sources with different names never have. */
 export function collisionHint({ parts, perVariable }: TopicPlan): string | undefined {
   if (!perVariable) return undefined;
-  if (!parts.some((part) => "placeholder" in part && part.placeholder === "source"))
-    return "put {source} into the topic, or give the variables of all sources different names";
+  if (!namesSource({ parts })) return "put {source} into the topic, or give the variables of all sources different names";
   const isApart = parts.every((part, i) => {
     const after = parts[i + 1];
     if ("text" in part || !after) return true;

@@ -10,7 +10,7 @@ import type { RetainedValues } from "./retained-values.ts";
 import { type SinglePayload, writeSingles } from "./single-value.ts";
 import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
 import type { TopicOwners } from "./topic-owners.ts";
-import { dataTopic, isOwnTopic, type TopicPlan } from "./topics.ts";
+import { dataTopic, type TopicPlan } from "./topics.ts";
 
 export interface ValueOptions {
   readonly owners: TopicOwners;
@@ -170,10 +170,10 @@ export class ValuePublisher {
       const topic = dataTopic(this.#plan, batch.layout.source.name, "");
       const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch));
       tally.refuseTooLarge(tooLarge);
-      const isRefused = isOwnTopic(this.#plan, topic);
+      const refusal = this.#options.owners.claim(this.#plan, topic, batch.layout, 0);
       for (const message of messages)
-        if (!isRefused) yield { ...message, topic };
-        else tally.refuse(message.values, this.#options.owners.claim(this.#plan, topic, batch.layout, 0) ?? "");
+        if (refusal === undefined) yield { ...message, topic };
+        else tally.refuse(message.values, refusal);
       return;
     }
     const { topics, longest, refusals } = this.#topicsOf(batch.layout);
