@@ -27,7 +27,13 @@ test("sources: what was made, changed and deleted, by uuid and name", async () =
   expect(added).toEqual({ action: "created", uuid: UUID, name: "press-1", taken_as: expect.arrayContaining(["host=h", "port=4840"]) });
   const { uuid } = added;
   expect(await object("source", "set", "press-1", "--name", "left")).toEqual({ action: "changed", uuid, name: "left" });
-  expect(await object("source", "rm", "left")).toEqual({ action: "deleted", uuid, name: "left" });
+  expect(await object("source", "rm", "left")).toEqual({
+    action: "deleted",
+    uuid,
+    name: "left",
+    variables: 0,
+    kept: { source: expect.stringMatching(/\.yaml$/), variables: null },
+  });
   expect(await object("source", "add", "press-2", "s7", "host=h")).toMatchObject({ taken_as: [] });
 });
 
@@ -261,5 +267,5 @@ test("a source that another machine serves is named by the platform's own uuid",
   const { write } = await commandLine();
   const config = settingsFile(temporaryFolder(), { collector: COLLECTOR, api: { url, key_file: write("key", "k") } });
   const { out } = await runCommand("source", "rm", source(1).uuid, "--json", "--config", config);
-  expect(objectIn(out)).toEqual({ action: "deleted", uuid: source(1).uuid, name: source(1).name });
+  expect(objectIn(out)).toMatchObject({ action: "deleted", uuid: source(1).uuid, name: source(1).name, variables: null });
 });

@@ -22,17 +22,28 @@ export interface CertificatePlace extends PkiPlace {
  * The service's PKI folder where this person may write to it, else one of the person's own, below XDG_STATE_HOME or ~/.local/state (XDG Base
  * Directory Specification). Makes the latter. Rejects with the file system's error.
  */
-export async function certificatePlace(
-  { state_dir, collector }: Pick<Settings, "state_dir" | "collector">,
+export async function certificatePlace(settings: Pick<Settings, "state_dir" | "collector">, io: CommandIo): Promise<CertificatePlace> {
+  const { stateDir, isService } = writableStateDir(settings, io, "pki");
+  if (isService) return asOwnerOf(stateDir, async () => placeIn(stateDir, settings.collector, true));
+  return placeIn(stateDir, undefined, false);
+}
+
+/**
+ * The service's state folder where this person may write to it, and to `folder` in it; else one of the person's own, below XDG_STATE_HOME or
+ * ~/.local/state (XDG Base Directory Specification), which is made. Throws the file system's error.
+ */
+export function writableStateDir(
+  { state_dir }: Pick<Settings, "state_dir">,
   io: CommandIo,
-): Promise<CertificatePlace> {
+  folder?: string,
+): { readonly stateDir: string; readonly isService: boolean } {
   const service = path.resolve(state_dir);
-  if (isWritable(service) && isWritable(path.join(service, "pki"), service))
-    return asOwnerOf(service, async () => placeIn(service, collector, true));
+  if (isWritable(service) && (folder === undefined || isWritable(path.join(service, folder), service)))
+    return { stateDir: service, isService: true };
   const state = io.env["XDG_STATE_HOME"];
   const own = path.join(state !== undefined && path.isAbsolute(state) ? state : path.join(homeOf(io), ".local", "state"), "collector");
   mkdirSync(own, { recursive: true, mode: 0o700 });
-  return placeIn(own, undefined, false);
+  return { stateDir: own, isService: false };
 }
 
 const homeOf = (io: CommandIo): string => io.env["HOME"] || homedir();

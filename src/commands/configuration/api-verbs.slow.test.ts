@@ -272,7 +272,9 @@ test("data sinks of every type; a list of users is taken whole", async () => {
   await well("sink", "set", "server", "--user", `reader=${two}`);
   const secrets = await api.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`, undefined, { authorization: api.collectorKey });
   expect(Object.values(secrets.body["secrets"] ?? {})).toEqual([{ "users.reader.password": "canary-b" }]);
-  expect((await run("sink", "add", "hall", "mqtt", "host=h", "topic=a")).err).toContain("the name is taken");
+  expect((await run("sink", "add", "hall", "mqtt", "host=h", "topic=a")).err).toContain(
+    "there is a data sink hall already; collector sink set hall changes it",
+  );
   expect((await run("sink", "set", "hall", "--user", `x=${one}`)).err).toContain("has no users");
   await well("sink", "rm", "platform");
   expect(JSON.parse(await well("sink", "list", "--json"))).toHaveLength(2);

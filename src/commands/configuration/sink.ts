@@ -23,7 +23,8 @@ import {
   requireCollectorHere,
   withOptions,
 } from "./sink-options.ts";
-import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkTypeOf, sinkWords } from "./source-details.ts";
+import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
+import { sinkTypeOf } from "./type-words.ts";
 
 export interface SinkFields extends ApiOptions {
   /** `NAME` or `NAME=FILE` each. */

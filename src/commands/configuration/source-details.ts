@@ -1,27 +1,13 @@
 import type { z } from "zod";
 import { isSecretName } from "../../lib/loggable.ts";
-import { DETAILS, DETAILS_TYPES, type DetailsType, detailsCreateSchema } from "../../model/details.ts";
+import { DETAILS, type DetailsType, detailsCreateSchema } from "../../model/details.ts";
 import { endpointParts } from "../../model/endpoint-url.ts";
-import { nearest } from "../../model/nearest.ts";
-import { SINK_DETAILS, SINK_TYPES, type SinkType, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
+import { SINK_DETAILS, type SinkType, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
 import { UsageError } from "../io.ts";
 import { checked, isMissing, issueWords, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
 import { type OptionChange, optionKeysOf, sortOptionWords } from "./sink-options.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** The type that is meant. Throws UsageError with those there are. */
-export const detailsTypeOf = (type: string): DetailsType => oneOf(type, DETAILS_TYPES, "data source");
-export const sinkTypeOf = (type: string): SinkType => oneOf(type, SINK_TYPES, "data sink");
-
-function oneOf<T extends string>(text: string, known: readonly T[], what: string): T {
-  const found = known.find((one) => one === text);
-  if (found !== undefined) return found;
-  const meant = nearest(text, known);
-  throw new UsageError(
-    `${text} is not a type of ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}; there are: ${known.join(", ")}`,
-  );
-}
 
 /** How a password is given instead of among the words. */
 export const SOURCE_PASSWORD = "give it with --password-file FILE or --ask-password";

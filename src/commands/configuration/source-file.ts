@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { Document, isNode, isSeq, LineCounter, parseDocument, visit } from "yaml";
+import { isNode, isSeq, LineCounter, parseDocument } from "yaml";
 import * as z from "zod";
 import { messageOf } from "../../model/failure.ts";
-import { escapeInLines } from "../../model/plain-text.ts";
 import { exportOut, readIn } from "../files.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { ApiError, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
@@ -10,6 +9,7 @@ import { type ImportProblem, type ImportReport, importReport } from "./import-re
 import { sinksOf } from "./sink.ts";
 import { machineOf, machinesOf, sourcesOf } from "./source.ts";
 import { lacksPassword } from "./source-password.ts";
+import { safeYaml, sourceEntries } from "./source-yaml.ts";
 
 const MAX_BYTES = 10 * 2 ** 20;
 
@@ -26,31 +26,11 @@ const sourceEntry = z.strictObject({
 });
 const sinkEntry = z.strictObject({ name: z.string().min(1), details });
 
-/** YAML in which texts with what steers a terminal, hides or reorders are quoted and hold it as `\uXXXX`, which is the same value. */
-function safeYaml(entries: readonly object[]): string {
-  const document = new Document(entries);
-  visit(document, {
-    Scalar: (_key, node) => {
-      if (typeof node.value === "string" && escapeInLines(node.value) !== node.value) node.type = "QUOTE_DOUBLE";
-    },
-  });
-  return escapeInLines(document.toString());
-}
-
 /** `collector source export [FILE]`: what import takes; no variables and no secrets are in it. */
 export function sourceExport(file: string | undefined, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const [sources, machines] = [await sourcesOf(api), await machinesOf(api)];
-    const entries = sources.map((source) => ({
-      name: source.name,
-      machine: machines.find(({ uuid }) => uuid === source.machine)?.name ?? source.machine,
-      manufacturer: source.manufacturer,
-      device_model: source.device_model,
-      note: source.note,
-      readout_interval: source.readout_interval,
-      readout_limit: source.readout_limit,
-      details: source.details,
-    }));
+    const entries = sourceEntries(sources, machines);
     exportOut(io, file, options, safeYaml(entries), { data_sources: entries });
   });
 }

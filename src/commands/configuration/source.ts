@@ -1,15 +1,21 @@
 import * as z from "zod";
 import { withDetailsType } from "../../configuration/details-type.ts";
 import { formatDuration, parseDuration } from "../../model/duration.ts";
+import { messageOf } from "../../model/failure.ts";
 import { plain } from "../../model/plain-text.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
+import { type Variable, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";
 import { hostPort } from "../device/values.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
-import { detailsTypeOf, sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
+import { refuseElsewhere } from "./elsewhere.ts";
+import { type KeptSource, keepRemoved, shellWord } from "./removed-source.ts";
+import { sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
+import { sourceYaml } from "./source-yaml.ts";
+import { detailsTypeOf, noDriverNote } from "./type-words.ts";
 
 export interface SourceFields extends ApiOptions, PasswordOptions {
   readonly machine?: string;
@@ -41,11 +47,12 @@ export function sourceAdd(
 ): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const type = detailsTypeOf(typeText);
+    await refuseElsewhere(type, name, words, options.config);
+    if ((await sourcesOf(api)).some((source) => source.name === name))
+      throw new UsageError(`there is a data source ${name} already; collector source set ${shellWord(name)} changes it`);
     const password = await sourcePassword(type, words, options, io);
     const details = sourceDetails(type, words, password);
     const later = laterFields(options, api);
-    if ((await sourcesOf(api)).some((source) => source.name === name))
-      throw new UsageError(`there is a data source ${name} already; collector source set ${name} changes it`);
     const { manufacturer = null, model = null, note = null } = options;
     const machine = await machineOf(api, options.machine ?? name);
     const created = z.object({ uuid: uuidSchema }).parse(
@@ -63,11 +70,13 @@ export function sourceAdd(
     if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
     const unsaid = unsaidWords(type, words, details);
     const filledIn = unsaid.length > 0 ? plain`Defaults: ${unsaid.join(" ")}\n` : "";
+    const noDriver = noDriverNote(type);
+    const notRead = noDriver === undefined ? "" : `Note: ${noDriver}\n`;
     answer(
       io,
       options,
-      { action: "created", uuid: created.uuid, name, taken_as: unsaid },
-      plain`${name}: created (${created.uuid})\n` + filledIn,
+      { action: "created", uuid: created.uuid, name, taken_as: unsaid, ...(noDriver !== undefined && { warnings: [noDriver] }) },
+      plain`${name}: created (${created.uuid})\n` + filledIn + notRead,
     );
   });
 }
@@ -77,6 +86,7 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
   return withApi(options, io, async (api) => {
     const source = namedOf(await sourcesOf(api), name, "data source");
     const type = words.length > 0 || options.passwordFile !== undefined || options.askPassword ? detailsTypeOf(source.type) : undefined;
+    if (type) await refuseElsewhere(type, source.name, words, options.config);
     const password = type && (await sourcePassword(type, words, options, io));
     const now = typeof source.details === "object" && source.details !== null ? { ...source.details } : {};
     const detailsWith = (given: string | undefined) => type && sourceDetailsPatch(type, words, given, now);
@@ -105,14 +115,41 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
   });
 }
 
-/** `collector source rm NAME`. */
+/** `collector source rm NAME`: what is deleted is kept as files that bring it back. */
 export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const source = namedOf(await sourcesOf(api), name, "data source");
+    const variables = await variablesOf(api, source.uuid);
+    let kept: KeptSource | undefined;
+    try {
+      kept = await keepRemoved(source.name, sourceYaml([source], await machinesOf(api)), variables ?? [], api.settings, io);
+    } catch (error) {
+      complain(io, `no copy of ${source.name} is kept: ${messageOf(error)}`);
+    }
     await api.send("DELETE", `${PATH}/${source.uuid}`);
     const { uuid, name: known } = source;
-    answer(io, options, { action: "deleted", uuid, name: known }, plain`${known}: deleted with its variables\n`);
+    const number = variables?.length ?? null;
+    const count =
+      number === null ? "" : number === 0 ? "; it had no variables" : ` with its ${number === 1 ? "variable" : `${number} variables`}`;
+    const lines = kept === undefined ? [] : ["To bring it back, type:", ...wayBack(known, kept).map((line) => `  ${line}`)];
+    const text = [`${known}: deleted${count}`, ...lines].map((line) => plain`${line}\n`).join("");
+    answer(io, options, { action: "deleted", uuid, name: known, variables: number, kept: kept ?? null }, text);
   });
+}
+
+const wayBack = (name: string, { source, variables }: KeptSource): readonly string[] => [
+  `collector source import ${shellWord(source)}`,
+  ...(variables === null ? [] : [`collector variables import ${shellWord(name)} ${shellWord(variables)}`]),
+];
+
+/** Undefined: the API has none to offer. */
+async function variablesOf(api: ApiConnection, source: string): Promise<readonly Variable[] | undefined> {
+  try {
+    return await api.list("/ext/v1/variables", variableSchema, { data_source: source });
+  } catch (error) {
+    if (isNotOffered(error)) return undefined;
+    throw error;
+  }
 }
 
 /** `collector source list`. */

@@ -10,11 +10,11 @@ import type { Log } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
-import { nearest } from "../../model/nearest.ts";
 import type { Pki } from "../../model/pki.ts";
 import { jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { ReasonError } from "../../model/reason.ts";
+import { meantWords } from "../configuration/type-words.ts";
 import { type CommandIo, complain, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { hostPort } from "./values.ts";
@@ -27,9 +27,8 @@ export async function driverOf(type: string): Promise<AnyDriver> {
   const entry = entryOf(type);
   if (entry) return (await entry.driver()).default;
   const known = Object.keys(DRIVERS);
-  const meant = nearest(type, known);
   throw new UsageError(
-    `${JSON.stringify(type)} is not a type that this collector reads${meant ? `; did you mean ${meant}?` : ""}; known types: ${known.join(", ")}`,
+    `${JSON.stringify(type)} is not a type that this collector reads${meantWords(type, known)}; known types: ${known.join(", ")}`,
   );
 }
 

@@ -4,7 +4,7 @@ import { DETAILS, type DetailsType, detailsCreateSchema, toReadDetails } from ".
 import { messageOf } from "../../model/failure.ts";
 import { nearest } from "../../model/nearest.ts";
 import { sourceSettingsSchema } from "../../model/settings.ts";
-import type { DataType } from "../../model/value.ts";
+import { type DataType, TYPE_EXAMPLES } from "../../model/value.ts";
 import {
   issueWords,
   type JsonSchema,
@@ -17,7 +17,8 @@ import {
   sortWords,
   toJsonSchema,
 } from "../configuration/fields.ts";
-import { completeDetails, detailsTypeOf, detailsWords, keysOfSource } from "../configuration/source-details.ts";
+import { completeDetails, detailsWords, keysOfSource } from "../configuration/source-details.ts";
+import { detailsTypeOf } from "../configuration/type-words.ts";
 import { passwordFrom } from "../files.ts";
 import { type CommandIo, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
@@ -188,6 +189,8 @@ function parsePoint(
   try {
     return { text, ...driver.parseAddress(text, type ?? defaultType, settings) };
   } catch (error) {
+    const wrongType = type === undefined ? wrongTypeIn(driver, word, settings) : undefined;
+    if (wrongType !== undefined) return new UsageError(wrongType);
     const key = keyIn(word);
     if (key === undefined) return new UsageError(messageOf(error));
     const meant = nearest(key, publicKeys(keys));
@@ -197,4 +200,18 @@ function parsePoint(
       `${JSON.stringify(word)} is not an address of ${driver.type}, and ${key} is not a key of it; did you mean ${meant}?; ${known}`,
     );
   }
+}
+
+/** Where an address is right without what follows its last colon, that was meant for a type and is none; undefined: it is not so. */
+function wrongTypeIn(driver: AnyDriver, word: string, settings: unknown): string | undefined {
+  const colon = word.lastIndexOf(":");
+  const [address, name] = [word.slice(0, colon), word.slice(colon + 1)];
+  if (colon <= 0 || !/^[A-Za-z][\w ()[\]]*$/.test(name)) return undefined;
+  try {
+    driver.parseAddress(address, undefined, settings);
+  } catch (error) {
+    // The address may want a type, which is another mistake.
+    if (!/type/i.test(messageOf(error))) return undefined;
+  }
+  return `${JSON.stringify(name)} is not a type of ${driver.title}; expected ${TYPE_EXAMPLES}`;
 }
