@@ -11,6 +11,7 @@ import { createWitness } from "../../drivers/opcua/simulator-client.ts";
 import { type Api, apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
+import { childrenOf } from "../support/process-figures.ts";
 
 /** What a device runs: the bundle, started as the package starts it. */
 
@@ -152,7 +153,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(collector.log.join("\n")).not.toContain(USERS["reader"]);
   });
 
-  it("hosts an OPC UA server", async () => {
+  it("hosts an OPC UA server, in a process of its own", async () => {
     const plant = await startModbusPlant({ port: 0, units: new Map([[1, { holding: new Map([[0, () => 4711]]) }]]) });
     open.push(plant.close);
     const witness = await createWitness();
@@ -171,6 +172,12 @@ describe("the bundle", { timeout: 60_000 }, () => {
       );
     await expect.poll(() => read().catch(() => undefined), WITHIN).toBe(4711);
     expect(threadsOf(collector)).not.toContain("session");
-    expect(loaded().some((url) => opcuaFiles().includes(path.basename(url)))).toBe(true);
+    expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)))).toEqual([]);
+    const [serving = 0, ...others] = childrenOf(collector.pid);
+    expect(others).toEqual([]);
+    expect(readFileSync(`/proc/${serving}/cmdline`, "utf8").split("\0")).toContain(path.join(work, "app/threads/serving/worker.js"));
+    expect(await collector.stop()).toBe(0);
+    expect(() => readFileSync(`/proc/${serving}/cmdline`)).toThrow("ENOENT");
+    expect(collector.log.filter((line) => line.includes("did not end when asked"))).toEqual([]);
   });
 });
