@@ -1,3 +1,4 @@
+import { fitsType, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
 import type { DataType, Reading, Scalar } from "../model/value.ts";
 
@@ -14,6 +15,27 @@ export function settleTypes(layout: Layout, readings: readonly (Reading | undefi
     settled[i] = { ...variable, type: reading.type ?? typeOfValue(reading.value) };
   });
   return settled ? { ...layout, variables: settled } : layout;
+}
+
+/**
+ * What was read, with each value that does not fit the type that was settled with its variable's first one made bad: said here, status, log
+ * and every sink say the same of it. `places`: of the variables whose types were settled. The same array while all fit. Pure.
+ */
+export function fitSettled(
+  { variables }: Layout,
+  readings: readonly (Reading | undefined)[],
+  places: readonly number[],
+): readonly (Reading | undefined)[] {
+  let fitted: (Reading | undefined)[] | undefined;
+  for (const place of places) {
+    const [type, reading] = [variables[place]?.type, readings[place]];
+    if (!type || !reading || reading.quality === "bad" || fitsType(reading.value, type)) continue;
+    const { fault, detail } = unfit(type, reading.value);
+    fitted ??= [...readings];
+    const words = fault === "type_mismatch" ? `${detail}, the type that came with its first value; configure a type for it` : detail;
+    fitted[place] = { quality: "bad", fault, detail: words };
+  }
+  return fitted ?? readings;
 }
 
 function typeOfValue(value: Scalar | readonly Scalar[]): DataType {

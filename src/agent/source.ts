@@ -20,7 +20,7 @@ import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { scale } from "./scaling.ts";
-import { settleTypes } from "./settle-types.ts";
+import { fitSettled, settleTypes } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 import { type SharedLines, StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
@@ -120,6 +120,8 @@ class SourceTask {
   #layout: Layout;
   /** Whether the type of a variable comes with its first value. */
   #hasAuto: boolean;
+  /** Places of the variables whose types come so. */
+  readonly #auto: readonly number[];
   #state: SourceState;
   #lastGoodAt: number | null;
   /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
@@ -140,6 +142,7 @@ class SourceTask {
     this.#lastGoodAt = lastReadoutAt;
     this.#layout = spec.layout;
     this.#hasAuto = hasAuto(spec.layout);
+    this.#auto = spec.layout.variables.flatMap(({ type }, place) => (type.scalar === "auto" ? [place] : []));
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
     this.#state = { type: "UNKNOWN", since: clock.epochMs() };
     this.#learned = new LearnedGroups(spec.points);
@@ -290,12 +293,13 @@ class SourceTask {
     const counters = this.#counters;
     counters.readouts++;
     const answered = this.#spec.points.length === 0 || readings.length > 0;
-    const all = answered ? complete(this.#spec, readings, failure) : readings;
+    const came = answered ? complete(this.#spec, readings, failure) : readings;
+    const settled = this.#hasAuto ? settleTypes(this.#layout, came) : this.#layout;
+    const all = fitSettled(settled, came, this.#auto);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
     if (!answered) return problem;
-    const settled = this.#hasAuto ? settleTypes(this.#layout, all) : this.#layout;
     if (settled !== this.#layout) {
       this.#layout = settled;
       this.#hasAuto = hasAuto(settled);

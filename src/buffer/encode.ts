@@ -1,6 +1,6 @@
-import type { Fault } from "../model/fault.ts";
+import { fitsScalar, type Unfit, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
-import { type DataType, formatDataType, type Readout, type Scalar, type Value } from "../model/value.ts";
+import type { DataType, Readout, Scalar, Value } from "../model/value.ts";
 import { ByteWriter } from "./bytes.ts";
 import {
   ABSENT,
@@ -107,51 +107,9 @@ export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout 
   return { payload: writer.take(), count, explorationCount };
 }
 
-interface Unfit {
-  readonly fault: Fault;
-  readonly detail: string;
-}
-
-function unfit(type: DataType, value: Value): Unfit {
-  if (typeof value === "number" && !Number.isFinite(value)) return { fault: "not_a_number", detail: String(value) };
-  const shown = Array.isArray(value) ? `an array of ${value.length}` : String(value).slice(0, 40);
-  return { fault: "type_mismatch", detail: `${shown} (${typeof value}) is not a ${formatDataType(type)}` };
-}
-
 function fits(column: Column, value: Value): boolean {
   if (!column.isArray) return fitsScalar(column.scalar, value);
   return Array.isArray(value) && value.every((element) => fitsScalar(column.scalar, element));
-}
-
-function fitsScalar(scalar: DataType["scalar"], value: Value): boolean {
-  switch (scalar) {
-    case "auto":
-      return false;
-    case "bool":
-      return typeof value === "boolean";
-    case "string":
-      return typeof value === "string";
-    case "int64":
-      return typeof value === "bigint" && value >= -(2n ** 63n) && value < 2n ** 63n;
-    case "uint64":
-      return typeof value === "bigint" && value >= 0n && value < 2n ** 64n;
-    case "float64":
-      return Number.isFinite(value);
-    case "float32":
-      return typeof value === "number" && Number.isFinite(Math.fround(value));
-    case "int8":
-      return typeof value === "number" && (value << 24) >> 24 === value;
-    case "uint8":
-      return typeof value === "number" && (value & 0xff) === value;
-    case "int16":
-      return typeof value === "number" && (value << 16) >> 16 === value;
-    case "uint16":
-      return typeof value === "number" && (value & 0xffff) === value;
-    case "int32":
-      return typeof value === "number" && (value | 0) === value;
-    case "uint32":
-      return typeof value === "number" && value >>> 0 === value;
-  }
 }
 
 /** `after`: bytes that stay reserved behind it. The value fits the type. */

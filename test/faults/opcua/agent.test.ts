@@ -189,3 +189,23 @@ it.each([
     expect(values.filter((reading) => reading?.quality === "good" && reading.value === -1)).toEqual([]);
   },
 );
+
+it("says in status what every sink gets of a variable whose type changes: its fault, until a value fits the type it had first", async () => {
+  const simulator = await start();
+  const { report, readouts } = await watch(simulator.port);
+  const last = () => readouts.at(-1)?.readout.readings[0];
+  const faults = () => report()?.faults.map(({ variable, fault }) => `${variable} ${fault}`);
+  for (let round = 0; round < 2; round++) {
+    simulator.variable("Double").set({ dataType: "String", value: "text" });
+    await expect.poll(last, { timeout: 10_000 }).toMatchObject({ quality: "bad", fault: "type_mismatch" });
+    expect(faults()).toEqual(["Double type_mismatch", "Missing not_found"]);
+    expect(report()?.faults[0]?.detail).toBe(
+      "text (string) is not a float64, the type that came with its first value; configure a type for it",
+    );
+    expect(readouts.at(-1)?.layout.variables[0]?.type.scalar).toBe("float64");
+    simulator.variable("Double").set({ dataType: "Double", value: 7.5 });
+    await expect.poll(last, { timeout: 10_000 }).toMatchObject({ quality: "good", value: 7.5 });
+    expect(faults()).toEqual(["Missing not_found"]);
+  }
+  expect(report()?.status.state.type).toBe("OK");
+});
