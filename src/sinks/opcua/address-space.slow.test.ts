@@ -287,6 +287,35 @@ describe("changes while a client watches", () => {
     expect((await read("v-x")).value.value).toEqual(new Float32Array([1, 2]));
   });
 
+  test("an array that comes with another length says that its length is not known, until it is configured", async () => {
+    const matrix = variableOf("m", { scalar: "int32", count: 6, dimensions: [2, 3] });
+    const arrays = layoutOf("press", variableOf("a", { scalar: "int32", count: 2 }), matrix);
+    await describeNow(arrays);
+    const shape = async (id: string) => {
+      const [rank, dimensions] = [await read(id, AttributeIds.ValueRank), await read(id, AttributeIds.ArrayDimensions)];
+      return [rank.value.value, dimensions.value.value && [...dimensions.value.value]];
+    };
+    await sink.write(batchOf(arrays, [good([1, 2]), good([1, 2, 3, 4, 5, 6])]), rig.ctx());
+    expect([await shape("v-a"), await shape("v-m")]).toEqual([
+      [1, [2]],
+      [2, [2, 3]],
+    ]);
+    for (const value of [[1, 2, 3], [], [4]]) {
+      await sink.write(batchOf(arrays, [good(value), good([1, 2, 3, 4])]), rig.ctx());
+      expect([...(await read("v-a")).value.value]).toEqual(value);
+      expect(await shape("v-a")).toEqual([1, [0]]);
+      expect((await shape("v-m"))[0]).toBe(-2);
+      expect([...(await read("v-m")).value.value]).toEqual([1, 2, 3, 4]);
+    }
+    const again = layoutOf("press", variableOf("a", { scalar: "int32", count: 3 }), matrix);
+    await describeNow(again);
+    await sink.write(batchOf(again, [good([1, 2, 3]), good([1, 2, 3, 4, 5, 6])]), rig.ctx());
+    expect([await shape("v-a"), await shape("v-m")]).toEqual([
+      [1, [3]],
+      [2, [2, 3]],
+    ]);
+  });
+
   test("each value that is read comes to the client once, whatever sampling it asks for", async () => {
     await describeNow(layout);
     await sink.write(batchOf(layout, [good(0)]), rig.ctx());

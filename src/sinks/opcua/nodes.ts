@@ -79,6 +79,12 @@ export class NodeMaker {
     setType(node, nodeTypeOf(variable.type));
   }
 
+  /** A value came that is longer or shorter than the type says: its dimensions are not known (OPC 10000-3, 5.6.2). */
+  openLength({ node }: VariableNode): void {
+    if (node.arrayDimensions?.length === 1) node.arrayDimensions = [0];
+    else if (node.arrayDimensions) setShape(node, ANY_RANK);
+  }
+
   rename(parent: UaObject, node: UaObject, name: string): void {
     rename(parent, node, name, "Organizes");
   }
@@ -156,6 +162,13 @@ function setType(node: UaVariable, { dataType, valueRank, arrayDimensions }: Nod
     changed.dataType = coerceNodeId(`i=${dataType}`);
     changed._basicDataType = undefined;
   }
+  setShape(node, { valueRank, arrayDimensions });
+}
+
+/** A matrix whose dimensions do not hold is served as the array that it came as. */
+const ANY_RANK = { valueRank: -2, arrayDimensions: null } as const;
+
+function setShape(node: UaVariable, { valueRank, arrayDimensions }: Pick<NodeType, "valueRank" | "arrayDimensions">): void {
   node.valueRank = valueRank;
   node.arrayDimensions = arrayDimensions && [...arrayDimensions];
 }

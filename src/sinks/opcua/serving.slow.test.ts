@@ -39,6 +39,7 @@ function fakeMaker(): { readonly maker: Nodes; readonly names: Map<string, strin
       known.variable = variable;
       names.set(variable.uuid, variable.name);
     },
+    openLength: () => {},
     rename: (_parent, node, name) => void names.set(idOf(node), name),
     remove(node) {
       for (const id of [...names.keys()]) if (id === idOf(node) || id.startsWith(`${idOf(node)}/`)) names.delete(id);

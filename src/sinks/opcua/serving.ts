@@ -238,6 +238,7 @@ export class Serving {
         // The first value may be one that was read long before the server opened; of later ones the wall clock, which may step, says nothing.
         const ageMs = point.isInitial ? Math.max(0, Date.now() - time) : 0;
         const isOld = stalenessOf(ageMs, { failed: false, intervalMs }) === "stale";
+        if (reading.quality !== "bad" && typeof reading.value === "object") this.#fitLength(batch.layout, variable, reading.value.length);
         putReading(point, reading, variable.type, { readoutTime, readAtMs: this.#nowMs() - ageMs, isOld }, this.#log);
         const pause = slice();
         if (!pause) continue;
@@ -248,6 +249,12 @@ export class Serving {
       last = this.#isAllServed(batch.layout) ? undefined : copyReadout(readout);
     }
     return last;
+  }
+
+  #fitLength({ source }: Layout, { uuid, type }: LayoutVariable, length: number): void {
+    if (type.count === undefined || type.count === length) return;
+    const known = this.#sources.get(source.uuid)?.variables.get(uuid);
+    if (known) this.#maker.openLength(known);
   }
 
   #keepEarly(batch: SinkBatch, last: Readout | undefined): void {
