@@ -6,6 +6,8 @@ export interface ServerFacts {
   readonly maxPoints: number | undefined;
   /** Browse paths in one request, learned where more were too many; undefined: nothing learned. */
   readonly maxPaths: number | undefined;
+  /** The server takes no channel without security: its endpoints are asked for over one that is secured with a trusted certificate. */
+  readonly refusesPlain: boolean;
   /** The list that ns= addresses are held to mean. */
   readonly firstNamespaces: readonly (string | null)[] | undefined;
   /** Monotonic ms until which the server may hold a session of ours that we could not end. */
@@ -19,6 +21,7 @@ export interface ServerFacts {
 const NOTHING: ServerFacts = {
   maxPoints: undefined,
   maxPaths: undefined,
+  refusesPlain: false,
   firstNamespaces: undefined,
   lostUntilMs: Number.NEGATIVE_INFINITY,
   logged: [],

@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises";
-import { UserTokenType } from "node-opcua-client";
 import type { OpcuaDetails } from "../../src/model/details.ts";
 import { endpointParts } from "../../src/model/endpoint-url.ts";
 import { messageOf } from "../../src/model/failure.ts";
@@ -7,7 +6,8 @@ import { knownStatus } from "../../src/model/opcua-statuses.ts";
 import type { Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { ConnectInput, DriverContext, Endpoint } from "../driver.ts";
-import { type CallContext, type Channel, openChannel } from "./client.ts";
+import { askEndpoints } from "./ask-endpoints.ts";
+import { openChannel } from "./client.ts";
 import { type Creation, createSession, type OpenedSession, type Own } from "./create-session.ts";
 import {
   type Choice,
@@ -17,30 +17,24 @@ import {
   NONE_POLICY_URI,
   needsCertificate,
   noMatch,
-  type OfferedEndpoint,
-  type OfferedToken,
   type Wanted,
   wantedOf,
 } from "./endpoint.ts";
 import { certificateRefused } from "./failure.ts";
 import type { User } from "./identity.ts";
-import { keyPair, makeRequest, splitChain } from "./services.ts";
+import { keyPair, splitChain } from "./services.ts";
 import type { OpcuaSettings } from "./settings.ts";
 
 export type OpcuaInput = ConnectInput<OpcuaDetails, OpcuaSettings>;
-
-const MODES = ["Invalid", "None", "Sign", "SignAndEncrypt"] as const;
-const TOKENS: Readonly<Record<number, OfferedToken["type"]>> = {
-  [UserTokenType.Anonymous]: "Anonymous",
-  [UserTokenType.UserName]: "UserNamePassword",
-  [UserTokenType.Certificate]: "X509Certificate",
-};
 
 export interface OpenOptions {
   readonly input: OpcuaInput;
   readonly endpoint: Endpoint;
   readonly maxAnswerBytes: number;
   onTooLarge(): void;
+  /** Whether the server has refused a channel without security before. */
+  readonly refusesPlain: boolean;
+  onRefusesPlain(refuses: boolean): void;
   /** The server may hold a session that could not be ended. */
   onLost(): void;
 }
@@ -70,16 +64,17 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
       ctx,
     );
 
+  const { channel: asked, offered, shown } = await askEndpoints(open, wanted, options, ctx);
+  let channel = asked;
   let creation: Creation;
-  let channel = await open("None", NONE_POLICY_URI, undefined);
   try {
-    const offered = await offeredEndpoints(channel, wanted.endpointUrl, ctx);
     const choice = chooseEndpoint(offered, wanted);
     if (!choice) throw new ReasonError(noMatch(wanted), describeOffer(offered, wanted));
     ctx.log.debug({ offered: listOffer(offered) }, "the server's endpoints");
     const chain = splitChain(choice.endpoint.certificate);
     const trusted = needsCertificate(wanted, choice) ? await trust(chain, choice, options.input, ctx) : [];
-    if (wanted.mode !== "None") {
+    if (shown && !chain[0]?.equals(shown)) throw certificateRefused("the server's endpoint has another certificate than its channel");
+    if (wanted.mode !== "None" && !shown) {
       await channel.close();
       channel = await open(wanted.mode, wanted.policyUri, chain[0]);
     }
@@ -129,30 +124,6 @@ async function userOf(
   } catch (error) {
     throw missing(`the user certificate ${name} is not here: ${messageOf(error)}`, error);
   }
-}
-
-async function offeredEndpoints(channel: Channel, endpointUrl: string, ctx: CallContext): Promise<readonly OfferedEndpoint[]> {
-  const { endpoints } = await channel.call(
-    "GetEndpoints",
-    makeRequest("GetEndpoints", { endpointUrl, localeIds: [], profileUris: [] }),
-    ctx,
-  );
-  return (endpoints ?? []).slice(0, 200).map(
-    (endpoint): OfferedEndpoint => ({
-      endpointUrl: endpoint.endpointUrl ?? "",
-      mode: MODES[endpoint.securityMode] ?? "Invalid",
-      policyUri: endpoint.securityPolicyUri ?? "",
-      transportUri: endpoint.transportProfileUri ?? "",
-      securityLevel: endpoint.securityLevel,
-      certificate: endpoint.serverCertificate ?? Buffer.alloc(0),
-      applicationUri: endpoint.server.applicationUri ?? null,
-      tokens: (endpoint.userIdentityTokens ?? []).map((token) => ({
-        policyId: token.policyId ?? null,
-        type: TOKENS[token.tokenType] ?? "IssuedToken",
-        policyUri: token.securityPolicyUri ?? null,
-      })),
-    }),
-  );
 }
 
 /** Nothing secret goes to a server whose certificate is not trusted. What the status should say of it is returned. */

@@ -61,7 +61,10 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
     server.learn({ maxPoints: Math.max(1, most >> 1) });
   };
   const onLost = () => server.lost(settings.session_timeout);
-  const opened = await openSession({ input, endpoint, maxAnswerBytes: settings.max_answer_bytes, onTooLarge, onLost }, ctx).catch(
+  const { refusesPlain } = server.facts;
+  const onRefusesPlain = (refuses: boolean) => server.learn({ refusesPlain: refuses });
+  const limits = { maxAnswerBytes: settings.max_answer_bytes, onTooLarge };
+  const opened = await openSession({ input, endpoint, ...limits, refusesPlain, onRefusesPlain, onLost }, ctx).catch(
     async (error: unknown) => {
       throw await explained(error, server, settings.session_timeout, ctx);
     },

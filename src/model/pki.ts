@@ -52,6 +52,11 @@ export interface Pki {
   own(): Promise<OwnCertificate>;
   /** DER certificates, the peer's own first. What is not trusted is kept among the rejected ones, for a person to decide. Never throws. */
   judge(chain: readonly Uint8Array[], options: JudgeOptions): Promise<Verdict>;
+  /**
+   * Trusted certificates, DER, that may be this server's, which does not show its own before a channel is secured with it: the one that it
+   * showed before, those that name one of its hosts, others; four at most. It has to be judged nevertheless. Never throws.
+   */
+  trustedFor(server: Pick<JudgeOptions, "peer" | "hosts">): Promise<readonly Uint8Array[]>;
   /** The user certificate that a data source logs in with. Throws Error that names the files that are missing. */
   user(name: string): Promise<UserCertificate>;
 }

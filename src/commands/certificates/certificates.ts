@@ -79,6 +79,7 @@ export function certificatesOf(place: CertificatePlace, log: Log): Pki {
   return {
     own: () => asOwner(() => pki.own()),
     judge: async (chain, options) => forPerson(await asOwner(() => pki.judge(chain, options)), place),
+    trustedFor: (server) => asOwner(() => pki.trustedFor(server)),
     user: (name) => asOwner(() => pki.user(name)),
   };
 }

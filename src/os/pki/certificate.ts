@@ -27,7 +27,10 @@ export interface Certificate {
   /** Epoch ms. */
   readonly notBefore: number;
   readonly notAfter: number;
-  /** Says of itself that it is an authority (basicConstraints). */
+  /**
+   * Says of itself that it is an authority (basicConstraints), and is none of the self-signed certificates in which a device says so of its
+   * own: where that is trusted, it is for itself only.
+   */
   readonly isAuthority: boolean;
 }
 
@@ -64,9 +67,16 @@ export function parseCertificate(der: Uint8Array): Certificate {
     hostNames: names.flatMap(([kind, name]) => (kind === "DNS" || kind === "IP Address" ? [shown(name)] : [])),
     notBefore,
     notAfter,
-    isAuthority: x509.ca,
+    isAuthority: x509.ca && !isOfOneApplication(x509, uris),
   };
 }
+
+/** Extended key usages of who serves and who connects (RFC 5280, 4.2.1.12). */
+const PEER_USAGES: ReadonlySet<string> = new Set(["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]);
+
+/** Signed by itself, and made for one application: it has its URI (OPC 10000-6, 6.2.2), or is for one end of a connection. */
+const isOfOneApplication = (x509: X509Certificate, uris: readonly string[]): boolean =>
+  x509.subject === x509.issuer && (uris.length > 0 || (x509.keyUsage ?? []).some((usage) => PEER_USAGES.has(usage)));
 
 /** Whether its subject alternative names, or where it has none its common name, name this host name or address. */
 export const namesHost = ({ x509 }: Certificate, host: string): boolean =>

@@ -53,6 +53,7 @@ export function createPki({ dir, installation, now = Date.now, log = silentLog }
     trust,
     own: () => identity.get(),
     judge: (chain, options) => trust.judge(chain, options),
+    trustedFor: async (server) => trust.candidates(server).map(({ der }) => der),
     async user(name) {
       const { certificateFile, privateKeyFile, certificate } = userCertificate(users, name);
       return { certificateFile, privateKeyFile, certificate: certificate.der };

@@ -20,6 +20,7 @@ export interface TestCertificateOptions {
   /** An authority, with this many authorities below it at most. */
   readonly authority?: { readonly pathLength?: number };
   readonly critical?: string;
+  /** Default: one of its name; an authority has none. */
   readonly uri?: string;
   readonly serial?: string;
   readonly keys?: webcrypto.CryptoKeyPair;
@@ -27,7 +28,13 @@ export interface TestCertificateOptions {
 
 export async function testCertificate(name: string, options: TestCertificateOptions = {}): Promise<TestCertificate> {
   const x509 = await loadX509();
-  const { issuer, authority, uri = `urn:test:${name}`, notBefore = Date.now() - DAY_MS, notAfter = Date.now() + 365 * DAY_MS } = options;
+  const {
+    issuer,
+    authority,
+    uri = authority ? undefined : `urn:test:${name}`,
+    notBefore = Date.now() - DAY_MS,
+    notAfter = Date.now() + 365 * DAY_MS,
+  } = options;
   const keys = options.keys ?? ((await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"])) as webcrypto.CryptoKeyPair);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: options.serial ?? randomBytes(8).toString("hex").replace(/^./, "1"),
@@ -40,7 +47,7 @@ export async function testCertificate(name: string, options: TestCertificateOpti
     signingKey: (issuer?.keys ?? keys).privateKey,
     extensions: [
       new x509.BasicConstraintsExtension(authority !== undefined, authority?.pathLength, true),
-      new x509.SubjectAlternativeNameExtension([{ type: "url", value: uri }]),
+      ...(uri === undefined ? [] : [new x509.SubjectAlternativeNameExtension([{ type: "url", value: uri }])]),
       ...(options.critical === undefined ? [] : [new x509.Extension(options.critical, true, new Uint8Array([0x30, 0x00]))]),
     ],
   });

@@ -220,6 +220,28 @@ describe("authorities", () => {
     expect(problemOf(await judge(trust, [plc]))).toBe("trusted");
   });
 
+  it("trusts a self-signed certificate of a device that says it is an authority for itself only", async () => {
+    const device = await testCertificate("plc", { authority: {}, uri: "urn:maker:plc" });
+    const other = await testCertificate("other", { issuer: device });
+    const trust = open();
+    trust.trust(parseCertificate(device.der));
+    const all = async (by = trust) => [(await judge(by, [device])).trusted, (await judge(by, [other, device])).trusted];
+    expect(await all()).toEqual([true, false]);
+    // Beside an authority of the plant, which goes on vouching.
+    const root = await testCertificate("root", { authority: {} });
+    trust.trust(parseCertificate(root.der));
+    expect(problemOf(await judge(trust, [await testCertificate("third", { issuer: root })]))).toBe("trusted");
+    expect(await all()).toEqual([true, false]);
+    expect(await all(open())).toEqual([true, false]);
+  });
+
+  it("takes no authority on first use: that would trust all that it signs", async () => {
+    const root = await testCertificate("root", { authority: {} });
+    expect(problemOf(await judge(open(), [root], FIRST_USE))).toBe("untrusted");
+    const device = await testCertificate("plc", { authority: {}, uri: "urn:maker:plc" });
+    expect(problemOf(await judge(open(), [device], FIRST_USE))).toBe("trusted");
+  });
+
   it("does not trust by issuers alone", async () => {
     const root = await testCertificate("root", { authority: {} });
     const plc = await testCertificate("plc", { issuer: root });

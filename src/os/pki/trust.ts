@@ -17,6 +17,8 @@ const NOTES_AT_ONCE = 20;
 const NOTE_REFILL_MS = 1000;
 /** A certificate that is refused again and again is noted this often. */
 const NOTE_AGAIN_MS = 60_000;
+/** Certificates that are tried with a server that does not show its own. */
+const MAX_CANDIDATES = 4;
 const SEEN_AGAIN_MS = 24 * 3_600_000;
 /** Problems with files that are logged, in the life of the process. */
 const MAX_REPORTED = 200;
@@ -81,6 +83,18 @@ export class Trust {
     }
   }
 
+  /** As `Pki.trustedFor`. */
+  candidates({ peer = "", hosts = [] }: Pick<JudgeOptions, "peer" | "hosts">): readonly Certificate[] {
+    const shown = this.peers.get("server", cut(peer))?.thumbprint;
+    const rank = (certificate: Certificate): number =>
+      certificate.thumbprint === shown ? 2 : hosts.some((host) => namesHost(certificate, host)) ? 1 : 0;
+    return this.trusted()
+      .kept.map(({ certificate }) => certificate)
+      .filter(({ isAuthority }) => !isAuthority)
+      .sort((a, b) => rank(b) - rank(a))
+      .slice(0, MAX_CANDIDATES);
+  }
+
   /** A person trusts it; false: it was trusted already. Throws the file system's error. */
   trust(certificate: Certificate): boolean {
     const isNew = this.#addTrusted(certificate);
@@ -137,7 +151,8 @@ export class Trust {
         whatNext: `If it was renewed there, type: ${command}. If nobody renewed it, somebody may intercept the connection`,
       });
     // A known one that is no longer trusted was removed by a person: first use does not bring it back.
-    if (trust === "first_use" && !before && this.#trustFirst(leaf, options)) return accepted(leaf, options, true);
+    // Nor does it trust one that would make others trusted.
+    if (trust === "first_use" && !before && !leaf.isAuthority && this.#trustFirst(leaf, options)) return accepted(leaf, options, true);
     return this.#refuse(leaf, options, {
       problem: "untrusted",
       words: "is not trusted on this machine",

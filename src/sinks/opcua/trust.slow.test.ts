@@ -12,6 +12,7 @@ afterAll(() => rig.end());
 
 const pkiOf = (judge: Pki["judge"]): Pki => ({
   judge,
+  trustedFor: () => Promise.resolve([]),
   own: () => Promise.reject(new Error("none")),
   user: () => Promise.reject(new Error("none")),
 });
