@@ -31,6 +31,7 @@ it.each(["modbus_tcp", "s7", "fins", "vendor_a"])("explains keys, addresses, typ
 });
 
 it("names inner keys and what they may be", () => {
+  expect(topicText("vendor_gateway")).toMatch(/^ {2}protocol_details\.server_name \(string/m);
   expect(topicText("opcua")).toMatch(/^ {2}security_settings\.security_mode \(None \| Sign \| SignAndEncrypt, required\)/m);
   expect(topicText("opcua")).toMatch(/^ {2}user_identity\.username \(string, required\)/m);
   expect(topicText("mqtt")).toMatch(/^ {2}topic \(string, required\)/m);

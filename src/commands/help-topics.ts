@@ -25,9 +25,11 @@ export const HELP_TOPICS: Readonly<Record<string, Topic>> = {
   s7plus: driver("s7plus", "data sources: Siemens S7plus"),
   fins: driver("fins", "data sources: Omron FINS"),
   vendor_a: driver("vendor_a", "data sources: EtherNet/IP, Logix and Micro800"),
+  vendor_gateway: driver("vendor_gateway", "data sources: OPC DA and PVI through a gateway"),
   mqtt: { about: "data sinks: an MQTT broker, its topics and messages", file: "src/sinks/mqtt/README.md", sink: "mqtt" },
   "opcua-server": { about: "data sinks: the OPC UA server that the collector hosts", file: "src/sinks/opcua/README.md", sink: "opcua" },
   platform: { about: "data sinks: the platform", file: "src/sinks/platform/README.md", sink: "platform" },
+  gateway: { about: "the protocol of vendor_gateway, for who writes a gateway", file: "docs/gateway-protocol.md" },
   settings: { about: "every key of collector.yaml", file: "config/collector.example.yaml" },
   policy: { about: "policy.yaml: where the collector may connect and listen", file: "config/policy.example.yaml" },
   certificates: { about: "certificates for OPC UA: trust, renewal, what a refusal means", file: "docs/pki.md" },
@@ -37,7 +39,7 @@ export const HELP_TOPICS: Readonly<Record<string, Topic>> = {
 /** The topics, one a line. Pure. */
 export const topicList = (): string =>
   Object.entries(HELP_TOPICS)
-    .map(([name, { about }]) => `  ${name.padEnd(14)}${about}`)
+    .map(([name, { about }]) => `  ${name.padEnd(16)}${about}`)
     .join("\n");
 
 /** A topic's text: the keys of its details, and its document. Throws UsageError. */

@@ -8,7 +8,17 @@ export const PORTS = {
   api: 8420,
   http: 9420,
   broker: 1883,
-  machines: { press: 1502, oven: 1503, conveyor: 1504, robot: 4841, mixer: 1102, palletizer: 1103, packer: 44818, filler: 19600 },
+  machines: {
+    press: 1502,
+    oven: 1503,
+    conveyor: 1504,
+    robot: 4841,
+    mixer: 1102,
+    palletizer: 1103,
+    packer: 44818,
+    filler: 19600,
+    capper: 17000,
+  },
   opcua: 4840,
 } as const;
 /** Settings, keys and state, while it runs. */
@@ -47,7 +57,7 @@ export async function configure(
     const source = await api.post("/v2/data-sources", {
       name: machine.name,
       collector,
-      machine: `00000000-0000-4000-8000-00000000000${i + 1}`,
+      machine: `00000000-0000-4000-8000-${String(i + 1).padStart(12, "0")}`,
       details: machine.details,
     });
     await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: machine.readoutIntervalS });

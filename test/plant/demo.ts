@@ -18,8 +18,8 @@ import { draw, droppedOf, type Picture } from "./view.ts";
 const HELP = `npm run demo [-- --for SECONDS] [-- --json] [-- --kill]
 
 A whole plant on this computer: three simulated Modbus machines, one that speaks OPC UA, one with an S7 controller, one with an S7-1500
-that is read by symbols, one with a CompactLogix, one with an Omron controller, an MQTT broker and the real collector as processes of their
-own, the collector with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
+that is read by symbols, one with a CompactLogix, one with an Omron controller, one whose OPC DA server is read through a gateway, an MQTT
+broker and the real collector as processes of their own, the collector with its embedded configuration API. Everything is configured over that API, as a person or a platform would.
 The collector publishes to the broker, and hosts an OPC UA server with the same values.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 

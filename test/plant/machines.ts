@@ -1,4 +1,5 @@
 import { type PlantUnit, put, putChanging, registersOf, startModbusPlant, type Table } from "../../drivers/modbus_tcp/simulator.ts";
+import { startCapper } from "./capper.ts";
 import type { PORTS } from "./configured.ts";
 import { startFiller } from "./filler.ts";
 import { startMixer } from "./mixer.ts";
@@ -75,7 +76,17 @@ async function machine(
 /** Of 127.0.0.1; 0: a free one. */
 export type MachinePorts = Readonly<Record<keyof typeof PORTS.machines, number>>;
 
-export const ANYWHERE: MachinePorts = { press: 0, oven: 0, conveyor: 0, robot: 0, mixer: 0, palletizer: 0, packer: 0, filler: 0 };
+export const ANYWHERE: MachinePorts = {
+  press: 0,
+  oven: 0,
+  conveyor: 0,
+  robot: 0,
+  mixer: 0,
+  palletizer: 0,
+  packer: 0,
+  filler: 0,
+  capper: 0,
+};
 
 /** The conveyor has one variable that its controller does not know: it costs itself only. */
 export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]> {
@@ -104,5 +115,6 @@ export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]>
     startPalletizer(at.palletizer),
     startPacker(at.packer),
     startFiller(at.filler),
+    startCapper(at.capper),
   ]);
 }

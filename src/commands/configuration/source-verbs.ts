@@ -32,6 +32,7 @@ export const SOURCE_VERBS: VerbGroup = {
         "collector source add line-5 opcua endpoint_url=opc.tcp://10.0.0.9:4840 username=reader --password-file pw.txt",
         "collector source add plc-3 s7 host=10.0.0.8 slot=1 --machine 'Press 3'",
         "collector source add filler fins host=10.0.0.9 local_address=0.0.0 remote_address=0.10.0",
+        "collector source add capper vendor_gateway host=10.0.0.11 port=7000 protocol=OPC_DA server_name=Plant.OpcDa.1",
       ],
       options: [KEY_FILE, ...FIELDS],
       run: async (io, name: string, type: string, words: string[], options: SourceFields) =>
