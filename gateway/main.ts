@@ -22,21 +22,24 @@ Examples
   collector read vendor_gateway host=127.0.0.1 port=7000 protocol=OPC_DA server_name=Plant.OpcDa.1 Press.Force
 `;
 
-const { values: options } = parseArgs({
-  options: {
-    listen: { type: "string", default: "127.0.0.1:7000" },
-    "psk-file": { type: "string" },
-    "psk-identity": { type: "string", default: "collector" },
-    certificate: { type: "string" },
-    key: { type: "string" },
-    "client-ca": { type: "string" },
-    insecure: { type: "boolean", default: false },
-    "max-connections": { type: "string", default: "16" },
-    help: { type: "boolean", default: false },
-  },
-});
+const parse = () =>
+  parseArgs({
+    options: {
+      listen: { type: "string", default: "127.0.0.1:7000" },
+      "psk-file": { type: "string" },
+      "psk-identity": { type: "string", default: "collector" },
+      certificate: { type: "string" },
+      key: { type: "string" },
+      "client-ca": { type: "string" },
+      insecure: { type: "boolean", default: false },
+      "max-connections": { type: "string", default: "16" },
+      help: { type: "boolean", default: false },
+    },
+  }).values;
 
-function securityOf(): GatewaySecurity | undefined {
+type Options = ReturnType<typeof parse>;
+
+function securityOf(options: Options): GatewaySecurity | undefined {
   const pskFile = options["psk-file"];
   if (pskFile !== undefined) {
     const digits = readFileSync(pskFile, "utf8").trim();
@@ -56,12 +59,17 @@ function securityOf(): GatewaySecurity | undefined {
 }
 
 async function main(): Promise<void> {
+  const options = parse();
+  if (options.help) {
+    process.stdout.write(HELP);
+    return;
+  }
   const [, host = "", port = ""] = /^(?:\[(?=.*\]))?([^\]]+?)\]?:(\d{1,5})$/.exec(options.listen) ?? [];
   const maxConnections = Number(options["max-connections"]);
   if (host === "") throw new Error(`--listen ${options.listen}: expected an address and a port, for example 127.0.0.1:7000`);
   if (!(Number.isInteger(maxConnections) && maxConnections >= 1 && maxConnections <= 1000))
     throw new Error("--max-connections must be a number from 1 to 1000");
-  const security = securityOf();
+  const security = securityOf(options);
   if (!security && !options.insecure && !/^(127\.|::1$|localhost$)/.test(host))
     throw new Error("anyone on the network could read along: give --psk-file or --certificate, or --insecure");
   const log = (message: string) => void process.stderr.write(`${message}\n`);
@@ -77,9 +85,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void gateway.close());
 }
 
-if (options.help) process.stdout.write(HELP);
-else
-  main().catch((error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exitCode = 2;
-  });
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+});

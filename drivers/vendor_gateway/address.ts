@@ -6,6 +6,8 @@ export interface GatewayAddress {
   readonly item: string;
   /** What the server's items were when it was looked up; absent: it was not. */
   readonly epoch?: string;
+  /** Its type is the server's: readings say it. */
+  readonly isAuto?: true;
 }
 
 const MAX_CHARACTERS = 1024;

@@ -50,10 +50,10 @@ it("asks for a readout as the page says, byte for byte, and takes its answers", 
   if (!request) throw new Error("nothing is planned");
   const sourceTime = Date.UTC(2026, 10, 20, 9, 0, 0, 123);
   expect(await session.read(request, ctx)).toEqual([
-    { quality: "good", value: 25.76, sourceTime },
-    { quality: "good", value: 1_795_165_200_123_000_000n, sourceTime },
-    { quality: "uncertain", value: 74, sourceTime },
-    { quality: "good", value: [0, 12.5, 80, 12.5], sourceTime },
+    { quality: "good", value: 25.76, sourceTime, type: { scalar: "float64" } },
+    { quality: "good", value: 1_795_165_200_123_000_000n, sourceTime, type: { scalar: "uint64" } },
+    { quality: "uncertain", value: 74, sourceTime, type: { scalar: "int16" } },
+    { quality: "good", value: [0, 12.5, 80, 12.5], sourceTime, type: { scalar: "float64", count: 4 } },
   ]);
   expect(session.warnings?.()).toEqual(["OPC quality 0x0058 (uncertain, sub-normal): Press.Oil.Level"]);
   await session.close();

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { VendorGatewayDetails } from "../../src/model/details.ts";
-import { FaultError } from "../../src/model/fault.ts";
+import { type Fault, FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
@@ -22,8 +22,10 @@ import { itemReading, wireType } from "./values.ts";
 
 type Input = ConnectInput<VendorGatewayDetails, GatewaySettings>;
 
-/** An item that is missing is looked for again, where nothing says that the server has others. */
+/** An item that is missing is looked for again, where nothing says that the server has others; one that the server could not ask of sooner. */
 const LOOK_AGAIN_MS = 60_000;
+const ASK_AGAIN_MS = 5000;
+const OF_THE_MOMENT: ReadonlySet<Fault> = new Set(["no_answer", "stale", "device_error"]);
 /** Of the answer that are no values. */
 const ANSWER_MARGIN_BYTES = 1000;
 const SERVERS_NAMED = 10;
@@ -70,6 +72,8 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     try {
       const link = new GatewayLink(connection, targetWords(target), input.settings.max_answer_bytes, ctx.tap);
       const hello = await sayHello(link, connection.where, target, input.settings.max_answer_bytes, ctx);
+      // The gateway is reached; what fails from here on is behind it.
+      ctx.loggingIn?.();
       const epoch = await openServer(link, target, ctx);
       return new GatewaySession({ connection, link, warnings }, hello, epoch, input.settings);
     } catch (error) {
@@ -150,7 +154,9 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
       const read = itemReading(items[i], type);
       if (!read) return `an item that has neither a value nor an error (${quote(address.item)})`;
       this.#doubts.note(address.item, read.quality);
-      readings.push(read.reading);
+      readings.push(
+        address.isAuto === true && type.scalar !== "auto" && read.reading.quality !== "bad" ? { ...read.reading, type } : read.reading,
+      );
     }
     return { value: readings };
   }
@@ -158,12 +164,13 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
   #prepared(point: Point<GatewayAddress>, resolved: Resolved | undefined): Prepared<GatewayAddress> {
     if (!resolved || "error" in resolved) {
       const refusal = itemFault(resolved?.error) ?? new FaultError("device_error", "the gateway gives an error without a code");
-      return { point, refusal, retryAfterMs: LOOK_AGAIN_MS };
+      return { point, refusal, retryAfterMs: OF_THE_MOMENT.has(refusal.fault) ? ASK_AGAIN_MS : LOOK_AGAIN_MS };
     }
     const { type } = resolved;
     const found = type === undefined || point.type.scalar !== "auto" ? point.type : wireType(type);
     if (!found) return { point, refusal: new FaultError("type_mismatch", `the gateway has it as ${quote(type ?? "")}, which is no type`) };
-    return { point, address: { item: resolved.item, epoch: this.#epoch }, type: found };
+    const isAuto = point.type.scalar === "auto" || point.address.isAuto === true;
+    return { point, address: { item: resolved.item, epoch: this.#epoch, ...(isAuto && { isAuto }) }, type: found };
   }
 
   /** Notes the epoch that a refusal names, before it is passed on. */
