@@ -20,6 +20,8 @@ export interface Framing {
   readonly maxFrameBytes: number;
   /** So many more bytes of a frame that is not whole are progress. Default: 1024; a device that dribbles makes none. */
   readonly progressBytes?: number;
+  /** Longest time between two parts of one frame, ms: after it the connection is closed (TIMEOUT). Absent: the request's deadline alone. */
+  readonly betweenBytesMs?: number;
   /** Takes each whole frame; valid during the call only. A string: what about it breaks the protocol. */
   onFrame(frame: Buffer): string | undefined;
   /** Requests under way at once; a hard bound. */
@@ -55,6 +57,8 @@ export class Exchange {
   /** Bytes of the frame that is held that have counted as progress. */
   #counted = 0;
   #isReleased = false;
+  /** Of the frame that is held, where the framing has one. */
+  #stall: Deadline | undefined;
   /** Requests since one was alone under way, with that one. */
   #together = 0;
   /** What is being taken apart, and where its next frame begins. */
@@ -144,6 +148,7 @@ export class Exchange {
   release(): Buffer {
     const rest = Buffer.from(this.#bytes.length > 0 ? this.#bytes.subarray(this.#start) : this.#held);
     this.#isReleased = true;
+    this.#stall?.cancel();
     this.#held = NOTHING;
     this.#connection.onBytes(undefined);
     return rest;
@@ -199,6 +204,7 @@ export class Exchange {
 
   #lost(failure: ReasonError): void {
     this.#unwatch();
+    this.#stall?.cancel();
     this.#held = NOTHING;
     for (const request of [...this.#pending]) request.end(failure);
     this.#deadlines.stop();
@@ -216,6 +222,7 @@ export class Exchange {
   }
 
   #takeFrames(chunk: Buffer): void {
+    this.#stall?.cancel();
     const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk;
     this.#bytes = bytes;
     this.#start = 0;
@@ -244,12 +251,20 @@ export class Exchange {
 
   /** Of a frame that is not whole. */
   #takePart(): void {
-    const { maxFrameBytes, progressBytes = PROGRESS_BYTES } = this.#framing;
+    const { maxFrameBytes, progressBytes = PROGRESS_BYTES, betweenBytesMs } = this.#framing;
+    if (betweenBytesMs !== undefined) this.#stall = this.#deadlines.add(betweenBytesMs, () => this.#stalled(betweenBytesMs));
     if (this.#held.length > maxFrameBytes) this.#outOfSync(`a frame of more than ${maxFrameBytes} bytes`);
     else if (this.#held.length - this.#counted >= progressBytes) {
       this.#counted = this.#held.length;
       this.progress();
     }
+  }
+
+  #stalled(afterMs: number): void {
+    const { where } = this.#connection;
+    this.#giveUp(
+      new ReasonError("TIMEOUT", `${where} stopped in the middle of a frame: ${this.#held.length} bytes, then nothing for ${afterMs} ms`),
+    );
   }
 
   #outOfSync(why: string): void {
