@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Address } from "../src/model/address.ts";
+import type { Condition } from "../src/model/condition.ts";
 import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
 import type { FaultError } from "../src/model/fault.ts";
@@ -179,6 +180,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   limits?(granted: L, settings: S): L;
   /** What the configuration itself makes a warning of in status: one sentence each, without secrets. Pure. Absent: nothing. */
   warningsOf?(details: D, settings: S): readonly string[];
+  /**
+   * Why details and settings that are right by themselves cannot be used together, so that the source is not started: one sentence, without
+   * secrets. Pure. Absent, or undefined: they can.
+   */
+  problemOf?(details: D, settings: S): { readonly condition: Condition; readonly detail: string } | undefined;
   /**
    * Pure. The type that a word of the field means (`S5TIME`, `WSTRING[16]`); undefined: it is none of this driver's. Words that every
    * driver takes are not asked for: see parseDataType. Absent: there are no others.

@@ -6,11 +6,11 @@ import { messageOf } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
 import type { DataSource } from "../model/resources.ts";
+import type { Scaling } from "../model/scaling.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
-import type { Scaling } from "./scaling.ts";
 import type { Problem } from "./status.ts";
 
 /** All that a source's task is made from; what its fingerprint covers. */
@@ -94,6 +94,8 @@ export async function specOf(
   if ("problem" in settings) return settings;
   const driverSettings = check(driver.settings, part(false), where);
   if ("problem" in driverSettings) return driverSettings;
+  const unfit = driver.problemOf?.(details.data, driverSettings.data);
+  if (unfit) return problem(unfit.condition, unfit.detail);
   const interval = intervalOf(record.readout_interval, input.readoutIntervalUnit, settings.data.interval);
   if ("problem" in interval) return interval;
   const { taken, beyond } = limit(

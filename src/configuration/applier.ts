@@ -9,6 +9,7 @@ import type { SecretPlace } from "../model/secret-place.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder, sleep } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
+import { type ProfileFiles, ProfileReader } from "./bindings.ts";
 import { changesOf } from "./changes.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
 import { type DesiredState, desiredState } from "./desired-state.ts";
@@ -58,6 +59,9 @@ const LONGEST_FOLDER_WAIT_MS = 10_000;
 /** Settings that are for nothing, in status. */
 const MAX_UNUSED = 20;
 
+/** Whether all that a round is made of is the same: what has not changed are the same objects. */
+const isSame = <T extends object>(before: T, now: T): boolean => (Object.keys(now) as (keyof T)[]).every((key) => before[key] === now[key]);
+
 /** A round that changes nothing. */
 const UNCHANGED: Round = { made: Promise.resolve() };
 
@@ -78,6 +82,7 @@ export class Applier {
   /** Problems of files that were logged. */
   readonly #logged = new Set<string>();
   #unused: readonly string[] = [];
+  readonly #profiles = new ProfileReader();
   #desired: Desired | undefined;
   #applied:
     | {
@@ -86,6 +91,7 @@ export class Applier {
         readonly files: VariableFiles;
         readonly secretFiles: string;
         readonly kept: KeptSinkOptions | undefined;
+        readonly profileFiles: ProfileFiles;
       }
     | undefined;
   /** What was applied last. */
@@ -114,7 +120,7 @@ export class Applier {
   /** What a person should know, for status: settings that are for nothing that there is, options of this machine that cannot be read. */
   notes(): readonly string[] {
     const { problem } = this.#keptOptions;
-    return problem === undefined ? this.#unused : [...this.#unused, problem];
+    return [...this.#unused, ...this.#profiles.notes, ...(problem === undefined ? [] : [problem])];
   }
 
   /** Whether the sources of a configuration have been started. */
@@ -197,15 +203,15 @@ export class Applier {
     const secretFiles = readSecretFiles(settings, settingsDir);
     // Compared only, because they are secrets.
     const secretTexts = JSON.stringify([...secretFiles]);
-    const applied = this.#applied;
-    const isSame = applied?.desired === desired && applied.local === local && applied.files === files && applied.kept === kept;
-    if (isSame && applied.secretFiles === secretTexts) return UNCHANGED;
-    this.#applied = { desired, local, files, secretFiles: secretTexts, kept };
+    const profileFiles = this.#readProfiles(local);
+    const now = { desired, local, files, secretFiles: secretTexts, kept, profileFiles };
+    if (this.#applied && isSame(this.#applied, now)) return UNCHANGED;
+    this.#applied = now;
     this.#logProblems(files);
     this.#noteUnused(desired, local);
     const withheld = this.#judgeSecrets(desired, secretFiles, settings);
     const optionsProblem = kept ? undefined : this.#keptOptions.problem;
-    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, settings, api, optionsProblem });
+    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, profileFiles, settings, api, optionsProblem });
     const { sources, sinks } = state;
     await this.#logChanges(state);
     this.#options.applySinks(sinks);
@@ -214,6 +220,13 @@ export class Applier {
       this.#isReady = true;
     });
     return { made };
+  }
+
+  #readProfiles({ settings }: LocalSettings): ProfileFiles {
+    const before = this.#profiles.notes;
+    const files = this.#profiles.read(settings);
+    for (const words of this.#profiles.notes) if (!before.includes(words)) this.#options.log.error({}, words);
+    return files;
   }
 
   /** One line for what people change, by name; all of it at the first configuration. */

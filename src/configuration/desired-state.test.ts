@@ -111,7 +111,8 @@ describe("desiredState", () => {
     credentials: { secretOf: () => undefined, userSecretsOf: () => new Map() },
     withheld: new Map(),
     secretFiles: noSecret,
-    settings: { sources: {}, sinks: {}, readout_interval_unit: "seconds", publish_interval_unit: "seconds" },
+    profileFiles: new Map(),
+    settings: { bindings: {}, sources: {}, sinks: {}, readout_interval_unit: "seconds", publish_interval_unit: "seconds" },
     api: { url: "https://platform.example", keyFile: "/k", insecure: false, embedded: false },
     ...rest,
   });
@@ -183,7 +184,9 @@ describe("a password of this machine that is withheld", () => {
     credentials: { secretOf: () => "machine", userSecretsOf: () => new Map() },
     withheld,
     secretFiles: fileOf({ secret: "file" }),
+    profileFiles: new Map(),
     settings: {
+      bindings: {},
       sources: { a: { password_file: "/p" } },
       sinks: { broker: { password_file: "/p" } },
       readout_interval_unit: "seconds",

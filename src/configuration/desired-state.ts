@@ -4,6 +4,7 @@ import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder } from "../model/timer.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
+import { boundOptions, type ProfileFiles } from "./bindings.ts";
 import { type Credentials, type Entry, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";
 import { desiredSinks } from "./desired-sinks.ts";
 import { desiredSources } from "./desired-sources.ts";
@@ -23,7 +24,9 @@ export interface DesiredStateInput {
   readonly withheld: ReadonlyMap<string, WithheldSecret>;
   /** The password files that the settings name, which win over both. */
   readonly secretFiles: SecretFiles;
-  readonly settings: Pick<Settings, "sources" | "sinks" | "readout_interval_unit" | "publish_interval_unit">;
+  /** The profiles that the settings name. */
+  readonly profileFiles: ProfileFiles;
+  readonly settings: Pick<Settings, "bindings" | "sources" | "sinks" | "readout_interval_unit" | "publish_interval_unit">;
   /** Where the platform is, for platform sinks. */
   readonly api: ApiAccess;
   /** Why nobody knows which options of this machine data sinks have: none of them runs then. */
@@ -38,7 +41,7 @@ export interface DesiredState {
 
 /** What is to run, of all that says so. A secret that is missing is named with the entry that needs it. Pure; goes by slices. */
 export async function desiredState(input: DesiredStateInput): Promise<DesiredState> {
-  const { desired, files, withheld, secretFiles, settings, api } = input;
+  const { desired, files, withheld, secretFiles, profileFiles, settings, api } = input;
   const credentials: typeof input.credentials = {
     ...input.credentials,
     secretOf: (entry, all) => (withheld.has(entry.uuid) ? undefined : input.credentials.secretOf(entry, all)),
@@ -77,7 +80,8 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
   for (const source of await desiredSources({ ...desired, secrets }, files, settings, secretFiles)) {
     const { uuid, name, details } = source.record;
     const { note, ...own } = secretsFor({ ...source, uuid, name, details });
-    sources.push({ ...source, ...own, ...(note !== undefined && { warnings: [...source.warnings, note] }) });
+    const local = boundOptions(source.record.type, source.local, settings, (file) => profileFiles.get(file));
+    sources.push({ ...source, ...own, local, ...(note !== undefined && { warnings: [...source.warnings, note] }) });
     await yieldToEventLoop();
   }
   return { sources, sinks };

@@ -23,6 +23,7 @@ export const SETTINGS_EFFECTS: readonly (readonly [path: string, effect: Setting
   ["readout_interval_unit", "configuration"],
   ["publish_interval_unit", "configuration"],
   ["variables_dir", "applied"],
+  ["bindings", "applied"],
   ["sources", "applied"],
   ["sinks", "applied"],
   ["buffer", "buffer"],

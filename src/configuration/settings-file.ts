@@ -131,17 +131,27 @@ const knownKeys = (path: readonly string[]): string[] => Object.keys(schemaAt(pa
 const describedAt = (path: readonly string[]): string | undefined => (path.length === 0 ? undefined : schemaAt(path)?.description);
 
 function absolute(settings: Settings, folder: string): Settings {
-  const { api, embedded_api, variables_dir } = settings;
+  const { api, bindings, embedded_api, sources, variables_dir } = settings;
   const { tls } = embedded_api;
   return {
     ...settings,
     state_dir: resolve(folder, settings.state_dir),
+    bindings: withProfiles(bindings, folder),
+    sources: withProfiles(sources, folder),
     ...(variables_dir !== undefined && { variables_dir: resolve(folder, variables_dir) }),
     ...(tls && {
       embedded_api: { ...embedded_api, tls: { cert_file: resolve(folder, tls.cert_file), key_file: resolve(folder, tls.key_file) } },
     }),
     ...(api && { api: absoluteApi(api, folder) }),
   };
+}
+
+function withProfiles<T extends Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>>(entries: T, folder: string): T {
+  const resolved = Object.entries(entries).map(([key, entry]) => {
+    const profile = entry?.["profile"];
+    return [key, typeof profile === "string" ? { ...entry, profile: resolve(folder, profile) } : entry];
+  });
+  return Object.fromEntries(resolved) as T;
 }
 
 function absoluteApi(api: NonNullable<Settings["api"]>, folder: string): NonNullable<Settings["api"]> {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import "./issue-words.ts";
+import { bindingsSchema } from "./binding.ts";
 import { parseDuration } from "./duration.ts";
 import { networkSchema } from "./policy.ts";
 import { uuidSchema } from "./uuid.ts";
@@ -208,6 +209,9 @@ export const settingsSchema = z
       })
       .prefault({})
       .describe("The log"),
+    bindings: bindingsSchema
+      .prefault({})
+      .describe("How data sources are read whose protocol is not public, by their type; a source's own profile wins"),
     sources: z
       .record(z.string(), z.record(z.string(), z.unknown()))
       .default({})

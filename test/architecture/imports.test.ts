@@ -13,7 +13,16 @@ interface Rule {
 const RULES: readonly Rule[] = [
   { from: /^src\/model\//, never: /^(src\/(?!model\/)|drivers\/|npm:(?!zod$)|node:)/, why: "the vocabulary depends on nothing but zod" },
   { from: /^drivers\//, never: /^src\/(?!model\/)/, why: "a driver knows the vocabulary, not the agent" },
-  { from: /^drivers\/[a-z0-9_]+\//, never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|SELF\/)/, why: "drivers do not know each other" },
+  {
+    from: /^drivers\/(?!odac\/|vendor_b\/|plastcontrol\/)[a-z0-9_]+\//,
+    never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|SELF\/)/,
+    why: "drivers do not know each other",
+  },
+  {
+    from: /^drivers\/(odac|vendor_b|plastcontrol)\//,
+    never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|profile\/driver\.ts|SELF\/)/,
+    why: "types without a public protocol are read by a profile, and know nothing else of each other",
+  },
   { from: /^drivers\/lib\//, never: /^drivers\/(?!lib\/|driver\.ts)/, why: "what drivers share knows no driver" },
   {
     from: /^drivers\/[a-z0-9_]+\/simulator(-[a-z]+)?\.ts/,

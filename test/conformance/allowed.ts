@@ -123,6 +123,12 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     }
     return wrong;
   },
+  // ANSI X3.28, subcategory 2.5, A4: polls and nothing else, the address 00 with each digit twice. A selection, which writes, has STX in it.
+  odac: (sent) => wrongHex(sent, /^(?:0430303030(?:3\d|[46][1-9a-f]|[57][0-9a]|5f){1,8}05)*$/),
+  // The lines of drivers/plastcontrol/example-profile.yaml.
+  plastcontrol: (sent) => wrongHex(sent, /^(?:3f(?:5354415445|56414c554520(?:3\d|[46][1-9a-f]|[57][0-9a]|5f|2e){1,12})0d0a)*$/),
+  // The frames of drivers/vendor_b/example-profile.yaml: the start-up of a C5 in the mode Extended, and reads of blocks.
+  vendor_b: (sent) => wrongHex(sent, /^(?:aa(?:05010501|0402..)....)*$/),
   // The protocol in test/example/gauge/frames.ts: GET alone.
   gauge(sent) {
     const lines = sent.toString("latin1").split("\n");
@@ -181,6 +187,10 @@ export const ALLOWED_INSIDE_TLS: Readonly<Record<string, (sent: Buffer) => strin
     return wrong;
   },
 };
+
+/** Letters and digits are 30 to 39, 41 to 5a and 61 to 7a. */
+const wrongHex = (sent: Buffer, form: RegExp): string[] =>
+  form.test(sent.toString("hex")) ? [] : [`${sent.toString("hex").slice(0, 200)} is more than reads`];
 
 const S7_AREAS = new Set([0x81, 0x82, 0x83, 0x84, 0x85, 0x1c, 0x1d]);
 

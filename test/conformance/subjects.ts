@@ -1,7 +1,9 @@
+import path from "node:path";
 import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import { loadProfile } from "../../src/configuration/profile-file.ts";
 import type { Reason } from "../../src/model/reason.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
 import gauge from "../example/gauge/driver.ts";
@@ -126,6 +128,21 @@ const TRAITS: Readonly<Record<string, Traits>> = {
       CHANNEL: { scalar: "uint16", word: "UINT" },
     },
   },
+  odac: {
+    ranges: "it reads no ranges: each parameter is polled by itself",
+    items: "each parameter has an answer of its own",
+    typeWords: "it has no words of its own for types",
+  },
+  plastcontrol: {
+    ranges: "it reads no ranges: a request is a template of the profile",
+    items: "the device refuses a request as a whole",
+    typeWords: "it has no words of its own for types",
+  },
+  vendor_b: {
+    ranges: "it reads no ranges: a request is a template of the profile",
+    items: "the device refuses a request as a whole",
+    typeWords: "it has no words of its own for types",
+  },
   s7: {
     ranges: () => startS7Ranges(VALUES),
     items: true,
@@ -184,8 +201,23 @@ const GAUGE: Subject = {
   startSimulator: startGauge,
 };
 
+/** What the types whose protocol is not public are bound to: the profile that ships, and examples of ours. */
+const PROFILES: Readonly<Record<string, string>> = {
+  odac: "config/profiles/odac-host.yaml",
+  plastcontrol: "drivers/plastcontrol/example-profile.yaml",
+  vendor_b: "drivers/vendor_b/example-profile.yaml",
+};
+
+const profileOf = (type: string): object => {
+  const file = PROFILES[type];
+  return file === undefined ? {} : { profile: loadProfile(path.resolve(import.meta.dirname, "../..", file)) };
+};
+
 const registered = (type: string, entry: DriverEntry): Subject => ({
   type,
+  get settings() {
+    return profileOf(type);
+  },
   get traits() {
     return traitsOf(type);
   },

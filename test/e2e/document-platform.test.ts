@@ -80,8 +80,8 @@ test("what it describes is read and published, with the variables of local files
     { warnings: [expect.stringContaining('details.type is "modbus_tcp", which is taken')] },
     {
       error: {
-        condition: "type_not_supported",
-        detail: expect.stringMatching(/vendor_b.*details\.machine.*details\.initialization_mode/s),
+        condition: "configuration_invalid",
+        detail: expect.stringMatching(/details\.machine.*details\.initialization_mode/s),
       },
     },
     { error: { condition: "details_missing" } },

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { commandLine } from "../../../test/support/command-line.ts";
+import { unboundWords } from "../../model/binding.ts";
 import { addressCheck } from "./addresses.ts";
 
 const MODBUS = { uuid: "0ebb773e-4e24-4aa6-ab3c-b17e68a3d9dc", name: "press-1", type: "modbus_tcp" };
@@ -15,7 +16,7 @@ test.each([
   [OPCUA, "ns=2;s=Press.Temperature", null, undefined],
   [OPCUA, "holding:0", null, /^address: "holding:0" is no address: expected a node id/],
 ] as const)("%o: %s as %s", async (source, address, type, said) => {
-  const { problemOf, note } = await addressCheck(source, { sources: {} });
+  const { problemOf, note } = await addressCheck(source, { bindings: {}, sources: {} });
   expect(note).toBeUndefined();
   const problem = problemOf({ address, type });
   if (said) expect(problem).toMatch(said);
@@ -24,23 +25,23 @@ test.each([
 
 test("the settings of the source count, those of every source among them left aside", async () => {
   const wide = { address: "holding:0", type: "float32[10]" };
-  const check = (options: Readonly<Record<string, unknown>>) => addressCheck(MODBUS, { sources: { "press-1": options } });
+  const check = (options: Readonly<Record<string, unknown>>) => addressCheck(MODBUS, { bindings: {}, sources: { "press-1": options } });
   expect((await check({ connect_timeout: "2s" })).problemOf(wide)).toBeUndefined();
   expect((await check({ max_registers: 10 })).problemOf(wide)).toMatch(/takes 20 registers, one read holds 10/);
 });
 
 test("where nobody can tell, every address passes, and the reason is reported", async () => {
-  const broken = await addressCheck(MODBUS, { sources: { "press-1": { max_registers: "many" } } });
-  const unknown = await addressCheck({ ...MODBUS, type: "odac" }, { sources: {} });
-  const inherited = await addressCheck({ ...MODBUS, type: "toString" }, { sources: {} });
+  const broken = await addressCheck(MODBUS, { bindings: {}, sources: { "press-1": { max_registers: "many" } } });
+  const unknown = await addressCheck({ ...MODBUS, type: "none_such" }, { bindings: {}, sources: {} });
+  const inherited = await addressCheck({ ...MODBUS, type: "toString" }, { bindings: {}, sources: {} });
   for (const { problemOf } of [broken, unknown, inherited]) expect(problemOf({ address: "anything", type: null })).toBeUndefined();
   expect(broken.note).toMatch(/^the addresses are not checked: sources.press-1 in the settings: max_registers: /);
-  expect(unknown.note).toBe("the addresses are not checked: this collector has no driver for odac");
+  expect(unknown.note).toBe("the addresses are not checked: this collector has no driver for none_such");
   expect(inherited.note).toContain("no driver for toString");
 });
 
 test("whatever is given as an address, the check ends with a sentence or nothing", async () => {
-  const checks = await Promise.all([MODBUS, OPCUA].map((source) => addressCheck(source, { sources: {} })));
+  const checks = await Promise.all([MODBUS, OPCUA].map((source) => addressCheck(source, { bindings: {}, sources: {} })));
   fc.assert(
     fc.property(fc.string(), fc.constantFrom(null, "uint16", "string(3)", "bool"), (address, type) => {
       for (const { problemOf } of checks) expect(problemOf({ address, type }) ?? "address: ").toMatch(/^address: /);
@@ -79,10 +80,10 @@ test("a variable whose address the driver cannot read is refused before it is se
   expect(none.err).toMatch(/v\.yaml:1: address: "holdng:1".*\n.*v\.yaml:2: address: "coil:70000"/);
 });
 
-test("variables of a type that has no driver here are sent as they are, with a note", async () => {
+test("variables of a type that nothing is bound to here are sent as they are, with a note", async () => {
   const { run, well, write } = await commandLine();
   await well("source", "add", "plc", "odac", "host=h");
-  const note = "the addresses are not checked: this collector has no driver for odac";
+  const note = `the addresses are not checked: ${unboundWords("odac")}`;
   const csv = write("v.csv", "name;address\na;DB1.X0.0\n");
   expect(await run("variables", "import", "plc", csv)).toEqual({
     code: 0,

@@ -5,6 +5,7 @@ import { DRIVERS } from "../../../drivers/index.ts";
 import { type SourceSpec, specOf } from "../../agent/source-spec.ts";
 import { apiAccess } from "../../api/access.ts";
 import { secretsSchema } from "../../api/routes/extensions.ts";
+import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import {
   createCredentials,
   credentialsFolder,
@@ -97,7 +98,7 @@ export async function specOfRecord(
   io: CommandIo,
 ): Promise<SourceSpec> {
   const driver = await driverOf(record.type);
-  const local = localOptions(settings.sources, record);
+  const local = boundOptions(record.type, localOptions(settings.sources, record), settings, readProfile);
   const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
   const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
   const credentials = createCredentials(loaded);

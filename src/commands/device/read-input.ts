@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { type AnyDriver, type Timeouts, typeOf } from "../../../drivers/driver.ts";
+import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { DETAILS, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
 import { messageOf } from "../../model/failure.ts";
 import { nearest } from "../../model/nearest.ts";
@@ -103,8 +104,10 @@ function parseSource(driver: AnyDriver, words: readonly string[]): Sorted {
   const { usualPort } = driver;
   const hasNoPort = usualPort !== undefined && given.details["port"] === undefined;
   const details = checkDetails(type, hasNoPort ? { ...given.details, port: usualPort } : given.details, mistakes);
-  const settings = check(driver.settings, given.settings, mistakes);
+  const settings = check(driver.settings, boundOptions(type, given.settings, { bindings: {} }, readProfile), mistakes);
   const timeouts = check(sourceSettingsSchema, given.timeouts, mistakes);
+  const unfit = mistakes.length === 0 && details ? driver.problemOf?.(details.details, settings) : undefined;
+  if (unfit) mistakes.push(unfit.detail);
   if (mistakes.length > 0 || !details || !timeouts) throw new UsageError([...mistakes, knownWords(keys)].join("\n"));
   const { name_timeout: nameMs, connect_timeout: connectMs, answer_timeout: answerMs, prepare_timeout: prepareMs } = timeouts;
   const notes = hasNoPort ? [`no port is given; port ${usualPort} is the usual one of ${driver.type}`] : [];

@@ -1,6 +1,7 @@
 import path from "node:path";
 import { typeOf } from "../../../drivers/driver.ts";
 import { specOf } from "../../agent/source-spec.ts";
+import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { credentialsFolder, loadCredentials } from "../../configuration/credentials.ts";
 import { readLastGood } from "../../configuration/last-good.ts";
 import { localOptions } from "../../configuration/local-options.ts";
@@ -164,7 +165,7 @@ class Check {
     const entry = entryOf(record.type);
     if (!entry) return this.#fail(record.name, `this collector has no driver for ${record.type}`);
     const { default: driver } = await entry.driver();
-    const local = localOptions(settings.sources, record);
+    const local = boundOptions(record.type, localOptions(settings.sources, record), settings, readProfile);
     const made = await specOf(
       {
         record,

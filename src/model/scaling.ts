@@ -1,5 +1,5 @@
-import { shortFloat32 } from "../model/number.ts";
-import type { Reading, Scalar } from "../model/value.ts";
+import { shortFloat32 } from "./number.ts";
+import type { Reading, Scalar } from "./value.ts";
 
 /** Value = raw value × factor + offset. */
 export interface Scaling {

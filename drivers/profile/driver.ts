@@ -1,0 +1,83 @@
+import type { z } from "zod";
+import { unboundWords } from "../../src/model/binding.ts";
+import { FaultError } from "../../src/model/fault.ts";
+import type { Profile } from "../../src/model/profile.ts";
+import type { BoundType } from "../../src/model/profile-details.ts";
+import { type AnyDriver, defineDriver, type Limits } from "../driver.ts";
+import { openTcp } from "../lib/tcp.ts";
+import { type ProfileAddress, parseAddress } from "./address.ts";
+import { compile, type DetailFields, parameterProblems } from "./compiled.ts";
+import { describeRequest, type ProfileRequest, plan } from "./plan.ts";
+import { ProfileSession } from "./session.ts";
+import { type ProfileSettings, settingsSchema } from "./settings.ts";
+
+/** A type of the API that is read by a profile. */
+export interface BoundDriver<D extends { readonly host: string; readonly port: number }> {
+  readonly type: BoundType;
+  readonly title: string;
+  readonly details: z.ZodType<D>;
+  /** Fields of the details that a profile may use, each as one of `DETAIL_VALUES`. Pure. */
+  fieldsOf(details: D): DetailFields;
+  /** Who connects, where the details say it; undefined: the profile says. */
+  roleOf?(details: D): "client" | "listener";
+  /** As `Driver.warningsOf`. */
+  warningsOf?(details: D): readonly string[];
+}
+
+/** What status shows of where a profile was tried. */
+export const verifiedWords = ({ name, verified_on }: Profile): string =>
+  verified_on.length === 0
+    ? `the profile ${name} has been verified on no device (verified_on is empty): compare values with the machine's own display`
+    : `the profile ${name} was verified on ${verified_on.join(", ")}`;
+
+/** The driver of a type whose protocol is a profile of the settings. */
+export function profileDriver<D extends { readonly host: string; readonly port: number }>(bound: BoundDriver<D>): AnyDriver {
+  const { type, title, details } = bound;
+  return defineDriver<D, ProfileSettings, ProfileAddress, ProfileRequest, Limits>({
+    type,
+    title,
+    details,
+    settings: settingsSchema,
+    maxConnections: 1,
+    canDiscover: true,
+    endpoint: ({ host, port }) => ({ host, port, transport: "tcp" }),
+    keepsConnection: () => true,
+    warningsOf: (given, { profile }) => [...(bound.warningsOf?.(given) ?? []), ...(profile ? [verifiedWords(profile)] : [])],
+    problemOf(given, settings) {
+      const { profile } = settings;
+      if (!profile) return { condition: "type_not_supported", detail: unboundWords(type) };
+      const problems = [
+        ...profileProblems(bound, given, profile),
+        ...parameterProblems(profile, bound.fieldsOf(given), settings.parameters),
+      ];
+      return problems.length === 0 ? undefined : { condition: "configuration_invalid", detail: problems.join("; ") };
+    },
+    parseAddress(text, wanted, { profile }) {
+      if (!profile) throw new FaultError("address_invalid", `${JSON.stringify(text)} has no meaning yet: ${unboundWords(type)}`);
+      return parseAddress(text, wanted, profile);
+    },
+    describe: describeRequest,
+    plan,
+    async connect({ details: given, settings }, ctx) {
+      const { profile, parameters } = settings;
+      if (!profile) throw new FaultError("address_invalid", unboundWords(type));
+      const compiled = compile(profile, bound.fieldsOf(given), parameters);
+      const connection = await openTcp({ host: given.host, port: given.port, transport: "tcp" }, ctx);
+      return ProfileSession.begin(connection, compiled, ctx);
+    },
+  });
+}
+
+/** Why a profile is not for these details. */
+function profileProblems<D extends { readonly host: string; readonly port: number }>(
+  { type, roleOf }: BoundDriver<D>,
+  details: D,
+  profile: Profile,
+): readonly string[] {
+  const problems: string[] = [];
+  if (!profile.for.includes(type)) problems.push(`the profile ${profile.name} is for ${profile.for.join(", ")}, not for ${type}`);
+  const role = roleOf?.(details);
+  if (role !== undefined && role !== profile.role)
+    problems.push(`the data source needs a ${role}, and the profile ${profile.name} is a ${profile.role}`);
+  return problems;
+}

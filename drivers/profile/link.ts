@@ -1,0 +1,173 @@
+import { ReasonError } from "../../src/model/reason.ts";
+import { sleep } from "../../src/model/timer.ts";
+import type { DriverContext } from "../driver.ts";
+import type { Connection } from "../lib/connection.ts";
+import { Exchange } from "../lib/exchange.ts";
+import { type Answer, answerIn } from "./answer.ts";
+import { bytesWith, type Compiled, type CompiledRequest, valuesFor } from "./compiled.ts";
+import { fenceOf } from "./fence.ts";
+import { frameOf, nextFrame, payloadOf } from "./framing.ts";
+import { describeRequest } from "./plan.ts";
+
+/** Times of a profile, ms. */
+export interface Timing {
+  readonly answerMs: number;
+  readonly betweenBytesMs: number;
+  readonly pauseMs: number;
+  readonly staleMs: number;
+}
+
+type Known = NonNullable<Answer>;
+
+interface Asked {
+  readonly request: CompiledRequest;
+  readonly args: readonly string[];
+  take(answer: Known): void;
+}
+
+/** What came by itself last. */
+interface Latest {
+  readonly body: Buffer;
+  /** Monotonic ms. */
+  readonly atMs: number;
+}
+
+/** Requests and answers of a profile over one connection: one request at a time, and nothing that is not in the profile. */
+export class ProfileLink {
+  readonly #connection: Connection;
+  readonly #compiled: Compiled;
+  readonly #timing: Timing;
+  readonly #exchange: Exchange;
+  /** Requests that the device makes by itself. */
+  readonly #pushed: readonly CompiledRequest[];
+  readonly #latest = new Map<string, Latest>();
+  #asked: Asked | undefined;
+  #readyAtMs = 0;
+  #skippedBytes = 0;
+  #damagedFrames = 0;
+  #unknownFrames = 0;
+
+  constructor(connection: Connection, tap: DriverContext["tap"], compiled: Compiled, timing: Timing) {
+    this.#connection = connection;
+    this.#compiled = compiled;
+    this.#timing = timing;
+    this.#pushed = [...compiled.requests.values()].filter(({ send }) => send === undefined);
+    const { framing } = compiled;
+    this.#exchange = new Exchange(connection, tap, {
+      fence: fenceOf(compiled),
+      frameLength: (bytes, start) => {
+        const found = nextFrame(framing, bytes, start);
+        return typeof found === "object" ? found.length : found;
+      },
+      maxFrameBytes: framing.maxBytes,
+      // What comes is no progress: one deadline is for the whole answer.
+      progressBytes: Number.POSITIVE_INFINITY,
+      betweenBytesMs: timing.betweenBytesMs,
+      maxInFlight: 1,
+      onFrame: (frame) => this.#onFrame(frame),
+    });
+  }
+
+  alive(): boolean {
+    return this.#connection.alive();
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  /** Sends a request and waits for its answer; of what the device sends by itself, the last that is not stale, or the next. */
+  async ask(ctx: DriverContext, request: CompiledRequest, args: readonly string[]): Promise<Known> {
+    const kept = request.send === undefined ? this.#latest.get(request.name) : undefined;
+    if (kept && performance.now() - kept.atMs <= this.#timing.staleMs) return { body: kept.body };
+    const { send } = request;
+    const frame = send && this.#frameOf(send, request, args);
+    const waitMs = frame ? this.#readyAtMs - performance.now() : 0;
+    if (waitMs > 0) await sleep(waitMs, ctx.signal);
+    const answerMs = Math.min(ctx.timeouts.answerMs, this.#timing.answerMs);
+    const bounded = { ...ctx, timeouts: { ...ctx.timeouts, answerMs } };
+    try {
+      return await this.#exchange.request<Known>(
+        bounded,
+        () => describeRequest({ name: request.name, args }),
+        (answer) => {
+          this.#asked = { request, args, take: answer };
+          if (frame) this.#exchange.send(frame);
+        },
+      );
+    } finally {
+      this.#asked = undefined;
+      this.#readyAtMs = performance.now() + this.#timing.pauseMs;
+    }
+  }
+
+  /** What a person should know of what came. */
+  warnings(): readonly string[] {
+    const words: string[] = [];
+    if (this.#skippedBytes > 0) words.push(`${this.#skippedBytes} bytes between frames were skipped since connecting`);
+    if (this.#damagedFrames > 0) words.push(`${this.#damagedFrames} frames with a wrong checksum were skipped since connecting`);
+    if (this.#unknownFrames > 0) words.push(`${this.#unknownFrames} frames that nothing in the profile fits came since connecting`);
+    return words;
+  }
+
+  #frameOf(send: NonNullable<CompiledRequest["send"]>, request: CompiledRequest, args: readonly string[]): Buffer {
+    const payload = bytesWith(send, valuesFor(this.#compiled, request, args));
+    const { framing } = this.#compiled;
+    const frame = framing.isForRequests ? frameOf(framing, payload) : payload;
+    if (typeof frame === "string")
+      throw new ReasonError("UNKNOWN", `${describeRequest({ name: request.name, args })}: ${frame}`, {
+        condition: "configuration_invalid",
+      });
+    return frame;
+  }
+
+  /** A text breaks the protocol. */
+  #onFrame(frame: Buffer): string | undefined {
+    const { framing } = this.#compiled;
+    const found = nextFrame(framing, frame, 0);
+    if (typeof found !== "object" || found.kind === "noise") {
+      this.#skippedBytes += frame.length;
+      return undefined;
+    }
+    const payload = payloadOf(framing, frame);
+    if (typeof payload === "string") {
+      this.#damagedFrames++;
+      return framing.skips ? undefined : payload;
+    }
+    return this.#takeAnswer(payload) || this.#takePushed(payload) ? undefined : this.#unknown(payload);
+  }
+
+  #takeAnswer(payload: Buffer): boolean {
+    const asked = this.#asked;
+    if (!asked?.request.send) return false;
+    const answer = answerIn(this.#compiled, asked.request, asked.args, payload);
+    if (!answer) return false;
+    this.#asked = undefined;
+    const { finish } = asked.request;
+    if (finish) this.#exchange.send(bytesWith(finish, this.#compiled.parameters));
+    asked.take("body" in answer ? { body: Buffer.from(answer.body) } : answer);
+    return true;
+  }
+
+  #takePushed(payload: Buffer): boolean {
+    for (const request of this.#pushed) {
+      const answer = answerIn(this.#compiled, request, [], payload);
+      if (!answer) continue;
+      if ("body" in answer) this.#latest.set(request.name, { body: Buffer.from(answer.body), atMs: performance.now() });
+      const asked = this.#asked;
+      if (asked?.request === request) {
+        this.#asked = undefined;
+        asked.take("body" in answer ? { body: Buffer.from(answer.body) } : answer);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /** What a device sends by itself may be more than the profile knows; what comes instead of an answer may not. */
+  #unknown(payload: Buffer): string | undefined {
+    this.#unknownFrames++;
+    const isAnswer = this.#asked?.request.send !== undefined && !this.#compiled.framing.skips;
+    return isAnswer ? `an answer that the profile does not know: ${payload.toString("hex", 0, 32)}` : undefined;
+  }
+}

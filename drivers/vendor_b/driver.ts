@@ -1,0 +1,9 @@
+import { DETAILS } from "../../src/model/details.ts";
+import { profileDriver } from "../profile/driver.ts";
+
+export default profileDriver({
+  type: "vendor_b",
+  title: "Vendor B",
+  details: DETAILS.vendor_b.read,
+  fieldsOf: ({ machine, initialization_mode }) => ({ machine, initialization_mode }),
+});
