@@ -211,8 +211,11 @@ const PASSING = new Map(
   ]),
 );
 
+/** What these can send is in the profile that the settings of the machine bind them to. */
+const BY_PROFILE = ["odac", "plastcontrol", "vendor_b"];
+
 it("every driver's fence is probed", () => {
-  const probed = [...Object.keys(PROBES), "vendor_gateway"];
+  const probed = [...Object.keys(PROBES), ...BY_PROFILE, "vendor_gateway"];
   expect(probed.sort()).toEqual(Object.keys(DRIVERS).sort());
 });
 
@@ -242,6 +245,7 @@ it("the list of requests is what passes", async () => {
     ...rows,
     "| `vendor_gateway` | field `request` ([protocol](../gateway-protocol.md)) | |",
     ...words.map((word) => `| | \`${word}\` | |`),
+    ...BY_PROFILE.map((type) => `| \`${type}\` | the templates of its profile, and nothing without one | |`),
   ];
   expect(words).not.toContain("write");
   await expect(`${text.join("\n")}\n`).toMatchFileSnapshot(DOC);
