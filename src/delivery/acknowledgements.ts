@@ -15,6 +15,7 @@ export type Settled = Omit<Acknowledgement, "sink">;
 export class AcknowledgementTracker {
   /** By row, in order; undefined: not settled yet. */
   readonly #rows = new Map<number, Outcome | undefined>();
+  #settled = 0;
 
   add(id: number): void {
     this.#rows.set(id, undefined);
@@ -22,12 +23,19 @@ export class AcknowledgementTracker {
 
   /** Ignores rows that are not tracked (any more). */
   settle(id: number, outcome: Outcome): void {
-    if (this.#rows.has(id)) this.#rows.set(id, outcome);
+    if (!this.#rows.has(id)) return;
+    if (!this.#rows.get(id)) this.#settled++;
+    this.#rows.set(id, outcome);
   }
 
   /** Stops tracking a row, without an outcome. */
   remove(id: number): void {
-    this.#rows.delete(id);
+    this.#forget(id);
+  }
+
+  /** Rows that are settled and not taken. */
+  settled(): number {
+    return this.#settled;
   }
 
   /** Of all tracked rows. */
@@ -41,7 +49,7 @@ export class AcknowledgementTracker {
     for (const [id, outcome] of this.#rows) {
       if (!outcome) break;
       taken.push([id, outcome]);
-      this.#rows.delete(id);
+      this.#forget(id);
     }
     return sum(taken);
   }
@@ -60,7 +68,7 @@ export class AcknowledgementTracker {
       if (ranges > maxRanges) break;
       last = id;
     }
-    for (const [id] of taken) this.#rows.delete(id);
+    for (const [id] of taken) this.#forget(id);
     return sum(taken);
   }
 
@@ -72,7 +80,13 @@ export class AcknowledgementTracker {
       if (outcome) taken.push([id, outcome]);
       else unsettled.push(id);
     this.#rows.clear();
+    this.#settled = 0;
     return { settled: sum(taken), unsettled };
+  }
+
+  #forget(id: number): void {
+    if (this.#rows.get(id)) this.#settled--;
+    this.#rows.delete(id);
   }
 }
 

@@ -472,6 +472,21 @@ describe("a source whose rows stay under way", () => {
     expect(position().older).toEqual([]);
   });
 
+  test("not for longer where nothing else comes: the queue says when it is to be asked again", () => {
+    const { queue, commit, attach, position } = setUp();
+    attach();
+    queue.open();
+    queue.take(commit(9), 0);
+    const jobs: Job[] = [];
+    for (let job = queue.next(1000, 8); job; job = queue.next(1000, 8)) jobs.push(job);
+    expect(queue.nextDueMs()).toBeUndefined();
+    for (const job of jobs) if (!idsOf(job).includes(1)) queue.settle(job, done(job));
+    expect(queue.nextDueMs()).toBe(2000);
+    expect(queue.next(2000, 8)).toBeUndefined();
+    expect(position().older).toEqual([{ from: 1, to: 2 }]);
+    expect(queue.nextDueMs()).toBeUndefined();
+  });
+
   test("and is delivered once more after a loss, without the others", () => {
     const { queue, commit, attach, position } = setUp();
     attach();

@@ -246,7 +246,10 @@ export class DeliveryQueue {
 
   /** When next() may have more without another event; undefined: not at all. On the clock of `nowMs`. */
   nextDueMs(): number | undefined {
-    return this.#isHalted ? undefined : this.#grouper.nextDueMs();
+    if (this.#isHalted) return undefined;
+    const groupMs = this.#grouper.nextDueMs();
+    if (!this.#mayAcknowledgeBehind() || this.#live.settled() + this.#backlog.settled() === 0) return groupMs;
+    return Math.min(this.#behindMs + BEHIND_MS, groupMs ?? Number.POSITIVE_INFINITY);
   }
 
   /** From now on only live rows are written, without waiting for their interval. True: none is left. */
@@ -342,11 +345,15 @@ export class DeliveryQueue {
     this.#acknowledge(lane.takeSettled());
   }
 
+  #mayAcknowledgeBehind(): boolean {
+    return this.#options.keepsAll && this.#unacknowledged.length === 0;
+  }
+
   /** As far as what stays pending is no more ranges than the file keeps. */
   #acknowledgeBehind(nowMs: number): void {
     if (nowMs - this.#behindMs < BEHIND_MS) return;
     this.#behindMs = nowMs;
-    if (!this.#options.keepsAll || this.#unacknowledged.length > 0) return;
+    if (!this.#mayAcknowledgeBehind()) return;
     const ranges = MAX_OLDER_RANGES - union([...this.#older, ...rangesOf([...this.#held])]).length;
     for (const lane of [this.#live, this.#backlog]) this.#acknowledge(lane.takeSettledBehind(ranges >> 1));
   }
