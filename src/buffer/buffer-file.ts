@@ -69,6 +69,7 @@ export class BufferFile implements Buffer {
   readonly #layoutUse: LayoutUse;
   readonly #age: FileAge;
   readonly #stamps: StampBook;
+  readonly #boot: string;
   readonly #tip: Tip;
   readonly #transaction: Database.Transaction<(change: () => FileState) => FileState>;
   #state: FileState;
@@ -107,7 +108,9 @@ export class BufferFile implements Buffer {
     this.#tables = new Tables(db);
     this.#losses = lossTable(db);
     this.#space = new FileSpace(db, file, this.#tables, limits.maxBytes);
-    this.#changes = new FileChanges(this.#tables, this.#losses, this.#space);
+    const boot = limits.boot ?? bootName();
+    this.#boot = boot;
+    this.#changes = new FileChanges(this.#tables, this.#losses, this.#space, boot);
     this.#layoutUse = new LayoutUse(loaded.nextId);
     this.#tip = new Tip(file);
     this.#transaction = db.transaction((change: () => FileState): FileState => {
@@ -120,7 +123,7 @@ export class BufferFile implements Buffer {
     this.start = { from: loaded.nextId, name: randomUUID().slice(0, 8) };
     this.#age = new FileAge(loaded.age, this.#now, this.#monotonicMs);
     this.#ageMark = this.#tables.lastAgeMark() ?? { id: 0, ageMs: Number.NEGATIVE_INFINITY };
-    this.#stamps = new StampBook(limits.boot ?? bootName(), this.#monotonicMs);
+    this.#stamps = new StampBook(boot, this.#monotonicMs);
     this.#state = { ...loaded, sinks: agedWhileClosed(loaded.sinks, this.#keepRemovedMs, this.#now()) };
     this.#agedAtMs = this.#monotonicMs();
     this.#ageSavedAtMs = this.#agedAtMs;
@@ -183,6 +186,8 @@ export class BufferFile implements Buffer {
       this.#changes.addRejected(stamped, rejecting, work);
       const after = this.#stored(rejecting, batches, isStoring);
       const done = this.#changes.trim(this.#changes.acknowledge(after, work));
+      const right = this.#stamps.right();
+      if (right && this.#losses.hasWrong()) this.#losses.correct(this.#boot, right.bootTimeMs, right.clockSynced);
       return lastSeq === undefined ? done : { ...done, lastSeq };
     });
     this.#isStartSaved ||= isStoring && batches.length > 0;

@@ -1,3 +1,4 @@
+import type { ClockState } from "../model/clock.ts";
 import type { Layout } from "../model/layout.ts";
 import type { LossReason } from "../model/loss.ts";
 
@@ -63,6 +64,9 @@ export interface RejectedSpan {
   /** Epoch ms of the first and the last readout in it. */
   readonly from: number;
   readonly to: number;
+  /** As the readouts' `bootTimeMs`, where their clock was not synchronised; absent: it was. */
+  readonly fromBootTimeMs?: number | undefined;
+  readonly toBootTimeMs?: number | undefined;
   /** How many of the values are of EXPLORATION variables: of those, not every sink has a loss. */
   readonly explorationCount: number;
 }
@@ -103,6 +107,8 @@ export interface Loss {
   readonly to: number;
   /** Null: nobody knows. */
   readonly values: number | null;
+  /** How far `from` and `to` can be relied on; absent: they are right. */
+  readonly clock?: Exclude<ClockState, "synchronised">;
 }
 
 /** The broker or server has a message about the loss of so many values. What came to it since then is still to be published. */

@@ -3,9 +3,11 @@ import { describe, expect, it } from "vitest";
 import { clockStateOf } from "../model/clock.ts";
 import type { NewBatch } from "./buffer.ts";
 import type { BufferFile } from "./buffer-file.ts";
+import { encodeReadout } from "./codec.ts";
 import { openReader } from "./reader.ts";
-import { A, append, batch, expectExact, layouts, ledgerOf, NOW, open, rowIds } from "./testing/file.ts";
+import { A, acknowledge, append, batch, expectExact, layout, layouts, ledgerOf, NOW, open, rowIds } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
+import { plainReadout } from "./testing/readouts.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -21,7 +23,12 @@ function machine(wallMs: number) {
     state,
     now,
     options: () => ({ now, monotonicMs: () => state.monotonicMs, boot: state.boot }),
-    read: (): NewBatch => ({ ...batch(++seq, 8, 2, now()), clockSynced: state.synced, bootTimeMs: state.setMs }),
+    read: (): NewBatch => ({
+      ...batch(++seq, 8, 2, now()),
+      payload: encodeReadout(layout, { ...plainReadout(10, seq), clockSynced: state.synced }).payload,
+      clockSynced: state.synced,
+      bootTimeMs: state.setMs,
+    }),
     /** Time goes by: the store looks every few seconds, as it does. */
     pass(buffer: BufferFile, ms: number) {
       for (const endMs = state.monotonicMs + ms; state.monotonicMs < endMs; ) {
@@ -208,5 +215,79 @@ describe("stamps of a clock that is not synchronised", () => {
     next.commit({ run: "r2", layouts, batches: [{ ...box.read(), seq: 1 }], acknowledgements: [] });
     expect(at.seen()[0]).toEqual({ id: 1, time: 0, state: "unsynchronised" });
     next.close();
+  });
+});
+
+describe("times of losses", () => {
+  /** Drops a batch as refused. */
+  const refuse = (buffer: BufferFile, ...ids: number[]) =>
+    acknowledge(buffer, { sink: "a", ids, delivered: 0, dropped: { refused: ids.length * 8 } });
+  const lossesIn = (file: string) => {
+    const reader = openReader(file);
+    const losses = reader.losses("a").map(({ reason, from, to, values, clock }) => [reason, from, to, values, clock]);
+    reader.close();
+    return losses;
+  };
+
+  it("that a wrong clock stamped are flagged, and corrected once it is set, whether values were dropped before or after that", () => {
+    using at = rig(5000);
+    const { box, buffer, file } = at;
+    append(buffer, box.read(), box.read());
+    box.pass(buffer, 10_000);
+    append(buffer, box.read());
+    refuse(buffer, 1, 3);
+    buffer.commit({
+      run: "r1",
+      layouts: [],
+      batches: [],
+      acknowledgements: [],
+      overflowOfRun: 10,
+      rejectedSpans: { overflow: { from: 6000, to: 7000, fromBootTimeMs: 5000, toBootTimeMs: 5000, explorationCount: 2 } },
+    });
+    expect(lossesIn(file)).toEqual([
+      ["refused", 5000, 15_000, 16, "unsynchronised"],
+      ["overflow", 6000, 7000, 8, "unsynchronised"],
+    ]);
+    box.state.setMs = NOW;
+    box.state.synced = true;
+    append(buffer, box.read());
+    expect(lossesIn(file)).toEqual([
+      ["refused", NOW, NOW + 10_000, 16, "corrected"],
+      ["overflow", NOW + 1000, NOW + 2000, 8, "corrected"],
+    ]);
+    refuse(buffer, 2, 4);
+    expect(lossesIn(file)[0]).toEqual(["refused", NOW, NOW + 10_000, 32, "corrected"]);
+    buffer.close();
+  });
+
+  it("of batches that a sink was sent have the stamps they had, and of an earlier start of the machine stay flagged", () => {
+    using at = rig(0);
+    const { box } = at;
+    append(at.buffer, box.read(), box.read());
+    at.buffer.commit({ run: "r1", layouts: [], batches: [], acknowledgements: [], stampsUsed: [1] });
+    refuse(at.buffer, 1);
+    at.buffer.close();
+    box.state.boot = "boot-2";
+    const next = at.reopened();
+    refuse(next, 2);
+    box.state.setMs = NOW;
+    box.state.synced = true;
+    next.commit({ run: "r2", layouts, batches: [{ ...box.read(), seq: 1 }], acknowledgements: [] });
+    expect(lossesIn(at.file)).toEqual([["refused", 0, 0, 16, "unsynchronised"]]);
+    next.close();
+  });
+
+  it("that a right clock stamped are not flagged, nor those of one that turns out to have been right", () => {
+    using at = rig(NOW);
+    const { box, buffer, file } = at;
+    append(buffer, box.read());
+    refuse(buffer, 1);
+    expect(lossesIn(file)).toEqual([["refused", NOW, NOW, 8, "unsynchronised"]]);
+    box.state.synced = true;
+    append(buffer, box.read());
+    expect(lossesIn(file)).toEqual([["refused", NOW, NOW, 8, undefined]]);
+    refuse(buffer, 2);
+    expect(lossesIn(file)).toEqual([["refused", NOW, NOW, 16, undefined]]);
+    buffer.close();
   });
 });

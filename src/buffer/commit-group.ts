@@ -127,8 +127,26 @@ export class CommitGroup {
 export const valuesIn = (batches: readonly Pick<NewBatch, "count" | "explorationCount">[]): number =>
   batches.reduce((sum, { count, explorationCount }) => sum + count + explorationCount, 0);
 
-const spanOf = ({ time, explorationCount }: NewBatch): RejectedSpan => ({ from: time, to: time, explorationCount });
+/** Of one readout. Pure. */
+export function spanOf({
+  time,
+  explorationCount,
+  clockSynced,
+  bootTimeMs,
+}: Omit<NewBatch, "seq" | "layoutKey" | "payload" | "count">): RejectedSpan {
+  const wrongMs = clockSynced === false ? bootTimeMs : undefined;
+  return { from: time, fromBootTimeMs: wrongMs, to: time, toBootTimeMs: wrongMs, explorationCount };
+}
 
 /** Both as one. Pure. */
-export const joinSpans = (a: RejectedSpan | undefined, b: RejectedSpan): RejectedSpan =>
-  a ? { from: Math.min(a.from, b.from), to: Math.max(a.to, b.to), explorationCount: a.explorationCount + b.explorationCount } : b;
+export function joinSpans(a: RejectedSpan | undefined, b: RejectedSpan): RejectedSpan {
+  if (!a) return b;
+  const [first, last] = [a.from <= b.from ? a : b, a.to >= b.to ? a : b];
+  return {
+    from: first.from,
+    fromBootTimeMs: first.fromBootTimeMs,
+    to: last.to,
+    toBootTimeMs: last.toBootTimeMs,
+    explorationCount: a.explorationCount + b.explorationCount,
+  };
+}

@@ -1,10 +1,11 @@
 import type { LossReason } from "../model/loss.ts";
-import { type CommitWork, type DropReason, REJECT_REASONS, type RejectReason, type StoredBatch } from "./buffer.ts";
+import { type CommitWork, type DropReason, REJECT_REASONS, type RejectedSpan, type RejectReason, type StoredBatch } from "./buffer.ts";
 import type { FileSpace } from "./file-space.ts";
 import type { FileState } from "./file-state.ts";
-import type { LossTable } from "./losses.ts";
+import { clockOf, type LossTable, type LossTime } from "./losses.ts";
 import { type IdRange, rangesOf, union, without } from "./position.ts";
 import { acknowledged, droppedIn, mapSinks, pendingAmong, pendingRanges, type SinkState, valuesFor } from "./sink-state.ts";
+import type { StampRange } from "./stamps.ts";
 import type { Tables } from "./tables.ts";
 
 /** Rows deleted in one commit at most, beyond those that were dropped. */
@@ -22,8 +23,11 @@ export class FileChanges {
   readonly #tables: Tables;
   readonly #losses: LossTable;
   readonly #space: FileSpace;
+  readonly #boot: string;
 
-  constructor(tables: Tables, losses: LossTable, space: FileSpace) {
+  /** `boot`: of the machine. */
+  constructor(tables: Tables, losses: LossTable, space: FileSpace, boot: string) {
+    this.#boot = boot;
     this.#tables = tables;
     this.#losses = losses;
     this.#space = space;
@@ -76,7 +80,7 @@ export class FileChanges {
         (range) => this.#tables.firstIn(range),
       );
       for (const reason of REPORTED_DROPS)
-        this.#addLoss(sink.id, reason, (after.state.dropped[reason] ?? 0) - (sink.dropped[reason] ?? 0), taken);
+        this.#addLoss(sink.id, reason, (after.state.dropped[reason] ?? 0) - (sink.dropped[reason] ?? 0), taken, before.stamps);
       sinks.set(sink.id, after.state);
       garbage.push(...after.freed);
     }
@@ -98,7 +102,7 @@ export class FileChanges {
         const span = rejectedSpans[reason];
         const rejected = span ? Math.max(0, newOf(reason) - (takesExploration ? 0 : span.explorationCount)) : 0;
         const values = rejected - (reason === "not_stored" ? (unstored.get(id) ?? 0) : 0);
-        if (values > 0 && span) this.#losses.add({ sink: id, reason, values, from: span.from, to: span.to });
+        if (values > 0 && span) this.#losses.add({ sink: id, reason, values, ...this.#timesOf(span) });
         else if (values < 0) this.#losses.reduce(id, reason, -values);
       }
     }
@@ -146,8 +150,16 @@ export class FileChanges {
     return { ...before, garbage };
   }
 
-  #addLoss(sink: string, reason: LossReason, values: number, ranges: readonly IdRange[]): void {
-    const span = values > 0 ? this.#tables.timeSpan(ranges) : undefined;
+  #timesOf({ from, to, fromBootTimeMs, toBootTimeMs }: RejectedSpan): { readonly from: LossTime; readonly to: LossTime } {
+    const timeOf = (ms: number, bootTimeMs: number | undefined): LossTime => ({
+      ms,
+      clock: bootTimeMs === undefined ? null : clockOf(this.#boot, bootTimeMs),
+    });
+    return { from: timeOf(from, fromBootTimeMs), to: timeOf(to, toBootTimeMs) };
+  }
+
+  #addLoss(sink: string, reason: LossReason, values: number, ranges: readonly IdRange[], stamps: readonly StampRange[]): void {
+    const span = values > 0 ? this.#tables.timeSpan(ranges, stamps) : undefined;
     if (span) this.#losses.add({ sink, reason, values, ...span });
   }
 
@@ -155,7 +167,7 @@ export class FileChanges {
     const sinks = mapSinks(before.sinks, (sink) => {
       const counted = sink.removed && reason === "buffer_full" ? "sink_removed" : reason;
       const after = droppedIn(sink, range, before.nextId, counted, (state, ranges) => this.#tables.countValues(state, ranges));
-      this.#addLoss(sink.id, reason, after.values, after.lost);
+      this.#addLoss(sink.id, reason, after.values, after.lost, before.stamps);
       return after.state;
     });
     this.#tables.deleteBatches(range);

@@ -1,9 +1,31 @@
 import type Database from "better-sqlite3";
 import type { LossReason } from "../model/loss.ts";
 import type { Loss, LossAcknowledgement } from "./buffer.ts";
+import { isSameClock } from "./stamps.ts";
+
+/** A time as it was stamped. Its clock: null, it was right; `corrected`; of an earlier or unknown start of the machine; or one that may be set yet. */
+export interface LossTime {
+  readonly ms: number;
+  readonly clock: string | null;
+}
+
+const CORRECTED = "corrected";
+/** It is wrong, or nobody says that it was right, and no correction will come. */
+export const NEVER_CORRECTED = "";
+/** A clock that is not synchronised, by the start of the machine and when that was. */
+export const clockOf = (boot: string, bootTimeMs: number): string => `${boot} ${bootTimeMs}`;
+/** A stamp that was read with this correction. */
+export const correctedTime = (ms: number, correctionMs: number): LossTime => ({
+  ms: ms + correctionMs,
+  clock: correctionMs === 0 ? null : CORRECTED,
+});
 
 /** Values of one sink that were given up. */
-type NewLoss = Omit<Loss, "number"> & { readonly sink: string };
+export interface NewLoss extends Pick<Loss, "reason" | "values"> {
+  readonly sink: string;
+  readonly from: LossTime;
+  readonly to: LossTime;
+}
 
 /** The losses of one file; every call belongs into a transaction. */
 export interface LossTable {
@@ -12,6 +34,10 @@ export interface LossTable {
   reduce(sink: string, reason: LossReason, values: number): void;
   acknowledge(loss: LossAcknowledgement): void;
   forget(sink: string): void;
+  /** Whether times of losses may be corrected yet. */
+  hasWrong(): boolean;
+  /** A clock of this start of the machine is right: corrects the times that another one of it has stamped. */
+  correct(boot: string, bootTimeMs: number, isSynchronised: boolean): void;
   /** Sinks that have losses to publish. */
   sinks(): readonly string[];
 }
@@ -22,16 +48,20 @@ interface LossRow {
   readonly from_ts: number;
   readonly to_ts: number;
   readonly n: number | null;
+  readonly from_clock: string | null;
+  readonly to_clock: string | null;
 }
 
 export function lossTable(db: Database.Database): LossTable {
   // A closed row keeps its number, so that none is used again.
-  const add = db.prepare<[string, string, number, number, number | null]>(
-    `INSERT INTO gap VALUES (?, ?, 1, ?, ?, ?, 1) ON CONFLICT (sink, reason) DO UPDATE SET
+  const add = db.prepare<[string, string, number, number, number | null, string | null, string | null]>(
+    `INSERT INTO gap (sink, reason, number, from_ts, to_ts, n, is_open, from_clock, to_clock) VALUES (?, ?, 1, ?, ?, ?, 1, ?, ?) ON CONFLICT (sink, reason) DO UPDATE SET
        number = CASE is_open WHEN 1 THEN number ELSE number + 1 END,
        from_ts = CASE is_open WHEN 1 THEN min(from_ts, excluded.from_ts) ELSE excluded.from_ts END,
        to_ts = CASE is_open WHEN 1 THEN max(to_ts, excluded.to_ts) ELSE excluded.to_ts END,
        n = CASE is_open WHEN 1 THEN n + excluded.n ELSE excluded.n END,
+       from_clock = CASE WHEN is_open = 1 AND from_ts <= excluded.from_ts THEN from_clock ELSE excluded.from_clock END,
+       to_clock = CASE WHEN is_open = 1 AND to_ts >= excluded.to_ts THEN to_clock ELSE excluded.to_clock END,
        is_open = 1`,
   );
   const find = db.prepare<[string, string, number], { n: number | null }>(
@@ -39,19 +69,34 @@ export function lossTable(db: Database.Database): LossTable {
   );
   const close = db.prepare<[string, string]>("UPDATE gap SET is_open = 0 WHERE sink = ? AND reason = ?");
   const goOn = db.prepare<[number, string, string]>(
-    "UPDATE gap SET number = number + 1, n = n - ?, from_ts = to_ts WHERE sink = ? AND reason = ?",
+    "UPDATE gap SET number = number + 1, n = n - ?, from_ts = to_ts, from_clock = to_clock WHERE sink = ? AND reason = ?",
   );
   const reduce = db.prepare<[number, string, string]>("UPDATE gap SET n = max(0, n - ?) WHERE sink = ? AND reason = ? AND is_open = 1");
+  const isWrong = "is_open = 1 AND (from_clock LIKE '% %' OR to_clock LIKE '% %')";
+  const wrong = db.prepare<[], LossRow & { readonly sink: string }>(`SELECT * FROM gap WHERE ${isWrong}`);
+  const anyWrong = db.prepare<[], number>(`SELECT EXISTS (SELECT 1 FROM gap WHERE ${isWrong})`).pluck();
+  const setTimes = db.prepare<[number, number, string | null, string | null, string, string]>(
+    "UPDATE gap SET from_ts = ?, to_ts = ?, from_clock = ?, to_clock = ? WHERE sink = ? AND reason = ?",
+  );
   const forget = db.prepare<[string]>("UPDATE gap SET is_open = 0 WHERE sink = ?");
   const sinks = db.prepare<[], string>("SELECT DISTINCT sink FROM gap WHERE is_open = 1 AND n IS NOT 0").pluck();
   return {
-    add: ({ sink, reason, from, to, values }) => void add.run(sink, reason, from, to, values),
+    add: ({ sink, reason, from, to, values }) => void add.run(sink, reason, from.ms, to.ms, values, from.clock, to.clock),
     reduce: (sink, reason, values) => void reduce.run(values, sink, reason),
     acknowledge({ sink, reason, number, values }) {
       const row = find.get(sink, reason, number);
       if (!row) return;
       if (row.n === null || values === null || values >= row.n) close.run(sink, reason);
       else goOn.run(values, sink, reason);
+    },
+    hasWrong: () => anyWrong.get() === 1,
+    correct(boot, bootTimeMs, isSynchronised) {
+      for (const row of wrong.all()) {
+        const [from, to] = [timeIn(row.from_ts, row.from_clock), timeIn(row.to_ts, row.to_clock)].map((time) =>
+          nowCorrected(time, boot, bootTimeMs, isSynchronised),
+        );
+        if (from && to) setTimes.run(Math.min(from.ms, to.ms), Math.max(from.ms, to.ms), from.clock, to.clock, row.sink, row.reason);
+      }
     },
     forget: (sink) => void forget.run(sink),
     sinks: () => sinks.all(),
@@ -61,8 +106,28 @@ export function lossTable(db: Database.Database): LossTable {
 /** Reads a sink's losses through any connection. */
 export function lossReader(db: Database.Database): (sink: string) => readonly Loss[] {
   const rows = db.prepare<[string], LossRow>(
-    "SELECT reason, number, from_ts, to_ts, n FROM gap WHERE sink = ? AND is_open = 1 AND n IS NOT 0 ORDER BY from_ts, reason",
+    "SELECT reason, number, from_ts, to_ts, n, from_clock, to_clock FROM gap WHERE sink = ? AND is_open = 1 AND n IS NOT 0 ORDER BY from_ts, reason",
   );
   return (sink) =>
-    rows.all(sink).map((row) => ({ reason: row.reason, number: row.number, from: row.from_ts, to: row.to_ts, values: row.n }));
+    rows.all(sink).map(({ reason, number, from_ts: from, to_ts: to, n: values, from_clock, to_clock }) => {
+      const clock = lossClock(from_clock, to_clock);
+      return { reason, number, from, to, values, ...(clock && { clock }) };
+    });
+}
+
+const timeIn = (ms: number, clock: string | null): LossTime => ({ ms, clock });
+
+function lossClock(...clocks: readonly (string | null)[]): Loss["clock"] {
+  const wrong = clocks.filter((clock) => clock !== null);
+  if (wrong.length === 0) return undefined;
+  return wrong.every((clock) => clock === CORRECTED) ? "corrected" : "unsynchronised";
+}
+
+/** The time once it is known that a clock with this time of the machine's start is right. */
+function nowCorrected(time: LossTime, boot: string, bootTimeMs: number, isSynchronised: boolean): LossTime {
+  const [of, at] = time.clock?.split(" ") ?? [];
+  if (of !== boot || at === undefined) return time;
+  const isSame = isSameClock(Number(at), bootTimeMs);
+  if (isSame && !isSynchronised) return time;
+  return correctedTime(time.ms, isSame ? 0 : bootTimeMs - Number(at));
 }

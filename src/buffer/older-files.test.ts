@@ -26,6 +26,12 @@ CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT N
 INSERT INTO rejected VALUES ('not_stored', 7);
 INSERT INTO gap VALUES ('a', 'buffer_full', 3, 1, 2, 40, 1);`;
 
+const META_4 = `${META_2}, age REAL NOT NULL DEFAULT 0, down REAL NOT NULL DEFAULT 0, age_at REAL`;
+const SINCE_4 = `
+CREATE TABLE age (id INTEGER PRIMARY KEY, at REAL NOT NULL) STRICT;
+CREATE TABLE stamp (from_id INTEGER PRIMARY KEY, to_id INTEGER NOT NULL, boot TEXT NOT NULL, boot_time REAL NOT NULL, correction REAL) STRICT;
+CREATE TABLE start (from_id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;`;
+
 /** Files as each version wrote them, with three batches of which sink `a` waits for the last two. */
 const OLDER: Readonly<Record<number, string>> = {
   1: `CREATE TABLE meta (${META}) STRICT; CREATE TABLE sink (${SINK}) STRICT; ${COMMON}
@@ -36,6 +42,9 @@ const OLDER: Readonly<Record<number, string>> = {
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5);`,
   3: `CREATE TABLE meta (${META_2}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}
       INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL);
+      INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
+  4: `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}${SINCE_4}
+      INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
 };
 

@@ -156,7 +156,8 @@ function begin(
   const losses = lossTable(db);
   db.transaction(() => {
     db.prepare<[string, number, string]>("UPDATE meta SET epoch = ?, lost_since = ?, lost_why = ?").run(epoch, since, why);
-    for (const sink of mark?.sinks ?? []) losses.add({ sink, reason: "lost", values: null, from: since, to: Math.max(since, nowMs) });
+    for (const sink of mark?.sinks ?? [])
+      losses.add({ sink, reason: "lost", values: null, from: { ms: since, clock: null }, to: { ms: Math.max(since, nowMs), clock: null } });
   }).immediate();
   const { epoch: _, ...state } = goOn(loaded, mark && { ...mark, closed: false });
   return { ...state, epoch, lost };

@@ -2,11 +2,12 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import Database from "better-sqlite3";
 import { load } from "./file-state.ts";
 import { scanLeaves } from "./leaf-scan.ts";
-import { lossTable } from "./losses.ts";
+import { type LossTime, lossTable, type NewLoss } from "./losses.ts";
 import { readMark } from "./mark.ts";
 import { type IdRange, union } from "./position.ts";
 import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
+import type { StampRange } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 
 /** Ids that are read at once; where one cannot be, all of them are looked for page by page. */
@@ -106,7 +107,7 @@ function fill(db: Database.Database, from: Database.Database, epoch: string | un
   if (unread.length > 0) for (const row of scanLeaves(from.name)) if (isUnread(row.id)) take(row);
   const holes = holesIn(db, unread);
   let lost = 0;
-  for (const sink of sinks.values()) lost += settle(db, sink, holes, nextId, nowMs);
+  for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, nowMs, stamps: loaded.stamps });
   return { lost };
 }
 
@@ -184,8 +185,15 @@ function holesIn(db: Database.Database, ranges: readonly IdRange[]): readonly Id
   return holes;
 }
 
+interface SettleOptions {
+  readonly nextId: number;
+  readonly nowMs: number;
+  readonly stamps: readonly StampRange[];
+}
+
 /** Drops what the sink waited for and no row holds any more, to the value. Returns how many values those are. */
-function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[], nextId: number, nowMs: number): number {
+function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[], options: SettleOptions): number {
+  const { nextId } = options;
   const tables = new Tables(db);
   const held = tables.countValues(sink, pendingRanges(sink, nextId));
   const lost = pendingValues(sink) - held;
@@ -193,18 +201,21 @@ function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[
   const dropped = lost > 0 ? { ...sink.dropped, damaged: (sink.dropped.damaged ?? 0) + lost } : sink.dropped;
   // More than was known to be pending: it is accepted now.
   tables.saveSink({ ...sink, accepted: sink.accepted - Math.min(0, lost), dropped });
-  const span = timesAround(db, holes, nowMs);
+  const span = timesAround(db, holes, options);
   if (lost > 0 && (sink.active || sink.removed)) lossTable(db).add({ sink: sink.id, reason: "damaged", values: lost, ...span });
   return Math.max(0, lost);
 }
 
 /** Between which times what is gone was read: those of the rows next to it. */
-function timesAround(db: Database.Database, holes: readonly IdRange[], nowMs: number): { readonly from: number; readonly to: number } {
+function timesAround(db: Database.Database, holes: readonly IdRange[], { nowMs, stamps }: SettleOptions): Pick<NewLoss, "from" | "to"> {
   const [first, last] = [holes[0]?.from ?? 0, holes.at(-1)?.to ?? Number.MAX_SAFE_INTEGER];
-  const before = db.prepare<[number], number>("SELECT ts FROM batch WHERE id < ? ORDER BY id DESC LIMIT 1").pluck().get(first);
-  const after = db.prepare<[number], number>("SELECT ts FROM batch WHERE id >= ? ORDER BY id LIMIT 1").pluck().get(last);
-  const to = after ?? nowMs;
-  return { from: Math.min(before ?? to, to), to };
+  const before = db.prepare<[number], number | null>("SELECT max(id) FROM batch WHERE id < ?").pluck().get(first);
+  const after = db.prepare<[number], number | null>("SELECT min(id) FROM batch WHERE id >= ?").pluck().get(last);
+  const timeAt = (id: number | null | undefined): LossTime | undefined =>
+    id == null ? undefined : new Tables(db).timeSpan([{ from: id, to: id + 1 }], stamps)?.from;
+  const to = timeAt(after) ?? { ms: nowMs, clock: null };
+  const from = timeAt(before) ?? to;
+  return { from: from.ms <= to.ms ? from : to, to };
 }
 
 function tried<T>(work: () => T): T | undefined {

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /**
  * age: batches below the id were in the file when it was `at` ms old. stamp: stamps that may be corrected, or are. start: batches from the id
@@ -27,7 +27,7 @@ CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_explorati
                    delivered_unstored INTEGER NOT NULL, removed_for_ms REAL, removed_at REAL) STRICT;
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
-                  n INTEGER, is_open INTEGER NOT NULL, PRIMARY KEY (sink, reason)) STRICT;
+                  n INTEGER, is_open INTEGER NOT NULL, from_clock TEXT, to_clock TEXT, PRIMARY KEY (sink, reason)) STRICT;
 ${SINCE_4}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
@@ -56,6 +56,12 @@ ALTER TABLE meta ADD COLUMN down REAL NOT NULL DEFAULT 0;
 ALTER TABLE meta ADD COLUMN age_at REAL;
 ${SINCE_4}
 PRAGMA user_version = 4;
+`,
+  // What stamped the ends of a loss (losses.ts); null: a clock that was right.
+  4: `
+ALTER TABLE gap ADD COLUMN from_clock TEXT;
+ALTER TABLE gap ADD COLUMN to_clock TEXT;
+PRAGMA user_version = 5;
 `,
 };
 

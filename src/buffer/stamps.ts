@@ -116,6 +116,11 @@ export class StampBook {
     this.#clock = { ...stamp, sinceMs: isSame ? (this.#clock?.sinceMs ?? 0) : this.#monotonicMs() };
   }
 
+  /** When the machine was started by its clock, and whether that is said to be synchronised; undefined: nothing is known of it yet. */
+  right(): Stamp | undefined {
+    return this.#isRight() ? this.#clock : undefined;
+  }
+
   #isRight(): boolean {
     return this.#clock !== undefined && (this.#clock.clockSynced || this.#monotonicMs() - this.#clock.sinceMs >= STEADY_MS);
   }

@@ -1,9 +1,11 @@
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { Start, StoredBatch } from "./buffer.ts";
+import { wasClockSynced } from "./codec.ts";
 import type { SavedAge } from "./file-age.ts";
 import type { FileState } from "./file-state.ts";
-import type { IdRange } from "./position.ts";
+import { clockOf, correctedTime, type LossTime, NEVER_CORRECTED } from "./losses.ts";
+import { type IdRange, without } from "./position.ts";
 import { checksumOf } from "./schema.ts";
 import { type SinkState, valuesFor } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
@@ -95,13 +97,14 @@ export class Tables {
     return values;
   }
 
-  /** Epoch ms of the first and the last readout in the ranges; undefined: no batch is there. */
-  timeSpan(ranges: readonly IdRange[]): { readonly from: number; readonly to: number } | undefined {
-    let found: { from: number; to: number } | undefined;
-    for (const { from, to } of ranges) {
-      const { first = null, last = null } = this.#sql.span.get(from, to) ?? {};
-      if (first === null || last === null) continue;
-      found = { from: Math.min(found?.from ?? first, first), to: Math.max(found?.to ?? last, last) };
+  /** When the first and the last readout in the ranges were read, by these stamps; undefined: no batch is there. */
+  timeSpan(ranges: readonly IdRange[], stamps: readonly StampRange[]): { readonly from: LossTime; readonly to: LossTime } | undefined {
+    let found: { from: LossTime; to: LossTime } | undefined;
+    for (const { stamp, ...range } of withStamps(ranges, stamps)) {
+      const [first, last] = [this.#sql.first.get(range.from, range.to), this.#sql.last.get(range.from, range.to)];
+      if (!first || first.ts === null || !last || last.ts === null) continue;
+      const [from, to] = [lossTime(first.ts, first.head, stamp), lossTime(last.ts, last.head, stamp)];
+      found = { from: found && found.from.ms <= from.ms ? found.from : from, to: found && found.to.ms >= to.ms ? found.to : to };
     }
     return found;
   }
@@ -130,6 +133,24 @@ export class Tables {
   }
 }
 
+/** The ranges in pieces of which each has one stamp, or none. */
+function* withStamps(ranges: readonly IdRange[], stamps: readonly StampRange[]): Generator<IdRange & { readonly stamp?: StampRange }> {
+  for (const stamp of stamps) for (const range of ranges) yield* within(range, stamp, { stamp });
+  yield* without(ranges, stamps);
+}
+
+function* within<T>({ from, to }: IdRange, of: IdRange, more: T): Generator<IdRange & T> {
+  const piece = { from: Math.max(from, of.from), to: Math.min(to, of.to) };
+  if (piece.from < piece.to) yield { ...piece, ...more };
+}
+
+/** `head`: the first bytes of the payload, which say whether its clock was synchronised. */
+function lossTime(ms: number, head: Uint8Array | null, stamp: StampRange | undefined): LossTime {
+  if (stamp?.correctionMs != null) return correctedTime(ms, stamp.correctionMs);
+  if (stamp) return { ms, clock: clockOf(stamp.boot, stamp.bootTimeMs) };
+  return { ms, clock: head && head.length === 2 && !wasClockSynced(head) ? NEVER_CORRECTED : null };
+}
+
 function statementsOf(db: Database.Database) {
   const insertLayout = db.prepare<[string, string]>("INSERT INTO layout (key, body) VALUES (?, ?)");
   const deleteLayout = db.prepare<[number]>("DELETE FROM layout WHERE id = ?");
@@ -149,9 +170,13 @@ function statementsOf(db: Database.Database) {
   const sumRange = db.prepare<[number, number], { n: number; x: number }>(
     "SELECT coalesce(sum(n), 0) AS n, coalesce(sum(n_exploration), 0) AS x FROM batch WHERE id >= ? AND id < ?",
   );
-  const span = db.prepare<[number, number], { first: number | null; last: number | null }>(
-    "SELECT min(ts) AS first, max(ts) AS last FROM batch WHERE id >= ? AND id < ?",
-  );
+  // Of min() and max() the other columns are those of the row that has it.
+  const spanEnd = (end: "min" | "max") =>
+    db.prepare<[number, number], { ts: number | null; head: Uint8Array | null }>(
+      `SELECT ${end}(ts) AS ts, substr(payload, 1, 2) AS head FROM batch WHERE id >= ? AND id < ?`,
+    );
+  const first = spanEnd("min");
+  const last = spanEnd("max");
   const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
   const nth = db
     .prepare<[number, number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?")
@@ -179,7 +204,8 @@ function statementsOf(db: Database.Database) {
     forgetSink,
     saveRejected,
     sumRange,
-    span,
+    first,
+    last,
     firstIn,
     nth,
     deleteRange,

@@ -104,6 +104,7 @@ test("what the bound drops during an outage is told once as a loss, with its cou
   expect(losses()).toEqual([
     {
       v: 1,
+      clock: "synchronised",
       id: expect.stringMatching(/^[0-9a-f]{8}-buffer_full-1$/),
       from: new Date(1_800_000_000_000).toISOString(),
       to: new Date(1_800_000_000_000 + (dropped / 100 - 1) * 1000).toISOString(),

@@ -54,15 +54,16 @@ export class LossPublisher {
     const { losses, epoch, published } = this.#options;
     const before = this.#published.get(sink) ?? new Map<string, string>();
     this.#published.set(sink, before);
-    for (const { reason, number, from, to, values } of losses()) {
-      const state = `${number}/${values}`;
+    for (const { number, ...loss } of losses()) {
+      const { reason, values, clock } = loss;
+      const state = `${number}/${values}/${clock ?? ""}`;
       if (before.get(reason) === state || !sink.publishLoss) continue;
       if (reason === "not_stored" && !this.#isSettled(state)) {
         againMs = SETTLE_MS;
         continue;
       }
       before.set(reason, state);
-      const isHeld = await sink.publishLoss({ id: `${epoch().slice(0, 8)}-${reason}-${number}`, reason, from, to, values }, ctx);
+      const isHeld = await sink.publishLoss({ id: `${epoch().slice(0, 8)}-${reason}-${number}`, ...loss }, ctx);
       if (isHeld) published({ reason, number, values });
     }
     return againMs;

@@ -128,8 +128,8 @@ export function* writeEach(
 }
 
 /** A loss, values that the broker will never get, as one payload. Pure. */
-export const writeLoss = ({ id, reason, from, to, values }: PublishedLoss): string =>
-  `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"count":${values},"reason":"${reason}"}`;
+export const writeLoss = ({ id, reason, from, to, values, clock }: PublishedLoss): string =>
+  `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"clock":"${clock ?? "synchronised"}","count":${values},"reason":"${reason}"}`;
 
 const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}`;
 const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true}' : "]}");

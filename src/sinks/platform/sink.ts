@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
-import { CLOCK_OF_VALUES } from "../../api/routes/extensions.ts";
+import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES } from "../../api/routes/extensions.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
@@ -107,7 +107,7 @@ class PlatformSink implements Sink {
   readonly warnings: readonly string[] = [];
   readonly lost: Promise<Error>;
   readonly #requester: Requester;
-  readonly #takesClock: boolean;
+  readonly #fields: ReadonlySet<string>;
   readonly #slots: InFlightWindow;
   readonly #ended = new AbortController();
   /** Bytes of samples that the API takes in one request, as far as its refusals show. */
@@ -115,7 +115,7 @@ class PlatformSink implements Sink {
 
   constructor(requester: Requester, inFlight: number, fields: ReadonlySet<string>) {
     this.#requester = requester;
-    this.#takesClock = fields.has(CLOCK_OF_VALUES);
+    this.#fields = fields;
     this.inFlight = inFlight;
     this.#slots = new InFlightWindow(inFlight);
     this.lost = this.#slots.lost;
@@ -132,8 +132,8 @@ class PlatformSink implements Sink {
     }
   }
 
-  publishLoss({ id, from, to, values: count, reason }: PublishedLoss): Promise<boolean> {
-    const body = lossText({ id, from, to, count, reason });
+  publishLoss({ id, from, to, values: count, reason, clock }: PublishedLoss): Promise<boolean> {
+    const body = lossText({ id, from, to, count, reason, ...(clock && this.#fields.has(CLOCK_OF_LOSSES) && { clock }) });
     return this.#slots.inTurn(async () => {
       const path = "/ext/v1/losses";
       const answer = await this.#requester.send({ method: "PUT", path, body, maxBytes: MAX_ANSWER_BYTES, signal: this.#ended.signal });
@@ -163,7 +163,7 @@ class PlatformSink implements Sink {
     const maxBytes = () => Math.min(this.#splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
     const leftOut = (values: number) =>
       refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
-    for (const first of partsOf(batch, { maxBytes, leftOut, takesClock: this.#takesClock })) {
+    for (const first of partsOf(batch, { maxBytes, leftOut, takesClock: this.#fields.has(CLOCK_OF_VALUES) })) {
       const parts = [first];
       for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await this.#send(batch, part, tally)));
     }

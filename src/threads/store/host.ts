@@ -1,6 +1,6 @@
 import type { BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
-import { joinSpans } from "../../buffer/commit-group.ts";
+import { joinSpans, spanOf } from "../../buffer/commit-group.ts";
 import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { Readout } from "../../model/value.ts";
@@ -115,7 +115,7 @@ export class StoreClient {
     if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
       this.#rejectedReadouts++;
       this.#rejectedValues += count + explorationCount;
-      const span = { from: readout.time, to: readout.time, explorationCount };
+      const span = spanOf(batch);
       this.#rejectedSpan = joinSpans(this.#rejectedSpan, span);
       this.#unreportedSpan = joinSpans(this.#unreportedSpan, span);
       this.#reportFull();
