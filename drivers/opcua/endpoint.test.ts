@@ -107,4 +107,26 @@ describe("chooseEndpoint", () => {
     expect(words).toContain("Sign/Basic256Sha256 with Anonymous, UserNamePassword (Basic256Sha256)");
     expect(describeOffer([], want)).toContain("it offers: nothing");
   });
+
+  it.each([
+    ["None", "Anonymous", "security_mode=Sign endpoint_security_policy=Basic256Sha256 i=2258"],
+    [
+      "None",
+      "UserNamePassword",
+      "security_mode=Sign endpoint_security_policy=Basic256Sha256 username=NAME token_security_policy=Basic256Sha256 i=2258",
+    ],
+    ["SignAndEncrypt", "Anonymous", "security_mode=Sign endpoint_security_policy=Basic256Sha256 i=2258"],
+    ["Sign", "X509Certificate", "security_mode=Sign endpoint_security_policy=Basic256Sha256 i=2258"],
+  ] as const)("proposes what the server takes in place of %s for %s, and never what has just failed", (mode, tokenType, command) => {
+    const want = wanted(mode, mode === "None" ? "None" : "Basic256Sha256", tokenType, "None");
+    const offered = [
+      offer("Sign", "Basic256Sha256", [token("Anonymous", null), token("UserNamePassword", null)]),
+      offer("None", "None", [token("X509Certificate", "Basic256Sha256")]),
+    ];
+    expect(describeOffer(offered, want)).toMatch(new RegExp(`; try: collector read opcua endpoint_url=opc.tcp://outside:4840 ${command}$`));
+    expect(describeOffer([offer("None", "None", [token("Anonymous", null)])], want)).toMatch(
+      /endpoint_url=opc.tcp:\/\/outside:4840 i=2258$/,
+    );
+    expect(describeOffer([offer("Sign", "Basic256Sha256", [])], want)).not.toContain("try:");
+  });
 });

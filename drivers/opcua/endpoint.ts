@@ -1,4 +1,5 @@
-import type { OpcuaDetails, SecurityMode, SecurityPolicy } from "../../src/model/details.ts";
+import { shellArgument } from "../../src/model/catalogue.ts";
+import { type OpcuaDetails, SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "../../src/model/details.ts";
 import { endpointParts } from "../../src/model/endpoint-url.ts";
 import type { Reason } from "../../src/model/reason.ts";
 import { quote } from "../lib/text.ts";
@@ -113,8 +114,34 @@ export function describeOffer(offered: readonly OfferedEndpoint[], wanted: Wante
       ? `the server offers no endpoint with ${asked}`
       : `the server's endpoint with ${asked} takes no ${wanted.tokenType}${wanted.tokenType === "Anonymous" ? "" : ` with token policy ${shortPolicy(wanted.tokenPolicyUri)}`}`;
   const hint = wanted.mode === "None" && wanted.policyUri !== NONE_POLICY_URI ? " (mode None goes with policy None only)" : "";
-  return `${missing}${hint}; it offers: ${listOffer(offered)}`;
+  const fitting = closestCommand(offered, wanted);
+  return `${missing}${hint}; it offers: ${listOffer(offered)}${fitting === undefined ? "" : `; try: ${fitting}`}`;
 }
+
+/** Reads with what the server offers and the API can say, the nearest to what is wanted; undefined: there is none. */
+function closestCommand(offered: readonly OfferedEndpoint[], wanted: Wanted): string | undefined {
+  const choices = offered.filter(isOurTransport).flatMap((endpoint) =>
+    endpoint.tokens.flatMap((token) => {
+      const { mode, policyUri: uri, securityLevel } = endpoint;
+      const [policy, tokenPolicy] = [policyOf(uri), policyOf(token.policyUri || uri)];
+      const isUser = token.type === "UserNamePassword";
+      if (mode === "Invalid" || policy === undefined || tokenPolicy === undefined || !(isUser || token.type === "Anonymous")) return [];
+      const nearness =
+        (token.type === wanted.tokenType ? 400 : 0) + (mode === wanted.mode ? 200 : 0) + (uri === wanted.policyUri ? 100 : 0);
+      const words = [
+        ...(mode === "None" ? [] : [`security_mode=${mode}`, `endpoint_security_policy=${policy}`]),
+        ...(isUser ? ["username=NAME", `token_security_policy=${tokenPolicy}`] : []),
+      ];
+      return [{ words, nearness: nearness + Math.min(securityLevel, 99) }];
+    }),
+  );
+  const [closest] = choices.sort((a, b) => b.nearness - a.nearness);
+  return (
+    closest && ["collector read opcua", `endpoint_url=${shellArgument(wanted.endpointUrl, "URL")}`, ...closest.words, "i=2258"].join(" ")
+  );
+}
+
+const policyOf = (uri: string): SecurityPolicy | undefined => SECURITY_POLICIES.find((policy) => policyUri(policy) === uri);
 
 export function listOffer(offered: readonly OfferedEndpoint[]): string {
   if (offered.length === 0) return "nothing";

@@ -118,7 +118,8 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
   OPC_UA_NO_MATCHING_ENDPOINT_POLICY: (_at, reason) => ({
     sentence: `The OPC UA server at ${clean(reason.endpoint_url)} offers no endpoint with mode ${clean(reason.message_security_mode)}, policy ${clean(reason.endpoint_security_policy_uri)} and log-in ${clean(reason.token_type)} under policy ${clean(reason.token_security_policy_uri)}.`,
     cause: "The security settings of the data source are not among those that are enabled on the server.",
-    nextStep: `Enable them on the server or configure what it offers; \`collector read opcua endpoint_url=${argument(reason.endpoint_url, "URL")} i=2258\` tries it without security.`,
+    nextStep:
+      "Enable them on the server, or configure what it offers: the detail lists that, and ends with a command that tries the nearest.",
   }),
   S7PLUS_ERROR: ({ device }, { category }) =>
     category === "AUTHENTICATION"
@@ -307,17 +308,17 @@ const commandIn = (detail: string | undefined): string | undefined =>
 
 function locationOf({ endpoint, source, sinkType }: Where): Location {
   const what = sinkType === undefined ? "device" : (SINK_SERVERS.get(sinkType) ?? "server");
-  const name = source === undefined || sinkType !== undefined ? undefined : argument(source, "SOURCE");
+  const name = source === undefined || sinkType !== undefined ? undefined : shellArgument(source, "SOURCE");
   const walk = name === undefined ? "" : ` \`collector probe ${name}\` shows where the way to it ends.`;
   const match = /^(?:\[([^\]]+)\]|(.*)):(\d{1,10})$/s.exec(endpoint ?? "");
   const host = match ? (match[1] ?? match[2]) : endpoint;
   const unnamed = `the ${what}`;
   if (!endpoint || !host) return { device: unnamed, name: unnamed, host: "HOST", what, walk };
-  return { device: clean(endpoint), name: clean(host), host: argument(host, "HOST"), what, walk };
+  return { device: clean(endpoint), name: clean(host), host: shellArgument(host, "HOST"), what, walk };
 }
 
 /** What somebody will paste into a shell: as it is where it is plain, a placeholder otherwise. */
-const argument = (text: string, placeholder: string): string =>
+export const shellArgument = (text: string, placeholder: string): string =>
   /^[\w:[][\w.:/@%[\]-]{0,252}$/.test(text) && withoutCredentials(text) === text ? text : placeholder;
 
 const hex = (n: number, digits: number): string => `0x${(n >>> 0).toString(16).toUpperCase().padStart(digits, "0")}`;

@@ -40,10 +40,15 @@ export function writableStateDir(
   const service = path.resolve(state_dir);
   if (isWritable(service) && (folder === undefined || isWritable(path.join(service, folder), service)))
     return { stateDir: service, isService: true };
-  const state = io.env["XDG_STATE_HOME"];
-  const own = path.join(state !== undefined && path.isAbsolute(state) ? state : path.join(homeOf(io), ".local", "state"), "collector");
+  const own = personFolder(io);
   mkdirSync(own, { recursive: true, mode: 0o700 });
   return { stateDir: own, isService: false };
+}
+
+/** Where a person's own state is. */
+export function personFolder(io: CommandIo): string {
+  const state = io.env["XDG_STATE_HOME"];
+  return path.join(state !== undefined && path.isAbsolute(state) ? state : path.join(homeOf(io), ".local", "state"), "collector");
 }
 
 const homeOf = (io: CommandIo): string => io.env["HOME"] || homedir();

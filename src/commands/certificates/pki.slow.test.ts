@@ -20,7 +20,8 @@ import { thumbprintOf, toPem } from "../../os/pki/certificate.ts";
 import { DAY_MS } from "../../os/pki/make.ts";
 import { createPki, type OpenPki } from "../../os/pki/pki.ts";
 import { type TestCertificate, testCertificate, testRevocations } from "../../os/pki/testing.ts";
-import { isReachable, runCommand, settingsFile } from "../testing.ts";
+import { commandIo, isReachable, runCommand, runCommandWith, settingsFile } from "../testing.ts";
+import { certificatePlace, certificatesOf } from "./certificates.ts";
 
 const COLLECTOR = "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33";
 const isRoot = process.geteuid?.() === 0;
@@ -199,7 +200,24 @@ describe("collector pki", () => {
 
   it.skipIf(!isRoot || !isReachable)("says what to do where no collector has run", async () => {
     config = settingsFile(dir, { state_dir: path.join(dir, "nowhere") });
-    expect(await pki("list")).toMatchObject({ code: 2, err: expect.stringContaining("is not there yet") });
+    const listed = await runCommandWith({ env: { HOME: dir } }, "pki", "list", "--config", config);
+    expect(listed).toMatchObject({ code: 2, err: expect.stringContaining("is not there yet") });
+  });
+
+  it("trusts what read has kept for this person where no collector has run, root or not", async () => {
+    config = settingsFile(dir, { state_dir: path.join(dir, "nowhere") });
+    const home = path.join(dir, "home");
+    const io = { env: { HOME: home } };
+    const plc = await testCertificate("plc");
+    // As read does.
+    const place = await certificatePlace({ state_dir: path.join(dir, "nowhere") }, commandIo(io));
+    const judged = certificatesOf(place, silentLog).judge([plc.der], { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" });
+    expect(await judged).toMatchObject({ trusted: false, words: expect.stringContaining("type: collector pki trust") });
+    const trusted = await runCommandWith(io, "pki", "trust", thumbprintOf(plc.der), "--config", config);
+    expect(trusted).toMatchObject({ code: 0, err: "", out: expect.stringContaining("These certificates are your own") });
+    const again = certificatesOf(place, silentLog).judge([plc.der], { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" });
+    expect(await again).toMatchObject({ trusted: true });
+    expect(existsSync(path.join(dir, "nowhere"))).toBe(false);
   });
 
   it.each(["list", "trust", "reject", "renew", "export", "user"])("explains %s with examples", async (verb) => {

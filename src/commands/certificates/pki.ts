@@ -12,7 +12,7 @@ import { personLog } from "../device/device.ts";
 import { readIn, writeTo } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
-import { type CertificatePlace, certificatePlace, withoutSudo } from "./certificates.ts";
+import { type CertificatePlace, certificatePlace, personFolder, withoutSudo } from "./certificates.ts";
 import { certificateLines, overviewLines, TELL_SERVER } from "./pki-words.ts";
 
 export interface PkiCommandOptions {
@@ -186,13 +186,18 @@ async function withPki(
   }
 }
 
-/** Root means those of the service; anybody else those that `read` and `browse` take for them. Throws UsageError. */
+/**
+ * Root means those of the service, and where there is no service what `read` and `browse` have kept for root; anybody else those that these
+ * verbs take for them. Throws UsageError.
+ */
 async function placeOf({ config }: PkiCommandOptions, io: CommandIo): Promise<CertificatePlace> {
   const { settings } = settingsOrUsage(config);
   if (process.geteuid?.() !== 0) return certificatePlace(settings, io);
   const stateDir = path.resolve(settings.state_dir);
-  if (!statSync(stateDir, { throwIfNoEntry: false })?.isDirectory())
+  if (!statSync(stateDir, { throwIfNoEntry: false })?.isDirectory()) {
+    if (existsSync(path.join(personFolder(io), "pki"))) return certificatePlace(settings, io);
     throw new UsageError(`the state folder ${stateDir} is not there yet: start the collector once, or name its settings with --config`);
+  }
   return asOwnerOf(stateDir, async () => certificatePlace(settings, io));
 }
 
@@ -222,7 +227,7 @@ function byThumbprint(reference: string, known: readonly Certificate[], { isServ
   const [first] = found;
   if (!first)
     throw new UsageError(
-      `no known certificate has a thumbprint that begins with ${digits}; ${isService ? "sudo collector pki list shows the known ones" : "sudo collector pki list shows those of the service"}`,
+      `no known certificate has a thumbprint that begins with ${digits}; ${isService ? "sudo collector pki list shows the known ones, and what was met without sudo is trusted without it: collector pki trust" : "sudo collector pki list shows those of the service"}`,
     );
   if (found.length > 1)
     throw new UsageError(

@@ -90,7 +90,7 @@ function userCertificate(
   const missing = [...(certificate ? [] : [files.certificateFile]), ...(key ? [] : [files.privateKeyFile])];
   if (!certificate || !key)
     throw new Error(
-      `the user certificate ${name} is not complete, missing: ${missing.join(", ")}. Type: sudo collector pki user ${name} CERTIFICATE KEY`,
+      `the user certificate ${name} is not complete, missing: ${missing.join(", ")}. Type \`sudo collector pki user ${name} CERTIFICATE KEY\``,
     );
   return {
     ...files,

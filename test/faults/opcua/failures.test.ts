@@ -81,7 +81,7 @@ function table(rows: readonly Told[]): string {
         .filter(({ row }) => row.group === group)
         .map(({ row, error }) => {
           const condition = error.condition === undefined ? "" : ` (\`${error.condition}\`)`;
-          const { nextStep } = explainReason(error.reason, error.condition ?? null);
+          const { nextStep } = explainReason(error.reason, error.condition ?? null, { detail: error.message });
           return `| ${row.what} | \`${cell(JSON.stringify(error.reason))}\`${condition} | ${cell(error.message)} | ${cell(nextStep)} |`;
         });
       return [
