@@ -12,7 +12,7 @@ function plant(): SimulatedPlant {
   const server = new SimulatedServer("Capper OPC DA server", [
     { item: "Head.Torque", path: ["Head", "Torque"], type: "float32", value: (ms) => (isRunning(ms) ? 1.8 + 0.2 * Math.sin(ms / 900) : 0) },
     { item: "Head.Running", path: ["Head", "Running"], type: "bool", value: isRunning },
-    { item: "Counter.Caps", path: ["Counter", "Caps"], type: "uint64", value: (ms) => BigInt(Math.floor(ms / MS_PER_CAP)) },
+    { item: "Counter.Caps", path: ["Counter", "Caps"], type: "uint64", value: (ms) => BigInt(Math.floor(ms / MS_PER_CAP) % 10_000_000) },
     { item: "Recipe.Name", path: ["Recipe", "Name"], type: "string", value: "Lemonade 7" },
     // Its sensor is old: the server has the value and doubts it.
     {

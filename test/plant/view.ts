@@ -38,7 +38,7 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
     "",
     paint(
       "dim",
-      `${pad("DATA SOURCE", 14)}${pad("TYPE", 12)}${pad("ENDPOINT", 18)}${pad("STATE", 22)}${pad("READOUTS", 10)}${pad("VALUES", 9)}FAULTED NOW`,
+      `${pad("DATA SOURCE", 14)}${pad("TYPE", 15)}${pad("ENDPOINT", 18)}${pad("STATE", 22)}${pad("READOUTS", 10)}${pad("VALUES", 9)}FAULTED NOW`,
     ),
   ];
   for (const source of status?.sources ?? []) {
@@ -47,7 +47,7 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
     const faults = source.faults.map((f) => `${f.variable}: ${f.fault}`).join(", ");
     lines.push(
       pad(source.name, 14) +
-        pad(source.type, 12) +
+        pad(source.type, 15) +
         pad(source.endpoint ?? "", 18) +
         paint(state.type === "OK" ? "green" : state.type === "ERROR" ? "red" : "dim", pad(word, 22)) +
         pad(String(source.counters.readouts), 10) +
@@ -57,13 +57,13 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
   }
   lines.push(
     "",
-    paint("dim", `${pad("DATA SINK", 14)}${pad("TYPE", 12)}${pad("STATE", 14)}${pad("DELIVERED", 12)}${pad("PENDING", 10)}DROPPED`),
+    paint("dim", `${pad("DATA SINK", 14)}${pad("TYPE", 15)}${pad("STATE", 14)}${pad("DELIVERED", 12)}${pad("PENDING", 10)}DROPPED`),
   );
   for (const sink of status?.sinks ?? []) {
     const dropped = droppedOf(sink.ledger?.dropped ?? {});
     lines.push(
       pad(sink.name ?? sink.uuid, 14) +
-        pad(sink.type, 12) +
+        pad(sink.type, 15) +
         paint(sink.state === "OK" ? "green" : "red", pad(sink.state, 14)) +
         (sink.ledger
           ? pad(String(sink.ledger.delivered), 12) +
