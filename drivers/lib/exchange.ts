@@ -229,7 +229,7 @@ export class Exchange {
     while (this.#start < bytes.length && this.#connection.alive() && !this.#isReleased) {
       const length = this.#framing.frameLength(bytes, this.#start);
       if (typeof length === "string") {
-        this.#outOfSync(length);
+        this.#outOfSync(length + textWords(bytes.subarray(this.#start, this.#start + MAX_TEXT_BYTES)));
         return;
       }
       if (length === undefined || this.#start + length > bytes.length) break;
@@ -274,4 +274,13 @@ export class Exchange {
       "destroy",
     );
   }
+}
+
+/** Of what a device sent that is no frame, if it is text: mostly it says which service it is. */
+const MAX_TEXT_BYTES = 64;
+
+/** The first line of text, in words; empty: it is none. Pure. */
+function textWords(bytes: Buffer): string {
+  const [line = ""] = bytes.toString("latin1").split(/[\r\n]/, 1);
+  return /^[ -~]{4,}$/.test(line) ? `; it sent "${line}"` : "";
 }

@@ -14,7 +14,7 @@ export interface IsoConnected {
 
 /**
  * Asks for an ISO connection on an open one, within the time-out for an answer. Whoever comes next takes the connection's bytes.
- * Throws ReasonError: CONNECTION_CLOSED where the device refuses, the connection's loss, TIMEOUT, or UNKNOWN (protocol_violation); the
+ * Throws ReasonError: CONNECTION_CLOSED where the device refuses (module_not_found where nothing is at the place), the connection's loss, TIMEOUT, or UNKNOWN (protocol_violation); the
  * connection is closed then.
  */
 export async function connectIso(connection: Connection, target: IsoTarget, ctx: DriverContext): Promise<IsoConnected> {
@@ -28,8 +28,7 @@ export async function connectIso(connection: Connection, target: IsoTarget, ctx:
     onFrame(packet) {
       const answer = parseConnectAnswer(packet);
       if (typeof answer === "string") return answer;
-      if ("refusal" in answer)
-        connection.fail(new ReasonError("CONNECTION_CLOSED", `${where} refused the ISO connection: ${answer.refusal}`), "close");
+      if ("refusal" in answer) connection.fail(refusedError(where, answer.refusal, answer.isUnknown && target.isPlace === true), "close");
       else settle?.({ tpduBytes: answer.tpduBytes, early: exchange.release() });
       return undefined;
     },
@@ -43,3 +42,8 @@ export async function connectIso(connection: Connection, target: IsoTarget, ctx:
     },
   );
 }
+
+const refusedError = (where: string, refusal: string, isPlaceEmpty: boolean): ReasonError =>
+  new ReasonError("CONNECTION_CLOSED", `${where} refused the ISO connection: ${refusal}`, {
+    ...(isPlaceEmpty && { condition: "module_not_found" }),
+  });

@@ -65,9 +65,15 @@ describe("connecting", () => {
   });
 
   it("says why a device refuses, and what answers no connect request", () => {
-    expect(parseConnectAnswer(hex("0300 000b 06 80 0001 0000 03"))).toEqual({ refusal: "disconnect reason 3 (no such TSAP)" });
-    expect(parseConnectAnswer(hex("0300 000b 06 80 0001 0000 63"))).toEqual({ refusal: "disconnect reason 99 (not in the standard)" });
-    expect(parseConnectAnswer(hex("0300 0009 04 70 0001 02"))).toEqual({ refusal: "it rejected a TPDU (cause 2)" });
+    expect(parseConnectAnswer(hex("0300 000b 06 80 0001 0000 03"))).toEqual({
+      refusal: "disconnect reason 3 (no such TSAP)",
+      isUnknown: true,
+    });
+    expect(parseConnectAnswer(hex("0300 000b 06 80 0001 0000 63"))).toEqual({
+      refusal: "disconnect reason 99 (not in the standard)",
+      isUnknown: false,
+    });
+    expect(parseConnectAnswer(hex("0300 0009 04 70 0001 02"))).toEqual({ refusal: "it rejected a TPDU (cause 2)", isUnknown: false });
     expect(parseConnectAnswer(hex("0300 0007 02 f0 80"))).toBe("TPDU type 0xF0 answered a connect request");
     expect(disconnectOf(hex("0300 0007 02 f0 80"))).toBeUndefined();
   });

@@ -55,12 +55,16 @@ const DISCONNECT_REASONS: Readonly<Record<number, string>> = {
   138: "invalid header or parameter",
 };
 
+const UNKNOWN_TSAP: ReadonlySet<number> = new Set([2, 3]);
+
 /** What a connection asks for. */
 export interface IsoTarget {
   /** Ours; 1 to 32 bytes. */
   readonly callingTsap: Uint8Array;
   /** Of the device: which of its ends is meant; 1 to 32 bytes. */
   readonly calledTsap: Uint8Array;
+  /** The called TSAP says where in a controller's racks its CPU is. */
+  readonly isPlace?: boolean;
 }
 
 /** Length of the packet that begins at `start`: see `Framing.frameLength`. */
@@ -92,15 +96,16 @@ export function isConnectRequest(frame: Uint8Array): boolean {
   return packetEnd(frame, 0) === frame.length && frame[TYPE_AT] === CONNECT_REQUEST && frame[TPKT_BYTES] === frame.length - TPKT_BYTES - 1;
 }
 
-/** What a device answers a connect request with. */
-export type ConnectAnswer = { readonly tpduBytes: number } | { readonly refusal: string };
+/** What a device answers a connect request with. `isUnknown`: there is nothing at the TSAP that was called. */
+export type ConnectAnswer = { readonly tpduBytes: number } | { readonly refusal: string; readonly isUnknown: boolean };
 
 /** A string: the packet answers no connect request. Confirms of any length are taken, whatever TSAPs they name. */
 export function parseConnectAnswer(packet: Uint8Array): ConnectAnswer | string {
   const type = (packet[TYPE_AT] ?? 0) & 0xf0;
   if (type === CONNECT_CONFIRM) return { tpduBytes: confirmedSize(packet) };
   const refusal = disconnectOf(packet);
-  return refusal === undefined ? `TPDU type 0x${hex(type)} answered a connect request` : { refusal };
+  if (refusal === undefined) return `TPDU type 0x${hex(type)} answered a connect request`;
+  return { refusal, isUnknown: type === DISCONNECT_REQUEST && UNKNOWN_TSAP.has(packet[TYPE_AT + 5] ?? 0) };
 }
 
 /** Bytes of a TPDU from its length byte on: what the confirm says, at most what was asked for. */

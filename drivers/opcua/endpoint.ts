@@ -1,7 +1,7 @@
-import { shellArgument } from "../../src/model/catalogue.ts";
 import { type OpcuaDetails, SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "../../src/model/details.ts";
 import { endpointParts } from "../../src/model/endpoint-url.ts";
 import type { Reason } from "../../src/model/reason.ts";
+import { shellHost } from "../../src/model/shell-word.ts";
 import { quote } from "../lib/text.ts";
 
 export type TokenType = OpcuaDetails["user_identity"]["type"];
@@ -136,9 +136,7 @@ function closestCommand(offered: readonly OfferedEndpoint[], wanted: Wanted): st
     }),
   );
   const [closest] = choices.sort((a, b) => b.nearness - a.nearness);
-  return (
-    closest && ["collector read opcua", `endpoint_url=${shellArgument(wanted.endpointUrl, "URL")}`, ...closest.words, "i=2258"].join(" ")
-  );
+  return closest && ["collector read opcua", `endpoint_url=${shellHost(wanted.endpointUrl, "URL")}`, ...closest.words, "i=2258"].join(" ");
 }
 
 const policyOf = (uri: string): SecurityPolicy | undefined => SECURITY_POLICIES.find((policy) => policyUri(policy) === uri);

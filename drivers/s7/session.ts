@@ -320,5 +320,6 @@ const REFUSALS = new Set(["CONNECTION_CLOSED", "CONNECTION_RESET", "TIMEOUT"]);
 /** A controller refuses a wrong slot, or one connection too many, by closing the connection or by silence. */
 function withAdvice(error: unknown, advice: string): unknown {
   if (!(error instanceof ReasonError) || !REFUSALS.has(error.reason.type)) return error;
-  return new ReasonError(error.reason, `${error.message}; ${advice}`, { cause: error, sessionLost: error.sessionLost });
+  const { condition, sessionLost } = error;
+  return new ReasonError(error.reason, `${error.message}; ${advice}`, { cause: error, ...(condition && { condition }), sessionLost });
 }

@@ -14,7 +14,8 @@ export function targetOf({ rack, slot }: S7Details, settings: S7Settings): IsoTa
   if (settings.connection_type === "raw") return { callingTsap: bytesOf(settings.local_tsap), calledTsap: bytesOf(settings.remote_tsap) };
   if (rack < 0 || rack > MAX_RACK) return `rack ${rack} is out of range: 0 to ${MAX_RACK}`;
   if (slot < 0 || slot > MAX_SLOT) return `slot ${slot} is out of range: 0 to ${MAX_SLOT}`;
-  return { callingTsap: Buffer.of(1, 0), calledTsap: Buffer.of(CONNECTION_TYPES[settings.connection_type], rack * 32 + slot) };
+  const calledTsap = Buffer.of(CONNECTION_TYPES[settings.connection_type], rack * 32 + slot);
+  return { callingTsap: Buffer.of(1, 0), calledTsap, isPlace: true };
 }
 
 const USUAL_SLOTS: readonly (readonly [slot: number, of: string])[] = [

@@ -20,12 +20,12 @@ const outcome = (change: Partial<Outcome>): Outcome => ({
 it("warns of a plan that does not fit once, with the interval that would do, and says when it fits again", () => {
   const lines: string[] = [];
   const take = (_: object, message: string) => void lines.push(message);
-  const fit = new PlanFit(1000, { ...silentLog, warn: take, info: take });
+  const fit = new PlanFit(1000, "press-1", { ...silentLog, warn: take, info: take });
   for (let i = 0; i < 2; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
   expect(fit.warning).toBeUndefined();
   for (let i = 0; i < 3; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
   expect(fit.warning).toBe(
-    "the plan does not fit its interval: 76 requests of 200 ms take 15.2 s, the interval is 1 s; 2600 variables were not reached in the last readout, the next one goes on there; an interval of 19 s would do",
+    "the plan does not fit its interval: 76 requests of 200 ms take 15.2 s, the interval is 1 s; 2600 variables were not reached in the last readout, the next one goes on there; an interval of 19 s would do (`collector source set press-1 --interval 19s`); `collector plan press-1` shows the requests",
   );
   fit.watch(outcome({ spanMs: 900 }), 76);
   expect(fit.warning).toBeDefined();
@@ -35,7 +35,7 @@ it("warns of a plan that does not fit once, with the interval that would do, and
 });
 
 it("takes one slow readout for what it is", () => {
-  const fit = new PlanFit(1000, silentLog);
+  const fit = new PlanFit(1000, "press 1", silentLog);
   for (let i = 0; i < 9; i++) fit.watch(outcome({ spanMs: i % 3 === 0 ? 5000 : 10 }), 76);
   expect(fit.warning).toBeUndefined();
 });

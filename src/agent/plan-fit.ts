@@ -1,5 +1,6 @@
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
+import { shellWord } from "../model/shell-word.ts";
 import { ROOM } from "./plan-view.ts";
 import type { Outcome } from "./readout.ts";
 
@@ -10,12 +11,16 @@ const IN_A_ROW = 3;
 export class PlanFit {
   readonly #intervalMs: number;
   readonly #log: Log;
+  /** The source in a command. */
+  readonly #source: string;
   #over = 0;
   #under = 0;
   #warning: string | undefined;
 
-  constructor(intervalMs: number, log: Log) {
+  /** `source`: its name. */
+  constructor(intervalMs: number, source: string, log: Log) {
     this.#intervalMs = intervalMs;
+    this.#source = shellWord(source, "SOURCE");
     this.#log = log;
   }
 
@@ -41,7 +46,7 @@ export class PlanFit {
     const fits = Math.ceil((neededMs * ROOM) / 1000);
     const missed = unreached > 0 ? `; ${unreached} variables were not reached in the last readout, the next one goes on there` : "";
     const isFirst = this.#warning === undefined;
-    this.#warning = `the plan does not fit its interval: ${planned} requests of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do`;
+    this.#warning = `the plan does not fit its interval: ${planned} requests of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do (\`collector source set ${this.#source} --interval ${fits}s\`); \`collector plan ${this.#source}\` shows the requests`;
     if (isFirst) this.#log.warn({}, this.#warning);
   }
 }

@@ -17,6 +17,7 @@ import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues } from "./live-values.ts";
+import { OddValues } from "./odd-values.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
@@ -104,6 +105,7 @@ class SourceTask {
   readonly #fit: PlanFit;
   readonly #times = new ReadoutTimes();
   readonly #deviceClock: DeviceClock;
+  readonly #odd: OddValues | undefined;
   readonly #live: LiveValues;
   readonly #explaining: Explaining;
   readonly #stateLog: StateLog;
@@ -156,8 +158,9 @@ class SourceTask {
       this.#readouts.renew();
       this.#learned.forget();
     });
-    this.#fit = new PlanFit(spec.intervalMs, deps.notes);
+    this.#fit = new PlanFit(spec.intervalMs, spec.name, deps.notes);
     this.#deviceClock = new DeviceClock(spec.intervalMs);
+    this.#odd = spec.driver.wireOf && new OddValues(spec.name);
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps, clock.monotonicMs);
@@ -211,8 +214,6 @@ class SourceTask {
 
   #warnings(): readonly string[] {
     const { intervalMs, maxConnections, warnings } = this.#spec;
-    const fit = this.#fit.warning;
-    const skew = this.#deviceClock.warning;
     const { preparing } = this.#readouts;
     const hasWaited = this.#waitedMs >= LONG_WAIT_INTERVALS * intervalMs && !this.#trouble;
     const waited = `waited ${formatDuration(this.#waitedMs)} for its turn: the ${maxConnections} connection(s) to ${this.#where} were in use by other data sources`;
@@ -220,8 +221,7 @@ class SourceTask {
       ...warnings,
       ...this.#readouts.warnings,
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
-      ...(fit === undefined ? [] : [fit]),
-      ...(skew === undefined ? [] : [skew]),
+      ...[this.#fit.warning, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
       ...(hasWaited ? [waited] : []),
       ...culprits(this.#learned, this.#layout),
     ];
@@ -312,6 +312,7 @@ class SourceTask {
     if (!problem) this.#faultLog.note(this.#faults, faulted, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     this.#deviceClock.watch(all, time + spanMs, clock.monotonicMs());
+    this.#odd?.watch(this.#layout, all, clock.monotonicMs());
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
     emit(this.#layout, readout);
     return problem;
@@ -390,7 +391,7 @@ function countReadings(readings: readonly (Reading | undefined)[]): { readonly r
 }
 
 function faultsOf(layout: Layout, readings: readonly (Reading | undefined)[]): SourceReport["faults"] {
-  const faults: { variable: string; fault: string; detail: string | null }[] = [];
+  const faults: SourceReport["faults"][number][] = [];
   for (let i = 0; i < readings.length && faults.length < NAMED_FAULTS; i++) {
     const reading = readings[i];
     if (reading?.quality === "bad")

@@ -139,14 +139,14 @@ describe("the secrets of the configuration", () => {
 
   it.each([
     [{}, {}, {}, undefined],
-    [{ username: "u" }, {}, {}, 'the password of user "u" is not on this machine; type: sudo collector secret set broker'],
-    [{}, { username: "u" }, {}, 'the password of user "u" is not on this machine; type: sudo collector secret set broker'],
+    [{ username: "u" }, {}, {}, 'the password of user "u" is not on this machine; type `sudo collector secret set broker`'],
+    [{}, { username: "u" }, {}, 'the password of user "u" is not on this machine; type `sudo collector secret set broker`'],
     [{ username: "u" }, {}, { password: "p" }, undefined],
     [
       {},
       { user_identity: { type: "UserNamePassword", username: "u" } },
       {},
-      'the password of user "u" is not on this machine; type: sudo collector secret set broker',
+      'the password of user "u" is not on this machine; type `sudo collector secret set broker`',
     ],
     [{}, { user_identity: { type: "UserNamePassword", username: "u" } }, { password: "p" }, undefined],
     [{}, { user_identity: { type: "X509Certificate" } }, {}, undefined],

@@ -198,7 +198,7 @@ export function missingPassword(
   // A secret that is set here meanwhile would win over the API's from then on.
   return isAwaited
     ? { awaitedSecret: awaitedWords(`${password} is`) }
-    : { missingSecret: `${password} is not on this machine; type: ${secretCommand(entry)}` };
+    : { missingSecret: `${password} is not on this machine; type \`${secretCommand(entry)}\`` };
 }
 
 const awaitedWords = (what: string): string => `${what} asked for at the configuration API, which has not answered yet`;
@@ -219,7 +219,7 @@ export function overrideNote(
 ): string | undefined {
   const overridden = Object.keys(used).filter((field) => api?.[field] !== undefined && api[field] !== used[field]);
   if (overridden.length === 0) return undefined;
-  const remedy = isFromFile ? "take password_file out of its settings" : `type: sudo collector secret rm ${nameInCommand(entry)}`;
+  const remedy = isFromFile ? "take password_file out of its settings" : `type \`sudo collector secret rm ${nameInCommand(entry)}\``;
   return `a password of this machine is used, which differs from the one in the configuration API; to use the API's, ${remedy}`;
 }
 

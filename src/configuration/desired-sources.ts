@@ -1,6 +1,7 @@
 import type { SourceInput } from "../agent/source-spec.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
+import { shellWord } from "../model/shell-word.ts";
 import { createYielder } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { withDetailsType } from "./details-type.ts";
@@ -42,7 +43,8 @@ export async function desiredSources(
     const local = optionsOf(record);
     const file = files.bySource.get(record.uuid);
     const password = fileSecretOf(local, secretFiles);
-    const shadowed = file && fromApi.has(record.uuid) ? [shadowWords(file, fromApi.get(record.uuid)?.length ?? 0)] : [];
+    const shadowed =
+      file && fromApi.has(record.uuid) ? [`${shadowWords(file, fromApi.get(record.uuid)?.length ?? 0)}; ${looksInto(record.name)}`] : [];
     desired.push({
       record,
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
@@ -62,6 +64,8 @@ export async function desiredSources(
   }
   return desired;
 }
+
+const looksInto = (source: string): string => `\`collector variables list ${shellWord(source, "SOURCE")} --local\` shows what is in it`;
 
 /** A file that wins over variables of the API, in words. Pure. */
 export const shadowWords = (file: { readonly file: string; readonly variables: readonly unknown[] }, fromApi: number): string =>

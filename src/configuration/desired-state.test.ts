@@ -49,7 +49,7 @@ describe("desiredSources", () => {
     expect(b?.variables.map((v) => v.name)).toEqual(["local"]);
     expect(b?.warnings).toEqual([
       "/v/b.csv:3: factor: expected a number",
-      "/v/b.csv wins over the API: its variables run (1), those of the API do not (1), until the file is removed",
+      "/v/b.csv wins over the API: its variables run (1), those of the API do not (1), until the file is removed; `collector variables list b --local` shows what is in it",
     ]);
     expect(a?.warnings).toEqual([]);
   });
@@ -200,7 +200,7 @@ describe("a password of this machine that is withheld", () => {
     for (const entry of [...sources, ...sinks]) {
       expect(entry.secrets).toEqual({});
       expect(entry.withheldSecret).toMatch(
-        /is for 10\.0\.0\.5:4840 as operator and is withheld from 10\.0\.0\.66:4840 .*secret confirm (a|broker)$/,
+        /is for 10\.0\.0\.5:4840 as operator and is withheld from 10\.0\.0\.66:4840 .*secret confirm (a|broker)`$/,
       );
       expect([entry.missingSecret, entry.awaitedSecret]).toEqual([undefined, undefined]);
     }

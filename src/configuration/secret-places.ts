@@ -104,7 +104,7 @@ export const withoutSecret = (places: SecretPlaces, secret: string): SecretPlace
 /** For status: what is withheld from where, and the command that confirms the change. Pure. */
 export const withheldWords = (withheld: WithheldSecret): string =>
   `the password of this machine is for ${placeWords(withheld.was)} and is withheld from ${placeWords(withheld.now)} ` +
-  `(changed: ${withheld.changed.join(", ")}); if the change is right, type: ${confirmCommand(withheld)}`;
+  `(changed: ${withheld.changed.join(", ")}); if the change is right, type \`${confirmCommand(withheld)}\``;
 
 /** Where the collector keeps them. */
 export const secretPlacesFile = (stateDir: string): string => path.join(stateDir, "secret-places.json");

@@ -339,11 +339,11 @@ export class SinkPump {
   /** Waits for the next try: longer where the server asks for it, or where another client seems to take the connection over. */
   async #waitForRetry(reason: ReasonError, backoffMs: number, isIsolating: boolean): Promise<void> {
     const { spec, kind } = this.#prepared;
-    const closedSoonHint = kind.closedSoonHint?.(nameInCommand(spec));
-    const isTakeover = this.#closedSoon >= CLOSED_SOON_TIMES && closedSoonHint !== undefined;
-    const delayMs = isTakeover ? TAKEOVER_MS : Math.max(backoffMs, restMsOf(reason));
-    const hint = `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${closedSoonHint}`;
-    this.#state.lost(reason, delayMs, { hint: isTakeover ? hint : undefined, isIsolating });
+    const likely = this.#closedSoon >= CLOSED_SOON_TIMES ? kind.closedSoon : undefined;
+    const delayMs = likely ? TAKEOVER_MS : Math.max(backoffMs, restMsOf(reason));
+    const hint =
+      likely && `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${likely.hint(nameInCommand(spec))}`;
+    this.#state.lost(reason, delayMs, { hint, condition: likely?.condition, isIsolating });
     // The policy has changed since it was asked: what it says now decides.
     if (this.#asked.change()) return;
     this.#pause = new AbortController();

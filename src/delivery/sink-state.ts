@@ -1,4 +1,5 @@
 import { explainReason, type Where } from "../model/catalogue.ts";
+import type { Condition } from "../model/condition.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport } from "../model/report.ts";
@@ -66,14 +67,19 @@ export class SinkState {
   }
 
   /**
-   * The sink cannot be reached, or was lost; the next try is in `retryMs`. `hint`: another possible cause. `isIsolating`: a known poison
+   * The sink cannot be reached, or was lost; the next try is in `retryMs`. `hint`: another possible cause, `condition`: what it is. `isIsolating`: a known poison
    * batch was the cause, so that neither this loss nor the next opening is logged above debug.
    */
   lost(
-    { reason, condition, message }: ReasonError,
+    error: ReasonError,
     retryMs: number,
-    { hint, isIsolating = false }: { readonly hint?: string | undefined; readonly isIsolating?: boolean } = {},
+    {
+      hint,
+      condition = error.condition,
+      isIsolating = false,
+    }: { readonly hint?: string | undefined; readonly condition?: Condition | undefined; readonly isIsolating?: boolean } = {},
   ): void {
+    const { reason, message } = error;
     this.#nextRetryAt = new Date(Date.now() + retryMs).toISOString();
     this.#isOpen = false;
     const refusal = this.#refusal ?? this.#held;

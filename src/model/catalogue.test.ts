@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Explanation, explainFault, explainReason } from "./catalogue.ts";
+import { type Explanation, explainReason } from "./catalogue.ts";
 import { CONDITIONS } from "./condition.ts";
 import { FAULTS } from "./fault.ts";
+import { explainFault } from "./fault-catalogue.ts";
 import { KNOWN_STATUSES, knownStatus } from "./opcua-statuses.ts";
 import { REASON_TYPES, type Reason, type ReasonType } from "./reason.ts";
 
@@ -44,7 +45,7 @@ const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
 
 /** What the package brings, and what every Debian has. */
 const COMMANDS =
-  /^((sudo )?collector (read|run|browse|probe|source set --help|secret (set|confirm)|pki (list|renew|user))|journalctl -u collector|getent hosts|timedatectl)/;
+  /^((sudo )?collector (read|run|browse|probe|explain|source set|sink set|secret (set|confirm)|pki (list|renew|user))|journalctl -u collector|getent hosts|timedatectl)/;
 const commandsIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
 
 function expectComplete({ sentence, cause, nextStep }: Explanation): void {
@@ -105,13 +106,49 @@ test("name, host and port are filled in", () => {
   expect(sentence).toBe("press-1: 10.0.0.5:502 refused the connection.");
   expect(commandsIn(nextStep)).toEqual(["collector probe press-1"]);
   expect(commandsIn(explainReason({ type: "TIMEOUT" }, null, { endpoint: "[::1]:502" }).nextStep)).toEqual([]);
-  expect(commandsIn(explainReason({ type: "TIMEOUT" }, null, { endpoint: "[::1]:502", source: "a b" }).nextStep)).toEqual([
-    "collector probe SOURCE",
+  const named = (source: string, more: object = {}) =>
+    commandsIn(explainReason({ type: "TIMEOUT" }, null, { endpoint: "[::1]:502", source, ...more }).nextStep);
+  expect([named("a b"), named("Füller 1"), named("a'b"), named("-x"), named("a`b")]).toEqual([
+    ["collector probe 'a b'"],
+    ["collector probe 'Füller 1'"],
+    ["collector probe SOURCE"],
+    ["collector probe SOURCE"],
+    ["collector probe SOURCE"],
   ]);
+  expect(named("press-1", { isWalked: true })).toEqual([]);
+  const login = explainReason({ type: "S7PLUS_ERROR", category: "AUTHENTICATION" }, null, { source: "press-1" });
+  expect(commandsIn(login.nextStep)).toEqual(["sudo collector secret set press-1"]);
   expect(explainReason({ type: "LOOKUP_ERROR" }, null, { endpoint: "press.local:502" }).nextStep).toContain("`getent hosts press.local`");
 });
 
-test("of a data sink the words are about a broker, a platform or a server, and no verb that is for data sources is named", () => {
+test("a client identifier that is taken and a rack without a CPU have a command that mends them", () => {
+  const steps = (condition: "client_id_taken" | "module_not_found", where: object) =>
+    commandsIn(explainReason({ type: "CONNECTION_CLOSED" }, condition, { source: "hall 3", ...where }).nextStep);
+  expect(steps("client_id_taken", { sinkType: "mqtt", uuid: "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01" })).toEqual([
+    "collector sink set 'hall 3' client_id=collector-6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a01",
+  ]);
+  expect(steps("module_not_found", {})).toEqual(["collector source set 'hall 3' slot=1"]);
+});
+
+test("where all variables are bad, cause and next step are those of the first one's fault", () => {
+  const where = { endpoint: "10.0.0.5:502", source: "press-1", fault: { variable: "seven", fault: "no_answer" } } as const;
+  const { cause, nextStep } = explainReason({ type: "UNKNOWN" }, "all_variables_faulted", where);
+  expect(cause).toBe(explainFault("no_answer").cause);
+  expect(commandsIn(nextStep)).toEqual(["collector explain press-1 seven"]);
+});
+
+test("a bad variable leads to explain, and from there to a read of its address, with the names that a shell takes", () => {
+  expect(commandsIn(explainFault("not_found", { source: "a b", variable: "speed" }).nextStep)).toEqual(["collector explain 'a b' speed"]);
+  expect(commandsIn(explainFault("not_found", { source: "a", address: "holding:1[2]" }).nextStep)).toEqual([
+    "collector read a 'holding:1[2]'",
+  ]);
+  expect(commandsIn(explainFault("not_found", { source: "a", address: '"Motor".speed' }).nextStep)).toEqual([
+    "collector read a '\"Motor\".speed'",
+  ]);
+  expect(commandsIn(explainFault("not_found").nextStep)).toEqual([]);
+});
+
+test("of a data sink the words are about a broker, a platform or a server", () => {
   for (const [sinkType, noun] of [
     ["mqtt", "broker"],
     ["platform", "platform"],
@@ -127,7 +164,7 @@ test("of a data sink the words are about a broker, a platform or a server, and n
         ),
       ]) {
         const all = Object.values(explanation).join(" ");
-        expect(all).not.toMatch(/\bdevice\b|probe/);
+        expect(all).not.toMatch(/\bdevice\b/);
         if (endpoint === null && !/collector's machine/.test(all)) expect(all).toMatch(new RegExp(`\\b${noun}\\b`));
       }
 });
@@ -136,7 +173,7 @@ test("a command of ours in the detail is the next step; one in a device's words 
   const step = (condition: "certificate_refused" | "server_refuses", detail: string) =>
     explainReason({ type: "UNKNOWN" }, condition, { source: "press-1", detail }).nextStep;
   const trust = "the server shows a certificate that is not trusted; type `sudo collector pki trust 0123AB`";
-  expect(step("certificate_refused", trust)).toBe("Type `sudo collector pki trust 0123AB`.");
+  expect(step("certificate_refused", trust)).toBe("If the certificate is the right one, type `sudo collector pki trust 0123AB`.");
   expect(step("server_refuses", trust)).not.toContain("pki");
   expect(step("certificate_refused", "`sudo collector pki trust $(reboot)`")).not.toContain("reboot");
 });

@@ -1,8 +1,10 @@
 import type { Condition } from "./condition.ts";
 import type { Fault } from "./fault.ts";
+import { explainFault } from "./fault-catalogue.ts";
 import { knownStatus } from "./opcua-statuses.ts";
 import { withoutCredentials } from "./plain-text.ts";
 import type { Reason, ReasonType } from "./reason.ts";
+import { shellHost, shellWord } from "./shell-word.ts";
 
 /** What went wrong in one sentence, why it usually does, and what to do about it, with the command to type between backticks. */
 export interface Explanation {
@@ -19,8 +21,14 @@ export interface Where {
   readonly source?: string;
   /** It is a data sink, of this type. */
   readonly sinkType?: string;
+  /** Its uuid, for a command that needs one. */
+  readonly uuid?: string;
   /** The detail that is shown beside it: a command of ours in it is the next step. */
   readonly detail?: string;
+  /** The first bad variable, where all are. */
+  readonly fault?: { readonly variable: string; readonly fault: Fault };
+  /** The way to it has just been walked: the next step is not to walk it. */
+  readonly isWalked?: boolean;
 }
 
 /** The same for people: `device` (with port) and `name` (without) in a sentence, `host` in a command. */
@@ -30,6 +38,11 @@ interface Location {
   readonly host: string;
   /** What it is: `device`, `broker`. */
   readonly what: string;
+  /** Its data source or data sink in a command, or a placeholder. */
+  readonly source: string;
+  readonly uuid: string;
+  /** On the first bad variable, where all are. */
+  readonly advice: Explanation | undefined;
   /** How to see where the way to it ends, as a sentence after others; empty: no verb shows it. */
   readonly walk: string;
 }
@@ -59,10 +72,10 @@ const FINS_MAIN_CODES: Readonly<Record<number, string>> = {
 };
 
 const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reason, { type: T }>) => Explanation } = {
-  LOOKUP_ERROR: ({ name, host }) => ({
+  LOOKUP_ERROR: ({ name, host, walk }) => ({
     sentence: `The name ${name.startsWith("the ") ? `of ${name}` : name} cannot be resolved.`,
     cause: "The name is misspelt, or this machine's DNS server cannot be reached or does not know it.",
-    nextStep: `Type \`getent hosts ${host}\`; if it prints nothing, correct the name or the DNS server, or configure the IP address instead.`,
+    nextStep: `Correct the name or the DNS server, or configure the IP address instead.${walk || ` \`getent hosts ${host}\` asks for it.`}`,
   }),
   NO_ROUTE_TO_HOST: ({ name, what, walk }) => ({
     sentence: `${asSubject(name)} does not answer on the network.`,
@@ -82,7 +95,7 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
   CONNECTION_REFUSED: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} refused the connection.`,
     cause: "The host answers, but no service listens on this port: the port is wrong, the service is off or it takes no more connections.",
-    nextStep: `Correct the port, or enable the service on the ${what}.${walk}`,
+    nextStep: `Correct the port, or ${what === "device" ? "enable the service on the device" : `start the ${what}`}.${walk}`,
   }),
   CONNECTION_RESET: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} reset the connection.`,
@@ -186,10 +199,11 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause: "readout_interval or publish_interval is 0 or negative in the configuration API.",
     nextStep: "Set an interval of 1 or more in the configuration API.",
   }),
-  all_variables_faulted: ({ device }) => ({
+  all_variables_faulted: ({ device, advice }) => ({
     sentence: `${asSubject(device)} answers, but none of the variables can be read.`,
     cause: "The addresses belong to another device or program, or the collector has no right to read them.",
     nextStep: "Correct the addresses: each bad variable is listed with what is wrong with it.",
+    ...(advice && { cause: advice.cause, nextStep: advice.nextStep }),
   }),
   forbidden_by_policy: ({ device }) => ({
     sentence: `The policy of this machine does not permit connections to ${device}.`,
@@ -204,15 +218,25 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
       "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
     nextStep: "Do what the detail says: it names the certificate and what is wrong with it.",
   }),
-  server_refuses: ({ device }) => ({
+  client_id_taken: ({ device, source, uuid }) => ({
+    sentence: `${asSubject(device)} ends each connection soon after it begins: another client probably uses the same client_id.`,
+    cause: "Of two clients with one client_id, each pushes the other off the broker.",
+    nextStep: `Give each client its own: \`collector sink set ${source} client_id=collector-${uuid}\`.`,
+  }),
+  module_not_found: ({ device, source }) => ({
+    sentence: `${asSubject(device)} has no CPU at the configured rack and slot.`,
+    cause: "The slot is that of another family of controllers, or the CPU is in another one.",
+    nextStep: `Set rack and slot as the hardware configuration has them: slot 1 of an S7-1200 or S7-1500 (\`collector source set ${source} slot=1\`), 2 of an S7-300, mostly 3 of an S7-400.`,
+  }),
+  server_refuses: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} refuses the connection or what is sent.`,
     cause: "Its rights, limits or settings do not permit it; the detail has its own words and code.",
-    nextStep: "Do what the detail says; its own log has the refusal too.",
+    nextStep: `Do what the detail says; the log of the ${what} has the refusal too.${walk}`,
   }),
-  protocol_violation: ({ device, what }) => ({
+  protocol_violation: ({ device, what, walk }) => ({
     sentence: `${asSubject(device)} sends bytes that do not follow the protocol.`,
     cause: "Another service listens on this port, or the configured type is wrong.",
-    nextStep: `Compare type and port with the manual of the ${what}; the detail says what it sent.`,
+    nextStep: `Compare type and port with the manual of the ${what}; the detail says what it sent.${walk}`,
   }),
   collector_host_trouble: ({ what }) => ({
     sentence: "The collector's machine refuses: it lacks file handles, ports, memory or rights.",
@@ -226,56 +250,6 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
   }),
 };
 
-const READ_ONE = "`collector read TYPE host=HOST ADDRESS`";
-
-const FAULTS: { readonly [F in Fault]: Explanation } = {
-  address_invalid: {
-    sentence: "The address does not have the form that this type of device needs.",
-    cause: "A typing error, or an address in the notation of another type of device.",
-    nextStep: `Correct the address; ${READ_ONE} says what would be right.`,
-  },
-  not_found: {
-    sentence: "The device has no such variable.",
-    cause: "The address is wrong, or the program in the device has changed.",
-    nextStep: `Compare the address with the program of the device, then try ${READ_ONE}.`,
-  },
-  access_denied: {
-    sentence: "The device does not let the collector read this variable.",
-    cause: "Access protection in the device, or a user without the rights.",
-    nextStep: `Permit reading in the device, then try ${READ_ONE}.`,
-  },
-  type_mismatch: {
-    sentence: "The value does not have the configured type.",
-    cause: "The type of the variable is wrong, or the program in the device has changed.",
-    nextStep: "Correct the type of the variable; `collector read TYPE host=HOST ADDRESS:TYPE` tries one.",
-  },
-  out_of_range: {
-    sentence: "The value or address is outside the permitted range.",
-    cause: "The address is behind the end of the memory, or the value does not fit its type.",
-    nextStep: `Compare address and length with the memory of the device, then try ${READ_ONE}.`,
-  },
-  not_a_number: {
-    sentence: "The device holds bytes that are not a number or a date, infinity or NaN.",
-    cause: "A sensor is broken or missing, no program has written the value yet, or type, address or byte order are wrong.",
-    nextStep: `Check the sensor, then type, address and byte order; ${READ_ONE} shows what is read.`,
-  },
-  device_error: {
-    sentence: "The device refuses this variable with an error of its own.",
-    cause: "The device or a part of it is in a state in which it does not answer; the code in the detail says which.",
-    nextStep: "Look the device's own code, which the detail holds, up in its manual.",
-  },
-  stale: {
-    sentence: "The device reports that the value is old.",
-    cause: "The device has lost its connection to the source of the value.",
-    nextStep: `Check the source of the value behind the device, then try ${READ_ONE}.`,
-  },
-  no_answer: {
-    sentence: "The unit that holds this variable did not answer.",
-    cause: "The unit behind the device is off or not connected, or the unit number is wrong.",
-    nextStep: `Check power, bus cable and number of that unit, then try ${READ_ONE}.`,
-  },
-};
-
 /**
  * Explains why a source cannot be read or a sink cannot be reached. A condition is more exact than its reason and replaces it.
  * Texts from outside are shortened and lose their control characters; a command holds them only if a shell takes them as they are.
@@ -283,14 +257,10 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
 export function explainReason(reason: Reason, condition?: Condition | null, where: Where = {}): Explanation {
   const at = locationOf(where);
   const known = condition ? CONDITIONS[condition](at) : ofReason(reason, at);
-  const command = condition && OURS.has(condition) ? commandIn(where.detail) : undefined;
-  const explanation = command === undefined ? known : { ...known, nextStep: `Type \`${command}\`.` };
-  return where.source === undefined ? explanation : { ...explanation, sentence: `${clean(where.source)}: ${explanation.sentence}` };
-}
-
-/** Explains what is wrong with one variable. */
-export function explainFault(fault: Fault): Explanation {
-  return FAULTS[fault];
+  const command = commandOf(condition, where.detail);
+  const nextStep = command === undefined ? known.nextStep.replaceAll(PLACEHOLDER, `$1 ${at.source}`) : stepOf(command);
+  const sentence = where.source === undefined ? known.sentence : `${clean(where.source)}: ${known.sentence}`;
+  return { ...known, nextStep, sentence };
 }
 
 /** The only function in which a reason meets the entry of its type, which the compiler cannot follow through the table. */
@@ -299,27 +269,40 @@ function ofReason<T extends ReasonType>(reason: Extract<Reason, { type: T }>, at
   return explain(at, reason);
 }
 
+/** A command for a secret that does not name whose. */
+const PLACEHOLDER = /(secret (?:set|confirm)) (?:SOURCE|NAME)\b/g;
+
 /** Conditions whose detail is in the collector's own words. */
-const OURS: ReadonlySet<Condition> = new Set<Condition>(["certificate_refused", "secret_missing"]);
+const OURS: ReadonlySet<Condition> = new Set<Condition>(["certificate_refused", "secret_missing", "secret_withheld"]);
 
-/** A command of ours that a detail ends with: what others have put into it comes before. */
-const commandIn = (detail: string | undefined): string | undefined =>
-  [...(detail ?? "").matchAll(/`((?:sudo )?collector (?:pki|secret) [\w. :-]{1,200})`/g)].at(-1)?.[1];
+/**
+ * The command of ours with which a detail ends, which is the next step: what others have put into it comes before. Undefined: there is none,
+ * or the detail of this condition is in another's words. Pure.
+ */
+export const commandOf = (condition: Condition | null | undefined, detail: string | undefined): string | undefined =>
+  condition && OURS.has(condition)
+    ? [...(detail ?? "").matchAll(/`((?:sudo )?collector (?:pki|secret) [\w. :-]{1,200})`/g)].at(-1)?.[1]
+    : undefined;
 
-function locationOf({ endpoint, source, sinkType }: Where): Location {
+function stepOf(command: string): string {
+  if (command.includes(" pki trust ")) return `If the certificate is the right one, type \`${command}\`.`;
+  return command.includes(" secret confirm ") ? `If the change is right, type \`${command}\`.` : `Type \`${command}\`.`;
+}
+
+function locationOf({ endpoint, source, sinkType, uuid = "UUID", fault, isWalked = false }: Where): Location {
   const what = sinkType === undefined ? "device" : (SINK_SERVERS.get(sinkType) ?? "server");
-  const name = source === undefined || sinkType !== undefined ? undefined : shellArgument(source, "SOURCE");
-  const walk = name === undefined ? "" : ` \`collector probe ${name}\` shows where the way to it ends.`;
+  const placeholder = sinkType === undefined ? "SOURCE" : "NAME";
+  const named = source === undefined ? placeholder : shellWord(source, placeholder);
+  const hasWay = source !== undefined && !isWalked && what !== "server";
+  const walk = hasWay ? ` \`collector probe ${named}\` shows where the way to it ends.` : "";
+  const advice = fault && explainFault(fault.fault, { ...(source !== undefined && { source }), variable: fault.variable });
+  const more = { what, walk, source: named, uuid, advice };
   const match = /^(?:\[([^\]]+)\]|(.*)):(\d{1,10})$/s.exec(endpoint ?? "");
   const host = match ? (match[1] ?? match[2]) : endpoint;
   const unnamed = `the ${what}`;
-  if (!endpoint || !host) return { device: unnamed, name: unnamed, host: "HOST", what, walk };
-  return { device: clean(endpoint), name: clean(host), host: shellArgument(host, "HOST"), what, walk };
+  if (!endpoint || !host) return { device: unnamed, name: unnamed, host: "HOST", ...more };
+  return { device: clean(endpoint), name: clean(host), host: shellHost(host, "HOST"), ...more };
 }
-
-/** What somebody will paste into a shell: as it is where it is plain, a placeholder otherwise. */
-export const shellArgument = (text: string, placeholder: string): string =>
-  /^[\w:[][\w.:/@%[\]-]{0,252}$/.test(text) && withoutCredentials(text) === text ? text : placeholder;
 
 const hex = (n: number, digits: number): string => `0x${(n >>> 0).toString(16).toUpperCase().padStart(digits, "0")}`;
 

@@ -1,4 +1,5 @@
 import type { Condition } from "./condition.ts";
+import type { Fault } from "./fault.ts";
 import type { Layout } from "./layout.ts";
 import type { Reason } from "./reason.ts";
 import type { ReadoutStatus } from "./status.ts";
@@ -27,7 +28,7 @@ export interface SourceReport extends Report {
   readonly interval_ms: number;
   readonly counters: SourceCounters;
   /** Variables whose last reading was bad. At most 100 are named. */
-  readonly faults: readonly { readonly variable: string; readonly fault: string; readonly detail: string | null }[];
+  readonly faults: readonly { readonly variable: string; readonly fault: Fault; readonly detail: string | null }[];
   readonly layout: Layout | null;
   /** Whether it can be asked what it has; absent: it cannot run as it is configured. */
   readonly discovers?: boolean;

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Loss } from "../buffer/buffer.ts";
+import type { Condition } from "../model/condition.ts";
 import type { Context, Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
 import type { LinkReport, SourceReport } from "../model/report.ts";
@@ -109,7 +110,7 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   readonly delivery: "every" | "latest";
   readonly takesExploration: boolean;
   /** The likely cause where the server closes the connection soon after each opening; `sink`: as a command names it. */
-  readonly closedSoonHint?: (sink: string) => string;
+  readonly closedSoon?: { readonly hint: (sink: string) => string; readonly condition: Condition };
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
   /** What is wrong with the settings beside these details: the setting, what it needs, and what there is. Absent, or undefined: nothing. */

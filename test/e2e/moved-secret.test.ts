@@ -75,7 +75,7 @@ test("a password of this machine reaches no socket that the configuration moves 
   const withheld = NAMES.map((name) => [name, "secret_withheld"]);
   await poll(conditions).toEqual(withheld);
   const said = JSON.stringify((await ask("/status"))["sinks"]);
-  for (const name of NAMES) expect(said).toContain(`type: sudo collector secret confirm ${name}`);
+  for (const name of NAMES) expect(said).toContain(`type \`sudo collector secret confirm ${name}\``);
 
   // After a restart it is the same.
   await collector.kill();

@@ -206,7 +206,7 @@ describe("browse SOURCE", () => {
     // That one is for another address: it is withheld, and the API's goes where the API says.
     const place = { type: "opcua", host: "10.0.0.5", port: 4840, endpoint_url: null, user: "reader", security: null };
     for (const [places, said] of [
-      [JSON.stringify({ version: 1, places: { "secret: press-1": { before: place } } }), "type: sudo collector secret confirm press-1"],
+      [JSON.stringify({ version: 1, places: { "secret: press-1": { before: place } } }), "type `sudo collector secret confirm press-1`"],
       ["damaged", "the password of this machine is not used"],
     ] as const) {
       writeFileSync(join(folder, "secret-places.json"), places);

@@ -4,11 +4,12 @@ import { readLastGood } from "../../configuration/last-good.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
 import { permitOf } from "../../lib/policy.ts";
 import type { Permit } from "../../model/policy.ts";
-import type { DataSource } from "../../model/resources.ts";
+import type { DataSink, DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import { type Variable, variableSchema } from "../../model/variable.ts";
 import { lastGoodFile } from "../../threads/api/messages.ts";
 import { type ApiConnection, ApiError, isNotOffered, namedOf, withApi } from "../configuration/api-connection.ts";
+import { sinksOf } from "../configuration/sink.ts";
 import { sourcesOf } from "../configuration/source.ts";
 import { variableFiles } from "../configuration/variable-folder.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
@@ -26,11 +27,13 @@ interface Found {
   readonly settings: Settings;
   readonly api: ApiConnection | undefined;
   readonly variables: (source: string) => Promise<readonly Variable[]>;
+  readonly sinks: () => Promise<readonly DataSink[]>;
 }
 
 /**
  * Runs a verb with a data source of the configuration: the API's, or where that does not answer the last good copy on disk, which it says;
- * with the variables of its local file, where it has one. Throws UsageError.
+ * with the variables of its local file, where it has one. `sinkWork`: the same for a data sink, where no data source has the name. Throws
+ * UsageError.
  */
 export async function withSource(
   name: string,
@@ -38,9 +41,16 @@ export async function withSource(
   { policy }: LoadedPolicy,
   io: CommandIo,
   work: (source: ConfiguredSource) => Promise<ExitCode>,
+  sinkWork?: (sink: DataSink) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  const isIt = (record: { readonly uuid: string; readonly name: string | null }): boolean =>
+    record.uuid === name.toLowerCase() || record.name === name;
   const run = async (found: Found): Promise<ExitCode> => {
     const { sources, settings, api } = found;
+    if (sinkWork && !sources.some(isIt)) {
+      const sinks = await found.sinks();
+      if (sinks.some(isIt)) return sinkWork(namedOf(sinks, name, "data sink"));
+    }
     const record = namedOf(sources, name, "data source");
     const variables = (await localVariables(record, settings, options.config)) ?? (await found.variables(record.uuid));
     const spec = await specOfRecord({ record, sources, variables, settings, api }, options, io);
@@ -55,9 +65,9 @@ export async function withSource(
       if (!kept) throw error;
       complain(io, `the configuration API does not answer; this is the last good copy on disk, of ${kept.fetchedAt}`);
       const variables = async (source: string) => (kept.variables ?? []).filter(({ data_source }) => data_source === source);
-      return run({ sources: kept.sources, settings: api.settings, api: undefined, variables });
+      return run({ sources: kept.sources, settings: api.settings, api: undefined, variables, sinks: async () => kept.sinks });
     }
-    return run({ sources, settings: api.settings, api, variables: (source) => variablesOf(api, source) });
+    return run({ sources, settings: api.settings, api, variables: (source) => variablesOf(api, source), sinks: () => sinksIn(api) });
   });
 }
 
@@ -68,6 +78,13 @@ async function lastGood({ state_dir }: Settings) {
   const kept = await readLastGood(lastGoodFile(path.resolve(state_dir)));
   return kept.type === "loaded" ? kept.configuration : undefined;
 }
+
+/** None where the API has no such list. */
+const sinksIn = (api: ApiConnection): Promise<readonly DataSink[]> =>
+  sinksOf(api).catch((error: unknown) => {
+    if (error instanceof ApiError) return [];
+    throw error;
+  });
 
 async function variablesOf(api: ApiConnection, source: string): Promise<readonly Variable[]> {
   try {

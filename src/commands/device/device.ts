@@ -5,7 +5,7 @@ import { permittedResolve } from "../../agent/resolve.ts";
 import { type LoadedPolicy, loadPolicy, policyFile } from "../../configuration/policy-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { permitOf } from "../../lib/policy.ts";
-import { explainReason } from "../../model/catalogue.ts";
+import { explainReason, type Where } from "../../model/catalogue.ts";
 import type { Log } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -95,9 +95,13 @@ export function endpointText(driver: AnyDriver, details: unknown, settings: unkn
   return hostPort(host, port);
 }
 
+/** The name of a data source or data sink, where it is a configured one. */
+type About = Pick<Where, "source" | "sinkType">;
+
 /** What a person reads where a device failed: what it means, the likely cause and what to do. */
-export function failureLines({ reason, condition, message }: ReasonError, endpoint: string): readonly string[] {
-  const { sentence, cause, nextStep } = explainReason(reason, condition, { endpoint, detail: message });
+export function failureLines({ reason, condition, message }: ReasonError, endpoint: string, about?: About): readonly string[] {
+  const { cause, nextStep } = explainReason(reason, condition, { ...about, endpoint, isWalked: true, detail: message });
+  const { sentence } = explainReason(reason, condition, { endpoint, ...(about?.sinkType !== undefined && { sinkType: about.sinkType }) });
   return [
     sentence,
     `  Detail:    ${withoutCredentials(message)}`,
@@ -108,8 +112,8 @@ export function failureLines({ reason, condition, message }: ReasonError, endpoi
 }
 
 /** The same as fields of a JSON object; the reason as the API has it. */
-export function failureObject({ reason, condition, message }: ReasonError, endpoint: string): object {
-  const { nextStep } = explainReason(reason, condition, { endpoint, detail: message });
+export function failureObject({ reason, condition, message }: ReasonError, endpoint: string, about?: About): object {
+  const { nextStep } = explainReason(reason, condition, { ...about, endpoint, isWalked: true, detail: message });
   const reasonToTell = Object.fromEntries(Object.entries(reason).map(([field, value]) => [field, jsonWithoutCredentials(value)]));
   return { reason: reasonToTell, ...(condition && { condition }), detail: withoutCredentials(message), next_step: nextStep };
 }

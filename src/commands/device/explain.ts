@@ -1,12 +1,13 @@
 import path from "node:path";
 import { readLastGood } from "../../configuration/last-good.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { explainFault } from "../../model/catalogue.ts";
+import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { FAULTS } from "../../model/fault.ts";
+import { explainFault } from "../../model/fault-catalogue.ts";
 import { toJson } from "../../model/json.ts";
 import type { DataSink } from "../../model/resources.ts";
-import type { ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, LiveValue, SourceInsight } from "../../model/source-insight.ts";
 import { sleep } from "../../model/timer.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
@@ -67,13 +68,16 @@ async function lookUntilRead(
     const { plan, explained, readout, source: status } = found;
     if (plan && explained === null)
       throw new UsageError(`${status.name} has no variable ${variable}; collector watch ${status.name} lists them`);
-    const isReady = !plan || status.error !== null || (readout !== null && explained?.wire?.state !== "pending");
+    const isReady = !plan || isAway(status) || (readout !== null && explained?.wire?.state !== "pending");
     if (isReady || performance.now() >= untilMs) return found;
     if (isFirst && status.interval_ms > 2000)
       complain(io, `the next readout of ${status.name} is waited for, every ${formatDuration(status.interval_ms)} there is one`);
     if (!(await sleep(LOOK_EVERY_MS, io.signal)) && io.signal.aborted) throw new StoppedError();
   }
 }
+
+/** It fails before a variable is asked for. */
+const isAway = ({ error }: SourceStatus): boolean => error !== null && error.condition !== "all_variables_faulted";
 
 async function whereabouts(
   source: string,
@@ -127,9 +131,16 @@ function linesOf(
     ...wireLines(explained),
     ...(value?.raw != null ? [`  Raw value: ${value.raw}`] : []),
     ...(explained?.scaling ? [`  Scaling:   × ${explained.scaling.factor} + ${explained.scaling.offset}`] : []),
-    ...valueLines(value, readout, nowMs),
+    ...valueLines(source.name, value, readout, nowMs),
   ];
-  if (source.error) lines.push(`  The source fails: collector status ${source.name} says why.`);
+  if (source.error && isAway(source)) {
+    const { sentence, nextStep } = explainReason(source.error.reason, source.error.condition, {
+      endpoint: source.endpoint,
+      source: source.name,
+      detail: source.error.detail,
+    });
+    lines.push(`  The source fails: ${sentence} (${source.error.detail})`, `  Next step: ${nextStep}`);
+  }
   const orders = explained?.wire?.state === "read" ? explained.wire.orders : [];
   if (orders.length > 0) {
     const rows = orders.map(({ order, configured, value: text, detail }) => [
@@ -157,13 +168,13 @@ function wireLines(explained: SourceInsight["explained"]): readonly string[] {
   return [`  Bytes:     ${wire.state === "failed" ? wire.detail : "not read yet; the next readout brings them"}`];
 }
 
-function valueLines(value: LiveValue | undefined, readout: LiveReadout | null, nowMs: number): readonly string[] {
+function valueLines(source: string, value: LiveValue | undefined, readout: LiveReadout | null, nowMs: number): readonly string[] {
   if (!value || !readout) return ["  Value:     no readout has ended since; try again"];
   const age = ageWords(readout.time, nowMs);
   if (value.quality === "none") return [`  Value:     not asked for in the last readout (${age} ago)`];
   if (value.quality === "bad") {
     const fault = FAULTS.find((known) => known === value.fault);
-    const advice = fault ? explainFault(fault) : undefined;
+    const advice = fault ? explainFault(fault, { source, address: value.address }) : undefined;
     return [
       `  Value:     none: ${value.fault}${value.detail === null ? "" : `: ${value.detail}`} (${age} ago)`,
       ...(advice ? [`  Cause:     ${advice.cause}`, `  Next step: ${advice.nextStep}`] : []),

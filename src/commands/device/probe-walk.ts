@@ -34,6 +34,8 @@ export interface ProbeTarget extends ConnectInput<unknown, unknown> {
   readonly pki: Pki | undefined;
   /** The first of them that is good ends the walk. */
   readonly points: readonly ProbePoint[];
+  /** Nothing is asked over the connection. */
+  readonly endsAtConnection?: boolean;
 }
 
 export interface ProbePoint {
@@ -105,6 +107,7 @@ class Walk {
       const addresses = await this.#resolve();
       const route = await this.#route(addresses[0]);
       session = await this.#connect(addresses, route);
+      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined };
       const { fault, failure, left } = await this.#readFirst(session, addresses);
       session = left;
       return { steps: this.#steps, failure, fault };
@@ -168,6 +171,7 @@ class Walk {
     const where = `${at.connected?.address ?? addresses[0]?.address} port ${port}`;
     const connectedMs = at.connected?.ms ?? beganMs;
     this.#done("connection", beganMs, transport === "udp" ? `${where}, UDP: nothing to open` : `to ${where}`, connectedMs);
+    if (this.#target.endsAtConnection && !failed) return opened as AnySession;
     const isOfLogIn = failed?.condition === "secret_missing" || at.loggingIn !== undefined;
     if (failed && !isOfLogIn) throw this.#fail("handshake", connectedMs, failed, endedMs, this.#heardWords());
     this.#done("handshake", connectedMs, this.#frameWords(), at.loggingIn ?? endedMs);

@@ -1,14 +1,19 @@
-import { explainFault, explainReason } from "../../model/catalogue.ts";
+import { permitOf } from "../../lib/policy.ts";
+import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { explainFault } from "../../model/fault-catalogue.ts";
 import { toJson } from "../../model/json.ts";
+import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";
 import type { TargetOptions } from "./browse-target.ts";
-import { withSource, worstOf } from "./configured-source.ts";
+import { type ConfiguredSource, withSource, worstOf } from "./configured-source.ts";
 import { driverOf, durationOf, endpointText, failureLines, failureObject, permitOfPerson, personLog, pkiOf, policyOf } from "./device.ts";
-import { type ProbePoint, type ProbeTarget, type StepResult, type Walked, walk } from "./probe-walk.ts";
+import { probeSink } from "./probe-sink.ts";
+import { type ProbePoint, type ProbeTarget, type Walked, walk } from "./probe-walk.ts";
+import { stepLine, stepObjects } from "./probe-words.ts";
 import { parseReadInput, withPassword } from "./read-input.ts";
 
 /** The command line's options, as typed. */
@@ -25,7 +30,8 @@ interface Known {
 }
 
 /**
- * `collector probe SOURCE` or `collector probe TYPE key=value… [ADDRESS…]`: walks the way to the first value and stops where it fails.
+ * `collector probe SOURCE` or `collector probe TYPE key=value… [ADDRESS…]`: walks the way to the first value and stops where it fails; of a
+ * data sink, the way to its server.
  * Throws UsageError.
  */
 export async function probe(name: string, words: readonly string[], options: ProbeOptions, io: CommandIo): Promise<ExitCode> {
@@ -40,7 +46,7 @@ export async function probe(name: string, words: readonly string[], options: Pro
     const pki = await pkiOf(name, options.config, log, io);
     return report({ ...input, driver, permit: permitOfPerson(policy), pki }, undefined, timeoutMs, options, io);
   }
-  return withSource(name, options, policy, io, async ({ spec, permit }) => {
+  const ofSource = async ({ spec, permit }: ConfiguredSource): Promise<ExitCode> => {
     const { driver, connect, timeouts, prepareMs, layout } = spec;
     const pki = await pkiOf(driver.type, options.config, log, io);
     const points = spec.points.map(({ index, address, type }): ProbePoint => {
@@ -49,7 +55,9 @@ export async function probe(name: string, words: readonly string[], options: Pro
     });
     const known = { name: spec.name, status: await knownByService(spec.uuid, options.config, io) };
     return report({ ...connect, driver, timeouts, prepareMs, permit, pki, points }, known, timeoutMs, options, io);
-  });
+  };
+  const ofSink = (sink: DataSink): Promise<ExitCode> => probeSink(sink, permitOf(policy.policy, "sinks"), { ...options, timeoutMs }, io);
+  return withSource(name, options, policy, io, ofSource, ofSink);
 }
 
 async function report(
@@ -86,17 +94,8 @@ function knownLines(known: Known | undefined, endpoint: string): readonly string
   ];
 }
 
-const STEP_WIDTH = 11;
-const MS_WIDTH = 8;
-
-function stepLine({ step, result, ms, detail }: StepResult): string {
-  const time = ms === null ? "" : `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
-  const word = { ok: "ok", failed: "FAILED", unknown: "?" }[result];
-  return `  ${step.padEnd(STEP_WIDTH)}  ${word.padEnd(6)}  ${time.padStart(MS_WIDTH)}  ${detail}`;
-}
-
 function endLines({ steps, failure, fault }: Walked, known: Known | undefined, endpoint: string): readonly string[] {
-  if (failure) return ["", ...failureLines(failure, endpoint), ...secondLines(known)];
+  if (failure) return ["", ...failureLines(failure, endpoint, known && { source: known.name }), ...secondLines(known)];
   if (fault) {
     const { sentence, cause, nextStep } = explainFault(fault.fault);
     return ["", sentence, `  Cause:     ${cause}`, `  Next step: ${nextStep}`];
@@ -122,8 +121,8 @@ function toObject({ steps, failure, fault }: Walked, known: Known | undefined, t
     service: known?.status
       ? { state: known.status.status.state, since: known.status.since, last_readout_at: known.status.status.last_readout_at }
       : null,
-    steps: steps.map(({ ms, ...step }) => ({ ...step, ms: ms === null ? null : Math.round(ms * 1000) / 1000 })),
+    steps: stepObjects(steps),
     ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: explainFault(fault.fault).nextStep }),
-    ...(failure && failureObject(failure, endpoint)),
+    ...(failure && failureObject(failure, endpoint, known && { source: known.name })),
   };
 }

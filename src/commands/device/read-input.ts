@@ -67,12 +67,36 @@ export function parseReadInput(
   { needsPoint = true } = {},
 ): ReadInput {
   const { source, rest: addresses, keys } = parseSource(driver, words);
-  const points = addresses.map((text) => parsePoint(driver, text, defaultType, source.settings, keys));
+  return { ...source, points: pointsOf(driver, addresses, defaultType, { settings: source.settings, keys, needsPoint }) };
+}
+
+/** The addresses of a source whose connection is known: `ADDRESS[:TYPE]…`, one at least. Pure. Throws UsageError, which names every mistake. */
+export const parseAddresses = (
+  driver: AnyDriver,
+  words: readonly string[],
+  defaultType: DataType | undefined,
+  settings: unknown,
+): readonly TypedPoint[] => pointsOf(driver, words, defaultType, { settings, keys: undefined, needsPoint: true });
+
+interface PointRules {
+  readonly settings: unknown;
+  /** What could have been meant instead of an address; undefined: addresses alone are taken. */
+  readonly keys: ReadonlyMap<string, unknown> | undefined;
+  readonly needsPoint: boolean;
+}
+
+function pointsOf(
+  driver: AnyDriver,
+  addresses: readonly string[],
+  defaultType: DataType | undefined,
+  { settings, keys, needsPoint }: PointRules,
+): readonly TypedPoint[] {
+  const points = addresses.map((text) => parsePoint(driver, text, defaultType, settings, keys));
   const wrong = points.flatMap((point) => (point instanceof UsageError ? [point] : []));
   if (wrong.length > 0) throw new UsageError(wrong.map(({ message }) => message).join("\n"));
   if (points.length === 0 && needsPoint)
     throw new UsageError("no address is given; name at least one thing to read, ADDRESS or ADDRESS:TYPE");
-  return { ...source, points: points.flatMap((point) => (point instanceof UsageError ? [] : [point])) };
+  return points.flatMap((point) => (point instanceof UsageError ? [] : [point]));
 }
 
 /** Takes `key=value…` and nothing else. Pure. Throws UsageError, which names every mistake. */
@@ -186,7 +210,7 @@ function parsePoint(
   word: string,
   defaultType: DataType | undefined,
   settings: unknown,
-  keys: ReadonlyMap<string, unknown>,
+  keys: ReadonlyMap<string, unknown> | undefined,
 ): TypedPoint | UsageError {
   const { address: text, type } = splitType(word, driver);
   try {
@@ -195,7 +219,7 @@ function parsePoint(
     const wrongType = type === undefined ? wrongTypeIn(driver, word, settings) : undefined;
     if (wrongType !== undefined) return new UsageError(wrongType);
     const key = keyIn(word);
-    if (key === undefined) return new UsageError(messageOf(error));
+    if (key === undefined || keys === undefined) return new UsageError(messageOf(error));
     const meant = nearest(key, publicKeys(keys));
     const known = knownWords(keys);
     if (meant === undefined) return new UsageError(`${messageOf(error)}; and ${key} is not a key of ${driver.type}, ${known}`);

@@ -153,7 +153,7 @@ describe("the certificates of who types the command", () => {
     ];
     const refused = await runCommandWith({ env }, ...words);
     expect(refused.code).toBe(EXIT.sourceFailed);
-    expect(refused.out).toContain(`type: collector pki trust ${simulator.certificate.thumbprint}`);
+    expect(refused.out).toContain(`type \`collector pki trust ${simulator.certificate.thumbprint}`);
     const pki = join(folder, "home", ".local", "state", "collector", "pki");
     expect(readdirSync(join(pki, "own")).length).toBeGreaterThan(0);
     const trusted = await runCommandWith({ env }, ...words, "trust=first_use");

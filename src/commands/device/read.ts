@@ -1,17 +1,20 @@
 import { type AnyDriver, type AnySession, type Point, typeOf } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
-import { explainFault } from "../../model/catalogue.ts";
+import { explainFault } from "../../model/fault-catalogue.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls } from "../../model/plain-text.ts";
+import type { Permit } from "../../model/policy.ts";
 import { sleep } from "../../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
+import { withSource } from "./configured-source.ts";
 import {
   contextOf,
   driverOf,
   durationOf,
   endpointText,
+  entryOf,
   failureLines,
   failureObject,
   permitOfPerson,
@@ -20,7 +23,7 @@ import {
   policyOf,
 } from "./device.ts";
 import { keptOf, type Pass, PassDeadline, readPass } from "./pass.ts";
-import { parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
+import { parseAddresses, parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
 import { jsonValue, textValue } from "./values.ts";
 
 /** The command line's options, as typed. */
@@ -31,25 +34,64 @@ export interface ReadOptions {
   readonly count: string;
   readonly interval: string;
   readonly passwordFile?: string;
-  /** The settings file; only for the policy next to it, and where certificates are kept. */
+  /** The settings file; of a typed device only for the policy next to it, and where certificates are kept. */
   readonly config?: string;
+  readonly keyFile?: string;
 }
 
+/** Without one of these no device can be typed. */
+const OF_A_TYPED_DEVICE = /^(host|endpoint_url)=/;
 const MAX_COUNT = 1_000_000_000;
 
-/** `collector read`: reads a source that needs no configuration, and says what it answers. Throws UsageError. */
-export async function read(type: string, words: readonly string[], options: ReadOptions, io: CommandIo): Promise<ExitCode> {
-  const driver = await driverOf(type);
-  const timeoutMs = durationOf("--timeout", options.timeout);
-  const intervalMs = durationOf("--interval", options.interval);
-  const count = countOf(options.count);
+/** What is read, and how it is reached. */
+interface ReadTarget extends Pick<ReadInput, "details" | "settings" | "secrets" | "timeouts" | "prepareMs" | "points"> {
+  readonly driver: AnyDriver;
+  readonly permit: Permit | undefined;
+  /** Name of the data source, where it is a configured one. */
+  readonly source?: string;
+}
+
+/** How often, and how long. */
+interface Passes {
+  readonly timeoutMs: number;
+  readonly intervalMs: number;
+  readonly count: number;
+}
+
+/**
+ * `collector read TYPE key=value… ADDRESS…`: reads a device that needs no configuration; `collector read SOURCE ADDRESS…`: one over the
+ * connection properties of a data source. Says what it answers. Throws UsageError.
+ */
+export async function read(name: string, words: readonly string[], options: ReadOptions, io: CommandIo): Promise<ExitCode> {
+  const passes: Passes = {
+    timeoutMs: durationOf("--timeout", options.timeout),
+    intervalMs: durationOf("--interval", options.interval),
+    count: countOf(options.count),
+  };
+  const policy = policyOf(options.config);
+  if (!entryOf(name) && !words.some((word) => OF_A_TYPED_DEVICE.test(word)))
+    return withSource(name, options, policy, io, ({ spec, permit }) => {
+      const { driver, connect, timeouts, prepareMs } = spec;
+      const points = parseAddresses(driver, words, typeOption(driver, options.type), connect.settings);
+      return readTarget({ ...connect, driver, timeouts, prepareMs, permit, points, source: spec.name }, passes, options, io);
+    });
+  const driver = await driverOf(name);
   const typed = parseReadInput(driver, words, typeOption(driver, options.type));
   for (const note of typed.notes) complain(io, note);
   const input = await withPassword(typed, options.passwordFile, io);
+  return readTarget({ ...input, driver, permit: permitOfPerson(policy) }, passes, options, io);
+}
+
+async function readTarget(
+  input: ReadTarget,
+  { timeoutMs, intervalMs, count }: Passes,
+  options: ReadOptions,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { driver, permit } = input;
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
   const kept = keptOf(points);
   const device = new DeviceMemories().of(driver.type);
-  const permit = permitOfPerson(policyOf(options.config));
   const log = personLog(io);
   const pki = await pkiOf(driver.type, options.config, log, io);
   const endpoint = endpointText(driver, input.details, input.settings);
@@ -60,7 +102,7 @@ export async function read(type: string, words: readonly string[], options: Read
     for (let i = 0; i < count && !io.signal.aborted; i++) {
       const started = performance.now();
       const deadline = new PassDeadline(timeoutMs, input.prepareMs, io);
-      const ctx = contextOf({ driver, ...input }, { signal: deadline.signal, log, permit, pki });
+      const ctx = contextOf(input, { signal: deadline.signal, log, permit, pki });
       const done = await readPass(driver, input, { ...ctx, device }, session, kept, deadline);
       deadline.end();
       session = done.session;
@@ -69,9 +111,7 @@ export async function read(type: string, words: readonly string[], options: Read
         session = undefined;
       }
       if (io.signal.aborted) break;
-      io.stdout.write(
-        options.json ? `${toJson(toObject(done.pass, input, driver.type, endpoint))}\n` : toText(done.pass, input, driver.type, endpoint),
-      );
+      io.stdout.write(options.json ? `${toJson(toObject(done.pass, input, endpoint))}\n` : toText(done.pass, input, endpoint));
       exit = worse(exit ?? EXIT.good, exitOf(done.pass));
       await io.stdout.room(io.signal);
       if (i + 1 < count) await sleep(started + intervalMs - performance.now(), io.signal);
@@ -95,6 +135,8 @@ function typeOption(driver: AnyDriver, text: string | undefined): DataType | und
   return type;
 }
 
+const aboutOf = (source: string | undefined) => (source === undefined ? {} : { source });
+
 const UNANSWERED: Reading = { quality: "bad", fault: "no_answer" };
 
 function exitOf({ readings, failure }: Pass): ExitCode {
@@ -108,14 +150,14 @@ const typeOfReading = (reading: Reading, type: DataType): DataType =>
 
 const worse = (a: ExitCode, b: ExitCode): ExitCode => (a > b ? a : b);
 
-function toObject(done: Pass, input: ReadInput, type: string, endpoint: string): object {
+function toObject(done: Pass, { points, driver, source }: ReadTarget, endpoint: string): object {
   const { failure } = done;
   return {
     ok: exitOf(done) === EXIT.good,
-    source: { type, endpoint },
+    source: { ...(source !== undefined && { name: source }), type: driver.type, endpoint },
     time: new Date(done.time).toISOString(),
     span_ms: Math.round(done.spanMs * 1000) / 1000,
-    values: input.points.map(({ text, type: pointType }, i) => {
+    values: points.map(({ text, type: pointType }, i) => {
       const reading = done.readings[i] ?? UNANSWERED;
       const type = typeOfReading(reading, pointType);
       const base = { address: text, type: formatDataType(type) };
@@ -134,15 +176,16 @@ function toObject(done: Pass, input: ReadInput, type: string, endpoint: string):
         ...(reading.sourceTime !== undefined && { source_time: new Date(reading.sourceTime).toISOString() }),
       };
     }),
-    ...(failure && failureObject(failure, endpoint)),
+    ...(failure && failureObject(failure, endpoint, aboutOf(source))),
   };
 }
 
-function toText(done: Pass, input: ReadInput, type: string, endpoint: string): string {
-  const lines = [escapeControls(`${type} ${endpoint}  ${new Date(done.time).toISOString()}  ${Math.round(done.spanMs)} ms`)];
+function toText(done: Pass, { points, driver, source }: ReadTarget, endpoint: string): string {
+  const what = source === undefined ? `${driver.type} ${endpoint}` : `${source} (${driver.type} ${endpoint})`;
+  const lines = [escapeControls(`${what}  ${new Date(done.time).toISOString()}  ${Math.round(done.spanMs)} ms`)];
   if (done.readings.length > 0 || !done.failure) {
     const advice = new Map<string, string>();
-    const rows = input.points.map(({ text, type: pointType }, i) => {
+    const rows = points.map(({ text, type: pointType }, i) => {
       const reading = done.readings[i] ?? UNANSWERED;
       const type = typeOfReading(reading, pointType);
       const start = [text, reading.quality === "bad" ? "-" : textValue(reading.value, type), formatDataType(type), reading.quality];
@@ -154,6 +197,6 @@ function toText(done: Pass, input: ReadInput, type: string, endpoint: string): s
     lines.push(...formatTable([["ADDRESS", "VALUE", "TYPE", "QUALITY", ""], ...rows]));
     for (const [fault, words] of advice) lines.push("", `${fault}: ${escapeControls(words)}`);
   }
-  if (done.failure) lines.push("", ...failureLines(done.failure, endpoint));
+  if (done.failure) lines.push("", ...failureLines(done.failure, endpoint, aboutOf(source)));
   return `${lines.map(escapeControls).join("\n")}\n`;
 }

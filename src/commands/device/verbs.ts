@@ -8,13 +8,14 @@ import type { WatchOptions } from "./watch.ts";
 
 /** `collector read`. */
 export const READ: Verb = {
-  usage: "read <type> <words...>",
-  description: "Read a device without any configuration. Of the settings, only state_dir and the policy.yaml next to them apply.",
+  usage: "read <source> <words...>",
+  description: "Read addresses of a device: one that is typed, without any configuration, or a configured data source.",
   args: {
-    type: "type of the data source, such as modbus_tcp",
-    words: "key=value pairs (connection details and the driver's settings) and addresses, ADDRESS or ADDRESS:TYPE",
+    source: "type of a device that is not configured, such as modbus_tcp; or the name of a data source",
+    words: "addresses, ADDRESS or ADDRESS:TYPE; of a typed device also key=value pairs: connection details and the driver's settings",
   },
   examples: [
+    "collector read press-1 holding:10 holding:12:float32",
     "collector read modbus_tcp host=10.0.0.5 holding:0:uint16 holding:10:float32",
     "collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json",
     "collector read modbus_tcp host=10.0.0.5 coil:0 --count 10 --interval 500ms",
@@ -42,12 +43,14 @@ export const READ: Verb = {
     { flags: "--count <n>", description: "number of passes", default: "1" },
     { flags: "--interval <duration>", description: "from the start of one pass to the next", default: "1s" },
     PASSWORD_FILE,
+    KEY_FILE,
   ],
-  notes: `The part after the last colon of an address is its type only if it names one. For opcua, endpoint_url is enough: the defaults are None
-and Anonymous. The verb asks for the password of a username, or takes it from --password-file. It shows the thumbprint of a server
-certificate that is not trusted yet, and the command that trusts it; trust=first_use trusts the first one that the server shows.`,
+  notes: `Of a typed device, only state_dir and the policy.yaml next to the settings apply. The part after the last colon of an address is its
+type only if it names one. For opcua, endpoint_url is enough: the defaults are None and Anonymous. The verb
+asks for the password of a username, or takes it from --password-file. It shows the thumbprint of a server certificate that is not
+trusted yet, and the command that trusts it; trust=first_use trusts the first one that the server shows.`,
   showsExitCodes: true,
-  run: async (io, type: string, words: string[], options: ReadOptions) => (await import("./read.ts")).read(type, words, options, io),
+  run: async (io, source: string, words: string[], options: ReadOptions) => (await import("./read.ts")).read(source, words, options, io),
 };
 
 /** `collector browse`. */
@@ -86,20 +89,21 @@ export const BROWSE: Verb = {
 /** `collector probe`. */
 export const PROBE: Verb = {
   usage: "probe <source> [words...]",
-  description: "Walk the way to a device step by step, and say where it ends and what to do.",
+  description: "Walk the way to a device or a broker step by step, and say where it ends and what to do.",
   args: {
-    source: "name of a data source, or the type of a device that is not configured",
+    source: "name of a data source or data sink, or the type of a device that is not configured",
     words: "for such a device: key=value pairs (connection details and the driver's settings) and addresses",
   },
   examples: [
     "collector probe press-1",
+    "collector probe hall-3                             the broker of this data sink",
     "collector probe press-1 --json | jq '.steps[] | select(.result == \"failed\")'",
     "collector probe modbus_tcp host=10.0.0.5 holding:0:uint16",
     "collector probe opcua endpoint_url=opc.tcp://10.0.0.7:4840 username=reader",
   ],
   options: [{ flags: "--timeout <duration>", description: "deadline of the whole walk", default: "30s" }, PASSWORD_FILE, KEY_FILE],
-  notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time. It opens a connection of its own
-and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
+  notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time; of a data sink up to the
+connection. It opens a connection of its own and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
 refuse a second. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
   showsExitCodes: true,
   run: async (io, source: string, words: string[], options: ProbeOptions) => (await import("./probe.ts")).probe(source, words, options, io),

@@ -11,10 +11,11 @@ import { freeBytes, portState } from "../../os/machine.ts";
 import { routeTo } from "../../os/route.ts";
 import { formatBytes } from "../device/values.ts";
 import type { Checked } from "./configuration-check.ts";
+import { apiCheck } from "./doctor-api.ts";
 
 /** One thing that was looked at. */
 export interface Diagnosis {
-  readonly check: "service" | "configuration" | "versions" | "clock" | "disk" | "names" | "policy" | "routes" | "ports";
+  readonly check: "service" | "api" | "configuration" | "versions" | "clock" | "disk" | "names" | "policy" | "routes" | "ports";
   /** unknown: it could not be looked at. */
   readonly result: "ok" | "warning" | "failed" | "unknown";
   readonly detail: string;
@@ -51,9 +52,19 @@ const trouble = (check: Diagnosis["check"], result: "warning" | "failed" | "unkn
 
 /** All checks, in the order in which they are told. Each has a bound of its own; none asks a device. Never throws. */
 export async function diagnose(patient: Patient): Promise<readonly Diagnosis[]> {
-  const [clock, disk, ports, reach] = await Promise.all([clockCheck(), diskCheck(patient), portChecks(patient), reachChecks(patient)]);
-  return [serviceCheck(patient), configurationCheck(patient), versionCheck(patient), clock, disk, ...reach, ...ports];
+  const { checked, signal } = patient;
+  const [clock, disk, ports, reach, api] = await Promise.all([
+    clockCheck(),
+    diskCheck(patient),
+    portChecks(patient),
+    reachChecks(patient),
+    checked.settings && apiCheck(checked.settings.settings, signal),
+  ]);
+  const about = [serviceCheck(patient), configurationCheck(patient), versionCheck(patient)];
+  return [...about, ...(api ? [api] : []), clock, disk, ...reach, ...ports];
 }
+
+const ALARM_STEP = "What is not ok below is the cause, mostly; `collector tail` shows what the service has logged of it.";
 
 function serviceCheck({ status, noStatus = "it does not run here" }: Patient): Diagnosis {
   if (!status)
@@ -61,14 +72,13 @@ function serviceCheck({ status, noStatus = "it does not run here" }: Patient): D
   const failing = status.sources.filter(({ error }) => error !== null).length;
   const forMs = Math.max(0, Date.now() - Date.parse(status.started_at));
   const words = `runs for ${formatDuration(Math.floor(forMs / 1000) * 1000)}, reads ${status.sources.length - failing} of ${status.sources.length} data sources`;
-  if (status.alarms.length > 0)
-    return trouble("service", "warning", `${words}; ALARM: ${status.alarms.at(-1)}`, "Type `collector status`.");
+  if (status.alarms.length > 0) return trouble("service", "warning", `${words}; ALARM: ${status.alarms.at(-1)}`, ALARM_STEP);
   if (!status.config.ok)
     return trouble(
       "service",
       "warning",
       `${words}; the configuration API cannot be asked: ${status.config.message}`,
-      "Type `collector status`.",
+      "Correct what the message names: the line api below says whether the way to it is open.",
     );
   return failing > 0 ? trouble("service", "warning", words, "Type `collector status --failing`.") : ok("service", words);
 }
@@ -191,7 +201,7 @@ async function portChecks({ checked: { settings }, status }: Patient): Promise<r
       const state = await portState(at.slice(0, colon).replace(/^\[|\]$/g, ""), Number(at.slice(colon + 1)));
       if (status) {
         if (state === "taken") return ok("ports", `${key}: ${at} is listened on`);
-        return trouble("ports", "warning", `${key}: nobody listens on ${at}`, "Type `collector status`; it says why.");
+        return trouble("ports", "warning", `${key}: nobody listens on ${at}`, "Type `collector tail`: the service has logged why.");
       }
       if (state === "free") return ok("ports", `${key}: ${at} is free`);
       if (state === "taken")

@@ -1,5 +1,5 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
+import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { SourceInsight } from "../../model/source-insight.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
@@ -7,10 +7,19 @@ import { askService, ServiceError, tellService } from "./local-client.ts";
 
 /** What the running service knows of one of its data sources, by name or uuid; undefined: none runs here, or it has no such source. */
 export async function knownByService(name: string, config: string | undefined, io: CommandIo): Promise<SourceStatus | undefined> {
+  const sources = (await statusIfRunning(config, io))?.sources ?? [];
+  return sources.find(({ uuid }) => uuid === name.toLowerCase()) ?? sources.find((source) => source.name === name);
+}
+
+/** The same of one of its data sinks, by uuid. */
+export const sinkKnownByService = async (uuid: string, config: string | undefined, io: CommandIo): Promise<SinkStatus | undefined> =>
+  (await statusIfRunning(config, io))?.sinks.find((sink) => sink.uuid === uuid);
+
+/** Throws StoppedError. */
+async function statusIfRunning(config: string | undefined, io: CommandIo): Promise<ServiceStatus | undefined> {
   try {
     // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
-    const { sources } = (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus;
-    return sources.find(({ uuid }) => uuid === name.toLowerCase()) ?? sources.find((source) => source.name === name);
+    return (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (io.signal.aborted) throw new StoppedError();

@@ -1,8 +1,9 @@
-import { explainReason } from "../../model/catalogue.ts";
+import { commandOf, explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { COLUMNS, namesWithin, wrapped } from "../lines.ts";
 import { errorWords, sourceStateWords } from "./state-words.ts";
+import { whereOf } from "./status-source.ts";
 
 /** More data sources than these are not all in the table: a page of a terminal shows what is wrong, and how many are well. */
 export const MAX_IN_TABLE = 15;
@@ -11,7 +12,7 @@ const MAX_CAUSES = 3;
 /** Notes and bad variables on such a page. */
 const MAX_NOTED = 3;
 
-/** Sources that fail for one and the same cause, the one that fails longest first. */
+/** Sources that fail for one and the same cause and need one and the same command, the one that fails longest first. */
 export interface Fold {
   readonly error: NonNullable<SourceStatus["error"]>;
   readonly sources: readonly [SourceStatus, ...SourceStatus[]];
@@ -25,7 +26,7 @@ export function foldFailing(sources: readonly SourceStatus[]): readonly Fold[] {
   for (const source of sources) {
     const { error } = source;
     if (!error) continue;
-    const key = JSON.stringify([error.condition, error.reason]);
+    const key = JSON.stringify([error.condition, error.reason, commandOf(error.condition, error.detail)]);
     const there = byCause.get(key);
     if (there) there.push(source);
     else byCause.set(key, [source]);
@@ -62,7 +63,7 @@ function countsOf(states: readonly string[]): string {
 /** Several sources with one cause: who, since when, and what to do once. Pure. */
 export function foldLines({ error, sources, sinceMs }: Fold, nowMs: number): readonly string[] {
   const { reason, condition, detail } = error;
-  const { cause, nextStep } = explainReason(reason, condition, { endpoint: sources[0].endpoint, source: sources[0].name, detail });
+  const { cause, nextStep } = explainReason(reason, condition, { ...whereOf(sources[0]), detail });
   const names = sources.map(({ name }) => name);
   return [
     `${errorWords(error)}: ${sources.length} data sources, the first for ${forWords(sinceMs, nowMs)}`,
@@ -79,11 +80,7 @@ export function pageOfTrouble(sources: readonly SourceStatus[], nowMs: number): 
   const lines: string[] = [];
   for (const { error, sources: same, sinceMs } of folds.slice(0, MAX_CAUSES)) {
     const head = `${same.length} × ${errorWords(error)} for ${forWords(sinceMs, nowMs)}: `;
-    const { nextStep } = explainReason(error.reason, error.condition, {
-      endpoint: same[0].endpoint,
-      source: same[0].name,
-      detail: error.detail,
-    });
+    const { nextStep } = explainReason(error.reason, error.condition, { ...whereOf(same[0]), detail: error.detail });
     const names = same.map(({ name }) => name);
     lines.push(head + namesWithin(names, COLUMNS - head.length), ...wrapped(`  Next step: ${nextStep}`, "    "));
   }

@@ -52,7 +52,9 @@ test("two hundred sources with every kind of trouble are a page of a terminal", 
   const sources = Array.from({ length: 200 }, (_, i) =>
     source(i, i % 3 === 0 ? (errors[(i / 3) % 5] ?? null) : null, i % 7 === 0 ? { warnings: ["slow"] } : {}),
   );
-  const bad = sources.map((one, i) => (i % 10 === 1 ? { ...one, faults: [{ variable: "v", fault: "stale", detail: null }] } : one));
+  const bad = sources.map((one, i) =>
+    i % 10 === 1 ? { ...one, faults: [{ variable: "v", fault: "stale" as const, detail: null }] } : one,
+  );
   const lines = linesOf(renderStatus(report(bad), NOW));
   const rows = lines.reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / 80)), 0);
   expect(rows).toBeLessThanOrEqual(24);
@@ -98,10 +100,10 @@ test("--failing and one source leave the rest away", () => {
   expect(failing).not.toContain("… ");
   expect(renderStatus(report([]), NOW, { failing: true })).toContain("No data source fails.");
   expect(renderStatus(report(many), NOW, { all: true })).toContain("\npress-39 ");
-  const faults = Array.from({ length: 12 }, (_, i) => ({ variable: `v${i}`, fault: "stale", detail: null }));
+  const faults = Array.from({ length: 12 }, (_, i) => ({ variable: `v${i}`, fault: "stale" as const, detail: null }));
   const one = renderStatus(report([source(1, timeout, { faults })]), NOW, { source: "press-1" });
   expect(one).toMatch(/^press-1 \(modbus_tcp 10\.0\.0\.1:502\)\n {2}State: {5}ERROR TIMEOUT for 5 min\n/);
-  expect(one).toMatch(/\n {2}Cause: .*\n.*\n {2}v11: stale\n.*collector probe press-1\n$/s);
+  expect(one).toMatch(/\n {2}Cause: .*\n.*\n {2}v11: stale\n.*collector probe press-1\n.*\n$/s);
 });
 
 test("lines and lists of names fit their columns", () => {

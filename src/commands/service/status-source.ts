@@ -1,5 +1,8 @@
+import type { Where } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { explainFault } from "../../model/fault-catalogue.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
+import { shellWord } from "../../model/shell-word.ts";
 import { UsageError } from "../io.ts";
 import { sourceStateWords } from "./state-words.ts";
 
@@ -16,10 +19,34 @@ export function sourceOf(sources: readonly SourceStatus[], name: string): Source
   throw new UsageError(`the service reads no data source ${name}; ${known}`);
 }
 
+/** Where a source fails, for the words about it. Pure. */
+export const whereOf = ({ name, uuid, endpoint, faults: [fault], error }: SourceStatus): Where => ({
+  endpoint,
+  source: name,
+  uuid,
+  ...(fault && error?.condition === "all_variables_faulted" && { fault }),
+});
+
+/** What to do about bad variables: once for each fault, by the first variable that has it. Pure. */
+export const faultSteps = (source: string, faults: SourceStatus["faults"]): readonly string[] =>
+  [...Map.groupBy(faults, ({ fault }) => fault).values()].flatMap(([first]) =>
+    first ? [`  Next step: ${explainFault(first.fault, { source, variable: first.variable }).nextStep}`] : [],
+  );
+
+/** Notes; of those that are alike but for a topic, the first and how many there are. Pure. */
+export const noteLines = (notes: readonly string[]): readonly string[] =>
+  [...Map.groupBy(notes, (note) => note.replace(TOPIC, "$1")).values()].map(
+    (alike) => `  Note: ${alike[0]}${alike.length === 1 ? "" : ` (and so for ${alike.length - 1} other topics)`}`,
+  );
+
+/** The topic in a note about one publish. */
+const TOPIC = /( a publish to )\S+(?=:)/;
+
 /** One source: its state and counts, then each of its bad variables. `trouble`: what is wrong with it, and what to do. Pure. */
 export function sourceLines(source: SourceStatus, trouble: readonly string[], nowMs: number): readonly string[] {
-  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings } = source;
+  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings, error } = source;
   const { state, configured_variables: configured, last_readout_at: lastAt } = status;
+  const word = shellWord(name, "SOURCE");
   return [
     `${name} (${type} ${endpoint ?? "without an address"})`,
     `  State:     ${state.type === "ERROR" ? "ERROR " : ""}${sourceStateWords(source)} for ${forWords(since, nowMs)}`,
@@ -32,9 +59,11 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
     ...(trouble.length === 0 ? [] : ["", ...trouble]),
     ...(faults.length === 0 ? [] : ["", "Bad variables:"]),
     ...faults.map(({ variable, fault, detail }) => `  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`),
+    ...(error?.condition === "all_variables_faulted" ? [] : faultSteps(name, faults)),
     ...(warnings.length === 0 ? [] : ["", ...warnings.map((warning) => `Note: ${warning}`)]),
     "",
-    `Look closer: collector watch ${name}, collector plan ${name}, collector probe ${name}`,
+    `Look closer: ${["watch", "plan", "probe"].map((verb) => `collector ${verb} ${word}`).join(", ")}`,
+    `A value looks wrong: collector explain ${word} ${shellWord(faults[0]?.variable ?? "", "VARIABLE")}`,
   ];
 }
 

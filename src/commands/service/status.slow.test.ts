@@ -180,15 +180,15 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
       NOW,
     );
     expect(text).toContain(
-      "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Note: a record is bad\n",
+      "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Next step: `collector doctor` looks at the way to the API; what runs goes on as it is.\n  Note: a record is bad\n",
     );
     expect(text).toContain("Buffer: 100 B of 1.0 MiB; 2.0 KiB being written; values rejected: 7 overflow\n");
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
     expect(text).toContain("Buffer: values of the removed data sink sink-9: 12 wait until 2026-11-21T08:00:00.000Z\n");
     expect(text).toContain("Buffer: values of the removed data sink old: none wait, 7 dropped\n");
-    expect(text).toContain("ALARM: the disk is full\n");
+    expect(text).toContain("ALARM: the disk is full\n  Next step: `collector doctor` looks at this machine");
     expect(text).toContain("\npress-1:\n  v0: not_found\n");
-    expect(text).toContain("  … 2 more bad variables\n");
+    expect(text).toMatch(/ {2}… 2 more bad variables\n {2}Next step: .*`collector explain press-1 v0`/);
     expect(text).toContain("No data sinks are configured.");
   });
 

@@ -12,7 +12,7 @@ import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
 import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "./state-words.ts";
 import { foldFailing, foldLines, MAX_IN_TABLE, pageOfTrouble, summaryLine } from "./status-folded.ts";
-import { sourceLines, sourceOf } from "./status-source.ts";
+import { faultSteps, noteLines, sourceLines, sourceOf, whereOf } from "./status-source.ts";
 
 /** Which part of the status is shown. */
 export interface StatusView {
@@ -87,14 +87,14 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
   const lines = [
     `collector ${version} (${collector}), running for ${ago(started_at, nowMs)}`,
     configWords(report, nowMs),
-    ...(config.ok || config.message === null ? [] : [`  ${config.message}`]),
+    ...(config.ok || config.message === null ? [] : [`  ${config.message}`, `  Next step: ${API_STEP}`]),
     ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     `Buffer: ${formatBytes(buffer.bytes)} of ${formatBytes(buffer.max_bytes)}; ${formatBytes(buffer.unanswered_bytes)} being written${rejectedWords(buffer.rejected)}`,
     ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
     ...buffer.removed_sinks.map(removedWords),
     ...clockLines(report, nowMs),
-    ...alarms.map((alarm) => `ALARM: ${alarm}`),
+    ...alarmLines(alarms),
     "",
     ...sourcesSection(report, nowMs, view),
     "",
@@ -103,6 +103,21 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
   ];
   return textOf(lines);
 }
+
+const API_STEP = "`collector doctor` looks at the way to the API; what runs goes on as it is.";
+
+/** Each alarm, and after the last what to do about them. */
+function alarmLines(alarms: readonly string[]): readonly string[] {
+  const [ofFiles, others] = [alarms.some((alarm) => OF_A_FILE.test(alarm)), alarms.some((alarm) => !OF_A_FILE.test(alarm))];
+  return [
+    ...alarms.map((alarm) => `ALARM: ${alarm}`),
+    ...(ofFiles ? ["  Next step: Correct that line of the file; `collector check` looks all files over without a restart."] : []),
+    ...(others ? ["  Next step: `collector doctor` looks at this machine: disk, clock, files, names, routes and ports."] : []),
+  ];
+}
+
+/** It is about a line of the settings or of the policy. */
+const OF_A_FILE = /\.ya?ml(:\d+)?: /;
 
 const textOf = (lines: readonly string[]): string => `${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`;
 
@@ -170,16 +185,17 @@ function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
   for (const { variable, fault, detail } of faults.slice(0, MAX_FAULTS_SHOWN))
     lines.push(`  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`);
   if (faults.length > MAX_FAULTS_SHOWN) lines.push(`  … ${faults.length - MAX_FAULTS_SHOWN} more bad variables`);
-  lines.push(...warnings.map((warning) => `  Note: ${warning}`));
+  if (error?.condition !== "all_variables_faulted") lines.push(...faultSteps(name, faults));
+  lines.push(...noteLines(warnings));
   if (lines.length === 0) return [];
   return ["", ...(error ? lines : [`${name}:`, ...lines])];
 }
 
 /** Why it fails, or has nothing to read; empty: it does not. */
 function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
-  const { name, error, endpoint, status, next_retry_at: nextRetryAt } = source;
+  const { error, status, next_retry_at: nextRetryAt } = source;
   const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
-  if (error) return troubleLines(error, { endpoint, source: name }, since, nextRetryAt, nowMs);
+  if (error) return troubleLines(error, whereOf(source), since, nextRetryAt, nowMs);
   return sourceStateWords(source) === "NO_VARIABLES" ? [`  ${NO_VARIABLES}`] : [];
 }
 
@@ -216,11 +232,11 @@ function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
   const unstored = ledger?.delivered_unstored ?? 0;
   const lines = [
-    ...(error ? troubleLines(error, { endpoint, source: name ?? uuid, sinkType: type }, since, nextRetryAt, nowMs) : []),
+    ...(error ? troubleLines(error, { endpoint, source: name ?? uuid, uuid, sinkType: type }, since, nextRetryAt, nowMs) : []),
     ...(unstored > 0 ? [`  Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
     ...linkLines(link),
     ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
-    ...warnings.map((warning) => `  Note: ${warning}`),
+    ...noteLines(warnings),
   ];
   if (lines.length === 0) return [];
   return ["", ...(error ? lines : [`${name ?? uuid}:`, ...lines])];

@@ -122,7 +122,7 @@ export class Trust {
       return this.#refuse(leaf, options, {
         problem: "rejected",
         words: "was rejected on this machine",
-        whatNext: `To trust it anyway, type: ${command}`,
+        whatNext: `To trust it anyway, type \`${command}\``,
       });
     const untimely = untimelyAt(this.#now(), leaf, options.of);
     if (untimely) return this.#refuse(leaf, options, untimely);
@@ -135,7 +135,7 @@ export class Trust {
       return this.#refuse(leaf, options, {
         problem: backing.refused.problem,
         words: `is not trusted: ${backing.refused.words}`,
-        whatNext: `Ask the operator of the authority, or trust this one alone: ${command}`,
+        whatNext: `Ask the operator of the authority, or trust this one alone: \`${command}\``,
       });
     return this.#judgeUnknown(leaf, options, command);
   }
@@ -148,7 +148,7 @@ export class Trust {
       return this.#refuse(leaf, options, {
         problem: "changed",
         words: `is not the one that this ${of} showed before (thumbprint ${before.thumbprint}, accepted since ${before.since.slice(0, 10)})`,
-        whatNext: `If it was renewed there, type: ${command}. If nobody renewed it, somebody may intercept the connection`,
+        whatNext: `If it was renewed there, type \`${command}\`. If nobody renewed it, somebody may intercept the connection`,
       });
     // A known one that is no longer trusted was removed by a person: first use does not bring it back.
     // Nor does it trust one that would make others trusted.
@@ -156,7 +156,7 @@ export class Trust {
     return this.#refuse(leaf, options, {
       problem: "untrusted",
       words: "is not trusted on this machine",
-      whatNext: `If it is the right one, type: ${command}`,
+      whatNext: `If it is the right one, type \`${command}\``,
     });
   }
 

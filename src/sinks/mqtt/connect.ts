@@ -7,7 +7,15 @@ import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
-import { connectRefused, isPassing, isVersionRefusal, RETAIN_NOT_SUPPORTED, refusalText, refusalType } from "./refusal.ts";
+import {
+  connectRefused,
+  isPassing,
+  isVersionRefusal,
+  RETAIN_NOT_SUPPORTED,
+  refusalText,
+  refusalType,
+  SESSION_TAKEN_OVER,
+} from "./refusal.ts";
 import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
 import { chooseVersion, OtherVersionError } from "./version.ts";
@@ -301,7 +309,8 @@ class MqttConnection implements Connection {
   #onDisconnect(code: number): void {
     this.#endCode = code;
     const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, this.#sink);
-    this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`));
+    const taken = code === SESSION_TAKEN_OVER && ({ condition: "client_id_taken" } as const);
+    this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`, { ...taken }));
   }
 
   /** True: this is the first failure, so its reason is the one that holds. */

@@ -23,6 +23,9 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
   155: "allow QoS 1 on the broker",
 };
 
+/** Another client has connected with the same client identifier. */
+export const SESSION_TAKEN_OVER = 142;
+
 /** Refusals that pass: the message is kept and tried again over a new connection. 145 packet identifier in use, 151 quota exceeded. */
 const PASSING = new Set([145, 151]);
 

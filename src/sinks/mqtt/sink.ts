@@ -33,7 +33,10 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   title: "MQTT 5 and 3.1.1",
   details: SINK_DETAILS.mqtt.read,
   settings: settingsSchema,
-  closedSoonHint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
+  closedSoon: {
+    hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
+    condition: "client_id_taken",
+  },
   delivery: "every",
   takesExploration: false,
   settingsProblem: (settings, { topic }) => topicNeed(settings, topic),

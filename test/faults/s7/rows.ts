@@ -145,6 +145,7 @@ const connection: readonly Row[] = [
     group: "connection",
     what: "a wrong slot, refused with a disconnect",
     reason: "CONNECTION_CLOSED",
+    condition: "module_not_found",
     detail: /disconnect reason 3 \(no such TSAP\).*rack 0, slot 1; other slots worth trying: 0/,
     run: refusing("disconnect"),
   },
