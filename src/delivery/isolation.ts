@@ -1,12 +1,12 @@
 import type { StoredBatch } from "../buffer/buffer.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Refusal, SinkBatch, WriteResult } from "../sinks/sink.ts";
-import type { Outcome } from "./acknowledgements.ts";
 import { type Decoded, decodeJob, type Names } from "./decode.ts";
 import type { DeliveryQueue, Job } from "./delivery-queue.ts";
 import { type Expired, type HeldPart, Holds } from "./holds.ts";
 import type { Opening } from "./opening.ts";
 import { halvesOf, intersection, piecesOfRefusals, placesOf, valuesIn } from "./pieces.ts";
+import { RowAccounts } from "./row-accounts.ts";
 import { type Piece, type Suspect, Suspects } from "./suspects.ts";
 
 export interface IsolationOptions {
@@ -21,14 +21,6 @@ export interface IsolationOptions {
   readonly dropped: (values: number, detail: string) => void;
   /** The server has refused values for now: they are held. */
   readonly held: (detail: string) => void;
-}
-
-/** A held row, until each of its pieces has arrived or is dropped. Values, but for `pieces`. */
-interface Account {
-  readonly all: number;
-  pieces: number;
-  refused: number;
-  isDamaged: boolean;
 }
 
 /** One suspect as it is written. */
@@ -52,8 +44,7 @@ const timeText = (epochMs: number): string => (Math.abs(epochMs) <= 8.64e15 ? ne
 export class Isolation {
   readonly suspects = new Suspects();
   readonly #options: IsolationOptions;
-  /** By row. */
-  readonly #accounts = new Map<number, Account>();
+  readonly #accounts: RowAccounts;
   readonly #underWay = new Map<Suspect, Attempt>();
   readonly #holds = new Holds();
   /** Of what is held: by source. */
@@ -63,6 +54,7 @@ export class Isolation {
 
   constructor(options: IsolationOptions) {
     this.#options = options;
+    this.#accounts = new RowAccounts((row, outcome) => options.queue.settleHeld(row, outcome));
   }
 
   /** Suspects and held values under way. */
@@ -98,8 +90,7 @@ export class Isolation {
     queue.hold(job);
     const rows = job.group.rows.filter(({ id }) => queue.isHeld(id));
     if (rows.length === 0) return;
-    for (const { id, count, explorationCount } of rows)
-      this.#accounts.set(id, { all: count + (takesExploration ? explorationCount : 0), pieces: 1, refused: 0, isDamaged: false });
+    for (const { id, count, explorationCount } of rows) this.#accounts.open(id, count + (takesExploration ? explorationCount : 0));
     this.suspects.addJob({ ...job, group: { ...job.group, rows } });
   }
 
@@ -126,11 +117,7 @@ export class Isolation {
     for (const list of lists) {
       const pieces = list.filter(({ row }) => queue.isHeld(row));
       if (pieces.length === 0) continue;
-      for (const { row } of pieces) {
-        const account = this.#accounts.get(row) ?? accountOf(outcomeOfRow.get(row));
-        account.pieces++;
-        this.#accounts.set(row, account);
-      }
+      this.#accounts.openPieces(pieces, (row) => outcomeOfRow.get(row));
       if (!sorted.held || list !== sorted.held.pieces) this.suspects.addRefused({ layout, backlog: job.backlog, pieces });
       else dropped += this.#keep(batch.layout.source.uuid, heldPart(layout, pieces, places), sorted.held.refusal, nowMs);
     }
@@ -252,15 +239,15 @@ export class Isolation {
     const rest = sorted.held ? intersection(sorted.held.pieces, pieces) : [];
     const left = [...plain, rest].reduce((sum, list) => sum + valuesIn(list, places), 0) + refused;
     const hasPassed = left < valuesIn(pieces, places);
-    if (refused > 0) this.#spread(pieces, places, refused);
+    if (refused > 0) this.#accounts.spread(pieces, places, refused);
     if (refused > 0 && detail !== undefined) this.#options.dropped(refused, detail);
     if (hasPassed) this.suspects.passed();
     if (sorted.held) this.#refusedForNow(sorted.held.refusal.detail);
     if (plain.length > 0) this.why = refusals.find(({ hold }) => !hold)?.detail;
-    for (const { row } of [...plain.flat(), ...rest]) this.#change(row, 1);
+    this.#accounts.add([...plain.flat(), ...rest]);
     for (const list of plain) this.suspects.addRefused({ layout, backlog: true, pieces: list });
     this.#holds.tried(source, rest.length > 0 ? heldPart(layout, rest, places) : undefined, hasPassed, performance.now());
-    for (const { row } of pieces) this.#change(row, -1);
+    this.#accounts.end(pieces);
   }
 
   /** The server may close the connection because of it, as because of any refusal. */
@@ -284,11 +271,10 @@ export class Isolation {
         this.suspects.addRefused({ layout, backlog: true, pieces });
       } else {
         for (const [row, count] of values) {
-          const account = this.#accounts.get(row);
-          if (account) account.refused += count;
+          this.#accounts.refuse(row, count);
           dropped += count;
         }
-        for (const { row } of pieces) this.#change(row, -1);
+        this.#accounts.end(pieces);
       }
     return dropped;
   }
@@ -300,7 +286,7 @@ export class Isolation {
     for (const id of new Set(suspect.pieces.map(({ row }) => row))) {
       const row = queue.readHeld(id);
       if (row) rows.push(row);
-      else this.#forget(id);
+      else this.#accounts.forget(id);
     }
     const ids = new Set(rows.map(({ id }) => id));
     const pieces = suspect.pieces.filter(({ row }) => ids.has(row));
@@ -316,11 +302,11 @@ export class Isolation {
     );
     const rowOf = (readout: number): number | undefined => rows[decoded.rowsRead[readout] ?? -1]?.id;
     const places = decoded.batch ? placesOf(decoded.batch, rowOf, takesExploration) : new Map<number, number[]>();
-    for (const [i, { id }] of rows.entries()) if (decoded.outcomes[i]?.dropped.damaged !== undefined) this.#damaged(id);
+    for (const [i, { id }] of rows.entries()) if (decoded.outcomes[i]?.dropped.damaged !== undefined) this.#accounts.damaged(id);
     const values = valuesIn(pieces, places);
     if (!decoded.batch || values === 0) {
       this.suspects.remove(suspect);
-      for (const { row } of pieces) this.#change(row, -1);
+      this.#accounts.end(pieces);
       return undefined;
     }
     const name = `${values} ${values === 1 ? "value" : "values"} of ${decoded.batch.layout.source.name} of ${timeText(rows[0]?.time ?? 0)}`;
@@ -336,15 +322,15 @@ export class Isolation {
     if (refused > 0 && detail !== undefined) this.#options.dropped(refused, detail);
     if (refused > 0) {
       this.suspects.refusals++;
-      this.#spread(pieces, places, refused);
+      this.#accounts.spread(pieces, places, refused);
     }
     if (restValues === 0) {
       this.suspects.arrived(suspect, performance.now());
-      for (const { row } of pieces) this.#change(row, -1);
+      this.#accounts.end(pieces);
     } else if (restValues + refused < valuesIn(pieces, places)) {
       this.suspects.narrowed(suspect, rest);
-      for (const { row } of rest.flat()) this.#change(row, 1);
-      for (const { row } of pieces) this.#change(row, -1);
+      this.#accounts.add(rest.flat());
+      this.#accounts.end(pieces);
     } else this.#failed(attempt, false, refusals[0]?.detail ?? "");
   }
 
@@ -356,13 +342,13 @@ export class Isolation {
       case "kept":
         return;
       case "split":
-        for (const { row } of halves?.flat() ?? []) this.#change(row, 1);
-        for (const { row } of pieces) this.#change(row, -1);
+        this.#accounts.add(halves?.flat() ?? []);
+        this.#accounts.end(pieces);
         return;
       case "dropped": {
         const values = valuesIn(pieces, places);
-        this.#spread(pieces, places, values);
-        for (const { row } of pieces) this.#change(row, -1);
+        this.#accounts.spread(pieces, places, values);
+        this.#accounts.end(pieces);
         this.#options.dropped(
           values,
           `${why}, ${verdict.failures} times with nothing but ${name}, while others passed: ${values === 1 ? "it is" : "they are"} dropped`,
@@ -371,48 +357,6 @@ export class Isolation {
       }
     }
   }
-
-  /** Books `refused` values to the rows of the pieces. */
-  #spread(pieces: readonly Piece[], places: Attempt["places"], refused: number): void {
-    let rest = refused;
-    for (const piece of pieces) {
-      const account = this.#accounts.get(piece.row);
-      const taken = Math.min(rest, valuesIn([piece], places));
-      if (account) account.refused += taken;
-      rest -= taken;
-    }
-  }
-
-  #damaged(row: number): void {
-    const account = this.#accounts.get(row);
-    if (account) account.isDamaged = true;
-  }
-
-  /** A row that was dropped from the file meanwhile is counted there. */
-  #forget(row: number): void {
-    this.#accounts.delete(row);
-    this.#options.queue.settleHeld(row, undefined);
-  }
-
-  #change(row: number, pieces: 1 | -1): void {
-    const account = this.#accounts.get(row);
-    if (!account) return;
-    account.pieces += pieces;
-    if (account.pieces > 0) return;
-    this.#accounts.delete(row);
-    this.#options.queue.settleHeld(row, outcomeOf(account));
-  }
-}
-
-function accountOf(outcome: Outcome | undefined): Account {
-  const refused = outcome?.dropped.refused ?? 0;
-  return { all: (outcome?.delivered ?? 0) + refused, pieces: 0, refused, isDamaged: false };
-}
-
-function outcomeOf({ all, refused, isDamaged }: Account): Outcome {
-  if (isDamaged) return { delivered: 0, dropped: { damaged: all } };
-  const dropped = Math.min(refused, all);
-  return { delivered: all - dropped, dropped: dropped === 0 ? {} : { refused: dropped } };
 }
 
 type HeldRefusal = Refusal & { readonly hold: NonNullable<Refusal["hold"]> };
