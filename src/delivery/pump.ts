@@ -1,14 +1,12 @@
 import type { Loss, LossAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
 import type { IdRange } from "../buffer/position.ts";
-import { createBackoff, HEALTHY_MS } from "../lib/retry.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import { nameInCommand } from "../model/name-in-command.ts";
-import { ReasonError, restMsOf } from "../model/reason.ts";
+import { ReasonError } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
-import { isClose } from "../sinks/lib/in-flight-window.ts";
 import type { Sink, SinkMemory } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
 import { AskedPolicy } from "./asked-policy.ts";
@@ -16,6 +14,7 @@ import { DeliveryQueue } from "./delivery-queue.ts";
 import { Notices } from "./notices.ts";
 import type { Opening } from "./opening.ts";
 import type { PreparedSink } from "./prepare-sink.ts";
+import { Reopening } from "./reopening.ts";
 import { SinkState } from "./sink-state.ts";
 import { Writer } from "./writer.ts";
 import { writtenBytesOf } from "./written-size.ts";
@@ -68,9 +67,6 @@ export interface PumpLimits {
 const DRAIN_STEP_MS = 10;
 /** A row with its payload in memory of its own, and its place in the queue. */
 const ROW_BYTES = 400;
-/** So many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
-const CLOSED_SOON_TIMES = 3;
-const TAKEOVER_MS = 60_000;
 
 /** Runs one sink: opens it, writes the queue to it, and opens it again whenever it is lost. Sinks do not affect each other. */
 export class SinkPump {
@@ -84,6 +80,7 @@ export class SinkPump {
   readonly #state: SinkState;
   readonly #writer: Writer;
   readonly #notices: Notices;
+  readonly #reopening: Reopening;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
   /** Resolves when the pump has stopped. */
@@ -95,8 +92,6 @@ export class SinkPump {
   #pause: AbortController | undefined;
   /** Aborts when the opening ends. */
   #openingEnd = new AbortController();
-  /** Openings in a row that the server closed soon, with no write or refusal that may be the cause. */
-  #closedSoon = 0;
   #reported = "";
 
   constructor(prepared: PreparedSink, port: PumpPort, limits: PumpLimits) {
@@ -126,6 +121,7 @@ export class SinkPump {
     });
     const losses = { losses: () => port.losses(), epoch: () => port.epoch(), published: port.lossPublished };
     this.#notices = new Notices(this.keepsAll ? losses : undefined, this.#log);
+    this.#reopening = new Reopening(kind.closedSoon && { ...kind.closedSoon, hint: kind.closedSoon.hint(nameInCommand(spec)) });
     this.#running = this.#run().catch((error: unknown) =>
       this.#log.error({ err: error }, `the loop of the sink ended: ${messageOf(error)}`),
     );
@@ -254,7 +250,6 @@ export class SinkPump {
 
   /** Opens and serves the sink until the pump stops. */
   async #run(): Promise<void> {
-    let trouble: { readonly beganMs: number; readonly backoff: (troubleMs: number) => number } | undefined;
     while (!this.#stopping.signal.aborted) {
       let reason: ReasonError;
       let isIsolating = false;
@@ -264,15 +259,12 @@ export class SinkPump {
         const lost = await this.#serve(sink);
         if (!lost) return;
         isIsolating = lost.isIsolating;
-        if (lost.wasHealthy || isIsolating) trouble = undefined;
         reason = lost.reason;
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
         reason = toReasonError(error);
       }
-      const nowMs = performance.now();
-      trouble ??= { beganMs: nowMs, backoff: createBackoff() };
-      await this.#waitForRetry(reason, trouble.backoff(nowMs - trouble.beganMs), isIsolating);
+      await this.#waitForRetry(reason, isIsolating);
     }
   }
 
@@ -298,19 +290,16 @@ export class SinkPump {
   }
 
   /** Writes to the sink until it is lost, and closes it. Undefined: the pump stops, and the sink is still open. */
-  async #serve(
-    sink: Sink,
-  ): Promise<{ readonly reason: ReasonError; readonly wasHealthy: boolean; readonly isIsolating: boolean } | undefined> {
+  async #serve(sink: Sink): Promise<{ readonly reason: ReasonError; readonly isIsolating: boolean } | undefined> {
     const openedMs = performance.now();
     const reason = await this.#untilLost(sink);
     if (!reason) return undefined;
-    const wasHealthy = performance.now() - openedMs >= HEALTHY_MS;
+    const lastedMs = performance.now() - openedMs;
     const isIsolating = this.#writer.isIsolating();
     const writes = this.#writer.lost(reason, this.#notices.isPublishing());
-    if (wasHealthy || !isClose(reason.reason.type)) this.#closedSoon = 0;
-    else if (writes === 0 && !this.#writer.hasJustRefused()) this.#closedSoon++;
+    this.#reopening.lost({ reason, lastedMs, isIsolating, hasCause: writes > 0 || this.#writer.hasJustRefused() });
     await this.#release(sink);
-    return { reason, wasHealthy, isIsolating };
+    return { reason, isIsolating };
   }
 
   async #untilLost(sink: Sink): Promise<ReasonError | undefined> {
@@ -336,14 +325,9 @@ export class SinkPump {
     await sink.close();
   }
 
-  /** Waits for the next try: longer where the server asks for it, or where another client seems to take the connection over. */
-  async #waitForRetry(reason: ReasonError, backoffMs: number, isIsolating: boolean): Promise<void> {
-    const { spec, kind } = this.#prepared;
-    const likely = this.#closedSoon >= CLOSED_SOON_TIMES ? kind.closedSoon : undefined;
-    const delayMs = likely ? TAKEOVER_MS : Math.max(backoffMs, restMsOf(reason));
-    const hint =
-      likely && `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${likely.hint(nameInCommand(spec))}`;
-    this.#state.lost(reason, delayMs, { hint, condition: likely?.condition, isIsolating });
+  async #waitForRetry(reason: ReasonError, isIsolating: boolean): Promise<void> {
+    const { delayMs, hint, condition } = this.#reopening.next(reason, performance.now());
+    this.#state.lost(reason, delayMs, { hint, condition, isIsolating });
     // The policy has changed since it was asked: what it says now decides.
     if (this.#asked.change()) return;
     this.#pause = new AbortController();

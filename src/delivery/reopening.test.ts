@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { ReasonError } from "../model/reason.ts";
+import { type ClosedSoon, type LostOpening, Reopening } from "./reopening.ts";
+
+const closed = new ReasonError("CONNECTION_CLOSED", "gone");
+const LIKELY: ClosedSoon = { hint: "give each its own", condition: "client_id_taken" };
+const soon: LostOpening = { reason: closed, lastedMs: 100, isIsolating: false, hasCause: false };
+
+test("three closes soon after opening, with no cause here, look like another client: the wait is a minute and says why", () => {
+  const reopening = new Reopening({ hint: "give each its own", condition: "client_id_taken" });
+  const waits = [0, 1, 2, 3].map((n) => {
+    reopening.lost(soon);
+    return reopening.next(closed, n * 1000);
+  });
+  expect(waits.map(({ delayMs }) => delayMs)).toEqual([1000, 1000, 60_000, 60_000]);
+  expect(waits.map(({ hint }) => hint)).toEqual([
+    undefined,
+    undefined,
+    "closed 3 times within 10 s of connecting: give each its own",
+    "closed 4 times within 10 s of connecting: give each its own",
+  ]);
+});
+
+test.each([
+  ["a kind that knows no such cause", undefined, {}],
+  ["closes that a write may have caused", LIKELY, { hasCause: true }],
+  ["an end that is no close", LIKELY, { reason: new ReasonError("TIMEOUT", "silent") }],
+  ["openings that lasted", LIKELY, { lastedMs: 10_000 }],
+] as const)("not with %s", (_name, likely, more) => {
+  const reopening = new Reopening(likely);
+  for (let n = 0; n < 5; n++) {
+    reopening.lost({ ...soon, ...more });
+    expect(reopening.next(closed, n * 1000)).toEqual({ delayMs: 1000, hint: undefined, condition: undefined });
+  }
+});
+
+test("the waits grow from ten seconds of trouble on, and begin again after an opening that lasted or let values pass", () => {
+  for (const healing of [{ lastedMs: 10_000 }, { isIsolating: true }]) {
+    const reopening = new Reopening(undefined);
+    const delayMs = (nowMs: number) => reopening.next(new ReasonError("TIMEOUT", "silent"), nowMs).delayMs;
+    expect([0, 5000, 9999].map(delayMs)).toEqual([1000, 1000, 1000]);
+    const later = Array.from({ length: 20 }, (_, n) => delayMs(60_000 * (n + 1)));
+    expect(Math.max(...later)).toBeGreaterThan(1000);
+    expect(Math.max(...later)).toBeLessThanOrEqual(60_000);
+    reopening.lost({ ...soon, ...healing });
+    expect(delayMs(9e6)).toBe(1000);
+  }
+});
+
+test("a server that asks for a longer pause gets it", () => {
+  const busy = new ReasonError("UNKNOWN", "busy", { retryAfterMs: 30_000 });
+  expect(new Reopening(undefined).next(busy, 0).delayMs).toBe(30_000);
+});
