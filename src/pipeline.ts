@@ -125,6 +125,11 @@ export class Pipeline {
     };
   }
 
+  /** As StoreClient.unstoredForMs. */
+  unstoredForMs(): number {
+    return this.#client.unstoredForMs();
+  }
+
   /** Commits what was accepted, lets the sinks finish, ends the workers. */
   async stop(): Promise<void> {
     await this.#client.close(COMMIT_WITHIN_MS);

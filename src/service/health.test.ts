@@ -6,13 +6,14 @@ import { Health } from "./health.ts";
 test("serves while the policy lets it, and says why it does not", async () => {
   const listen = `127.0.0.1:${await freePort()}`;
   let refusal: string | undefined = "127.0.0.1 is closed";
+  let notReady: string | undefined;
   const errors: string[] = [];
   const health = new Health({
     listen,
     listenRefusal: () => refusal,
     metrics: { contentType: "text/plain", text: async () => "figures\n" },
     isHealthy: () => true,
-    isReady: () => true,
+    notReady: () => notReady,
     log: { ...silentLog, error: (_, message) => errors.push(message) },
     onTrouble: (message) => errors.push(message),
   });
@@ -29,6 +30,15 @@ test("serves while the policy lets it, and says why it does not", async () => {
   health.look();
   await expect.poll(answer).toBe("figures\n");
   expect(health.notes()).toEqual([]);
+  const ready = async () => {
+    const response = await fetch(`http://${listen}/readyz`);
+    return [response.status, await response.text()];
+  };
+  expect(await ready()).toEqual([200, "ok\n"]);
+  notReady = "nothing has been stored for 12 s";
+  expect(await ready()).toEqual([503, "not ready: nothing has been stored for 12 s; see collector status\n"]);
+  notReady = undefined;
+  expect(await ready()).toEqual([200, "ok\n"]);
   refusal = "127.0.0.1 is closed";
   health.look();
   health.look();

@@ -9,7 +9,8 @@ export interface HealthOptions {
   readonly listenRefusal: (at: string) => string | undefined;
   readonly metrics: Pick<Metrics, "contentType" | "text">;
   readonly isHealthy: () => boolean;
-  readonly isReady: () => boolean;
+  /** Why it is not ready, for people; undefined: it is. */
+  readonly notReady: () => string | undefined;
   readonly log: Log;
   readonly onTrouble: (message: string) => void;
 }
@@ -52,11 +53,14 @@ export class Health {
   }
 
   #start(): HttpListener {
-    const { listen, metrics, isHealthy, isReady, log, onTrouble } = this.#options;
+    const { listen, metrics, isHealthy, notReady, log, onTrouble } = this.#options;
     const pages = {
       "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
       "/healthz": () => verdict(isHealthy(), "no data source that is due is being read; restart the collector if this lasts"),
-      "/readyz": () => verdict(isReady(), "not ready: no configuration is at work yet; see collector status"),
+      "/readyz": () => {
+        const why = notReady();
+        return verdict(why === undefined, `not ready: ${why}; see collector status`);
+      },
     };
     // Closed by its own end: until then a stopping service says that it is not ready.
     return startHttpListener({ listen, pages, onTrouble }, { signal: new AbortController().signal, log });

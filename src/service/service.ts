@@ -6,12 +6,14 @@ import type { Credentials } from "../configuration/credentials.ts";
 import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
+import { formatDuration } from "../model/duration.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { SourceReport } from "../model/report.ts";
 import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
 import { type BufferStatus, type ClockStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Alarms } from "./alarms.ts";
+import { FillForecast } from "./fill-forecast.ts";
 import { Health } from "./health.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 import { lookInto } from "./look-into.ts";
@@ -27,6 +29,8 @@ export interface ServicePipeline {
   describe(sources: readonly SourceReport[]): void;
   sinks(): readonly SinkStatus[];
   buffer(): BufferStatus;
+  /** How long nothing that was read has been stored; 0: it is. */
+  unstoredForMs(): number;
   stop(): Promise<void>;
 }
 
@@ -57,6 +61,10 @@ export interface ServiceOptions
 const DESCRIBE_AFTER_MS = 250;
 const SESSIONS_STOP_MS = 4000;
 
+const FORECAST_EVERY_MS = 60_000;
+/** The store commits four times a second; a busy disk may take a moment. */
+const UNSTORED_MS = 10_000;
+
 /** What `collector secret` posts. */
 const secretChangeSchema = z.strictObject({
   key: z.string().min(1).max(255),
@@ -81,6 +89,8 @@ export class Service {
   #metrics: Metrics | undefined;
   #health: Health | undefined;
   #describing: NodeJS.Timeout | undefined;
+  #forecast: FillForecast | undefined;
+  #forecasting: NodeJS.Timeout | undefined;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -109,7 +119,7 @@ export class Service {
   }
 
   start(parts: ServiceParts): void {
-    const { version, collector, settings, stateDir, listenRefusal, alarms, log, signal, pki } = this.#options;
+    const { version, collector, settings, stateDir, listenRefusal, alarms, log, pki } = this.#options;
     this.#parts = parts;
     const machine = new MachineLook(stateDir, pki, log);
     this.#metrics = createMetrics(
@@ -121,10 +131,12 @@ export class Service {
       listenRefusal,
       metrics: this.#metrics,
       isHealthy: () => this.#progress.ok(parts.agent.reports()),
-      isReady: () => parts.applier.isReady && !signal.aborted,
+      notReady: () => this.#notReady(parts),
       log,
       onTrouble: alarms.raise,
     });
+    this.#forecast = new FillForecast(stateDir, log);
+    this.#forecasting = setInterval(() => void this.#lookAtRoom(machine, parts), FORECAST_EVERY_MS);
     parts.applier.start();
     parts.reloader.start();
     log.info({ version, collector, api: parts.configuration.status().api_url, stateDir }, "collector ready");
@@ -139,6 +151,7 @@ export class Service {
     reloader.stop();
     applier.stop();
     clearTimeout(this.#describing);
+    clearInterval(this.#forecasting);
     await agent.stop();
     pipeline.describe(agent.reports());
     const flushed = pipeline.stop();
@@ -189,8 +202,30 @@ export class Service {
       sources: agent.reports().map(toSourceStatus),
       sinks: pipeline.sinks(),
       buffer: pipeline.buffer(),
-      alarms: [...reloader.notes(), ...applier.notes(), ...configuration.notes(), ...(this.#health?.notes() ?? []), ...alarms.list()],
+      alarms: [
+        ...reloader.notes(),
+        ...applier.notes(),
+        ...configuration.notes(),
+        ...(this.#health?.notes() ?? []),
+        ...(this.#forecast?.notes() ?? []),
+        ...alarms.list(),
+      ],
     };
+  }
+
+  #notReady({ applier, pipeline }: ServiceParts): string | undefined {
+    if (this.#options.signal.aborted) return "the service is stopping";
+    if (!applier.isReady) return "no configuration is at work yet";
+    const unstoredMs = pipeline.unstoredForMs();
+    if (unstoredMs < UNSTORED_MS) return undefined;
+    return `nothing that was read has been stored for ${formatDuration(Math.floor(unstoredMs / 1000) * 1000)}`;
+  }
+
+  async #lookAtRoom(machine: MachineLook, { pipeline }: ServiceParts): Promise<void> {
+    const { freeBytes } = await machine.figures();
+    const { bytes, max_bytes: maxBytes } = pipeline.buffer();
+    // Until the store has said how large its file is, it is none.
+    if (bytes > 0) this.#forecast?.add({ atMs: performance.now(), freeBytes, bufferBytes: bytes, maxBytes });
   }
 
   #changeSecret(body: unknown): object {

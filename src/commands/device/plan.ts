@@ -1,6 +1,7 @@
 import type { AnySession } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
 import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
+import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
@@ -13,7 +14,6 @@ import type { TargetOptions } from "./browse-target.ts";
 import { type ConfiguredSource, withSource } from "./configured-source.ts";
 import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
-import { formatBytes } from "./values.ts";
 
 /** The command line's options, as typed. */
 export interface PlanOptions extends TargetOptions {

@@ -2,6 +2,7 @@ import path from "node:path";
 import { resolveHost } from "../../../drivers/lib/resolve.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
+import { formatBytes } from "../../model/bytes.ts";
 import { silentLog } from "../../model/context.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -9,7 +10,6 @@ import type { ServiceStatus } from "../../model/service-status.ts";
 import { askSynchronised } from "../../os/clock.ts";
 import { freeBytes, portState } from "../../os/machine.ts";
 import { routeTo } from "../../os/route.ts";
-import { formatBytes } from "../device/values.ts";
 import type { Checked } from "./configuration-check.ts";
 import { apiCheck } from "./doctor-api.ts";
 

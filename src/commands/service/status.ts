@@ -1,11 +1,11 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
+import { formatBytes } from "../../model/bytes.ts";
 import { explainReason, type Where } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
-import { formatBytes } from "../device/values.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";

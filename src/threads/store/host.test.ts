@@ -41,6 +41,29 @@ describe("store client", () => {
     expect(first && decodeReadout(layout, first.payload)).toEqual(plainReadout(10, 1));
   });
 
+  it("knows for how long nothing is stored: while the store is away, answers nothing or rejects; a commit ends it", () => {
+    const { client, post } = setUp();
+    const isUnstored = (): boolean => client.unstoredForMs() > 0;
+    expect(isUnstored()).toBe(false);
+    client.append(layout, plainReadout(10, 1));
+    expect(isUnstored()).toBe(true);
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    expect(isUnstored()).toBe(true);
+    client.onMessage({ type: "committed", upTo: 1 });
+    expect(isUnstored()).toBe(false);
+    client.append(layout, plainReadout(10, 2));
+    client.onMessage({ type: "rejected", upTo: 2 });
+    expect(isUnstored()).toBe(true);
+    client.append(layout, plainReadout(10, 3));
+    client.onMessage({ type: "committed", upTo: 3 });
+    expect(isUnstored()).toBe(false);
+    // A store that was restarted has all of it.
+    client.append(layout, plainReadout(10, 4));
+    client.onMessage({ type: "ready", life: 2, epoch: "e", lastSeq: 4 });
+    expect(isUnstored()).toBe(false);
+  });
+
   it("sends a layout again that the store has forgotten over two newer ones of its source", () => {
     const { client, posted, post } = setUp();
     client.attach(post);

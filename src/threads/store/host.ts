@@ -45,6 +45,8 @@ export class StoreClient {
   readonly #unanswered = new Map<number, Unanswered>();
   #unansweredBytes = 0;
   #nextSeq = 1;
+  /** Since when, monotonic ms, what is appended waits without anything being stored; undefined: nothing waits. */
+  #waitingSinceMs: number | undefined;
   /** The first batch that was not posted to this worker. */
   #nextToPost = 1;
   #post: ((message: ToStore) => void) | undefined;
@@ -85,6 +87,7 @@ export class StoreClient {
         return;
       case "committed":
         this.#answered(message.upTo);
+        this.#waitingSinceMs = this.#unanswered.size > 0 ? performance.now() : undefined;
         this.#options.onCommitted?.(message.upTo);
         this.#reportOverflow();
         return;
@@ -109,6 +112,7 @@ export class StoreClient {
 
   /** False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). */
   append(layout: Layout, readout: Readout): boolean {
+    this.#waitingSinceMs ??= performance.now();
     const { payload, count, explorationCount } = encodeReadout(layout, readout);
     const { time, clockSynced, bootTimeMs } = readout;
     const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time, count, explorationCount, payload, clockSynced, bootTimeMs };
@@ -141,6 +145,11 @@ export class StoreClient {
     return { batches: this.#unanswered.size, bytes: this.#unansweredBytes };
   }
 
+  /** How long what was appended has waited without any of it being stored, or rejected values come while none is; 0: it does not wait. */
+  unstoredForMs(): number {
+    return this.#waitingSinceMs === undefined ? 0 : performance.now() - this.#waitingSinceMs;
+  }
+
   /** What `append` refused. */
   rejected(): { readonly readouts: number; readonly values: number } {
     return { readouts: this.#rejectedReadouts, values: this.#rejectedValues };
@@ -167,6 +176,7 @@ export class StoreClient {
     this.#unreportedSpan = this.#rejectedSpan;
     this.#reportOverflow();
     this.#answered(lastSeq);
+    if (this.#unanswered.size === 0) this.#waitingSinceMs = undefined;
     this.#post?.({ type: "begin", life });
     if (this.#sinks) this.#post?.({ type: "sinks", sinks: this.#sinks });
     this.#nextToPost = this.#unanswered.keys().next().value ?? this.#nextSeq;

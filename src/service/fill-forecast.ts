@@ -1,0 +1,135 @@
+import { formatBytes } from "../model/bytes.ts";
+import type { Log } from "../model/context.ts";
+
+/** How full disk and buffer are at one moment. */
+export interface FillSample {
+  /** Monotonic ms. */
+  readonly atMs: number;
+  /** That the collector may still write where its state folder is; undefined: nobody knows. */
+  readonly freeBytes: number | undefined;
+  /** Of the buffer's file, and their bound. */
+  readonly bufferBytes: number;
+  readonly maxBytes: number;
+}
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Samples older than an hour are kept so far apart. */
+const OLD_APART_MS = 10 * MINUTE_MS;
+const LONGEST_MS = DAY_MS;
+
+interface Rate {
+  /** In words: over what it was measured. */
+  readonly of: string;
+  readonly windowMs: number;
+  /** A shorter time says nothing. */
+  readonly leastMs: number;
+  /** Nearer than that, it is worth a warning. */
+  readonly warnMs: number;
+}
+
+/** What fills slowly shows over a day, what fills fast in the last hour. */
+const RATES: readonly Rate[] = [
+  { of: "the last hour", windowMs: HOUR_MS, leastMs: 10 * MINUTE_MS, warnMs: 12 * HOUR_MS },
+  { of: "the last day", windowMs: DAY_MS, leastMs: 3 * HOUR_MS, warnMs: 48 * HOUR_MS },
+];
+/** A warning lasts until the end is so much farther away. */
+const CALM = 1.5;
+
+/** When something is full, and at which rate. */
+interface Forecast {
+  readonly leftMs: number;
+  readonly bytesPerHour: number;
+  readonly of: string;
+  readonly isNear: boolean;
+  /** So far away that a warning ends. */
+  readonly isFar: boolean;
+}
+
+type What = "disk" | "buffer";
+
+/** Warns of a disk and of a buffer that fill up, hours before they are full, and says when that is over. */
+export class FillForecast {
+  readonly #stateDir: string;
+  readonly #log: Log;
+  /** Oldest first. */
+  #samples: readonly FillSample[] = [];
+  readonly #warned = new Map<What, string>();
+
+  constructor(stateDir: string, log: Log) {
+    this.#stateDir = stateDir;
+    this.#log = log;
+  }
+
+  /** To be called about once a minute. */
+  add(sample: FillSample): void {
+    this.#samples = thinned([...this.#samples, sample]);
+    this.#judge(
+      "disk",
+      soonest(this.#samples, ({ freeBytes }) => freeBytes),
+      (forecast) => this.#diskWords(sample, forecast),
+    );
+    const room = ({ bufferBytes }: FillSample) => Math.max(0, sample.maxBytes - bufferBytes);
+    this.#judge("buffer", soonest(this.#samples, room), (forecast) => bufferWords(sample, forecast));
+  }
+
+  /** For status. */
+  notes(): readonly string[] {
+    return [...this.#warned.values()];
+  }
+
+  #judge(what: What, forecast: Forecast | undefined, wordsOf: (forecast: Forecast) => string): void {
+    const warned = this.#warned.get(what);
+    if (forecast?.isNear || (forecast && warned !== undefined && !forecast.isFar)) {
+      const words = wordsOf(forecast);
+      if (warned === undefined) this.#log.warn({}, words);
+      this.#warned.set(what, words);
+      return;
+    }
+    if (warned === undefined) return;
+    this.#warned.delete(what);
+    this.#log.info({}, `the ${what} does not fill up any more`);
+  }
+
+  #diskWords({ freeBytes = 0 }: FillSample, { leftMs, bytesPerHour, of }: Forecast): string {
+    return `the disk of ${this.#stateDir} is full in about ${hoursWords(leftMs)} at the rate of ${of} (${formatBytes(freeBytes)} free, ${formatBytes(bytesPerHour)} less each hour): make room (df -h, du -xh --max-depth=2 /); on a full disk nothing is stored`;
+  }
+}
+
+const bufferWords = ({ bufferBytes, maxBytes }: FillSample, { leftMs, bytesPerHour, of }: Forecast): string =>
+  `the buffer is full in about ${hoursWords(leftMs)} at the rate of ${of} (${formatBytes(bufferBytes)} of ${formatBytes(maxBytes)}, ${formatBytes(bytesPerHour)} more each hour): then the oldest values are dropped; collector status says why a data sink does not take them, buffer.max_bytes makes room`;
+
+/** The forecast that is nearest to its warning; undefined: nothing fills up. Pure. */
+function soonest(samples: readonly FillSample[], leftOf: (sample: FillSample) => number | undefined): Forecast | undefined {
+  const last = samples.at(-1);
+  const left = last && leftOf(last);
+  if (!last || left === undefined) return undefined;
+  let best: (Forecast & { readonly part: number }) | undefined;
+  for (const { of, windowMs, leastMs, warnMs } of RATES) {
+    const first = samples.find((one) => last.atMs - one.atMs <= windowMs && leftOf(one) !== undefined);
+    const before = first && leftOf(first);
+    if (!first || before === undefined || last.atMs - first.atMs < leastMs || before <= left) continue;
+    const perMs = (before - left) / (last.atMs - first.atMs);
+    const leftMs = left / perMs;
+    const part = leftMs / warnMs;
+    if (best === undefined || part < best.part)
+      best = { leftMs, bytesPerHour: Math.round(perMs * HOUR_MS), of, isNear: part < 1, isFar: part > CALM, part };
+  }
+  return best;
+}
+
+/** Of the last hour all, of the time before one in ten minutes. Pure. */
+function thinned(samples: readonly FillSample[]): readonly FillSample[] {
+  const nowMs = samples.at(-1)?.atMs ?? 0;
+  let keptMs = Number.NEGATIVE_INFINITY;
+  return samples.filter(({ atMs }) => {
+    if (nowMs - atMs > LONGEST_MS) return false;
+    if (nowMs - atMs > HOUR_MS && atMs - keptMs < OLD_APART_MS) return false;
+    keptMs = atMs;
+    return true;
+  });
+}
+
+const hoursWords = (ms: number): string =>
+  ms < HOUR_MS ? `${Math.max(1, Math.round(ms / MINUTE_MS))} min` : `${Math.round(ms / HOUR_MS)} h`;
