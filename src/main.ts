@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync } from "node:fs";
+import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
@@ -21,6 +21,8 @@ const LAST_LINES_MS = 1000;
  * which only this thread makes, is then waited for without end. Idle, this thread makes it.
  */
 const IDLE_MS = 40;
+
+nameProcess();
 
 const stop = new AbortController();
 /** Of the service; a verb has none. */
@@ -71,6 +73,16 @@ for (const [signal, code] of [
     if (stop.signal.aborted || isEnding) process.exit(code);
     stop.abort(new Error(`stopped by ${signal}`));
   });
+
+/** What ps, top and pgrep show instead of Node: the program with its words, and its bare name. */
+function nameProcess(): void {
+  process.title = ["collector", ...process.argv.slice(2)].join(" ");
+  try {
+    writeFileSync("/proc/self/comm", "collector");
+  } catch {
+    // No Linux; the title has to do.
+  }
+}
 
 /** Whether this process has lost its controlling terminal (tty(4)), or never had one. */
 function isTerminalGone(): boolean {

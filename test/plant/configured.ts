@@ -1,6 +1,6 @@
 import path from "node:path";
 import type { Api } from "../support/api.ts";
-import { isFree } from "../support/free-port.ts";
+import { freePort, isFree } from "../support/free-port.ts";
 import type { DemoMachine } from "./machines.ts";
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
@@ -33,6 +33,23 @@ export async function takenPorts(): Promise<readonly number[]> {
   for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...Object.values(PORTS.machines)])
     if (!(await isFree(port))) taken.push(port);
   return taken;
+}
+
+type Ports<T> = { readonly [K in keyof T]: T[K] extends number ? number : Ports<T[K]> };
+
+/** PORTS, with another port in the place of each that is taken, and of no other one. */
+export async function portsWithout(taken: readonly number[]): Promise<Ports<typeof PORTS>> {
+  const free = async (port: number): Promise<number> => (taken.includes(port) ? await freePort() : port);
+  const { machines, ...own } = PORTS;
+  const [api, http, broker, opcua] = await Promise.all([own.api, own.http, own.broker, own.opcua].map(free));
+  const moved = await Promise.all(Object.entries(machines).map(async ([name, port]) => [name, await free(port)] as const));
+  return {
+    api: api ?? own.api,
+    http: http ?? own.http,
+    broker: broker ?? own.broker,
+    opcua: opcua ?? own.opcua,
+    machines: { ...machines, ...Object.fromEntries(moved) },
+  };
 }
 
 /** Makes the data sinks, data sources and variables of the plant over the API, as a person or a platform would. */

@@ -5,12 +5,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { apiOf } from "../support/api.ts";
 import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
-import { freePort } from "../support/free-port.ts";
 import { INSPECTABLE, killWorker } from "../support/kill-worker.ts";
 import { startBrokerProcess } from "./broker.ts";
-import { BROKER_SINK, configure, FOLDER, PORTS, takenPorts } from "./configured.ts";
+import { BROKER_SINK, configure, FOLDER, PORTS, portsWithout, takenPorts } from "./configured.ts";
 import { isExact, type Kill, killInTurn, type Victim } from "./kills.ts";
-import { ANYWHERE, type DemoMachine, startMachines } from "./machines.ts";
+import { type DemoMachine, startMachines } from "./machines.ts";
+import { type Look, lookOf, Screen } from "./screen.ts";
 import { createSubscriber } from "./subscriber.ts";
 import { svgOf } from "./svg.ts";
 import { draw, droppedOf, type Picture } from "./view.ts";
@@ -25,7 +25,9 @@ Shows what arrives at the broker; now and then a machine is switched off, so tha
 
 Settings, keys and state are in the folder .demo while it runs; the API is at http://127.0.0.1:8420, the broker at
 127.0.0.1:1883, the hosted server at opc.tcp://127.0.0.1:4840/: docs/api/examples.md and the README's commands work against it as printed. Where one of its ports is
-taken it takes others, and a folder of its own, and says so.
+taken it takes another for that one, and says so; where it is the API's, a folder of its own, too.
+
+Colours are left out where NO_COLOR is set; without a terminal, or where TERM is dumb, it writes plain lines.
 
   --for SECONDS  end by itself and print what was read and delivered; without it: until Ctrl-C
   --json         print one JSON object at the end and nothing else
@@ -40,6 +42,7 @@ const OFF_AFTER_S = 8;
 const OFF_FOR_S = 4;
 const EVERY_S = 30;
 const REFRESH_MS = 500;
+const LINES_EVERY_MS = 2000;
 const SETTLE_WITHIN_MS = 10_000;
 const DRAIN_WITHIN_MS = 30_000;
 /** How long a broker that was killed is away. */
@@ -77,18 +80,27 @@ interface Options {
 
 async function demo({ seconds, json, steady, kill, svg }: Options): Promise<number> {
   const say = (line: string) => json || console.log(line);
+  let isUnread = false;
+  let stopped = false;
+  // Whoever reads may leave: then this ends.
+  for (const stream of [process.stdout, process.stderr])
+    stream.on("error", () => {
+      isUnread = true;
+      stopped = true;
+    });
   const taken = await takenPorts();
-  const usual = taken.length === 0;
-  if (!usual) say(`port ${taken.join(", ")} is taken: this demo is elsewhere, and examples do not work with it as printed`);
-  // What a demo that was killed has left is nobody's: its ports are free.
-  if (usual) rmSync(FOLDER, { recursive: true, force: true });
-  const dir = usual ? FOLDER : mkdtempSync(path.join(os.tmpdir(), "collector-demo-"));
-  const ports = usual ? PORTS : { ...PORTS, api: await freePort(), http: await freePort(), opcua: await freePort() };
-  const machines = await startMachines(usual ? PORTS.machines : ANYWHERE);
+  const ports = await portsWithout(taken);
+  if (taken.length > 0)
+    say(`port ${taken.join(", ")} is taken: the demo has another in its place, and examples with it do not work as printed`);
+  // What a demo that was killed has left is nobody's: one that runs has the port of the API.
+  const isUsual = !taken.includes(PORTS.api);
+  if (isUsual) rmSync(FOLDER, { recursive: true, force: true });
+  const dir = isUsual ? FOLDER : mkdtempSync(path.join(os.tmpdir(), "collector-demo-"));
+  const machines = await startMachines(ports.machines);
   say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
-  let broker = await startBrokerProcess(usual ? PORTS.broker : 0);
+  let broker = await startBrokerProcess(ports.broker);
   say(`MQTT broker: 127.0.0.1:${broker.port}, a process of its own`);
-  const start = () => startCollector({ dir, ports, ...(kill && { env: INSPECTABLE }) });
+  const start = () => startCollector({ dir, ports, ownGroup: true, ...(kill && { env: INSPECTABLE }) });
   let collector = await start();
   say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${path.relative("", collector.settingsFile)}`);
   const subscriber = await createSubscriber(broker.port, "plant/#");
@@ -101,10 +113,12 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
     say(`OPC UA server: opc.tcp://127.0.0.1:${ports.opcua}/\n`);
     const began = performance.now();
     const elapsedS = () => (performance.now() - began) / 1000;
-    let stopped = false;
-    process.once("SIGINT", () => {
-      stopped = true;
-    });
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+      process.on(signal, () => {
+        // Asked twice, it does not wait for what is under way.
+        if (stopped) process.exit(130);
+        stopped = true;
+      });
     const news: string[] = [];
     let killing = kill;
     const killOne = async (what: Victim): Promise<void> => {
@@ -140,7 +154,8 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
     let off = false;
     let last: ServiceStatusJson | undefined;
     let picture: Picture | undefined;
-    const screen = !json && process.stdout.isTTY;
+    const look = lookOf(process.stdout.isTTY, process.env);
+    const screen = new Screen(process.stdout);
     while (!stopped && (elapsedS() < seconds || killing)) {
       off = steady || kill ? false : await switchMachine(machines[1], elapsedS(), off, news);
       last = (await statusOf(collector)) ?? last;
@@ -155,37 +170,37 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
         news: news.slice(-2),
         log: collector.log,
       };
-      if (!json) show(picture, screen);
+      if (!json) show(picture, look, screen);
       const leftMs = (killing ? Number.POSITIVE_INFINITY : seconds - elapsedS()) * 1000;
-      await delay(Math.max(0, Math.min(screen ? REFRESH_MS : 2000, leftMs)));
+      await delay(Math.max(0, Math.min(look.isScreen && !json ? REFRESH_MS : LINES_EVERY_MS, leftMs, stopped ? 0 : leftMs)));
     }
-    if (svg !== undefined && picture) writeFileSync(svg, svgOf(draw(picture, SVG_COLUMNS, true), SVG_COLUMNS));
+    screen.leave();
+    if (svg !== undefined && picture) writeFileSync(svg, svgOf(draw(picture, { columns: SVG_COLUMNS }, true), SVG_COLUMNS));
+    if (isUnread) return 0;
     if (off) await machines[1]?.switchOn();
     const done = await kills;
-    // Ctrl-C in a terminal ends the collector too: what it has not delivered waits in its file.
-    if (kill && stopped) {
-      await collector.kill();
-      collector = await start();
-    }
     last = (await settled(collector)) ?? last;
     if (!last) throw new Error(`the collector ended before it said anything:\n${collector.log.join("\n")}`);
-    const seen = { messages: subscriber.messages(), received: subscriber.received(), elapsedS: elapsedS() };
-    const result = kill ? await account(last) : summary(last, seen);
+    const result = await account(last);
     if (json) console.log(JSON.stringify(result, null, 2));
-    else tell(result, collector, screen);
+    else tell(result, collector);
     return result.ok ? 0 : 1;
 
-    /** The summary once the machines are off and all that was read has been delivered, and whether it is exact. */
+    /** The summary once the machines are off and all that was read has been delivered: the states of before, and numbers that add up. */
     async function account(before: ServiceStatusJson): Promise<Summary> {
       for (const machine of machines) await machine.switchOff();
-      const { sinks, buffer } = await drained(collector);
+      const { sinks, sources, buffer } = await drained(collector);
+      const after = new Map(sources.map(({ uuid, counters }) => [uuid, counters]));
+      const counted = before.sources.map((source) => ({ ...source, counters: after.get(source.uuid) ?? source.counters }));
       const ledger_exact = isExact({ sinks, buffer }, BROKER_SINK, subscriber.distinct());
-      const elapsed = { messages: subscriber.messages(), received: subscriber.received(), elapsedS: elapsedS() };
-      const all = summary({ ...before, sinks, buffer }, elapsed);
+      const seen = { messages: subscriber.messages(), received: subscriber.received(), elapsedS: elapsedS() };
+      const all = summary({ ...before, sources: counted, sinks, buffer }, seen);
+      const broker = { ...all.broker, distinct_values: subscriber.distinct(), gaps: subscriber.gaps() };
+      if (!kill) return { ...all, ok: all.ok && ledger_exact, broker, ledger_exact };
       return {
         ...all,
         ok: all.ok && ledger_exact && (done.length > 0 || stopped) && done.every(({ back_ms }) => back_ms !== null),
-        broker: { ...all.broker, distinct_values: subscriber.distinct(), gaps: subscriber.gaps() },
+        broker,
         kills: done,
         ledger_exact,
       };
@@ -251,12 +266,12 @@ interface Summary extends ReturnType<typeof summary> {
   readonly broker: {
     readonly messages: number;
     readonly values_received: number;
-    readonly distinct_values?: number;
-    readonly gaps?: number;
+    readonly distinct_values: number;
+    readonly gaps: number;
   };
+  readonly ledger_exact: boolean;
   /** With --kill only. */
   readonly kills?: readonly Kill[];
-  readonly ledger_exact?: boolean;
 }
 
 function summary(
@@ -270,6 +285,7 @@ function summary(
     ...(state.reason && { reason: state.reason }),
     readouts: counters.readouts,
     values_read: counters.values_read,
+    values_faulted: counters.values_faulted,
     faulted_now: faults.map((f) => `${f.variable}: ${f.fault}`),
   }));
   // A sink that serves current values only has no ledger.
@@ -292,31 +308,31 @@ function summary(
   return { ok, seconds: Math.round(elapsedS), sources, sinks, broker: { messages, values_received: received } };
 }
 
-function show(picture: Parameters<typeof draw>[0], screen: boolean): void {
-  const lines = draw(picture, process.stdout.columns ?? 160, screen);
-  process.stdout.write(screen ? `\x1b[H\x1b[J${lines.join("\n")}\n` : `${lines.join("\n")}\n\n`);
+function show(picture: Picture, look: Look, screen: Screen): void {
+  const { columns = 160, rows } = process.stdout;
+  if (look.isScreen) screen.show(draw(picture, { columns, rows }, look.hasColour));
+  else process.stdout.write(`${draw(picture, { columns }, false).join("\n")}\n\n`);
 }
 
-function tell(result: Summary, collector: CollectorProcess, screen: boolean): void {
-  if (screen) process.stdout.write("\n");
+function tell(result: Summary, collector: CollectorProcess): void {
   for (const s of result.sources)
     console.log(
-      `${s.name}: ${s.state}, ${s.values_read} values in ${s.readouts} readouts${s.faulted_now.length > 0 ? ` (faulted: ${s.faulted_now.join(", ")})` : ""}`,
+      `${s.name}: ${s.state}, ${s.values_read} values${s.values_faulted > 0 ? ` and ${s.values_faulted} faults` : ""} in ${s.readouts} readouts${s.faulted_now.length > 0 ? ` (faulted: ${s.faulted_now.join(", ")})` : ""}`,
     );
   for (const s of result.sinks)
     console.log(
       s.accepted === undefined
         ? `${s.name}: ${s.state}, current values only`
-        : `${s.name}: delivered ${s.delivered}, pending ${s.pending}, dropped ${s.dropped} of ${s.accepted} accepted`,
+        : `${s.name}: ${s.accepted} values accepted = ${s.delivered} delivered + ${s.pending} pending + ${s.dropped} dropped`,
     );
-  console.log(`the broker passed on ${result.broker.values_received} values in ${result.broker.messages} messages`);
+  const { values_received, distinct_values, messages } = result.broker;
+  const twice = values_received === distinct_values ? "" : ` (${values_received - distinct_values} of them twice)`;
+  console.log(`the broker passed on ${distinct_values} values in ${messages} messages${twice}`);
   for (const { what, at_s, back_ms } of result.kills ?? [])
     console.log(
       `kill -9 of the ${what} at ${at_s} s: ${back_ms === null ? "no values after it" : `values read after it ${back_ms} ms later`}`,
     );
-  if (result.ledger_exact !== undefined)
-    console.log(
-      `the ledger is ${result.ledger_exact ? "exact" : "NOT EXACT"}: the subscriber has ${result.broker.distinct_values} different values`,
-    );
+  if (result.kills || !result.ledger_exact)
+    console.log(`the ledger is ${result.ledger_exact ? "exact" : "NOT EXACT"}: the subscriber has ${distinct_values} different values`);
   if (!result.ok) console.log(`something is missing; the collector's log:\n${collector.log.join("\n")}`);
 }

@@ -76,18 +76,6 @@ async function machine(
 /** Of 127.0.0.1; 0: a free one. */
 export type MachinePorts = Readonly<Record<keyof typeof PORTS.machines, number>>;
 
-export const ANYWHERE: MachinePorts = {
-  press: 0,
-  oven: 0,
-  conveyor: 0,
-  robot: 0,
-  mixer: 0,
-  palletizer: 0,
-  packer: 0,
-  filler: 0,
-  capper: 0,
-};
-
 /** The conveyor has one variable that its controller does not know: it costs itself only. */
 export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]> {
   return Promise.all([

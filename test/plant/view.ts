@@ -25,40 +25,81 @@ export interface Picture {
 type Style = Parameters<typeof styleText>[0];
 const pad = (text: string, width: number): string => (text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width));
 
-/** The picture as lines of text, at most `width` characters each. */
-export function draw(picture: Picture, width: number, colour: boolean): readonly string[] {
+/** Widths of the columns of data sources: name, type, endpoint, state, readouts, values. */
+const WIDE = [14, 15, 18, 22, 10, 9];
+const NARROW = [12, 11, 16, 19, 7, 6];
+/** From this width on. */
+const WIDE_FROM = 100;
+
+/** How much room there is; no `rows`: as much as it takes, and long lines of the log are wrapped. */
+export interface Room {
+  readonly columns: number;
+  readonly rows?: number;
+}
+
+/** The picture as lines of text: tables first, the log last. None is longer than the columns, and with rows there are no more than those. */
+export function draw(picture: Picture, room: Room, colour: boolean): readonly string[] {
   // Who asks for colours gets them, wherever they go.
-  const paint = (style: Style, text: string) => (colour ? styleText(style, text, { validateStream: false }) : text);
-  const { status } = picture;
-  const lines = [
-    paint(
-      "bold",
-      `collector demo · ${picture.elapsedS.toFixed(0)} s · configuration API ${picture.apiUrl} · MQTT ${picture.brokerUrl} · OPC UA ${picture.opcuaUrl}`,
-    ),
-    "",
-    paint(
-      "dim",
-      `${pad("DATA SOURCE", 14)}${pad("TYPE", 15)}${pad("ENDPOINT", 18)}${pad("STATE", 22)}${pad("READOUTS", 10)}${pad("VALUES", 9)}FAULTED NOW`,
-    ),
-  ];
+  const paint: Paint = (style, text) => (colour ? styleText(style, text, { validateStream: false }) : text);
+  const { columns, rows } = room;
+  const { apiUrl, brokerUrl, opcuaUrl } = picture;
+  const where =
+    columns >= WIDE_FROM ? `configuration API ${apiUrl} · MQTT ${brokerUrl} · OPC UA ${opcuaUrl}` : `API ${apiUrl} · ${brokerUrl}`;
+  const title = paint("bold", `collector demo · ${picture.elapsedS.toFixed(0)} s · ${where}`);
+  const sources = sourceLines(picture, columns, paint);
+  const sinks = sinkLines(picture, paint);
+  const values = valueLines(picture, paint);
+  const news = picture.news.map((line) => paint("magenta", line));
+  if (rows === undefined) {
+    const log = picture.log.slice(-LOG_LINES).flatMap((line) => wrap(line, columns));
+    const all = [title, "", ...sources, "", ...sinks, "", ...values, "", ...news, paint("dim", "the collector's log:")];
+    return [...all.map((line) => clip(line, columns)), ...log];
+  }
+  const gap = rows > MANY_ROWS ? [""] : [];
+  const above = [title, ...gap, ...sources, ...gap, ...sinks, ...gap];
+  const log = picture.log.slice(-LOG_LINES);
+  const below = [...gap, ...news.slice(-1), ...log];
+  const left = Math.max(VALUE_LINES, rows - above.length - below.length);
+  const shown = values.length > left ? [...values.slice(0, left - 1), paint("dim", `and ${values.length - left + 1} more`)] : values;
+  const fewer = below.slice(-Math.max(1, rows - above.length - shown.length));
+  return [...above, ...shown, ...fewer].slice(0, rows).map((line) => clip(line, columns));
+}
+
+const LOG_LINES = 6;
+/** Header and two values, on the smallest of screens. */
+const VALUE_LINES = 4;
+/** Enough for lines between the tables. */
+const MANY_ROWS = 32;
+
+type Paint = (style: Style, text: string) => string;
+
+function sourceLines({ status }: Picture, columns: number, paint: Paint): readonly string[] {
+  const [name = 0, type = 0, endpoint = 0, state = 0, readouts = 0, values = 0] = columns >= WIDE_FROM ? WIDE : NARROW;
+  const isWide = columns >= WIDE_FROM;
+  const head = `${pad("DATA SOURCE", name)}${pad("TYPE", type)}${pad("ENDPOINT", endpoint)}${pad("STATE", state)}`;
+  const numbers = isWide ? `${pad("READOUTS", readouts)}${pad("VALUES", values)}` : `${pad("READS", readouts)}${pad("VALUES", values)} `;
+  const lines = [paint("dim", `${head}${numbers}${isWide ? "FAULTED NOW" : "FAULTED"}`)];
   for (const source of status?.sources ?? []) {
-    const { state } = source.status;
-    const word = state.type === "ERROR" ? (state.reason?.type ?? "ERROR") : state.type;
+    const { state: now } = source.status;
+    const word = now.type === "ERROR" ? (now.reason?.type ?? "ERROR") : now.type;
     const faults = source.faults.map((f) => `${f.variable}: ${f.fault}`).join(", ");
     lines.push(
-      pad(source.name, 14) +
-        pad(source.type, 15) +
-        pad(source.endpoint ?? "", 18) +
-        paint(state.type === "OK" ? "green" : state.type === "ERROR" ? "red" : "dim", pad(word, 22)) +
-        pad(String(source.counters.readouts), 10) +
-        pad(String(source.counters.values_read), 9) +
-        paint("yellow", faults),
+      pad(source.name, name) +
+        pad(source.type, type) +
+        pad(source.endpoint ?? "", endpoint) +
+        paint(now.type === "OK" ? "green" : now.type === "ERROR" ? "red" : "dim", pad(word, state)) +
+        pad(String(source.counters.readouts), readouts) +
+        pad(String(source.counters.values_read), values) +
+        paint("yellow", isWide || faults === "" ? faults : ` ${faults}`),
     );
   }
-  lines.push(
-    "",
+  return lines;
+}
+
+function sinkLines({ status }: Picture, paint: Paint): readonly string[] {
+  const lines = [
     paint("dim", `${pad("DATA SINK", 14)}${pad("TYPE", 15)}${pad("STATE", 14)}${pad("DELIVERED", 12)}${pad("PENDING", 10)}DROPPED`),
-  );
+  ];
   for (const sink of status?.sinks ?? []) {
     const dropped = droppedOf(sink.ledger?.dropped ?? {});
     lines.push(
@@ -72,20 +113,24 @@ export function draw(picture: Picture, width: number, colour: boolean): readonly
           : paint("dim", "current values only")),
     );
   }
-  lines.push("", paint("dim", `${pad("VALUE FROM THE BROKER", 36)}${pad("", 26)}AGE`));
-  for (const value of picture.values)
-    lines.push(
-      pad(`${value.source} / ${value.variable}`, 36) +
-        paint(value.bad ? "yellow" : "cyan", pad(value.text, 26)) +
-        paint("dim", `${(value.ageMs / 1000).toFixed(1)} s`),
-    );
-  lines.push(
-    "",
-    ...picture.news.map((line) => paint("magenta", line)),
-    paint("dim", "the collector's log:"),
-    ...picture.log.slice(-6).flatMap((line) => wrap(line, width)),
-  );
   return lines;
+}
+
+const valueLines = ({ values }: Picture, paint: Paint): readonly string[] => [
+  paint("dim", `${pad("VALUE FROM THE BROKER", 36)}${pad("", 26)}AGE`),
+  ...values.map(
+    (value) =>
+      pad(`${value.source} / ${value.variable}`, 36) +
+      paint(value.bad ? "yellow" : "cyan", pad(value.text, 26)) +
+      paint("dim", `${(value.ageMs / 1000).toFixed(1)} s`),
+  ),
+];
+
+/** At most `width` characters of a line, its colours aside. */
+function clip(line: string, width: number): string {
+  let left = width;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what the escape sequences begin with
+  return line.replace(/\x1b\[\d+m|[^\x1b]/gsu, (piece) => (piece.startsWith("\x1b") || left-- > 0 ? piece : ""));
 }
 
 const wrap = (line: string, width: number): readonly string[] => line.match(new RegExp(`.{1,${width}}`, "gu")) ?? [];

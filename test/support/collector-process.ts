@@ -89,6 +89,8 @@ export interface CollectorOptions {
   readonly command?: readonly [string, ...string[]];
   /** Added to the environment of the program. */
   readonly env?: Readonly<Record<string, string>>;
+  /** It gets no signal of the terminal, such as Ctrl-C, which ends the one that started it. */
+  readonly ownGroup?: boolean;
   /** False: does not wait for the line that says ready. */
   readonly waitForReady?: boolean;
 }
@@ -115,6 +117,7 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
   const child = spawn(program, [...first, "run", "--config", settingsFile], {
     cwd: dir,
     stdio: ["ignore", "pipe", "pipe"],
+    detached: options.ownGroup ?? false,
     env: { ...process.env, ...options.env },
   });
   // Whatever ends this process, its collector does not stay behind.
