@@ -1,9 +1,11 @@
 import type { Log } from "../model/context.ts";
 
-/** Lines of one kind that are logged at once, each by itself. */
-const AT_ONCE = 3;
-/** How long others of the kind are gathered. */
-const GATHER_MS = 10_000;
+/** So many that were gathered are logged each by itself. */
+const FEW = 3;
+/** Others of the kind are gathered until none has come for so long, */
+const QUIET_MS = 5000;
+/** and for no longer than that. */
+const LONGEST_MS = 60_000;
 /** Names in a line about many. */
 const NAMED = 5;
 
@@ -21,14 +23,15 @@ export interface StateLine {
 }
 
 interface Gathering {
-  readonly timer: NodeJS.Timeout;
-  atOnce: number;
-  held: StateLine[];
+  timer: NodeJS.Timeout;
+  /** Monotonic ms. */
+  readonly beganMs: number;
+  readonly held: StateLine[];
 }
 
 /**
- * The journal's lines about the states of all sources. Where a switch takes 180 machines with it, the first three of a kind have a line each
- * at once, and what follows within ten seconds is one line with its number. A few that follow have lines of their own too.
+ * The journal's lines about the states of all sources. Where a switch takes 180 machines with it, the first of a kind has its line at once,
+ * and all that follow, until none has come for a moment, are one line with their number. A few that follow have lines of their own.
  */
 export class StateLines {
   readonly #log: Log;
@@ -41,13 +44,15 @@ export class StateLines {
 
   add(line: StateLine): void {
     const there = this.#gathered.get(line.kind);
-    if (!there) this.#gather(line.kind, 1);
-    else if (there.atOnce < AT_ONCE) there.atOnce++;
-    else {
-      there.held.push(line);
+    if (!there) {
+      this.#gather(line.kind);
+      line.write();
       return;
     }
-    line.write();
+    there.held.push(line);
+    const leftMs = there.beganMs + LONGEST_MS - performance.now();
+    clearTimeout(there.timer);
+    there.timer = this.#timer(line.kind, Math.max(0, Math.min(QUIET_MS, leftMs)));
   }
 
   /** Logs what is gathered. */
@@ -57,10 +62,14 @@ export class StateLines {
     this.#gathered.clear();
   }
 
-  #gather(kind: string, atOnce: number): void {
-    const timer = setTimeout(() => this.#end(kind), GATHER_MS);
+  #gather(kind: string): void {
+    this.#gathered.set(kind, { timer: this.#timer(kind, QUIET_MS), beganMs: performance.now(), held: [] });
+  }
+
+  #timer(kind: string, ms: number): NodeJS.Timeout {
+    const timer = setTimeout(() => this.#end(kind), ms);
     timer.unref();
-    this.#gathered.set(kind, { timer, atOnce, held: [] });
+    return timer;
   }
 
   #end(kind: string): void {
@@ -72,8 +81,8 @@ export class StateLines {
     const [first] = held;
     if (!first) return;
     // More of them may be on their way.
-    this.#gather(kind, AT_ONCE);
-    if (held.length <= AT_ONCE) for (const line of held) line.write();
+    this.#gather(kind);
+    if (held.length <= FEW) for (const line of held) line.write();
     else {
       const names = held.slice(0, NAMED).map(({ source }) => source);
       const more = held.length > NAMED ? ` and ${held.length - NAMED} more` : "";

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
 import { withLock } from "../lib/file-lock.ts";
-import { makePrivateFolder, readIfThere, remove, replaceFile, stampOf } from "../lib/files.ts";
+import { makePrivateFolder, readJsonIfThere, remove, replaceFile, stampOf } from "../lib/files.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Settings } from "../model/settings.ts";
@@ -25,18 +25,7 @@ const fileSchema = z.strictObject({ version: z.literal(1), sinks: z.record(z.str
 
 /** None where there is no file. Throws Error where it is there and cannot be used. */
 export function readKeptSinkOptions(stateDir: string): KeptSinkOptions {
-  const file = keptSinkOptionsFile(stateDir);
-  const bytes = readIfThere(file, MAX_FILE_BYTES);
-  if (!bytes) return {};
-  let content: unknown;
-  try {
-    content = JSON.parse(bytes.toString("utf8"));
-  } catch {
-    throw new Error(`${file} is not JSON`);
-  }
-  const parsed = fileSchema.safeParse(content);
-  if (!parsed.success) throw new Error(`${file} is not what the collector wrote`);
-  return parsed.data.sinks;
+  return readJsonIfThere(keptSinkOptionsFile(stateDir), MAX_FILE_BYTES, fileSchema)?.sinks ?? {};
 }
 
 /**

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { z } from "zod";
-import { readIfThere, replaceFile } from "../lib/files.ts";
+import { readJsonIfThere, replaceFile } from "../lib/files.ts";
 import { isWithin } from "../lib/policy.ts";
 import type { Log } from "../model/context.ts";
 import { endpointParts } from "../model/endpoint-url.ts";
@@ -116,17 +116,8 @@ const fileSchema = z.strictObject({
 
 /** Throws Error where it is there and cannot be used. */
 export function readSecretPlaces(file: string): SecretPlaces {
-  const bytes = readIfThere(file, MAX_FILE_BYTES);
-  if (!bytes) return new Map();
-  let content: unknown;
-  try {
-    content = JSON.parse(bytes.toString("utf8"));
-  } catch {
-    throw new Error(`${file} is not JSON`);
-  }
-  const parsed = fileSchema.safeParse(content);
-  if (!parsed.success) throw new Error(`${file} is not what the collector wrote`);
-  return new Map(Object.entries(parsed.data.places).map(([secret, records]) => [secret, new Map(Object.entries(records))]));
+  const content = readJsonIfThere(file, MAX_FILE_BYTES, fileSchema);
+  return new Map(Object.entries(content?.places ?? {}).map(([secret, records]) => [secret, new Map(Object.entries(records))]));
 }
 
 /** The places of the secrets in a file of the state folder: kept over restarts. */

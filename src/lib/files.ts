@@ -146,6 +146,25 @@ export function readIfThere(file: string, maxBytes: number): Buffer | undefined 
   }
 }
 
+/** What a JSON file of the collector's own holds; undefined: there is none. Throws Error where it cannot be read, is no JSON or not of this form. */
+export function readJsonIfThere<T>(
+  file: string,
+  maxBytes: number,
+  schema: { safeParse(value: unknown): { readonly success: true; readonly data: T } | { readonly success: false } },
+): T | undefined {
+  const bytes = readIfThere(file, maxBytes);
+  if (!bytes) return undefined;
+  let content: unknown;
+  try {
+    content = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    throw new Error(`${file} is not JSON`);
+  }
+  const parsed = schema.safeParse(content);
+  if (!parsed.success) throw new Error(`${file} is not what the collector wrote`);
+  return parsed.data;
+}
+
 /** Names in a folder, sorted, without hidden ones; none where there is no such folder. Throws the file system's error. */
 export function namesIn(folder: string): string[] {
   try {
