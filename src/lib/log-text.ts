@@ -19,7 +19,7 @@ export interface TextStyle {
 }
 
 /** syslog(3) priorities. */
-const PRIORITY: Readonly<Record<LogLevel, number>> = { error: 3, warn: 4, info: 6, debug: 7 };
+export const PRIORITY: Readonly<Record<LogLevel, number>> = { error: 3, warn: 4, info: 6, debug: 7 };
 const COLOUR = { error: "red", warn: "yellow", info: "green", debug: "gray" } as const;
 
 /** Fields with a place of their own in the line; everything else follows as key=value. */

@@ -4,6 +4,7 @@ import { formatLogLine, type LogLevel, type LogRecord } from "../lib/log-text.ts
 import { toLoggable } from "../lib/loggable.ts";
 import type { Log } from "../model/context.ts";
 import { escapeInLines } from "../model/plain-text.ts";
+import type { Journal } from "./journal.ts";
 
 /** Where the log goes; a process's stdout or stderr is one. */
 export interface LogStream {
@@ -20,6 +21,8 @@ export interface LogOptions {
   readonly stream: LogStream;
   /** The stream ends in the journal: see `isJournal`. */
   readonly journald: boolean;
+  /** Takes lines for people with their fields, in place of the stream; what it does not take goes there. */
+  readonly journal?: Journal | undefined;
   /** Gets each line that is written as one JSON object, whatever the format. */
   readonly onLine?: (line: string) => void;
 }
@@ -43,24 +46,27 @@ type Shared = Pick<Logger, "level" | "format">;
 const MAX_PENDING_BYTES = 1024 * 1024;
 
 /** Writes whole lines to `stream`, synchronously as far as the stream does. Never throws. Secrets are redacted by the names of their fields. */
-export function createLogger({ level, format, stream, journald, onLine }: LogOptions): Logger {
+export function createLogger({ level, format, stream, journald, journal, onLine }: LogOptions): Logger {
   const style = { journald, colour: stream.isTTY === true && !journald };
   const shared: Shared = { level, format };
   let dropped = 0;
   const put = (line: string): void => {
     onLine?.(line);
+    const json = shared.format === "json";
+    const record = json ? undefined : (JSON.parse(line) as LogRecord);
+    const text = record && formatLogLine(record, style);
+    if (record && text !== undefined && journal?.send(record, text.replace(/^<\d>/, ""))) return;
     if ((stream.writableLength ?? 0) > MAX_PENDING_BYTES) {
       dropped++;
       return;
     }
-    const json = shared.format === "json";
     try {
       if (dropped > 0) {
         const lost = droppedRecord(dropped);
         dropped = 0;
         stream.write(`${json ? JSON.stringify(lost) : formatLogLine(lost, style)}\n`);
       }
-      stream.write(json ? escapeInLines(line) : `${formatLogLine(JSON.parse(line) as LogRecord, style)}\n`);
+      stream.write(text === undefined ? escapeInLines(line) : `${text}\n`);
     } catch {
       dropped++;
     }

@@ -1,5 +1,6 @@
-import { fstatSync, writeSync } from "node:fs";
+import { writeSync } from "node:fs";
 import type { Log } from "../model/context.ts";
+import { socketOf } from "../os/socket-fd.ts";
 
 /** The service manager, which this service notifies of its state (sd_notify(3)). Nothing here throws or waits. */
 export interface Notifier {
@@ -40,16 +41,6 @@ export function createNotifier(env: Readonly<Record<string, string | undefined>>
       }
     },
   };
-}
-
-/** The number of a socket that is open in this process; undefined: there is none. */
-function socketOf(given: string | undefined): number | undefined {
-  if (given === undefined || !/^\d{1,6}$/.test(given)) return undefined;
-  try {
-    return fstatSync(Number(given)).isSocket() ? Number(given) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 export interface NotifyingOptions {

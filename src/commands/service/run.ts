@@ -1,5 +1,6 @@
 import { type LoadedSettings, loadSettings, startSettings } from "../../configuration/settings-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
+import { openJournal } from "../../os/journal.ts";
 import { createLogger, isJournal } from "../../os/log.ts";
 import { RecentLog } from "../../service/recent-log.ts";
 import { type CommandIo, EXIT, type ExitCode, logStream, UsageError } from "../io.ts";
@@ -9,12 +10,14 @@ export async function run(options: { readonly config?: string }, io: CommandIo):
   const loaded = orUsage(() => startSettings(options.config));
   const { settings } = loaded;
   const recentLog = new RecentLog();
+  const journald = io.stderr.fd !== undefined && isJournal(io.env["JOURNAL_STREAM"], io.stderr.fd);
   const log = createLogger({
     level: settings.log.level,
     format: settings.log.format,
     stream: logStream(io),
     onLine: recentLog.take,
-    journald: io.stderr.fd !== undefined && isJournal(io.env["JOURNAL_STREAM"], io.stderr.fd),
+    journald,
+    journal: journald ? openJournal(io.env) : undefined,
   });
   io.crashesTo(log);
   const { runService } = await import("../../run.ts");
