@@ -7,7 +7,7 @@ import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { apiOf } from "../support/api.ts";
 import { startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
-import { figuresOf } from "../support/process-figures.ts";
+import { childrenOf, figuresOf } from "../support/process-figures.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const VARIABLES = 2000;
@@ -27,7 +27,7 @@ export async function benchOpcuaMemory(): Promise<void> {
   const collector = await startCollector({ dir, command: [path.join(ROOT, "bin/collector-node"), path.join(app, "main.js")] });
   const rssMiB = async (): Promise<string> => {
     await new Promise((done) => setTimeout(done, SETTLE_MS));
-    return figuresOf(collector.pid).rssMiB.toFixed(0);
+    return [collector.pid, ...childrenOf(collector.pid)].reduce((sum, pid) => sum + figuresOf(pid).rssMiB, 0).toFixed(0);
   };
   try {
     const idle = await rssMiB();

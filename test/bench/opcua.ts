@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
 import { type Lateness, latenessIn, latenessWords } from "./lateness.ts";
+import { benchHostedMemory } from "./opcua-hosted-memory.ts";
 import type { LoadCount } from "./opcua-load.ts";
 import { benchOpcuaMemory } from "./opcua-memory.ts";
 import type { BenchMachine, ReaderAnswer } from "./opcua-reader.ts";
@@ -168,4 +169,5 @@ export async function benchOpcua(): Promise<void> {
   await benchServing();
   await benchTimersMeanwhile();
   await benchOpcuaMemory();
+  await benchHostedMemory();
 }

@@ -26,7 +26,9 @@ import { ANONYMOUS, createRig, type Rig, user } from "../../../src/sinks/opcua/t
 import type { HostReady, HostStanding } from "./host.ts";
 
 /** As src/threads/delivery/host.ts has it, and what of a program is no data of its own. */
-const MEMORY_LIMIT_MIB = 384 + 64;
+const MEMORY_LIMIT_MIB = 512 + 64;
+/** Where the body of a MSG chunk begins (OPC 10000-6, 6.7.2). */
+const BODY_AT = 24;
 /** As ./host.ts has it. */
 const EVERY_MS = 200;
 
@@ -331,6 +333,83 @@ test("several hostile clients at once, then none: who means well misses nothing,
   expect((await again.answer(again.send(TYPE.read, readBody(WIDE)))).rest.length).toBeGreaterThan(2_000_000);
   await expectNothingMissed(fresh);
   await expectNothingMissed(watcher);
+  await fresh.leave();
+  await watcher.leave();
+  expectCalm(served, 256 * 1024);
+});
+
+/** A pseudo-random number below `limit`, always the same ones (mulberry32). */
+function numbers(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
+  };
+}
+
+/** Requests that a client may send, with some bytes of their header and body altered, cut off or repeated. */
+function alteredRequest(client: RawClient, pick: (limit: number) => number): Buffer {
+  const bodies: readonly (readonly [number, Buffer])[] = [
+    [TYPE.read, readBody(["v-count", "v-matrix"])],
+    [
+      TYPE.browse,
+      Buffer.concat([Buffer.alloc(14), u32(10), u32(1), Buffer.from([0, 85]), u32(0), Buffer.from([0, 33, 1]), u32(0), u32(63)]),
+    ],
+    [TYPE.createSubscription, subscriptionBody()],
+    [TYPE.createMonitoredItems, itemsBody(1 + pick(3), ["v-count"])],
+    [TYPE.publish, u32(0xffff_ffff)],
+    [TYPE.write, writeBody(3)],
+    [TYPE.getEndpoints, getEndpointsBody("opc.tcp://x:4840")],
+  ];
+  // Now and then any service, with bytes that mean nothing to it: mostly the end of the connection.
+  const noise = [pick(1000), Buffer.from(Array.from({ length: pick(200) }, () => pick(256)))] as const;
+  const [type, body] = (pick(100) > 0 && bodies[pick(bodies.length)]) || noise;
+  const cut = pick(4) === 0 ? body.subarray(0, pick(body.length + 1)) : pick(6) === 0 ? Buffer.concat([body, body, body]) : body;
+  const request = client.encode(type, cut);
+  const EXTREMES = [0, 1, 0x7f, 0x80, 0xff];
+  for (let times = pick(4); times > 0; times--) {
+    const at = BODY_AT + 4 + pick(request.length - BODY_AT - 4);
+    if (pick(3) === 0 && at + 4 <= request.length)
+      request.writeUInt32LE([0xffff_ffff, 0x7fff_ffff, 0x8000_0000, 0x00ff_ffff][pick(4)] ?? 0, at);
+    else request[at] = pick(2) === 0 ? pick(256) : (EXTREMES[pick(EXTREMES.length)] ?? 0);
+  }
+  return request;
+}
+
+test("thousands of altered requests with a session open cost no other client a value, and the server little", {
+  timeout: 2 * LONG_MS,
+}, async () => {
+  const served = await host(OPEN);
+  const watcher = await watch(served);
+  const pick = numbers(22);
+  const AT_ONCE = 10;
+  let [sent, lost] = [0, 0];
+  const began = performance.now();
+  let fuzzer = await loggedIn(served.port);
+  const grown = await growth(served, async () => {
+    while (sent < 4000) {
+      fuzzer.socket.write(Buffer.concat(Array.from({ length: AT_ONCE }, () => alteredRequest(fuzzer, pick))));
+      sent += AT_ONCE;
+      // Whatever it was: what comes after it is answered, or the connection has ended.
+      const isOpen = await fuzzer.answer(fuzzer.send(TYPE.read, readBody(["v-count"]))).then(
+        ({ result }) => result === 0,
+        (error: Error) => !error.message.includes("closed") && Promise.reject(error),
+      );
+      if (isOpen) continue;
+      lost++;
+      fuzzer.end();
+      fuzzer = await loggedIn(served.port);
+    }
+  });
+  console.log(
+    `${sent} altered requests in ${((performance.now() - began) / 1000).toFixed(1)} s, ${lost} connections ended; ${grown.toFixed(0)} MiB more`,
+  );
+  expect(grown).toBeLessThan(100);
+  await expectNothingMissed(watcher);
+  const fresh = await watch(served);
+  await expectNothingMissed(fresh);
   await fresh.leave();
   await watcher.leave();
   expectCalm(served, 256 * 1024);

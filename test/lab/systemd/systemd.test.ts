@@ -440,7 +440,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       );
       expect((await hosted())?.warnings?.join()).toContain(cause);
     };
-    await killedBy("USR2", "it needed more than the 384 MiB of memory that it may have");
+    await killedBy("USR2", "it needed more than the 512 MiB of memory that it may have");
     // Less than the process may have by itself: here the limit of all together is met, and the kernel chooses.
     await limitMemory("200M", [main, await serving()]);
     await killedBy("ALRM", "it was killed, as the kernel does where memory is short");
