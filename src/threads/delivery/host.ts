@@ -140,13 +140,17 @@ export class DeliveryHost {
     const since = new Date().toISOString();
     const times = this.#deaths === 1 ? "" : `; ${this.#deaths} times since the collector was started`;
     this.#death = `the process of the hosted servers ended at ${since} and was started again, without any effect on what is read: ${cause}${times}`;
-    const detail = `its process ended and is started again: ${cause}`;
-    this.#reports = this.#reports.map((report) => ({
-      ...report,
-      state: "ERROR",
-      since,
-      error: { reason: { type: "UNKNOWN" }, condition: "internal_error", detail },
-    }));
+    const error = {
+      reason: { type: "UNKNOWN" },
+      condition: "internal_error",
+      detail: `its process ended and is started again: ${cause}`,
+    } as const;
+    this.#reports = [...this.#specs.values()].map(({ uuid, name, type }) => {
+      const known = this.#reports.find((report) => report.uuid === uuid);
+      // One that has never reported: the process cannot be started.
+      const report = known ?? { uuid, name, type, endpoint: null, next_retry_at: null, warnings: [] };
+      return { ...report, state: "ERROR", since, error };
+    });
   }
 
   #onOnline(worker: RunningWorker): void {

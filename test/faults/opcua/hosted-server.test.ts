@@ -233,6 +233,8 @@ test("a request of 2.7 MB over the discovery channel is refused unread: no 12 MB
 }, async () => {
   const served = await host({}, { op: "correct horse" });
   const watcher = await watch(served, false);
+  const { serving } = await served.standing();
+  for (const shown of ["cmdline", "environ"]) expect(readFileSync(`/proc/${serving}/${shown}`, "latin1")).not.toContain("correct horse");
   const body = writeBody(180_000);
   expect(body.length).toBe(2_700_004);
   for (let i = 0; i < 10; i++) {
