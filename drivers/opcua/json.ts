@@ -17,6 +17,8 @@ export interface JsonDeps {
   read(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly RawValue[]>;
 }
 
+/** What the server has refused to say of a structure is asked for again after this long. */
+const AGAIN_MS = 30_000;
 /** Structures that one session learns; what lies beyond stays bytes. */
 const MAX_DEFINITIONS = 1000;
 const HAS_ENCODING = 38;
@@ -32,14 +34,19 @@ const STRUCTURE_DEFINITION = "i=122";
 /** Structures as JSON, by the definition that the server has of them (OPC 10000-3, 8.50); Base64 where it has none. */
 export class Json {
   readonly #deps: JsonDeps;
+  readonly #now: () => number;
   /** By the text of the encoding's node id; undefined: the server does not say what it is. */
   readonly #byEncoding = new Map<string, Definition | undefined>();
   readonly #byType = new Map<string, FieldType | undefined>();
+  /** Until when those are not asked for of which the server has refused to say what they are: monotonic ms. */
+  readonly #refusedUntilMs = new Map<string, number>();
   /** Met inside other structures: the next readout knows them. */
   readonly #unlearned = new Set<string>();
 
-  constructor(deps: JsonDeps) {
+  /** `now`: monotonic ms. */
+  constructor(deps: JsonDeps, now: () => number = () => performance.now()) {
     this.#deps = deps;
+    this.#now = now;
   }
 
   readonly toJson: ToJson = (value) => jsonText(value, this.#expand);
@@ -68,12 +75,14 @@ export class Json {
     if (typeof body === "string") return body;
     const definition = STANDARD_ENCODINGS.get(encoding) ?? this.#byEncoding.get(encoding);
     if (definition) return decodeStructure(definition, body);
-    if (!this.#byEncoding.has(encoding) && this.#unlearned.size < MAX_DEFINITIONS) this.#unlearned.add(encoding);
+    const isAsked = this.#byEncoding.has(encoding) || this.#isResting(encoding);
+    if (!isAsked && this.#unlearned.size < MAX_DEFINITIONS) this.#unlearned.add(encoding);
     return { encoding, body: body.toString("base64") };
   };
 
   async #learnOne(encoding: string, ctx: CallContext): Promise<void> {
     if (STANDARD_ENCODINGS.has(encoding) || this.#byEncoding.has(encoding) || this.#byEncoding.size >= MAX_DEFINITIONS) return;
+    if (this.#isResting(encoding)) return;
     this.#byEncoding.set(encoding, undefined);
     try {
       const type = await this.#inverse(resolveNodeId(encoding), HAS_ENCODING, ctx);
@@ -81,9 +90,15 @@ export class Json {
       if (found && "structure" in found) this.#byEncoding.set(encoding, found.structure);
     } catch (error) {
       if (!(error instanceof FaultError)) throw error;
-      // Of a busy server nothing is known yet: the next readout asks again.
-      if (error.scope === "busy") this.#byEncoding.delete(encoding);
+      this.#byEncoding.delete(encoding);
+      if (this.#refusedUntilMs.size >= MAX_DEFINITIONS) this.#refusedUntilMs.clear();
+      this.#refusedUntilMs.set(encoding, this.#now() + AGAIN_MS);
     }
+  }
+
+  /** The server has refused to say what it is, and is not asked again yet. */
+  #isResting(encoding: string): boolean {
+    return this.#now() < (this.#refusedUntilMs.get(encoding) ?? Number.NEGATIVE_INFINITY);
   }
 
   /** What a data type is on the wire; undefined where the server does not say. */
@@ -106,13 +121,17 @@ export class Json {
     const definition: Definition = { kind, fields: [] };
     // Before its fields: a structure may hold itself.
     this.#byType.set(key, { structure: definition });
-    for (const { dataType, ...field } of fields) {
-      const type = await this.#fieldType(resolveNodeId(dataType), ctx);
-      if (!type) {
-        this.#byType.set(key, undefined);
-        return undefined;
+    let isKnown = false;
+    try {
+      for (const { dataType, ...field } of fields) {
+        const type = await this.#fieldType(resolveNodeId(dataType), ctx);
+        if (!type) return undefined;
+        definition.fields.push({ ...field, type } satisfies Field);
       }
-      definition.fields.push({ ...field, type } satisfies Field);
+      isKnown = true;
+    } finally {
+      // With some of its fields it would read others' bytes for them; those that hold it were made meanwhile.
+      if (!isKnown) this.#byType.clear();
     }
     return { structure: definition };
   }

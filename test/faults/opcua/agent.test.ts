@@ -1,17 +1,8 @@
 import { afterEach, expect, it } from "vitest";
-import driver from "../../../drivers/opcua/driver.ts";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
-import { Agent } from "../../../src/agent/agent.ts";
-import { silentLog } from "../../../src/model/context.ts";
-import type { Layout } from "../../../src/model/layout.ts";
-import type { Readout } from "../../../src/model/value.ts";
-import { startClock } from "../../../src/os/clock.ts";
-import { SessionHost } from "../../../src/threads/session/host.ts";
-import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
 import { connect, context, detailsOf } from "../../support/opcua.ts";
+import { watchSource } from "./watched-source.ts";
 
-const UUID = "00000000-0000-4000-8000-000000000001";
-const INTERVAL_MS = 100;
 const endings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
@@ -23,13 +14,6 @@ const start = async (options: OpcuaSimulatorOptions = {}): Promise<OpcuaSimulato
   return simulator;
 };
 
-function inWorker(): typeof driver {
-  const entry = new URL("../../../src/threads/session/worker.ts", import.meta.url);
-  const sessions = new SessionHost({ entry, workerData: {}, log: silentLog });
-  endings.push(() => sessions.stop(5000));
-  return remoteDriver(driver, sessions);
-}
-
 /** One source on an agent, and every state that it was in, once it reads. */
 async function watch(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = [], isRemote = false) {
   const watched = await run(port, local, paths, isRemote);
@@ -38,64 +22,17 @@ async function watch(port: number, local: Record<string, unknown> = {}, paths: r
 }
 
 /** The same as soon as the source is there. */
-async function run(port: number, local: Record<string, unknown> = {}, paths: readonly string[] = [], isRemote = false) {
-  const stop = new AbortController();
-  const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
-  const states: string[] = [];
-  const agent = new Agent({
-    drivers: { opcua: { driver: async () => ({ default: isRemote ? inWorker() : driver }) } },
-    clock: startClock(stop.signal),
-    logFor: () => silentLog,
-    emit: (layout, readout) => void readouts.push({ layout, readout }),
-    changed: () => void states.push(report()?.status.state.type ?? "none"),
+const run = (port: number, local: Record<string, unknown> = {}, paths: readonly string[] = [], isRemote = false) =>
+  watchSource({
+    port,
+    local,
+    isRemote,
+    endings,
+    variables: [
+      ...["Double", "Structure", "Missing"].map((name) => ({ name, address: `nsu=${PLANT_NAMESPACE};s=${name}` })),
+      ...paths.map((address, i) => ({ name: `path ${i}`, address })),
+    ],
   });
-  const report = () => agent.reports()[0];
-  endings.push(async () => {
-    await agent.stop();
-    stop.abort();
-  });
-  const variable = (n: number, id: string, address = `nsu=${PLANT_NAMESPACE};s=${id}`) => ({
-    uuid: `00000000-0000-4000-8000-00000000001${n}`,
-    data_source: UUID,
-    name: id,
-    address,
-    type: null,
-    unit: null,
-    scaling: null,
-    comment: null,
-    status: "ACTIVE" as const,
-  });
-  await agent.apply([
-    {
-      record: {
-        uuid: UUID,
-        type: "opcua",
-        name: "press",
-        collector: UUID,
-        machine: UUID,
-        manufacturer: null,
-        device_model: null,
-        note: null,
-        readout_interval: INTERVAL_MS,
-        readout_limit: null,
-        details: detailsOf(port),
-      },
-      variables: [
-        variable(1, "Double"),
-        variable(2, "Structure"),
-        variable(3, "Missing"),
-        ...paths.map((address, i) => variable(4 + i, `path ${i}`, address)),
-      ],
-      warnings: [],
-      local: { connect_timeout: "2s", answer_timeout: "2s", ...local },
-      secrets: {},
-      missingSecret: undefined,
-      readoutIntervalUnit: "milliseconds",
-    },
-  ]);
-  const good = () => readouts.filter(({ readout }) => readout.readings[0]?.quality === "good").length;
-  return { report, good, states, readouts };
-}
 
 it("reopens within the readout a session that the server has ended: nobody sees an error", async () => {
   const simulator = await start();
