@@ -1,9 +1,11 @@
+import { createPrivateKey } from "node:crypto";
 import net, { type AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { parseCertificate } from "../../src/os/pki/certificate.ts";
 import { testCertificate } from "../../src/os/pki/testing.ts";
 import { connect, context, detailsOf, readTexts, type TestPki, testPki } from "../../test/support/opcua.ts";
-import { all, str, u32 } from "../../test/support/opcua-wire/bytes.ts";
+import { all, dataValue, double, str, u32 } from "../../test/support/opcua-wire/bytes.ts";
+import { WireServer } from "../../test/support/opcua-wire/server.ts";
 import type { AnySession } from "../driver.ts";
 import { makeCertificate, type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "./simulator.ts";
 
@@ -89,4 +91,29 @@ it.each(REFUSALS)("reads a server that refuses a channel without security (%s), 
   const before = plain;
   expect(await readTexts(await open(), [NODE], context())).toMatchObject([{ quality: "good" }]);
   expect(plain).toBe(before);
+});
+
+it.each([
+  ["an abort chunk keeps its code and words", { abort: 0x8080_0000, words: "no room", chunks: 2 }, /BadTcpMessageTooLarge.*"no room"/],
+  ["what is too large is refused by itself", { large: 200_000 }, /max_answer_bytes/],
+] as const)("%s on an encrypted channel too, which goes on", async (_, answer, words) => {
+  const { privateKey, der } = await makeCertificate({ applicationUri: "urn:wire:secure" });
+  const server = new WireServer({ certificate: Buffer.from(der), key: createPrivateKey(privateKey), applicationUri: "urn:wire:secure" });
+  await server.start();
+  server.nodes.set("ns=2;s=good", dataValue({ value: double(1.5) }));
+  pki.trust.trust(parseCertificate(der));
+  const settings = { max_answer_bytes: 65_536 };
+  const session = await connect(detailsOf(server.port, { security_settings: SECURE }), context({ pki }), { settings });
+  sessions.push(session);
+  expect(await readTexts(session, ["ns=2;s=good"], context())).toMatchObject([{ value: 1.5 }]);
+  server.answers.set("Read", () => answer);
+  await expect(readTexts(session, ["ns=2;s=good", "i=2259"], context())).rejects.toMatchObject({
+    scope: "points",
+    message: expect.stringMatching(words),
+  });
+  server.answers.delete("Read");
+  expect(await readTexts(session, ["ns=2;s=good"], context())).toMatchObject([{ value: 1.5 }]);
+  expect(session.alive()).toBe(true);
+  await session.close();
+  await server.close();
 });

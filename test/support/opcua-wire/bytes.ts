@@ -95,11 +95,14 @@ export class Cursor {
   f64(): number {
     return this.bytes.readDoubleLE(this.#skip(8));
   }
-  str(): string | null {
+  bytesOf(): Buffer | null {
     const length = this.bytes.readInt32LE(this.#skip(4));
     if (length < 0) return null;
     const at = this.#skip(length);
-    return this.bytes.toString("utf8", at, at + length);
+    return this.bytes.subarray(at, at + length);
+  }
+  str(): string | null {
+    return this.bytesOf()?.toString("utf8") ?? null;
   }
   /** As `node` writes it. */
   node(): string {

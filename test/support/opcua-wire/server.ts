@@ -3,7 +3,7 @@ import {
   all,
   array,
   bytes,
-  Cursor,
+  type Cursor,
   dataValue,
   f64,
   i64,
@@ -18,59 +18,17 @@ import {
   variant,
   variantArray,
 } from "./bytes.ts";
+import { NO_EXTRA, NONE, type Service, type WireAnswer, WireChannel, type WireHandler, type WireRequest } from "./channel.ts";
+import { BASIC256SHA256, signedBy, type WireIdentity, WireSecurity } from "./security.ts";
 
-/** A request as it came, taken apart as far as its header. */
-export interface WireRequest {
-  readonly service: Service;
-  readonly handle: number;
-  /** Behind the request's header. */
-  readonly body: Cursor;
-}
-
-/**
- * What the server does with a request. A Buffer is the response behind its header. `fault`: a ServiceFault. `abort`: so many chunks of an
- * answer, and then that there will be none. `endless`: chunks of one answer that never ends, so many bytes of it. `error`: an ERR message,
- * and hangs up.
- */
-export type WireAnswer =
-  | Buffer
-  | { readonly fault: number; readonly words?: string }
-  | { readonly abort: number; readonly words: string; readonly chunks?: number }
-  | { readonly endless: number }
-  | { readonly error: number; readonly words: string }
-  | "silent"
-  | "close";
-
-export type WireHandler = (request: WireRequest) => WireAnswer | Promise<WireAnswer>;
-
-/** By the numbers of their encodings: request and response (OPC 10000-6, A.3). */
-const SERVICES = {
-  OpenSecureChannel: [446, 449],
-  CloseSecureChannel: [452, 455],
-  GetEndpoints: [428, 431],
-  CreateSession: [461, 464],
-  ActivateSession: [467, 470],
-  CloseSession: [473, 476],
-  Browse: [527, 530],
-  BrowseNext: [533, 536],
-  TranslateBrowsePathsToNodeIds: [554, 557],
-  RegisterNodes: [560, 563],
-  Read: [631, 634],
-  CreateMonitoredItems: [751, 754],
-  CreateSubscription: [787, 790],
-  Publish: [826, 829],
-} as const;
-type Service = keyof typeof SERVICES;
-const BY_REQUEST = new Map(Object.entries(SERVICES).map(([name, [request]]) => [request as number, name as Service]));
-const SERVICE_FAULT = 397;
+export type { WireAnswer, WireHandler, WireRequest } from "./channel.ts";
 
 const GOOD = 0;
 export const BAD_NODE_ID_UNKNOWN = 0x8034_0000;
 export const BAD_SERVICE_UNSUPPORTED = 0x800b_0000;
-const NONE = "http://opcfoundation.org/UA/SecurityPolicy#None";
-const NO_EXTRA = Buffer.of(0, 0, 0);
+const UA_TCP = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
+const RSA_SHA256 = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256";
 const VALUE = 13;
-const CHUNK_BYTES = 60_000;
 /** As sent; the driver takes what the specification lets any server do. */
 const NAMESPACES = ["http://opcfoundation.org/UA/", "urn:wire:server", "urn:wire:plant"];
 
@@ -94,6 +52,12 @@ export class WireServer {
   /** Settles when there are items, of which the first Publish tells. */
   #items = Promise.withResolvers<void>();
   #hasPublished = false;
+  readonly #identity: WireIdentity | undefined;
+
+  /** With an identity, its one endpoint wants channels that are signed and encrypted (Basic256Sha256); others are for GetEndpoints. */
+  constructor(identity?: WireIdentity) {
+    this.#identity = identity;
+  }
 
   async start(port = 0): Promise<this> {
     this.nodes.set("i=2255", dataValue({ value: variantArray(12, NAMESPACES.map(str)) }));
@@ -110,7 +74,8 @@ export class WireServer {
     this.#open.add(socket);
     socket.on("error", () => {});
     socket.on("close", () => this.#open.delete(socket));
-    new WireChannel(socket, (service, request) => this.#answer(service, request));
+    const security = this.#identity && new WireSecurity(this.#identity);
+    new WireChannel(socket, (service, request) => this.#answer(service, request), security);
   });
 
   /** How often. */
@@ -141,18 +106,7 @@ export class WireServer {
         this.#items = Promise.withResolvers();
         this.#hasPublished = false;
         this.items.clear();
-        return all(
-          node("ns=1;i=1"),
-          node("ns=1;i=2"),
-          f64(60_000),
-          bytes(Buffer.alloc(32, 1)),
-          bytes(null),
-          array([this.#endpoint()]),
-          array([]),
-          str(null),
-          bytes(null),
-          u32(0),
-        );
+        return this.#session(body);
       case "ActivateSession":
         return all(bytes(Buffer.alloc(32, 2)), array([]), array([]));
       case "CloseSession":
@@ -216,136 +170,37 @@ export class WireServer {
   }
 
   #endpoint(): Buffer {
-    const application = all(str("urn:wire:server"), str(null), localized("wire"), u32(0), str(null), str(null), array([]));
+    const { certificate = null, applicationUri = "urn:wire:server" } = this.#identity ?? {};
+    const application = all(str(applicationUri), str(null), localized("wire"), u32(0), str(null), str(null), array([]));
     const anonymous = all(str("anonymous"), u32(0), str(null), str(null), str(null));
-    const url = str(`opc.tcp://127.0.0.1:${this.port}`);
-    return all(
-      url,
-      application,
-      bytes(null),
-      u32(1),
-      str(NONE),
-      array([anonymous]),
-      str("http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary"),
-      u8(0),
-    );
+    const security = all(bytes(certificate), u32(certificate ? 3 : 1), str(certificate ? BASIC256SHA256 : NONE));
+    return all(str(`opc.tcp://127.0.0.1:${this.port}`), application, security, array([anonymous]), str(UA_TCP), u8(0));
+  }
+
+  /** Session, token, time-out, nonce, certificate, endpoints, the server's signature (OPC 10000-4, 5.7.2). */
+  #session(body: Cursor): Buffer {
+    const ours = all(node("ns=1;i=1"), node("ns=1;i=2"), f64(60_000), bytes(Buffer.alloc(32, 1)));
+    const rest = (signature: Buffer) => all(array([this.#endpoint()]), array([]), signature, u32(0));
+    if (!this.#identity) return all(ours, bytes(null), rest(all(str(null), bytes(null))));
+    const { certificate, key } = this.#identity;
+    const { nonce, client } = createSessionOf(body);
+    return all(ours, bytes(certificate), rest(all(str(RSA_SHA256), bytes(signedBy(all(client, nonce), key)))));
   }
 }
 
-/** One connection: framing, channel and headers (OPC 10000-6, 6.7 and 7.1). */
-class WireChannel {
-  readonly #socket: net.Socket;
-  readonly #answer: (service: Service, request: WireRequest) => WireAnswer | Promise<WireAnswer>;
-  #received = Buffer.alloc(0);
-  #body: Buffer[] = [];
-  #sequence = 0;
-
-  constructor(socket: net.Socket, answer: (service: Service, request: WireRequest) => WireAnswer | Promise<WireAnswer>) {
-    this.#socket = socket;
-    this.#answer = answer;
-    socket.on("data", (received) => {
-      this.#received = Buffer.concat([this.#received, received]);
-      for (let length = this.#length(); length !== undefined; length = this.#length()) {
-        const chunk = this.#received.subarray(0, length);
-        this.#received = this.#received.subarray(length);
-        this.#take(chunk);
-      }
-    });
-  }
-
-  #length(): number | undefined {
-    const length = this.#received.length < 8 ? undefined : this.#received.readUInt32LE(4);
-    return length !== undefined && this.#received.length >= length ? length : undefined;
-  }
-
-  #take(chunk: Buffer): void {
-    const type = chunk.toString("latin1", 0, 3);
-    if (type === "HEL") {
-      this.#socket.write(framed("ACKF", all(u32(0), u32(65_536), u32(65_536), u32(0), u32(0))));
-      return;
-    }
-    const at = type === "OPN" ? securityHeaderEnd(chunk) : 16;
-    const requestId = chunk.readUInt32LE(at + 4);
-    this.#body.push(chunk.subarray(at + 8));
-    if (chunk[3] !== 0x46) return;
-    const body = new Cursor(Buffer.concat(this.#body.splice(0)));
-    const service = BY_REQUEST.get(Number(body.node().slice(2)));
-    if (!service || type === "CLO") {
-      this.#socket.end();
-      return;
-    }
-    const handle = headerOf(body);
-    const answer = this.#answer(service, { service, handle, body });
-    const reply = (settled: WireAnswer) => this.#reply(type, service, requestId, handle, settled);
-    if (answer instanceof Promise) void answer.then(reply);
-    else reply(answer);
-  }
-
-  #reply(type: string, service: Service, requestId: number, handle: number, answer: WireAnswer): void {
-    if (answer === "silent") return;
-    if (answer === "close") this.#socket.end();
-    else if (Buffer.isBuffer(answer)) {
-      const content =
-        service === "OpenSecureChannel"
-          ? all(u32(0), u32(1), u32(1), i64(ticks(Date.now())), u32(3_600_000), bytes(Buffer.alloc(32)))
-          : answer;
-      this.#message(type, requestId, all(responseHeader(SERVICES[service][1], handle, GOOD), content));
-    } else if ("error" in answer) this.#socket.end(framed("ERRF", all(u32(answer.error), str(answer.words))));
-    else if ("fault" in answer) this.#message(type, requestId, responseHeader(SERVICE_FAULT, handle, answer.fault, answer.words));
-    else if ("abort" in answer) {
-      const { abort, words, chunks = 0 } = answer;
-      for (let i = 0; i < chunks; i++) this.#chunk("MSGC", requestId, Buffer.alloc(1000, 0xaa));
-      this.#chunk("MSGA", requestId, all(u32(abort), str(words)));
-    } else for (let sent = 0; sent < answer.endless; sent += CHUNK_BYTES) this.#chunk("MSGC", requestId, Buffer.alloc(CHUNK_BYTES));
-  }
-
-  #message(type: string, requestId: number, body: Buffer): void {
-    for (let at = 0; at === 0 || at < body.length; at += CHUNK_BYTES)
-      this.#chunk(`${type}${at + CHUNK_BYTES < body.length ? "C" : "F"}`, requestId, body.subarray(at, at + CHUNK_BYTES));
-  }
-
-  #chunk(type: string, requestId: number, body: Buffer): void {
-    const security = type.startsWith("OPN") ? all(u32(1), str(NONE), bytes(null), bytes(null)) : all(u32(1), u32(1));
-    this.#socket.write(framed(type, all(security, u32(++this.#sequence), u32(requestId), body)));
-  }
-}
-
-const framed = (type: string, rest: Buffer): Buffer => all(Buffer.from(type, "latin1"), u32(8 + rest.length), rest);
-
-/** Of the asymmetric one: policy, certificate, thumbprint (OPC 10000-6, 6.7.2.3). */
-function securityHeaderEnd(chunk: Buffer): number {
-  const cursor = new Cursor(chunk);
-  cursor.skip(12);
-  for (let i = 0; i < 3; i++) cursor.str();
-  return cursor.at;
-}
-
-/** Skips a request's header (OPC 10000-4, 7.32) and gives its handle. */
-function headerOf(body: Cursor): number {
-  body.node();
-  body.skip(8);
-  const handle = body.u32();
-  body.skip(4);
+/** What the server signs of a CreateSession request. */
+function createSessionOf(body: Cursor): { readonly nonce: Buffer; readonly client: Buffer } {
   body.str();
+  body.str();
+  const mask = body.u8();
+  for (const bit of [1, 2]) if (mask & bit) body.str();
   body.skip(4);
-  body.node();
-  if (body.u8() !== 0) body.str();
-  return handle;
+  for (let i = 0; i < 2; i++) body.str();
+  body.array(() => body.str());
+  for (let i = 0; i < 3; i++) body.str();
+  const [nonce, client] = [body.bytesOf(), body.bytesOf()];
+  return { nonce: nonce ?? Buffer.alloc(0), client: client ?? Buffer.alloc(0) };
 }
-
-/** OPC 10000-4, 7.33. */
-const responseHeader = (encoding: number, handle: number, result: number, words?: string): Buffer =>
-  all(
-    u8(1),
-    u8(0),
-    u16(encoding),
-    i64(ticks(Date.now())),
-    u32(handle),
-    u32(result),
-    u8(0),
-    array(words === undefined ? [] : [str(words)]),
-    NO_EXTRA,
-  );
 
 function readOf(body: Cursor): string {
   const id = body.node();
