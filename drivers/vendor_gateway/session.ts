@@ -26,6 +26,8 @@ type Input = ConnectInput<VendorGatewayDetails, GatewaySettings>;
 const LOOK_AGAIN_MS = 60_000;
 const ASK_AGAIN_MS = 5000;
 const OF_THE_MOMENT: ReadonlySet<Fault> = new Set(["no_answer", "stale", "device_error"]);
+/** Answers are planned for so many at most, whatever is taken: a longer one holds up other work while it is parsed. */
+const PLANNED_BYTES = 262_144;
 /** Of the answer that are no values. */
 const ANSWER_MARGIN_BYTES = 1000;
 const SERVERS_NAMED = 10;
@@ -51,7 +53,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     const { limits } = hello;
     this.limits = {
       maxPoints: Math.min(max_items, limits.max_items),
-      maxBytes: Math.min(max_answer_bytes, limits.max_line_bytes) - ANSWER_MARGIN_BYTES,
+      maxBytes: Math.min(PLANNED_BYTES, max_answer_bytes, limits.max_line_bytes) - ANSWER_MARGIN_BYTES,
       inFlight: Math.min(in_flight, limits.max_in_flight),
       maxRequestBytes: limits.max_line_bytes,
     };
