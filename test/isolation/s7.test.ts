@@ -1,8 +1,16 @@
-import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { JOB_ERRORS } from "../../drivers/s7/simulator.ts";
 import { holds, S7Plant, type S7PlantOptions } from "./s7-rig.ts";
-import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble, wellAfter } from "./troubles.ts";
+import {
+  HEALED_WITHIN,
+  INTERVAL_MS,
+  lateNetwork,
+  outcomesOf,
+  scenariosOf,
+  TROUBLED_READOUTS,
+  type Trouble,
+  wellAfter,
+} from "./troubles.ts";
 
 /** In 30 ranges of four words: two jobs of 19 and 11 ranges at messages of 240 bytes. */
 const VARIABLES = 120;
@@ -190,34 +198,16 @@ const TROUBLES: readonly Trouble<S7Plant>[] = [
     begin: (plant) => Object.assign(plant.plc, { fragmentBytes: 3 }),
     end: (plant) => Object.assign(plant.plc, { fragmentBytes: 500 }),
   },
-  {
-    name: "a late network",
-    begin({ proxy }) {
-      proxy.delayMs = 100;
-      proxy.fault = "delay";
-    },
-    end({ proxy }) {
-      proxy.fault = "none";
-    },
-  },
+  lateNetwork(100),
 ];
 const SEVERAL = 20;
 
 describe("troubles at once", () => {
-  it.for([
-    ["every two", everyTwo(TROUBLES)],
-    ["three to five", fc.sample(fc.subarray([...TROUBLES], { minLength: 3, maxLength: 5 }), SEVERAL)],
-  ] as const)(
+  it.for(scenariosOf(TROUBLES, SEVERAL))(
     "%s, leave no trace: all is read again, with the jobs of a fresh start",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
-      const play = async (troubles: (typeof scenarios)[number]) => {
-        const plant = await start(onTestFinished);
-        const outcome = await playTroubles(plant, troubles);
-        await plant.stop();
-        return outcome;
-      };
-      expect(await Promise.all(scenarios.map(play))).toEqual(scenarios.map((troubles) => wellAfter(troubles, fresh)));
+      expect(await outcomesOf(scenarios, () => start(onTestFinished))).toEqual(scenarios.map((troubles) => wellAfter(troubles, fresh)));
     },
   );
 });

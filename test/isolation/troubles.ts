@@ -1,3 +1,5 @@
+import fc from "fast-check";
+import type { FaultProxy } from "../support/fault-proxy.ts";
 import type { WatchedAgent } from "./watched.ts";
 
 /** Between two readouts of a source. */
@@ -13,6 +15,18 @@ export interface Trouble<Plant> {
   begin(plant: Plant): unknown;
   end(plant: Plant): unknown;
 }
+
+/** All that passes the proxy comes so many ms late. */
+export const lateNetwork = (delayMs: number): Trouble<{ readonly proxy: FaultProxy }> => ({
+  name: "a late network",
+  begin({ proxy }) {
+    proxy.delayMs = delayMs;
+    proxy.fault = "delay";
+  },
+  end({ proxy }) {
+    proxy.fault = "none";
+  },
+});
 
 export const everyTwo = <T>(all: readonly T[]): readonly (readonly T[])[] =>
   all.flatMap((one, i) => all.slice(i + 1).map((other) => [one, other]));
@@ -50,5 +64,27 @@ export async function playTroubles<Plant extends WatchedAgent<unknown>>(
   // One readout may have begun before they ended.
   return { of: namesOf(troubles), took: took <= HEALED_WITHIN + 1 ? "in time" : `${took} readouts`, asked: after.at(-1)?.asked, wrong };
 }
+
+/** Every two of the troubles, and some sets of three to five, with their names. */
+export const scenariosOf = <T>(all: readonly T[], several: number): readonly (readonly [string, readonly (readonly T[])[]])[] => [
+  ["every two", everyTwo(all)],
+  ["three to five", fc.sample(fc.subarray([...all], { minLength: 3, maxLength: 5 }), several)],
+];
+
+/** What came of each scenario, on a plant of its own, all at once. `look` sees the plant before it is stopped. */
+export const outcomesOf = <Plant extends WatchedAgent<unknown>>(
+  scenarios: readonly (readonly Trouble<Plant>[])[],
+  start: () => Promise<Plant>,
+  look: (plant: Plant, outcome: Outcome) => void = () => {},
+): Promise<readonly Outcome[]> =>
+  Promise.all(
+    scenarios.map(async (troubles) => {
+      const plant = await start();
+      const outcome = await playTroubles(plant, troubles);
+      look(plant, outcome);
+      await plant.stop();
+      return outcome;
+    }),
+  );
 
 const namesOf = (troubles: readonly Trouble<never>[]): string => troubles.map(({ name }) => name).join(", ");

@@ -1,7 +1,15 @@
-import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type CipStatus, CONNECTION_ERRORS, type Misbehaviour, STATUS } from "../../drivers/vendor_a/simulator.ts";
-import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble, wellAfter } from "./troubles.ts";
+import {
+  HEALED_WITHIN,
+  INTERVAL_MS,
+  type Outcome,
+  outcomesOf,
+  scenariosOf,
+  TROUBLED_READOUTS,
+  type Trouble,
+  wellAfter,
+} from "./troubles.ts";
 import { CipPlant, type CipPlantOptions, CONNECTION_BYTES, tagOf } from "./vendor-a-rig.ts";
 
 const VARIABLES = 120;
@@ -261,21 +269,13 @@ describe.concurrent("every second answer", () => {
 });
 
 describe("troubles at once", () => {
-  it.for([
-    ["every two", everyTwo(TROUBLES)],
-    ["three to five", fc.sample(fc.subarray([...TROUBLES], { minLength: 3, maxLength: 5 }), SEVERAL)],
-  ] as const)(
+  it.for(scenariosOf(TROUBLES, SEVERAL))(
     "%s, leave no trace: all is read again, with the messages of a fresh start",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
-      const play = async (troubles: (typeof scenarios)[number]) => {
-        const plant = await start(onTestFinished);
-        const outcome = await playTroubles(plant, troubles);
-        expect(plant.wrong(), outcome.of).toEqual([]);
-        await plant.stop();
-        return outcome;
-      };
-      expect(await Promise.all(scenarios.map(play))).toEqual(scenarios.map((troubles) => wellAfter(troubles, fresh)));
+      const look = (plant: CipPlant, { of }: Outcome) => expect(plant.wrong(), of).toEqual([]);
+      const outcomes = await outcomesOf(scenarios, () => start(onTestFinished), look);
+      expect(outcomes).toEqual(scenarios.map((troubles) => wellAfter(troubles, fresh)));
     },
   );
 });

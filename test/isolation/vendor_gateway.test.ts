@@ -1,8 +1,16 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GatewayError, type RequestErrorCode } from "../../gateway/errors.ts";
 import { type GatewayAsked, GatewayPlant, type GatewayPlantOptions } from "./gateway-rig.ts";
-import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble as TroubleOf, wellAfter } from "./troubles.ts";
+import {
+  HEALED_WITHIN,
+  INTERVAL_MS,
+  lateNetwork,
+  outcomesOf,
+  scenariosOf,
+  TROUBLED_READOUTS,
+  type Trouble as TroubleOf,
+  wellAfter,
+} from "./troubles.ts";
 
 const VARIABLES = 120;
 /** In a request; a readout has three. */
@@ -154,16 +162,7 @@ const TROUBLES: readonly Trouble[] = [
   { name: "a gateway that is off", begin: (plant) => plant.switchOff(), end: (plant) => plant.switchOn() },
   dropping("fin"),
   dropping("rst"),
-  {
-    name: "a late network",
-    begin({ proxy }) {
-      proxy.delayMs = 50;
-      proxy.fault = "delay";
-    },
-    end({ proxy }) {
-      proxy.fault = "none";
-    },
-  },
+  lateNetwork(50),
   {
     name: "flipped bits",
     begin({ proxy }) {
@@ -177,21 +176,12 @@ const TROUBLES: readonly Trouble[] = [
 const SEVERAL = 10;
 
 describe("troubles at once", () => {
-  it.for([
-    ["every two", everyTwo(TROUBLES)],
-    ["three to five", fc.sample(fc.subarray([...TROUBLES], { minLength: 3, maxLength: 5 }), SEVERAL)],
-  ] as const)(
+  it.for(scenariosOf(TROUBLES, SEVERAL))(
     "%s, leave no trace: all is read again, with the requests of a fresh start",
     { timeout: TEST_MS },
     async ([, scenarios], { onTestFinished }) => {
-      const play = async (troubles: (typeof scenarios)[number]) => {
-        const plant = await start(onTestFinished);
-        const outcome = await playTroubles(plant, troubles);
-        await plant.stop();
-        return outcome;
-      };
       const isFlipped = (troubles: (typeof scenarios)[number]) => troubles.some(({ name }) => name === "flipped bits");
-      const outcomes = await Promise.all(scenarios.map(play));
+      const outcomes = await outcomesOf(scenarios, () => start(onTestFinished));
       // A bit may be flipped within a number: only encryption would notice.
       expect(outcomes.map((one, i) => (isFlipped(scenarios[i] ?? []) ? { ...one, wrong: 0 } : one))).toEqual(
         scenarios.map((troubles) => wellAfter(troubles, FRESH)),
