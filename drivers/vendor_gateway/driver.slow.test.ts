@@ -247,6 +247,25 @@ describe("security", () => {
     for (const word of ["Press", "hello", "OpcDa"]) expect(wire).not.toContain(word);
   });
 
+  it.each([
+    ["split", "ok"],
+    ["cut", "CONNECTION_CLOSED"],
+    ["reset", "CONNECTION_RESET"],
+    ["silent", "TIMEOUT"],
+  ] as const)("inside TLS a connection that is %s ends as outside: %s", async (fault, expected) => {
+    const { port } = await start(psk());
+    const proxy = later(await startFaultProxy(port));
+    const session = later(await connectGateway(proxy.port, byKey(KEY)));
+    proxy.fault = fault;
+    const ctx = driverContext({ answerMs: fault === "silent" ? 200 : 5000 });
+    const outcome = await readGateway(session, ["Press.Force"], ctx).then(
+      ([reading]) => (typeof reading === "object" && reading.quality === "good" ? "ok" : "no value"),
+      (error: { readonly reason?: { readonly type: string } }) => error.reason?.type,
+    );
+    expect(outcome).toBe(expected);
+    expect(session.alive()).toBe(fault === "split");
+  });
+
   it("another key, another name, no key and a key that is none: refused, in words without the key", async () => {
     const { port } = await start(psk());
     const seen: string[] = [];
