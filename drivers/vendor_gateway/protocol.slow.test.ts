@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { driverContext } from "../../test/support/driver-context.ts";
 import { type PageExample, pageExamples } from "../../test/support/gateway-page.ts";
 import { scriptedGateway } from "../../test/support/scripted-gateway.ts";
-import type { Point } from "../driver.ts";
+import type { DriverContext, Point } from "../driver.ts";
 import driver from "./driver.ts";
 
 const ctx = driverContext({ timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 3000 } });
@@ -16,7 +16,7 @@ async function play(example: PageExample) {
 
 const said = ({ lines }: PageExample) => lines.flatMap(({ from, line }) => (from === "client" ? [line] : []));
 
-const connect = (port: number, server_name: string) =>
+const connect = (port: number, server_name: string, more: Partial<DriverContext> = {}) =>
   driver.connect(
     {
       details: driver.details.parse({
@@ -28,7 +28,7 @@ const connect = (port: number, server_name: string) =>
       settings: driver.settings.parse({}),
       secrets: {},
     },
-    ctx,
+    { ...ctx, ...more },
   );
 
 it("asks for a readout as the page says, byte for byte, and takes its answers", async () => {
@@ -65,10 +65,14 @@ it("names the servers that there are where one is unknown, asked for as the page
   const example = examples[1];
   if (!example) throw new Error("the page has no second example");
   const gateway = await play(example);
-  await expect(connect(gateway.port, "Plant.OpcDa.2")).rejects.toMatchObject({
+  const askedBefore: number[] = [];
+  const loggingIn = () => void askedBefore.push(gateway.lines.length);
+  await expect(connect(gateway.port, "Plant.OpcDa.2", { loggingIn })).rejects.toMatchObject({
     reason: { type: "VENDOR_GATEWAY_ERROR" },
     message: expect.stringMatching(/unknown_server, 0x800401F3 CO_E_CLASSSTRING: .*; the gateway has "Plant\.OpcDa\.1"$/),
   });
   expect(gateway.lines).toEqual(said(example));
+  // What a probe calls the handshake is hello; the server behind the gateway is the log-in.
+  expect(askedBefore).toEqual([1]);
   await gateway.close();
 });
