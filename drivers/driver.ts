@@ -52,7 +52,7 @@ export interface Timeouts {
 }
 
 /** Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. */
-export interface DriverContext extends Pick<Context, "signal" | "log" | "pki"> {
+export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | "listenRefusal"> {
   readonly timeouts: Timeouts;
   /** Absent: nobody looks at the frames. Not passed on to the session worker. */
   readonly tap?: Tap;
@@ -167,6 +167,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   readonly canDiscover?: boolean;
   /** Where the device is: sources that share it take turns. */
   endpoint(details: D, settings: S): Endpoint;
+  /** Where the device connects to, `address:port` of this machine. Pure. Absent, or undefined: the collector connects to the device. */
+  listensAt?(details: D, settings: S): string | undefined;
   /** What protects the bytes on the way there, in words such as `TLS`. Pure. Absent: nothing. */
   encryption?(details: D, settings: S): string;
   /** False: a new connection for each readout. */

@@ -143,6 +143,7 @@ const agentOf = ({ clock, log, inForce, service }: Base, pipeline: Pipeline, ses
         log.warn({ host, address }, `no name server answers for ${host}: its last address is used, ${formatDuration(ageMs)} old`),
     }),
     permit: inForce.permitSource,
+    listenRefusal: inForce.listenRefusal,
     logFor: (fields) => log.child(fields),
     emit: (layout, readout) => void pipeline.append(layout, readout),
     late: (ms) => service.late(ms),

@@ -3,10 +3,12 @@ import { unboundWords } from "../../src/model/binding.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Profile } from "../../src/model/profile.ts";
 import type { BoundType } from "../../src/model/profile-details.ts";
-import { type AnyDriver, defineDriver, type Limits } from "../driver.ts";
+import { type AnyDriver, type DriverContext, defineDriver, type Limits } from "../driver.ts";
+import { resolveHost } from "../lib/resolve.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ProfileAddress, parseAddress } from "./address.ts";
-import { compile, type DetailFields, parameterProblems } from "./compiled.ts";
+import { type Compiled, compile, type DetailFields, parameterProblems } from "./compiled.ts";
+import { expectPeer } from "./listener.ts";
 import { describeRequest, type ProfileRequest, plan } from "./plan.ts";
 import { ProfileSession } from "./session.ts";
 import { type ProfileSettings, settingsSchema } from "./settings.ts";
@@ -42,6 +44,7 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
     canDiscover: true,
     endpoint: ({ host, port }) => ({ host, port, transport: "tcp" }),
     keepsConnection: () => true,
+    listensAt: (given, settings) => (settings.profile?.role === "listener" ? placeOf(given, settings) : undefined),
     warningsOf: (given, { profile }) => [...(bound.warningsOf?.(given) ?? []), ...(profile ? [verifiedWords(profile)] : [])],
     problemOf(given, settings) {
       const { profile } = settings;
@@ -62,10 +65,27 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
       const { profile, parameters } = settings;
       if (!profile) throw new FaultError("address_invalid", unboundWords(type));
       const compiled = compile(profile, bound.fieldsOf(given), parameters);
+      if (profile.role === "listener") return listen(compiled, given, settings, ctx);
       const connection = await openTcp({ host: given.host, port: given.port, transport: "tcp" }, ctx);
       return ProfileSession.begin(connection, compiled, ctx);
     },
   });
+}
+
+type Place = { readonly host: string; readonly port: number };
+
+/** Where a device that connects by itself is expected: the port of its data source on every address, unless the settings name one. */
+const placeOf = ({ port }: Place, { listen: at }: Pick<ProfileSettings, "listen">): string => at ?? `0.0.0.0:${port}`;
+
+async function listen(compiled: Compiled, details: Place, settings: ProfileSettings, ctx: DriverContext): Promise<ProfileSession> {
+  const addresses = await resolveHost(details.host, ctx);
+  const peers = [...addresses.map(({ address }) => address), ...settings.peers];
+  const peer = await expectPeer({ at: placeOf(details, settings), from: details.host, peers }, ctx);
+  const connection = await peer.connection(ctx).catch((error: unknown) => {
+    peer.release();
+    throw error;
+  });
+  return ProfileSession.begin(connection, compiled, ctx, peer);
 }
 
 /** Why a profile is not for these details. */

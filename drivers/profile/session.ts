@@ -9,6 +9,7 @@ import { type ProfileAddress, parseAddress } from "./address.ts";
 import { type Answer, readingOf } from "./answer.ts";
 import type { Compiled, CompiledError } from "./compiled.ts";
 import { ProfileLink, type Timing } from "./link.ts";
+import type { ExpectedPeer } from "./listener.ts";
 import { describeRequest, type ProfileRequest } from "./plan.ts";
 
 /** Variables of one answer. */
@@ -27,14 +28,20 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
   readonly #compiled: Compiled;
   readonly #link: ProfileLink;
 
-  private constructor(compiled: Compiled, link: ProfileLink) {
+  readonly #peer: ExpectedPeer | undefined;
+
+  private constructor(compiled: Compiled, link: ProfileLink, peer: ExpectedPeer | undefined) {
     this.#compiled = compiled;
     this.#link = link;
+    this.#peer = peer;
     this.limits = { maxPoints: MAX_POINTS, maxBytes: compiled.framing.maxBytes, inFlight: 1 };
   }
 
-  /** Sends what the profile sends once when connected. Takes the connection over, also where it throws. Throws ReasonError. */
-  static async begin(connection: Connection, compiled: Compiled, ctx: DriverContext): Promise<ProfileSession> {
+  /**
+   * Sends what the profile sends once when connected. Takes the connection over, and the place at which a device was expected, also where it
+   * throws. Throws ReasonError.
+   */
+  static async begin(connection: Connection, compiled: Compiled, ctx: DriverContext, peer?: ExpectedPeer): Promise<ProfileSession> {
     const link = new ProfileLink(connection, ctx.tap, compiled, timingOf(compiled.profile));
     try {
       for (const name of compiled.profile.connect) {
@@ -46,9 +53,10 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
             `${describeRequest({ name, args: [] })}: ${answer.error.answer.meaning}`,
           );
       }
-      return new ProfileSession(compiled, link);
+      return new ProfileSession(compiled, link, peer);
     } catch (error) {
       void link.close();
+      peer?.release();
       throw error;
     }
   }
@@ -74,7 +82,7 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
   }
 
   warnings(): readonly string[] {
-    return this.#link.warnings();
+    return [...this.#link.warnings(), ...(this.#peer?.warnings() ?? [])];
   }
 
   alive(): boolean {
@@ -82,6 +90,7 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
   }
 
   close(): Promise<void> {
+    this.#peer?.release();
     return this.#link.close();
   }
 }

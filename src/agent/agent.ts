@@ -21,7 +21,7 @@ import { StateLines } from "./state-lines.ts";
 import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
-export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "late"> {
+export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late"> {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;

@@ -1,7 +1,7 @@
 import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
 import { deviceKey } from "../model/address.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
-import type { Log } from "../model/context.ts";
+import type { Context, Log } from "../model/context.ts";
 import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
@@ -52,6 +52,8 @@ export interface ReadoutDeps {
   readonly resolver?: Resolver;
   /** Which addresses may be connected to; absent: all. */
   readonly permit?: Permit;
+  /** Why `address:port` may not be listened on; absent: it may. */
+  readonly listenRefusal?: Context["listenRefusal"];
   /** Counts a connect. */
   connecting(): void;
   /** Something else of the device is back: see DeviceTime.join. */
@@ -195,7 +197,7 @@ export class Readouts {
     began: () => void,
     stop: AbortSignal,
   ): Promise<Read | ReasonError> {
-    const { clock, log, resolver, connecting } = this.#deps;
+    const { clock, log, resolver, listenRefusal, connecting } = this.#deps;
     const { signal } = deadline;
     const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
     const device = this.#deps.memories.of(`${this.#device} ${this.#spec.type}`);
@@ -205,6 +207,7 @@ export class Readouts {
       timeouts,
       device,
       ...(this.#resolve && { resolve: this.#resolve }),
+      ...(listenRefusal && { listenRefusal }),
       ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),
     };
     const open = async (): Promise<AnySession> => {

@@ -72,7 +72,9 @@ async function ofSource(given: DataSource, { settings, driverOf }: FlowInput): P
   if ("problem" in made) return { what, why: made.problem.detail };
   const { endpoint, connect } = made.spec;
   const encryption = driver.encryption?.(connect.details, connect.settings) ?? NONE;
-  return { direction: "out", what, type: record.type, ...endpoint, encryption };
+  const listensAt = driver.listensAt?.(connect.details, connect.settings);
+  const place = listensAt === undefined ? endpoint : { ...endpoint, ...placeOf(listensAt) };
+  return { direction: listensAt === undefined ? "out" : "in", what, type: record.type, ...place, encryption };
 }
 
 async function ofSink(given: DataSink, { settings, sinkKindOf }: FlowInput): Promise<Found> {
