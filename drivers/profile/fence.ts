@@ -5,35 +5,50 @@ import type { Fence } from "../lib/exchange.ts";
 import type { Compiled, CompiledRequest } from "./compiled.ts";
 import { nextFrame, payloadOf } from "./framing.ts";
 
+/** A request of the profile that a frame is, with its arguments as they are written. */
+export interface RequestMatch {
+  readonly request: CompiledRequest;
+  readonly args: readonly string[];
+}
+
+/**
+ * Which request a frame is, taken apart again; a text says why it is none. Pure. What follows an answer (`finish`) is one without arguments.
+ */
+export function requestIn(compiled: Compiled, frame: Buffer): RequestMatch | string {
+  const requests = [...compiled.requests.values()];
+  const finished = requests.find(({ finish }) => finish && argumentsIn(compiled, finish, [], frame));
+  if (finished) return { request: finished, args: [] };
+  const { framing } = compiled;
+  const found = framing.isForRequests ? nextFrame(framing, frame, 0) : undefined;
+  const isWhole = typeof found === "object" && found.kind === "frame" && found.length === frame.length;
+  const payload = framing.isForRequests ? (isWhole ? payloadOf(framing, frame) : "no whole frame") : frame;
+  if (typeof payload === "string") return payload;
+  for (const request of requests) {
+    const args = request.send && argumentsIn(compiled, request.send, request.arguments, payload);
+    if (args) return { request, args };
+  }
+  return `${payload.toString("hex").slice(0, 60)} is no request of the profile ${compiled.profile.name}`;
+}
+
 /**
  * What only lets requests of the profile pass: each frame is taken apart again, and has to be one of the templates with the parameters of the
  * source, and arguments within what the profile says of them. What a template does to a device is for the author of the profile to know.
  */
 export function fenceOf(compiled: Compiled): Fence {
-  const requests = [...compiled.requests.values()];
   return (bytes) => {
-    const frame = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const { framing } = compiled;
-    if (requests.some(({ finish }) => finish && isOf(compiled, finish, [], frame))) return true;
-    let payload: Buffer | string = frame;
-    if (framing.isForRequests) {
-      const found = nextFrame(framing, frame, 0);
-      const isWhole = typeof found === "object" && found.kind === "frame" && found.length === frame.length;
-      payload = isWhole ? payloadOf(framing, frame) : "no whole frame";
-    }
-    if (typeof payload === "string") return payload;
-    const known = requests.some((request) => request.send && isOf(compiled, request.send, request.arguments, payload));
-    return known || `${payload.toString("hex").slice(0, 60)} is no request of the profile ${compiled.profile.name}`;
+    const match = requestIn(compiled, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    return typeof match === "string" ? match : true;
   };
 }
 
-/** Whether bytes are a template to the last byte. */
-function isOf(
+/** The arguments with which bytes are a template to the last byte, in the order of the request; undefined: they are another thing. */
+function argumentsIn(
   { parameters }: Pick<Compiled, "parameters">,
   template: NonNullable<CompiledRequest["send"]>,
   args: CompiledRequest["arguments"],
   bytes: Buffer,
-): boolean {
+): readonly string[] | undefined {
+  const found = new Map<string, string>();
   let at = 0;
   for (const part of template) {
     const argument = "placeholder" in part ? args.find(([name]) => name === part.placeholder)?.[1] : undefined;
@@ -41,10 +56,16 @@ function isOf(
       argument && "placeholder" in part
         ? argumentLength(part.format, argument, bytes.subarray(at))
         : fixedLength(part, parameters, bytes, at);
-    if (length === undefined) return false;
+    if (length === undefined) return undefined;
+    if (argument && "placeholder" in part) {
+      const value = bytes.subarray(at, at + length);
+      const text = argument.type === "text" ? value.toString("latin1") : String(numberAt(part.format, value)[1]);
+      if ((found.get(part.placeholder) ?? text) !== text) return undefined;
+      found.set(part.placeholder, text);
+    }
     at += length;
   }
-  return at === bytes.length;
+  return at === bytes.length ? args.map(([name]) => found.get(name) ?? "") : undefined;
 }
 
 /** Bytes of a part that has one value; undefined: it is not there. */

@@ -1,0 +1,119 @@
+import { framesIn, type ReplayedFrame } from "../../../drivers/profile/replay.ts";
+import { loadProfile } from "../../configuration/profile-file.ts";
+import { SettingsError } from "../../configuration/strict-yaml.ts";
+import { readBoundedFile } from "../../lib/bounded-file.ts";
+import { messageOf } from "../../model/failure.ts";
+import { toJson } from "../../model/json.ts";
+import type { Profile } from "../../model/profile.ts";
+import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { writeLines } from "../lines.ts";
+import { captureOf } from "./capture.ts";
+
+const MAX_CAPTURE_BYTES = 256 * 1024 * 1024;
+
+interface Options {
+  readonly json?: boolean;
+}
+
+function profileOf(file: string): Profile {
+  try {
+    return loadProfile(file);
+  } catch (error) {
+    if (error instanceof SettingsError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+/** `collector profile check FILE`: what a profile can send and read, or what is wrong in it. */
+export async function checkProfileFile(io: CommandIo, file: string, { json = false }: Options): Promise<ExitCode> {
+  const profile = profileOf(file);
+  if (json) {
+    const requests = Object.entries(profile.requests).map(([name, { send, finish, reads }]) => ({
+      name,
+      send: send ?? null,
+      finish: finish ?? null,
+      reads,
+    }));
+    io.stdout.write(
+      `${toJson({ ok: true, file, name: profile.name, for: profile.for, role: profile.role, verified_on: profile.verified_on, requests, variables: Object.keys(profile.variables) })}\n`,
+    );
+    return EXIT.good;
+  }
+  writeLines(io, [
+    `${file} can be used: ${profile.name}, for ${profile.for.join(", ")}`,
+    profile.verified_on.length === 0 ? "Verified on: no device" : `Verified on: ${profile.verified_on.join(", ")}`,
+    profile.role === "client" ? "The collector connects to the device." : "The device connects to the collector.",
+    "",
+    "All that can be sent, and what it reads:",
+    ...Object.entries(profile.requests).flatMap(([name, { send, finish, reads }]) => [
+      `  ${name}: ${send ?? "(nothing; the device sends by itself)"}  -- ${reads}`,
+      ...(finish === undefined ? [] : [`    then, after the answer: ${finish}`]),
+    ]),
+    "",
+    "Addresses:",
+    ...Object.entries(profile.variables).map(([name, { request, unit, comment }]) => {
+      const args = Object.keys(profile.requests[request]?.arguments ?? {}).map((argument) => `/${argument.toUpperCase()}`);
+      return `  ${name}${args.join("")}  from ${request}${unit === undefined ? "" : `, ${unit}`}${comment === undefined ? "" : `  -- ${comment}`}`;
+    }),
+  ]);
+  return EXIT.good;
+}
+
+interface ReplayOptions extends Options {
+  readonly port?: string;
+  readonly parameter?: readonly string[];
+  readonly detail?: readonly string[];
+}
+
+const pairsOf = (option: string, words: readonly string[] = []): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    words.map((word) => {
+      const at = word.indexOf("=");
+      if (at < 1) throw new UsageError(`${option} ${word}: expected NAME=VALUE`);
+      return [word.slice(0, at), word.slice(at + 1)];
+    }),
+  );
+
+/** `collector profile replay FILE CAPTURE`: what a profile makes of a recorded conversation. Connects to nothing. */
+export async function replayCapture(io: CommandIo, file: string, capture: string, options: ReplayOptions): Promise<ExitCode> {
+  const profile = profileOf(file);
+  const port = Number(options.port);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new UsageError(`--port ${options.port}: expected the port of the device, 1 to 65535`);
+  let frames: readonly ReplayedFrame[];
+  try {
+    const turns = captureOf(readBoundedFile(capture, MAX_CAPTURE_BYTES)).filter(
+      ({ fromPort, toPort }) => fromPort === port || toPort === port,
+    );
+    if (turns.length === 0) throw new Error(`there is no TCP connection with port ${port} in it`);
+    frames = framesIn(
+      profile,
+      pairsOf("--detail", options.detail),
+      pairsOf("--parameter", options.parameter),
+      turns.map(({ from, to, fromPort, toPort, bytes }) => ({
+        connection: [from, to].sort().join(" "),
+        isFromDevice: (profile.role === "listener" ? toPort : fromPort) === port,
+        bytes,
+      })),
+    );
+  } catch (error) {
+    throw new UsageError(`${capture}: ${messageOf(error)}`);
+  }
+  const unknown = frames.filter(({ problem }) => problem !== undefined).length;
+  const isBad = frames.some(({ readings }) => readings.some(({ reading }) => reading.quality === "bad"));
+  if (options.json) io.stdout.write(`${toJson({ frames, unknown })}\n`);
+  else writeLines(io, [...frames.flatMap(linesOf), "", `${frames.length} frames, ${unknown} that the profile does not know`]);
+  return unknown > 0 || isBad ? EXIT.variableBad : EXIT.good;
+}
+
+function linesOf({ isFromDevice, hex, request, args, meaning, problem, readings }: ReplayedFrame): readonly string[] {
+  const what = problem ?? meaning ?? (request === undefined ? "" : [request, ...args].join("/"));
+  return [
+    `${isFromDevice ? "<-" : "->"} ${hex}  ${what}`,
+    ...readings.map(({ address, reading }) =>
+      reading.quality === "bad"
+        ? `     ${address}: ${reading.fault} (${reading.detail ?? ""})`
+        : `     ${address} = ${toJson(reading.value)}`,
+    ),
+  ];
+}
