@@ -16,7 +16,7 @@ describe("a damaged file", () => {
     "not a database": (file) => writeFileSync(file, "this is no database, whatever its name may say".repeat(100)),
     "a table missing": (file) => {
       const db = new Database(file);
-      db.exec("DROP TABLE sink");
+      db.exec("DROP TABLE sink; DROP TABLE account");
       db.close();
     },
   };

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
+import { AccountCopy, keptAccount } from "./account.ts";
 import type { Ledger, Position } from "./buffer.ts";
 import type { SavedAge } from "./file-age.ts";
 import { union } from "./position.ts";
@@ -82,6 +83,12 @@ export function prepareFile(db: Database.Database, file: string): void {
   if (fileBytes(file) <= CHECKED_BYTES) checkPages(db);
 }
 
+/** Pages may hold other values and be in order all the same. */
+function checkAccount(db: Database.Database): void {
+  const kept = keptAccount(db);
+  if (kept !== undefined && !new AccountCopy(db).isOf(kept)) throw new Error("its account has changed");
+}
+
 function checkPages(db: Database.Database): void {
   const found = db.pragma("quick_check(1)", { simple: true });
   if (found !== "ok") throw new DamagedFileError(String(found).replaceAll("\n", " "));
@@ -127,6 +134,7 @@ interface SinkRow {
 /** The state that the file holds. Throws DamagedFileError if it is not one that a buffer writes. */
 export function load(db: Database.Database): FileState & FileIdentity {
   try {
+    checkAccount(db);
     const meta = db.prepare<[], MetaRow>("SELECT * FROM meta").get();
     if (!meta) throw new Error("its table meta is empty");
     const sinks = new Map<string, SinkState>();
@@ -144,7 +152,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
       });
     const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
     // Layouts that no batch can name any more go when it costs no search.
-    if (first === meta.next_id) tryTo(() => db.exec("DELETE FROM layout"));
+    if (first === meta.next_id) tryTo(() => db.transaction(() => db.exec("DELETE FROM layout; DELETE FROM layout_copy"))());
     const layouts = db.prepare<[], { id: number; key: string }>("SELECT id, key FROM layout").all();
     const rejected = db.prepare<[], { reason: string; n: number }>("SELECT reason, n FROM rejected").all();
     return {

@@ -46,6 +46,10 @@ const OLDER: Readonly<Record<number, string>> = {
   4: `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}${SINCE_4}
       INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
+  5: `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}${SINCE_4}
+      ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
+      INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
+      INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
 };
 
 function writeOlder(file: string, version: number): void {

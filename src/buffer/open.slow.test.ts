@@ -106,7 +106,7 @@ describe("what a killed process left", () => {
     }
     writeFileSync(markFile(again), JSON.stringify({ ...JSON.parse(readFileSync(markFile(again), "utf8")), closed: false }));
     const db = new Database(again);
-    db.exec("UPDATE meta SET next_id = 2401");
+    db.exec("UPDATE meta SET next_id = 2401; DELETE FROM account");
     db.close();
     rmSync(`${again}.tip`);
     const { buffer: opened, alarms } = open(again);
@@ -203,8 +203,6 @@ describe("what was lost with the file", () => {
     ["not a database", closed, (file) => writeFileSync(file, "no database at all ".repeat(999))],
     ["cut in the middle of a page", closed, (file) => truncateSync(file, 3 * 4096 + 100)],
     ["cut at a page", closed, (file) => truncateSync(file, 5 * 4096)],
-    ["its first page zeroed", closed, (file) => change(file, 0, (bytes) => bytes.fill(0, 0, 4096))],
-    ["a byte of its header flipped", closed, (file) => change(file, 5, (bytes) => bytes.fill(0x5a, 0, 1))],
     [
       "the buffer of another collector",
       closed,
@@ -240,6 +238,8 @@ describe("what was lost with the file", () => {
   ];
 
   const salvaged: readonly Damage[] = [
+    ["a byte of its header flipped", closed, (file) => change(file, 5, (bytes) => bytes.fill(0x5a, 0, 1))],
+    ["its first page zeroed", closed, (file) => change(file, 0, (bytes) => bytes.fill(0, 0, 4096))],
     ["not a database, after a kill", killed, (file) => writeFileSync(file, "no database at all ".repeat(99_999))],
     ["cut after a kill", killed, (file) => truncateSync(file, 5 * 4096)],
     ["a page zeroed", closed, (file) => change(file, 6 * 4096, (bytes) => bytes.fill(0, 0, 4096))],
@@ -324,7 +324,7 @@ describe("the lock", () => {
 });
 
 describe("bounds", () => {
-  const size = (seq: number, bytes: number): NewBatch => ({ ...batch(seq), payload: new Uint8Array(bytes).fill(seq) });
+  const size = (seq: number, bytes: number): NewBatch => ({ ...batch(seq), payload: new Uint8Array(bytes).fill(seq | 1) });
 
   it("hold for the file with its WAL, also where they become smaller, and a file that was drained shrinks", () => {
     using folder = temporaryFolder();

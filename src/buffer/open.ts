@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type Database from "better-sqlite3";
 import { errorCode, messageOf } from "../model/failure.ts";
+import { AccountCopy } from "./account.ts";
 import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
 import { type FileIdentity, type FileState, load, openDatabase, prepareFile, versionOf } from "./file-state.ts";
@@ -12,6 +13,7 @@ import { type Mark, markFile, readMark } from "./mark.ts";
 import { useReserve } from "./reserve.ts";
 import { salvage, useSalvaged } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
+import { noteSchema } from "./schema-page.ts";
 import { isDamage, moveAside, setAside } from "./set-aside.ts";
 import { readTip, type TipOf } from "./tip.ts";
 import { tornWal } from "./wal.ts";
@@ -105,6 +107,7 @@ function openFile(file: string, options: BufferOptions, why: string | undefined,
   const db = openDatabase(file);
   try {
     prepareFile(db, file);
+    noteSchema(db, file);
     const loaded = load(db);
     const mark = readMark(file);
     const loss = why ?? lossSince(loaded, mark, readTip(file), file);
@@ -156,6 +159,7 @@ function begin(
   const losses = lossTable(db);
   db.transaction(() => {
     db.prepare<[string, number, string]>("UPDATE meta SET epoch = ?, lost_since = ?, lost_why = ?").run(epoch, since, why);
+    new AccountCopy(db).save();
     for (const sink of mark?.sinks ?? [])
       losses.add({ sink, reason: "lost", values: null, from: { ms: since, clock: null }, to: { ms: Math.max(since, nowMs), clock: null } });
   }).immediate();

@@ -1,6 +1,7 @@
 import Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { BufferReader, Position, Start, StoredBatch } from "./buffer.ts";
+import { layoutRows } from "./layout-rows.ts";
 import { lossReader } from "./losses.ts";
 import { type BatchRow, isIntact } from "./schema.ts";
 
@@ -30,7 +31,7 @@ export function openReader(file: string): BufferFileReader {
   db.pragma("cache_size = -512");
   const meta = db.prepare<[], { epoch: string; next_id: number }>("SELECT epoch, next_id FROM meta");
   const sink = db.prepare<[string], { older: string; live: number }>("SELECT older, live FROM sink WHERE id = ? AND active = 1");
-  const layoutBody = db.prepare<[number], { body: string }>("SELECT body FROM layout WHERE id = ?");
+  const layouts = layoutRows(db);
   const batches = db.prepare<[number, number], BatchRow>(
     "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
   );
@@ -75,10 +76,7 @@ export function openReader(file: string): BufferFileReader {
       }
       return found;
     },
-    layout(id): Layout | undefined {
-      const row = layoutBody.get(id);
-      return row && (JSON.parse(row.body) as Layout);
-    },
+    layout: (id): Layout | undefined => layouts(id)?.layout,
     losses,
     starts: (): readonly Start[] => starts.all().map(({ from_id: from, name }) => ({ from, name })),
     close: () => void db.close(),

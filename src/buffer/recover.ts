@@ -4,6 +4,7 @@ import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { CommitWork, NewBatch } from "./buffer.ts";
 import { layoutKey } from "./codec.ts";
+import { layoutRows } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
 import type { IdRange } from "./position.ts";
 import { inSteps, openDamaged, pendingIn, readThroughTables } from "./salvage.ts";
@@ -60,12 +61,12 @@ export function* readAside(path: string): Generator<Recovered> {
   if (!db) return;
   try {
     const layouts = new Map<number, Layout | undefined>();
-    const body = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
+    const read = layoutRows(db);
     const layoutOf = (id: number): Layout | undefined => {
       if (!layouts.has(id))
         layouts.set(
           id,
-          parsed(() => body.get(id)),
+          parsed(() => read(id)?.layout),
         );
       return layouts.get(id);
     };
@@ -132,10 +133,9 @@ function renamed(path: string, target: string): string {
 
 const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-function parsed(read: () => string | undefined): Layout | undefined {
+function parsed(read: () => Layout | undefined): Layout | undefined {
   try {
-    const text = read();
-    return text === undefined ? undefined : (JSON.parse(text) as Layout);
+    return read();
   } catch {
     return undefined;
   }

@@ -1,11 +1,14 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
+import { AccountCopy, keptRows } from "./account.ts";
 import { load } from "./file-state.ts";
+import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
 import { type LossTime, lossTable, type NewLoss } from "./losses.ts";
 import { readMark } from "./mark.ts";
 import { type IdRange, union } from "./position.ts";
 import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { withNotedSchema } from "./schema-page.ts";
 import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
 import { Tables } from "./tables.ts";
@@ -14,6 +17,8 @@ import { Tables } from "./tables.ts";
 const READ_IDS = 1024;
 /** Tables of few rows without which nothing is known of the others. */
 const NEEDED = ["meta", "sink"] as const;
+/** Tables that a file has in all its versions. */
+const KNOWN = ["meta", "sink", "batch", "layout"] as const;
 /** Tables of few rows without which something less is known. */
 const WANTED = ["rejected", "gap", "age", "stamp", "start"] as const;
 
@@ -36,8 +41,23 @@ const wholeFile = (file: string): string => `${file}.whole`;
  */
 export function salvage(file: string, nowMs: number): Salvaged | undefined {
   rmSync(partFile(file), { force: true });
-  const from = openDamaged(file);
-  if (!from) return undefined;
+  const from = openWhole(file);
+  if (from) return salvageFrom(from, file, nowMs);
+  return withNotedSchema(file, () => {
+    const noted = openWhole(file);
+    return noted && salvageFrom(noted, file, nowMs);
+  });
+}
+
+/** Undefined: not even its tables are known. */
+function openWhole(file: string): Database.Database | undefined {
+  const db = openDamaged(file);
+  if (db && tried(() => KNOWN.map((table) => db.prepare(`SELECT * FROM ${table}`)))) return db;
+  db?.close();
+  return undefined;
+}
+
+function salvageFrom(from: Database.Database, file: string, nowMs: number): Salvaged | undefined {
   const db = new Database(partFile(file));
   try {
     db.pragma("auto_vacuum = INCREMENTAL");
@@ -93,7 +113,11 @@ export function openDamaged(damaged: string): Database.Database | undefined {
 }
 
 function fill(db: Database.Database, from: Database.Database, epoch: string | undefined, nowMs: number): Salvaged {
-  for (const table of NEEDED) if (!copyTable(db, from, table)) throw new UnreadableError(table);
+  const kept = keptRows(from);
+  for (const table of NEEDED) {
+    const isCopied = kept ? insertRows(db, table, kept[table]) : copyTable(db, from, table);
+    if (!isCopied) throw new UnreadableError(table);
+  }
   for (const table of WANTED) copyTable(db, from, table);
   const { sinks, nextId, ...loaded } = load(db);
   if (epoch !== undefined && loaded.epoch !== epoch) throw new UnreadableError("meta");
@@ -108,6 +132,7 @@ function fill(db: Database.Database, from: Database.Database, epoch: string | un
   const holes = holesIn(db, unread);
   let lost = 0;
   for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, nowMs, stamps: loaded.stamps });
+  new AccountCopy(db).save();
   return { lost };
 }
 
@@ -128,28 +153,38 @@ export function pendingIn(from: Database.Database): readonly IdRange[] | undefin
 
 /** False: not all of it can be read. */
 function copyTable(db: Database.Database, from: Database.Database, table: string): boolean {
+  const rows = tried(() => from.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all());
+  return rows !== undefined && insertRows(db, table, rows);
+}
+
+/** False: a row is none of this table, or there is none where one has to be. Throws what the new file throws. */
+function insertRows(db: Database.Database, table: string, read: readonly Record<string, unknown>[]): boolean {
+  const rows = read.map((row) => ({ ...ADDED[table], ...row }));
+  const [first] = rows;
+  if (!first) return table !== "meta";
+  const columns = Object.keys(first);
+  const insert = db.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${columns.map((name) => `@${name}`).join()})`);
   try {
-    const read = from.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all();
-    const rows = read.map((row) => ({ ...ADDED[table], ...row }));
-    const [first] = rows;
-    if (!first) return table !== "meta";
-    const columns = Object.keys(first);
-    const insert = db.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${columns.map((name) => `@${name}`).join()})`);
     for (const row of rows) insert.run(row);
     return true;
   } catch (error) {
-    if (isOfNewFile(error)) throw error;
-    return false;
+    if (error instanceof Database.SqliteError && /^SQLITE_(CONSTRAINT|MISMATCH)/.test(error.code)) return false;
+    throw error;
   }
 }
 
 function copyLayouts(db: Database.Database, from: Database.Database): void {
-  const insert = db.prepare("INSERT OR IGNORE INTO layout (id, key, body) VALUES (@id, @key, @body)");
-  const last = tried(() => from.prepare<[], number | null>("SELECT max(id) FROM layout").pluck().get()) ?? 0;
-  const one = from.prepare<[number], { body: string }>("SELECT id, key, body FROM layout WHERE id = ?");
+  const insert = db.prepare<[number, string, string]>("INSERT OR IGNORE INTO layout (id, key, body) VALUES (?, ?, ?)");
+  const insertCopy = db.prepare<[number, string, Uint8Array]>("INSERT OR IGNORE INTO layout_copy VALUES (?, ?, ?)");
+  const lastIn = (table: string): number => tried(() => from.prepare<[], number | null>(`SELECT max(id) FROM ${table}`).pluck().get()) ?? 0;
+  const last = Math.max(lastIn("layout"), lastIn("layout_copy"));
+  const read = layoutRows(from);
   for (let id = 1; id <= last; id++) {
-    const row = tried(() => one.get(id));
-    if (row && tried(() => JSON.parse(row.body) as unknown)) insert.run(row);
+    const row = tried(() => read(id));
+    if (!row) continue;
+    const body = JSON.stringify(row.layout);
+    insert.run(id, row.key, body);
+    insertCopy.run(id, row.key, packedLayout(body));
   }
 }
 

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /**
  * age: batches below the id were in the file when it was `at` ms old. stamp: stamps that may be corrected, or are. start: batches from the id
@@ -11,6 +11,12 @@ const SINCE_4 = `
 CREATE TABLE age (id INTEGER PRIMARY KEY, at REAL NOT NULL) STRICT;
 CREATE TABLE stamp (from_id INTEGER PRIMARY KEY, to_id INTEGER NOT NULL, boot TEXT NOT NULL, boot_time REAL NOT NULL, correction REAL) STRICT;
 CREATE TABLE start (from_id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
+`;
+
+/** account: meta and sink once more (account.ts). layout_copy: each layout once more, packed. */
+const SINCE_6 = `
+CREATE TABLE account (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+CREATE TABLE layout_copy (id INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL) STRICT;
 `;
 
 /** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
@@ -28,7 +34,7 @@ CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_explorati
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
                   n INTEGER, is_open INTEGER NOT NULL, from_clock TEXT, to_clock TEXT, PRIMARY KEY (sink, reason)) STRICT;
-${SINCE_4}
+${SINCE_4}${SINCE_6}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
@@ -62,6 +68,9 @@ PRAGMA user_version = 4;
 ALTER TABLE gap ADD COLUMN from_clock TEXT;
 ALTER TABLE gap ADD COLUMN to_clock TEXT;
 PRAGMA user_version = 5;
+`,
+  5: `${SINCE_6}
+PRAGMA user_version = 6;
 `,
 };
 

@@ -1,9 +1,11 @@
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
+import { AccountCopy } from "./account.ts";
 import type { Start, StoredBatch } from "./buffer.ts";
 import { wasClockSynced } from "./codec.ts";
 import type { SavedAge } from "./file-age.ts";
 import type { FileState } from "./file-state.ts";
+import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { clockOf, correctedTime, type LossTime, NEVER_CORRECTED } from "./losses.ts";
 import { type IdRange, without } from "./position.ts";
 import { checksumOf } from "./schema.ts";
@@ -14,22 +16,30 @@ import type { StampRange } from "./stamps.ts";
 export class Tables {
   readonly #sql: ReturnType<typeof statementsOf>;
 
+  readonly #account: AccountCopy;
+  readonly #layouts: ReturnType<typeof layoutRows>;
+
   constructor(db: Database.Database) {
     this.#sql = statementsOf(db);
+    this.#account = new AccountCopy(db);
+    this.#layouts = layoutRows(db);
   }
 
   /** Returns its id in this file. */
   addLayout(key: string, layout: Layout): number {
-    return Number(this.#sql.insertLayout.run(key, JSON.stringify(layout)).lastInsertRowid);
+    const body = JSON.stringify(layout);
+    const id = Number(this.#sql.insertLayout.run(key, body).lastInsertRowid);
+    this.#sql.insertLayoutCopy.run(id, key, packedLayout(body));
+    return id;
   }
 
   layout(id: number): Layout | undefined {
-    const body = this.#sql.layoutBody.get(id);
-    return body === undefined ? undefined : (JSON.parse(body) as Layout);
+    return this.#layouts(id)?.layout;
   }
 
   deleteLayout(id: number): void {
     this.#sql.deleteLayout.run(id);
+    this.#sql.deleteLayoutCopy.run(id);
   }
 
   addBatch({ id, layout, time, count, explorationCount, payload }: StoredBatch): void {
@@ -50,6 +60,7 @@ export class Tables {
       for (const [reason, values] of Object.entries(after.rejected)) this.#sql.saveRejected.run(reason, values);
     if (before.stamps !== after.stamps) this.#saveStamps(after.stamps);
     this.#sql.saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
+    this.#account.save();
   }
 
   saveSink({ id, active, takesExploration, position, accepted, delivered, dropped, deliveredUnstored, removed }: SinkState): void {
@@ -154,7 +165,8 @@ function lossTime(ms: number, head: Uint8Array | null, stamp: StampRange | undef
 function statementsOf(db: Database.Database) {
   const insertLayout = db.prepare<[string, string]>("INSERT INTO layout (key, body) VALUES (?, ?)");
   const deleteLayout = db.prepare<[number]>("DELETE FROM layout WHERE id = ?");
-  const layoutBody = db.prepare<[number], string>("SELECT body FROM layout WHERE id = ?").pluck();
+  const insertLayoutCopy = db.prepare<[number, string, Uint8Array]>("INSERT OR REPLACE INTO layout_copy VALUES (?, ?, ?)");
+  const deleteLayoutCopy = db.prepare<[number]>("DELETE FROM layout_copy WHERE id = ?");
   const insertBatch = db.prepare<[number, number, number, number, number, number, Uint8Array]>(
     "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
@@ -197,7 +209,8 @@ function statementsOf(db: Database.Database) {
   return {
     insertLayout,
     deleteLayout,
-    layoutBody,
+    insertLayoutCopy,
+    deleteLayoutCopy,
     insertBatch,
     saveMeta,
     saveSink,
