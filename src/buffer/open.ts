@@ -80,7 +80,11 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
 /** What can be read of it goes on in a new file; where nothing can, an empty one begins. */
 function replace(file: string, options: BufferOptions, damage: string, release: () => void): BufferFile {
   const nowMs = (options.now ?? Date.now)();
-  const salvaged = salvage(file, nowMs);
+  const salvaged = salvage(file, nowMs, (part) =>
+    options.onAlarm(
+      `the buffer ${file} is damaged (${damage}): ${Math.floor(100 * part)} % of what is pending in it has been taken over; values that are read wait in memory meanwhile`,
+    ),
+  );
   const target = setAside(file, nowMs, options.maxBytes, salvaged !== undefined);
   useSalvaged(file);
   const kept = target === undefined ? "it is gone" : `it is kept as ${target}`;

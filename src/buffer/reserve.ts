@@ -51,6 +51,16 @@ function removed(path: string): boolean {
   }
 }
 
+/** Whether the disk has room for so much more; not where it cannot be asked. Never throws. */
+export function hasRoom(file: string, neededBytes: number): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    return bavail * bsize >= neededBytes;
+  } catch {
+    return false;
+  }
+}
+
 /** What to say where the disk has less room than the buffer may still take; undefined: it has, or cannot be asked. Never throws. */
 export function roomWarning(file: string, neededBytes: number): string | undefined {
   try {

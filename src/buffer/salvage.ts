@@ -1,12 +1,13 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
 import { AccountCopy, keptRows } from "./account.ts";
-import { load } from "./file-state.ts";
+import { fileBytes, load } from "./file-state.ts";
 import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
 import { type LossTime, lossTable, type NewLoss } from "./losses.ts";
 import { readMark } from "./mark.ts";
 import { type IdRange, union } from "./position.ts";
+import { hasRoom } from "./reserve.ts";
 import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { withNotedSchema } from "./schema-page.ts";
 import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
@@ -17,6 +18,7 @@ import { Tables } from "./tables.ts";
 const READ_IDS = 1024;
 /** Tables of few rows without which nothing is known of the others. */
 const NEEDED = ["meta", "sink"] as const;
+const PROGRESS_MS = 10_000;
 /** Tables that a file has in all its versions. */
 const KNOWN = ["meta", "sink", "batch", "layout"] as const;
 /** Tables of few rows without which something less is known. */
@@ -37,15 +39,16 @@ const wholeFile = (file: string): string => `${file}.whole`;
 /**
  * Makes, beside a damaged file, one of what can be read of it: its account, its layouts, and of its batches those that are pending. What cannot
  * be read is dropped(damaged) for each sink that waited for it. Undefined: not even the account can be read, it is that of another file, or the
- * disk has no room for another one.
+ * disk has no room for another one. Throws where the disk does not take it at this moment. Takes about 15 s of CPU for a GiB; `onProgress` gets
+ * the part that is done, at most every ten seconds.
  */
-export function salvage(file: string, nowMs: number): Salvaged | undefined {
+export function salvage(file: string, nowMs: number, onProgress: (part: number) => void = () => {}): Salvaged | undefined {
   rmSync(partFile(file), { force: true });
   const from = openWhole(file);
-  if (from) return salvageFrom(from, file, nowMs);
+  if (from) return salvageFrom(from, file, nowMs, onProgress);
   return withNotedSchema(file, () => {
     const noted = openWhole(file);
-    return noted && salvageFrom(noted, file, nowMs);
+    return noted && salvageFrom(noted, file, nowMs, onProgress);
   });
 }
 
@@ -57,7 +60,7 @@ function openWhole(file: string): Database.Database | undefined {
   return undefined;
 }
 
-function salvageFrom(from: Database.Database, file: string, nowMs: number): Salvaged | undefined {
+function salvageFrom(from: Database.Database, file: string, nowMs: number, onProgress: (part: number) => void): Salvaged | undefined {
   const db = new Database(partFile(file));
   try {
     db.pragma("auto_vacuum = INCREMENTAL");
@@ -65,7 +68,7 @@ function salvageFrom(from: Database.Database, file: string, nowMs: number): Salv
     db.pragma("journal_mode = OFF");
     db.pragma("synchronous = OFF");
     db.exec(SCHEMA);
-    const salvaged = db.transaction(() => fill(db, from, readMark(file)?.epoch, nowMs)).immediate();
+    const salvaged = db.transaction(() => fill(db, from, { epoch: readMark(file)?.epoch, nowMs, onProgress })).immediate();
     db.close();
     syncFile(partFile(file));
     renameSync(partFile(file), wholeFile(file));
@@ -73,7 +76,9 @@ function salvageFrom(from: Database.Database, file: string, nowMs: number): Salv
   } catch (error) {
     db.close();
     rmSync(partFile(file), { force: true });
-    if (error instanceof UnreadableError || isOfNewFile(error)) return undefined;
+    // With room for it, the disk takes the new file a little later.
+    const hasNoRoom = isOfNewFile(error) && !hasRoom(file, 2 * (fileBytes(file) + fileBytes(`${file}-wal`)));
+    if (error instanceof UnreadableError || hasNoRoom) return undefined;
     throw error;
   } finally {
     from.close();
@@ -112,7 +117,14 @@ export function openDamaged(damaged: string): Database.Database | undefined {
   return undefined;
 }
 
-function fill(db: Database.Database, from: Database.Database, epoch: string | undefined, nowMs: number): Salvaged {
+interface FillOptions {
+  /** That the file should have; undefined: not known. */
+  readonly epoch: string | undefined;
+  readonly nowMs: number;
+  readonly onProgress: (part: number) => void;
+}
+
+function fill(db: Database.Database, from: Database.Database, { epoch, nowMs, onProgress }: FillOptions): Salvaged {
   const kept = keptRows(from);
   for (const table of NEEDED) {
     const isCopied = kept ? insertRows(db, table, kept[table]) : copyTable(db, from, table);
@@ -125,7 +137,13 @@ function fill(db: Database.Database, from: Database.Database, epoch: string | un
   copyLayouts(db, from);
   const pending = union([...sinks.values()].flatMap((sink) => pendingRanges(sink, nextId)));
   const insert = db.prepare("INSERT OR IGNORE INTO batch VALUES (@id, @layout, @ts, @n, @n_exploration, @crc, @payload)");
-  const take = (row: BatchRow): void => void insert.run(row);
+  const all = pending.reduce((sum, range) => sum + range.to - range.from, 0);
+  const progress = everySoOften(onProgress);
+  let done = 0;
+  const take = (row: BatchRow): void => {
+    insert.run(row);
+    progress(++done / all);
+  };
   const unread = readThroughTables(from, pending, take);
   const isUnread = (id: number): boolean => unread.some((range) => id >= range.from && id < range.to);
   if (unread.length > 0) for (const row of scanLeaves(from.name)) if (isUnread(row.id)) take(row);
@@ -134,6 +152,15 @@ function fill(db: Database.Database, from: Database.Database, epoch: string | un
   for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, nowMs, stamps: loaded.stamps });
   new AccountCopy(db).save();
   return { lost };
+}
+
+function everySoOften(onProgress: (part: number) => void): (part: number) => void {
+  let nextMs = performance.now() + PROGRESS_MS;
+  return (part) => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + PROGRESS_MS;
+    onProgress(part);
+  };
 }
 
 /** Ids that a sink of the file waits for; undefined: that cannot be read. */

@@ -8,7 +8,7 @@ import { VALUES } from "./kill-plan.ts";
 const EXPECTED: Readonly<Record<FaultKind, RegExp>> = {
   disk: /takes no values|takes values again|are not stored, and counted as such now/,
   clock: /^$/,
-  pages: /is damaged .* from a new one$/,
+  pages: /is damaged .*( from a new one|wait in memory meanwhile)$/,
 };
 /** Stamps that are called right are so by this: steps below a second are not corrected. */
 const RIGHT_WITHIN_MS = 1200;
