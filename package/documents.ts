@@ -157,7 +157,7 @@ function completes(words: readonly string[], argument: string): Completes | unde
   const verb = words.slice(1).join(" ");
   const group = words[1];
   if (verb === "help") return "topic";
-  if (argument === "source") return group === "browse" || group === "probe" ? "source-or-type" : "source";
+  if (argument === "source") return group !== undefined && ["browse", "probe", "read"].includes(group) ? "source-or-type" : "source";
   if (argument === "entry") return "entry";
   if (argument === "type") return group === "sink" ? "sink-type" : "source-type";
   if (argument === "name" && /^(source|sink) (set|rm)$/.test(verb)) return group === "sink" ? "sink" : "source";
