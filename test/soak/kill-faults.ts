@@ -23,7 +23,7 @@ const UNTIL_HEALED = 1_000_000_000;
 const YEAR_MS = 365 * 86_400_000;
 /** After a life in which the disk stayed full values were handed out unstored. */
 const FULL_LIFE_MS = 7000;
-const FULL_EVERY = 12;
+const FULL_EVERY = 20;
 
 /** Whether these can be had on this machine. */
 export const canFail = (kinds: readonly FaultKind[]): boolean => !kinds.some((kind) => kind !== "pages") || hasCompiler();
@@ -81,7 +81,7 @@ export class MachineFaults {
     this.#lives++;
     if (this.#clock !== undefined && this.#random() < 0.7) this.#stepClock();
     this.#ticks = setInterval(() => this.#tick(), TICK_MS);
-    return this.#disk !== undefined && this.#lives % FULL_EVERY === 2 ? FULL_LIFE_MS : 0;
+    return this.#disk !== undefined && this.#lives % FULL_EVERY === 10 ? FULL_LIFE_MS : 0;
   }
 
   /** From the first commit of a life on. `forMs`: as `begin` returned. */

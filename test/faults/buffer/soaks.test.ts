@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { hasCompiler } from "../../lab/shim.ts";
 import { killsHeld, soakKill } from "../../soak/kill.ts";
+import { FAULTS } from "../../soak/kill-faults.ts";
 import { soakPower } from "../../soak/power.ts";
 
 it("kill -9 of the pipeline, 10 times, with lost acknowledgements and a broker that refuses: nothing is lost, the ledger is exact", async () => {
@@ -12,6 +13,19 @@ it("kill -9 of the pipeline, 10 times, with lost acknowledgements and a broker t
   expect(Math.min(result.acknowledgementsDropped, result.refusals, result.duplicates)).toBeGreaterThan(0);
   expect(result.committed).toBeGreaterThan(100);
 }, 180_000);
+
+it.skipIf(!hasCompiler())(
+  "kill -9 with a disk that fails, a clock that is set and damaged pages at once: nothing is lost uncounted, no stamp changes",
+  async () => {
+    const result = await soakKill({ rounds: 4, seed: 4, faults: FAULTS });
+    console.log(JSON.stringify(result));
+    expect(result).toMatchObject({ kills: 4, lost: 0, inexact: 0, restamped: 0, misstamped: 0, epochs: 1, alarms: [] });
+    expect(result.accepted).toBe(result.delivered + result.damaged);
+    expect(killsHeld(result)).toBe(true);
+    expect(Math.min(result.diskFaults, result.clockSteps, result.pagesDamaged, result.committed)).toBeGreaterThan(0);
+  },
+  180_000,
+);
 
 describe.skipIf(!hasCompiler())("power failures", () => {
   it("500 images: all open, nothing that was committed is lost", () => {
