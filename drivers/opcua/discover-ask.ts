@@ -98,14 +98,9 @@ export class Asking {
   async supertype(dataType: NodeId): Promise<NodeId | undefined> {
     this.#checkSignal();
     const wanted = { nodeId: dataType, referenceTypeId: HAS_SUBTYPE, includeSubtypes: false, browseDirection: INVERSE };
-    try {
-      const [result] = await this.#session.browse([{ ...wanted, nodeClassMask: 0, resultMask: 0 }], 0);
-      const found = result && result.statusCode.value < BAD ? result.references?.[0]?.nodeId : undefined;
-      return found && found.serverIndex === 0 && !found.namespaceUri ? found : undefined;
-    } catch (error) {
-      if (!(error instanceof FaultError)) throw error;
-      return undefined;
-    }
+    const [result] = await this.#session.browse([{ ...wanted, nodeClassMask: 0, resultMask: 0 }], 0);
+    const found = result && result.statusCode.value < BAD ? result.references?.[0]?.nodeId : undefined;
+    return found && found.serverIndex === 0 && !found.namespaceUri ? found : undefined;
   }
 
   /** Values of attributes, in their order; undefined where one is not good. */

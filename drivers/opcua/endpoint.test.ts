@@ -128,5 +128,8 @@ describe("chooseEndpoint", () => {
       /endpoint_url=opc.tcp:\/\/outside:4840 i=2258$/,
     );
     expect(describeOffer([offer("Sign", "Basic256Sha256", [])], want)).not.toContain("try:");
+    const named = describeOffer(offered, { ...want, endpointUrl: "opc.tcp://reader:canary@plc:4840" });
+    expect(named).toMatch(/; try: collector read opcua endpoint_url=URL /);
+    expect(named).not.toContain("canary");
   });
 });
