@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { connect, context, detailsOf, readTexts } from "../../test/support/opcua.ts";
 import {
   all,
   array,
@@ -26,29 +25,15 @@ import {
   variant,
   variantArray,
 } from "../../test/support/opcua-wire/bytes.ts";
-import { BAD_SERVICE_UNSUPPORTED, reference, WireServer } from "../../test/support/opcua-wire/server.ts";
-import type { AnySession } from "../driver.ts";
+import { defineEnumeration, defineStructure, NOW, read, WireReader } from "../../test/support/opcua-wire/reader.ts";
+import { BAD_SERVICE_UNSUPPORTED, type WireServer } from "../../test/support/opcua-wire/server.ts";
 
-const NOW = 1_795_000_000_000;
+const wire = new WireReader();
 let server: WireServer;
-const sessions: AnySession[] = [];
-
 beforeEach(async () => {
-  server = await new WireServer().start();
-  server.nodes.set("ns=2;s=good", dataValue({ value: double(1.5), sourceTime: ticks(NOW) }));
+  server = await wire.start();
 });
-afterEach(async () => {
-  for (const session of sessions.splice(0)) await session.close();
-  await server.close();
-});
-
-async function open(settings: Record<string, unknown> = {}): Promise<AnySession> {
-  const session = await connect(detailsOf(server.port), context(), { settings });
-  sessions.push(session);
-  return session;
-}
-const read = (session: AnySession, ...texts: readonly string[]) => readTexts(session, texts, context());
-const put = (id: string, value: Buffer): void => void server.nodes.set(id, dataValue({ value }));
+afterEach(() => wire.end());
 
 describe("structures", () => {
   it.each([
@@ -87,30 +72,13 @@ describe("structures", () => {
     ["OptionSet", "i=12765", all(bytes(Buffer.of(5)), bytes(Buffer.of(7))), '{"Value":"BQ==","ValidBits":"Bw=="}'],
     ["XVType", "i=12090", all(f64(1), f32(0.1)), '{"X":1,"Value":0.1}'],
   ])("of namespace 0 need no definition: %s", async (_, encoding, body, json) => {
-    put("ns=2;s=one", variant(22, extension(encoding, body)));
+    wire.put("ns=2;s=one", variant(22, extension(encoding, body)));
     server.answers.set("Browse", () => ({ fault: BAD_SERVICE_UNSUPPORTED }));
-    expect(await read(await open(), "ns=2;s=one", "ns=2;s=good")).toMatchObject([{ quality: "good", value: json }, { value: 1.5 }]);
+    expect(await read(await wire.open(), "ns=2;s=one", "ns=2;s=good")).toMatchObject([{ quality: "good", value: json }, { value: 1.5 }]);
     expect(server.count("Browse")).toBe(0);
   });
 
-  /** A structure `ns=2;i=10` with the encoding `ns=2;i=11` and these fields: name and data type. */
-  function define(fields: readonly (readonly [name: string, type: string])[], target = expandedNode("ns=2;i=10")): void {
-    server.references.set("ns=2;i=11 inverse", [reference(target, "Mine")]);
-    const described = fields.map(([name, type]) => all(str(name), localized(""), node(type), i32(-1), array([]), u32(0), u8(0)));
-    server.nodes.set(
-      "ns=2;i=10#23",
-      dataValue({ value: variant(22, extension("i=122", all(node("ns=2;i=11"), node("i=22"), u32(0), array(described)))) }),
-    );
-  }
-  /** A data type with an EnumDefinition that is derived from another one. */
-  function enumeration(id: string, parent: string): void {
-    server.nodes.set(
-      `${id}#23`,
-      dataValue({ value: variant(22, extension("i=123", array([all(i64(1n), localized("a"), localized(""), str("a"))]))) }),
-    );
-    server.references.set(`${id} inverse`, [reference(expandedNode(parent), "Parent")]);
-  }
-  const mine = (body: Buffer): void => put("ns=2;s=mine", variant(22, extension("ns=2;i=11", body)));
+  const mine = (body: Buffer): void => wire.put("ns=2;s=mine", variant(22, extension("ns=2;i=11", body)));
 
   it.each([
     ["Byte", "i=3", u8(5), "5"],
@@ -120,44 +88,44 @@ describe("structures", () => {
     ["Enumeration", "i=29", i32(-5), "-5"],
     ["OptionSet", "i=12755", all(bytes(Buffer.of(5)), bytes(Buffer.of(7))), '{"Value":"BQ==","ValidBits":"Bw=="}'],
   ])("with a set of options of %s have their other fields where they are", async (_, parent, bits, json) => {
-    define([
+    defineStructure(server, [
       ["Mask", "ns=2;i=20"],
       ["Count", "i=6"],
     ]);
-    enumeration("ns=2;i=20", parent);
+    defineEnumeration(server, "ns=2;i=20", parent);
     mine(all(bits, i32(42)));
-    expect(await read(await open(), "ns=2;s=mine")).toMatchObject([{ value: `{"Mask":${json},"Count":42}` }]);
+    expect(await read(await wire.open(), "ns=2;s=mine")).toMatchObject([{ value: `{"Mask":${json},"Count":42}` }]);
   });
 
   it.each([
     ["has bytes left over", all(i32(1), i32(2)), "4 bytes are left over"],
     ["ends before its definition does", u8(1), "4 bytes are wanted, 1 are left"],
   ])("whose body %s are a fault, and no value that looks right", async (_, body, words) => {
-    define([["Count", "i=6"]]);
+    defineStructure(server, [["Count", "i=6"]]);
     mine(body);
-    expect(await read(await open(), "ns=2;s=mine", "ns=2;s=good")).toMatchObject([
+    expect(await read(await wire.open(), "ns=2;s=mine", "ns=2;s=good")).toMatchObject([
       { quality: "bad", fault: "device_error", detail: expect.stringContaining(words) },
       { value: 1.5 },
     ]);
   });
 
   it("whose type is on another server stay bytes: nothing of this server's is taken for it", async () => {
-    define([["Count", "i=6"]], expandedNode("ns=2;i=10", { server: 1 }));
+    defineStructure(server, [["Count", "i=6"]], expandedNode("ns=2;i=10", { server: 1 }));
     mine(i32(1));
-    expect(await read(await open(), "ns=2;s=mine")).toMatchObject([{ value: '{"encoding":"ns=2;i=11","body":"AQAAAA=="}' }]);
+    expect(await read(await wire.open(), "ns=2;s=mine")).toMatchObject([{ value: '{"encoding":"ns=2;i=11","body":"AQAAAA=="}' }]);
   });
 
   it("whose type is named by the URI of its namespace are looked up there", async () => {
-    define([["Count", "i=6"]], expandedNode("i=10", { uri: "urn:wire:plant" }));
+    defineStructure(server, [["Count", "i=6"]], expandedNode("i=10", { uri: "urn:wire:plant" }));
     mine(i32(1));
-    expect(await read(await open(), "ns=2;s=mine")).toMatchObject([{ value: '{"Count":1}' }]);
+    expect(await read(await wire.open(), "ns=2;s=mine")).toMatchObject([{ value: '{"Count":1}' }]);
   });
 
   it("whose definition cannot be taken apart stay bytes, beside good variables", async () => {
-    define([["Count", "i=6"]]);
+    defineStructure(server, [["Count", "i=6"]]);
     server.nodes.set("ns=2;i=10#23", dataValue({ value: variant(22, extension("i=122", u8(1))) }));
     mine(i32(1));
-    expect(await read(await open(), "ns=2;s=mine", "ns=2;s=good")).toMatchObject([
+    expect(await read(await wire.open(), "ns=2;s=mine", "ns=2;s=good")).toMatchObject([
       { value: '{"encoding":"ns=2;i=11","body":"AQAAAA=="}' },
       { value: 1.5 },
     ]);
@@ -166,9 +134,9 @@ describe("structures", () => {
 
 describe("values", () => {
   it.each([26, 27, 28, 29, 30, 31])("of the reserved type %i are byte strings", async (type) => {
-    put("ns=2;s=one", variant(type, bytes(Buffer.of(0, 255))));
-    put("ns=2;s=many", variantArray(type, [bytes(Buffer.of(0, 255)), bytes(null)]));
-    expect(await read(await open(), "ns=2;s=one", "ns=2;s=many", "ns=2;s=good")).toMatchObject([
+    wire.put("ns=2;s=one", variant(type, bytes(Buffer.of(0, 255))));
+    wire.put("ns=2;s=many", variantArray(type, [bytes(Buffer.of(0, 255)), bytes(null)]));
+    expect(await read(await wire.open(), "ns=2;s=one", "ns=2;s=many", "ns=2;s=good")).toMatchObject([
       { value: "AP8=", type: { scalar: "string" } },
       { value: ["AP8=", ""], type: { scalar: "string", count: 2 } },
       { value: 1.5 },
@@ -188,8 +156,8 @@ describe("values", () => {
       variant(20, qualified(2, "a")),
       variant(22, extension("i=886", all(f64(0), f64(1)))),
     ];
-    put("ns=2;s=many", variantArray(24, elements));
-    expect(await read(await open(), "ns=2;s=many")).toMatchObject([
+    wire.put("ns=2;s=many", variantArray(24, elements));
+    expect(await read(await wire.open(), "ns=2;s=many")).toMatchObject([
       {
         value: [
           "-7",
@@ -212,8 +180,8 @@ describe("values", () => {
     const far = { value: double(2), sourceTime: ticks(Date.UTC(12_026, 0)) };
     server.nodes.set("ns=2;s=far", dataValue(far));
     server.nodes.set("ns=2;s=past", dataValue({ value: double(3), sourceTime: -(2n ** 62n) }));
-    put("ns=2;s=date", variant(13, i64(ticks(Date.UTC(12_026, 0)))));
-    const session = await open();
+    wire.put("ns=2;s=date", variant(13, i64(ticks(Date.UTC(12_026, 0)))));
+    const session = await wire.open();
     for (let i = 0; i < 3; i++)
       expect(await read(session, "ns=2;s=far", "ns=2;s=past", "ns=2;s=good", "ns=2;s=date")).toEqual([
         { quality: "good", value: 2, type: { scalar: "float64" } },
@@ -225,7 +193,7 @@ describe("values", () => {
   });
 
   it("of a matrix whose dimensions are negative are that variable's fault", async () => {
-    put("ns=2;s=matrix", variantArray(6, [1, 2, 3, 4, 5, 6].map(i32), [-2, -3]));
-    expect(await read(await open(), "ns=2;s=matrix", "ns=2;s=good")).toMatchObject([{ fault: "device_error" }, { value: 1.5 }]);
+    wire.put("ns=2;s=matrix", variantArray(6, [1, 2, 3, 4, 5, 6].map(i32), [-2, -3]));
+    expect(await read(await wire.open(), "ns=2;s=matrix", "ns=2;s=good")).toMatchObject([{ fault: "device_error" }, { value: 1.5 }]);
   });
 });

@@ -1,34 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { connect, context, detailsOf, readTexts } from "../../test/support/opcua.ts";
-import { all, dataValue, double, expandedNode, extension, i32, text, ticks, u8, variant } from "../../test/support/opcua-wire/bytes.ts";
-import { BAD_SERVICE_UNSUPPORTED, readsOf, reference, WireServer } from "../../test/support/opcua-wire/server.ts";
-import type { AnySession } from "../driver.ts";
+import { context } from "../../test/support/opcua.ts";
+import { all, expandedNode, extension, i32, text, u8, variant } from "../../test/support/opcua-wire/bytes.ts";
+import { NOW, read, WireReader } from "../../test/support/opcua-wire/reader.ts";
+import { BAD_SERVICE_UNSUPPORTED, readsOf, reference, type WireServer } from "../../test/support/opcua-wire/server.ts";
 
 const TOO_LARGE = 0x80b9_0000;
 const TCP_TOO_LARGE = 0x8080_0000;
-const NOW = 1_795_000_000_000;
+const wire = new WireReader();
 let server: WireServer;
-const sessions: AnySession[] = [];
-
 beforeEach(async () => {
-  server = await new WireServer().start();
-  server.nodes.set("ns=2;s=good", dataValue({ value: double(1.5), sourceTime: ticks(NOW) }));
+  server = await wire.start();
 });
-afterEach(async () => {
-  for (const session of sessions.splice(0)) await session.close();
-  await server.close();
-});
-
-async function open(settings: Record<string, unknown> = {}): Promise<AnySession> {
-  const session = await connect(detailsOf(server.port), context(), { settings });
-  sessions.push(session);
-  return session;
-}
-const read = (session: AnySession, ...texts: readonly string[]) => readTexts(session, texts, context());
-const put = (id: string, value: Buffer): void => void server.nodes.set(id, dataValue({ value }));
+afterEach(() => wire.end());
 
 it("reads what the server has", async () => {
-  expect(await read(await open(), "ns=2;s=good", "ns=2;s=none")).toEqual([
+  expect(await read(await wire.open(), "ns=2;s=good", "ns=2;s=none")).toEqual([
     { quality: "good", value: 1.5, sourceTime: NOW, type: { scalar: "float64" } },
     { quality: "bad", fault: "not_found", detail: expect.stringContaining("BadNodeIdUnknown") },
   ]);
@@ -36,7 +22,7 @@ it("reads what the server has", async () => {
 
 describe("an answer that the server gives up with an abort chunk", () => {
   it.each([0, 3])("keeps code and words, after %i chunks of it, and the channel goes on", async (chunks) => {
-    const session = await open();
+    const session = await wire.open();
     server.answers.set("Read", () => ({ abort: TCP_TOO_LARGE, words: "5 MB are more than 1 MB", chunks }));
     await expect(read(session, "ns=2;s=good", "i=2259")).rejects.toMatchObject({
       name: "FaultError",
@@ -49,7 +35,7 @@ describe("an answer that the server gives up with an abort chunk", () => {
   });
 
   it("is what the API is told where it is no matter of size", async () => {
-    const session = await open();
+    const session = await wire.open();
     server.answers.set("Read", () => ({ abort: 0x8002_0000, words: "PLC not loaded", chunks: 1 }));
     await expect(read(session, "ns=2;s=good")).rejects.toMatchObject({
       reason: { type: "OPC_UA_ERROR_RESPONSE", code: 0x8002_0000, name: "BadInternalError", reason: "PLC not loaded" },
@@ -58,15 +44,15 @@ describe("an answer that the server gives up with an abort chunk", () => {
 
   it("is named before there is a session", async () => {
     server.answers.set("GetEndpoints", () => ({ abort: 0x8002_0000, words: "no" }));
-    await expect(open()).rejects.toMatchObject({ reason: { type: "OPC_UA_ERROR_RESPONSE", code: 0x8002_0000, reason: "no" } });
+    await expect(wire.open()).rejects.toMatchObject({ reason: { type: "OPC_UA_ERROR_RESPONSE", code: 0x8002_0000, reason: "no" } });
   });
 });
 
 describe("an answer that is larger than what is taken", () => {
   it("is refused by itself: less is asked for in the same session", async () => {
-    const first = await open({ max_answer_bytes: 65_536 });
+    const first = await wire.open({ max_answer_bytes: 65_536 });
     const texts = Array.from({ length: 40 }, (_, i) => `ns=2;s=wide-${i}`);
-    for (const id of texts) put(id, text("x".repeat(5000)));
+    for (const id of texts) wire.put(id, text("x".repeat(5000)));
     await expect(read(first, ...texts)).rejects.toMatchObject({
       name: "FaultError",
       scope: "points",
@@ -78,13 +64,13 @@ describe("an answer that is larger than what is taken", () => {
   });
 
   it("ends the connection where it never ends", async () => {
-    const session = await open({ max_answer_bytes: 65_536 });
+    const session = await wire.open({ max_answer_bytes: 65_536 });
     server.answers.set("Read", () => ({ endless: 2_000_000 }));
     const said: unknown = await read(session, "ns=2;s=good").catch(String);
     expect(JSON.stringify(said)).toContain("max_answer_bytes");
     await expect.poll(() => session.alive()).toBe(false);
     server.answers.delete("Read");
-    expect((await open({ max_answer_bytes: 65_536 })).limits.maxPoints).toBe(500);
+    expect((await wire.open({ max_answer_bytes: 65_536 })).limits.maxPoints).toBe(500);
   });
 });
 
@@ -97,8 +83,8 @@ describe("one value that cannot be taken apart", () => {
     ["nested without end", Buffer.alloc(200, 24)],
   ];
   it.each(BROKEN)("%s is that variable's fault", async (_, value) => {
-    put("ns=2;s=broken", value);
-    const session = await open();
+    wire.put("ns=2;s=broken", value);
+    const session = await wire.open();
     // Nothing of such an answer is used; the agent asks for less until it is alone.
     await expect(read(session, "ns=2;s=good", "ns=2;s=broken", "i=2259")).rejects.toMatchObject({ name: "FaultError", scope: "points" });
     await expect(read(session, "ns=2;s=broken")).resolves.toMatchObject([
@@ -110,8 +96,8 @@ describe("one value that cannot be taken apart", () => {
 
   it("is read plainly where a subscription sends it, so that nobody keeps an old value", async () => {
     const settings = { read_mode: "subscribe", publishing_interval: 50 };
-    const session = await open(settings);
-    put("ns=2;s=broken", variant(40, i32(1)));
+    const session = await wire.open(settings);
+    wire.put("ns=2;s=broken", variant(40, i32(1)));
     const one = (id: string) => read(session, id).catch((error: unknown) => [error]);
     await expect
       .poll(() => one("ns=2;s=broken"))
@@ -136,7 +122,7 @@ describe("paths", () => {
     ],
   ])("that lead to a node %s", async (_, target, expected) => {
     server.paths.set("Temp", target);
-    expect(await read(await open(), "/Objects/2:Temp", "ns=2;s=good")).toMatchObject([expected, { value: 1.5 }]);
+    expect(await read(await wire.open(), "/Objects/2:Temp", "ns=2;s=good")).toMatchObject([expected, { value: 1.5 }]);
   });
 });
 
@@ -146,7 +132,7 @@ describe("a service that the server refuses", () => {
 
   it.each(REFUSALS)("TranslateBrowsePathsToNodeIds with %i costs the paths alone, in one request", async (fault) => {
     server.answers.set("TranslateBrowsePathsToNodeIds", () => ({ fault }));
-    const session = await open();
+    const session = await wire.open();
     const paths = ["/Objects/2:a", "/Objects/2:b", "/Objects/2:c", "/Objects/2:d"];
     const found = await read(session, ...paths).catch((error: unknown) => error);
     if (Array.isArray(found))
@@ -159,15 +145,15 @@ describe("a service that the server refuses", () => {
 
   it.each(REFUSALS)("RegisterNodes with %i is done without", async (fault) => {
     server.answers.set("RegisterNodes", () => ({ fault }));
-    const session = await open({ read_mode: "registered" });
+    const session = await wire.open({ read_mode: "registered" });
     expect(await read(session, "ns=2;s=good")).toMatchObject([{ value: 1.5 }]);
     expect(session.warnings?.()).toContainEqual(expect.stringContaining("registers no nodes"));
   });
 
   it.each(REFUSALS)("Browse with %i leaves structures as bytes", async (fault) => {
     server.answers.set("Browse", () => ({ fault }));
-    put("ns=2;s=mine", variant(22, extension("ns=2;i=11", i32(1))));
-    const session = await open();
+    wire.put("ns=2;s=mine", variant(22, extension("ns=2;i=11", i32(1))));
+    const session = await wire.open();
     expect(await read(session, "ns=2;s=mine", "ns=2;s=good")).toMatchObject([
       { value: '{"encoding":"ns=2;i=11","body":"AQAAAA=="}' },
       { value: 1.5 },
@@ -177,7 +163,7 @@ describe("a service that the server refuses", () => {
 
   it.each(["CreateSubscription", "CreateMonitoredItems"] as const)("%s is done without", async (service) => {
     server.answers.set(service, () => ({ fault: BAD_SERVICE_UNSUPPORTED }));
-    const session = await open({ read_mode: "subscribe" });
+    const session = await wire.open({ read_mode: "subscribe" });
     expect(await read(session, "ns=2;s=good")).toMatchObject([{ value: 1.5 }]);
     expect(session.warnings?.()).toContainEqual(expect.stringContaining("read without a subscription"));
   });
@@ -186,8 +172,8 @@ describe("a service that the server refuses", () => {
     "%s with an answer that cannot be taken apart is refused too",
     async (service) => {
       server.answers.set(service, () => u8(1));
-      put("ns=2;s=mine", variant(22, extension("ns=2;i=11", i32(1))));
-      const session = await open({ read_mode: "registered" });
+      wire.put("ns=2;s=mine", variant(22, extension("ns=2;i=11", i32(1))));
+      const session = await wire.open({ read_mode: "registered" });
       expect(await read(session, "/Objects/2:a", "ns=2;s=mine", "ns=2;s=good")).toMatchObject([
         { quality: "bad" },
         { quality: "good" },
@@ -210,7 +196,7 @@ it("asks for half as many paths where the answer is too large, and remembers it"
   });
   const texts = Array.from({ length: 8 }, (_, i) => `/Objects/2:p${i}`);
   for (let i = 0; i < 8; i++) server.paths.set(`p${i}`, expandedNode("ns=2;s=good"));
-  const session = await open();
+  const session = await wire.open();
   expect(await read(session, ...texts)).toMatchObject(texts.map(() => ({ value: 1.5 })));
   expect(sizes).toEqual([8, 4, 2, 2, 2, 2]);
   sizes.length = 0;
@@ -228,7 +214,7 @@ it("lists nothing twice where folders lead back to themselves, and nothing of an
     reference(expandedNode("ns=2;s=good"), "good"),
   ]);
   server.references.set("ns=2;s=B", [folder("ns=2;s=A", "A"), reference(expandedNode("s=good", { uri: "urn:wire:plant" }), "good")]);
-  const session = await open();
+  const session = await wire.open();
   const found: string[] = [];
   for await (const { address } of session.discover?.(context()) ?? []) found.push(address);
   expect(found).toEqual(["nsu=urn:wire:plant;s=A", "nsu=urn:wire:plant;s=B", "nsu=urn:wire:plant;s=good"]);
@@ -243,6 +229,6 @@ it("is asked for what a Read holds, and nothing else", async () => {
     request.body.at = at;
     return usual(request);
   });
-  await read(await open(), "ns=2;s=good", "i=2259");
+  await read(await wire.open(), "ns=2;s=good", "i=2259");
   expect(keys.at(-1)).toEqual(["ns=2;s=good", "i=2259"]);
 });

@@ -2,27 +2,22 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Reading } from "../../../src/model/value.ts";
 import {
   all,
-  array,
   dataValue,
   double,
   expandedNode,
   extension,
   i32,
   i64,
-  localized,
-  node,
-  str,
   text,
   ticks,
   u8,
-  u32,
   variant,
   variantArray,
 } from "../../support/opcua-wire/bytes.ts";
-import { BAD_SERVICE_UNSUPPORTED, readsOf, reference, WireServer } from "../../support/opcua-wire/server.ts";
+import { defineEnumeration, defineStructure, NOW } from "../../support/opcua-wire/reader.ts";
+import { BAD_SERVICE_UNSUPPORTED, readsOf, WireServer } from "../../support/opcua-wire/server.ts";
 import { watchSource } from "./watched-source.ts";
 
-const NOW = 1_795_000_000_000;
 const LARGE = 20_000;
 const endings: (() => unknown)[] = [];
 let server: WireServer;
@@ -63,12 +58,11 @@ function heal(began: number): void {
   server.nodes.set("ns=2;s=structure", dataValue({ value: variant(22, extension("ns=2;i=11", all(u8(5), i32(42)))) }));
   server.nodes.set("ns=2;s=matrix", dataValue({ value: variantArray(6, [1, 2, 3, 4, 5, 6].map(i32), [2, 3]) }));
   for (let i = 1; i <= 4; i++) server.nodes.set(`ns=2;s=large-${i}`, dataValue({ value: text("small") }));
-  server.references.set("ns=2;i=11 inverse", [reference(expandedNode("ns=2;i=10"), "Mine")]);
-  server.references.set("ns=2;i=20 inverse", [reference(expandedNode("i=3"), "Byte")]);
-  const field = (name: string, type: string) => all(str(name), localized(""), node(type), i32(-1), array([]), u32(0), u8(0));
-  const definition = all(node("ns=2;i=11"), node("i=22"), u32(0), array([field("Mask", "ns=2;i=20"), field("Count", "i=6")]));
-  server.nodes.set("ns=2;i=10#23", dataValue({ value: variant(22, extension("i=122", definition)) }));
-  server.nodes.set("ns=2;i=20#23", dataValue({ value: variant(22, extension("i=123", array([]))) }));
+  defineStructure(server, [
+    ["Mask", "ns=2;i=20"],
+    ["Count", "i=6"],
+  ]);
+  defineEnumeration(server, "ns=2;i=20", "i=3");
   server.paths.set("Temp", expandedNode("s=good", { uri: "urn:wire:plant" }));
   server.paths.set("Far", expandedNode("ns=2;s=last"));
 }
