@@ -8,7 +8,7 @@ import { DeviceServer, type Listening, type Simulator } from "../simulator.ts";
  */
 export interface OdacSimulator extends Simulator {
   /** Text of each parameter, by its code; tests and the demo change it. */
-  readonly parameters: Map<string, string>;
+  readonly parameters: Map<string, string | (() => string)>;
   /** Requests that were taken, in words. */
   readonly polls: readonly string[];
   /** What is sent in the place of the next answer; undefined: the answer. */
@@ -39,7 +39,7 @@ export async function startSimulator({
   unit = 0,
   ...listening
 }: Listening & { group?: number; unit?: number } = {}): Promise<OdacSimulator> {
-  const parameters = new Map(VARIABLES.map(({ address, text }) => [address, text]));
+  const parameters = new Map<string, string | (() => string)>(VARIABLES.map(({ address, text }) => [address, text]));
   const polls: string[] = [];
   const simulator = { nextAnswer: undefined as Buffer | undefined };
   const answerTo = (poll: string): Buffer | undefined => {
@@ -47,7 +47,8 @@ export async function startSimulator({
     if (Number(pollGroup) !== group || Number(pollUnit) !== unit) return undefined;
     polls.push(code);
     polls.splice(0, polls.length - KEPT_POLLS);
-    const text = parameters.get(code);
+    const kept = parameters.get(code);
+    const text = typeof kept === "function" ? kept() : kept;
     const answer = simulator.nextAnswer ?? (text === undefined ? Buffer.from([EOT]) : blockOf(code + text));
     simulator.nextAnswer = undefined;
     return answer;

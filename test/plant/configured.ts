@@ -18,6 +18,7 @@ export const PORTS = {
     packer: 44818,
     filler: 19600,
     capper: 17000,
+    moulder: 12020,
   },
   opcua: 4840,
 } as const;

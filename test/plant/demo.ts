@@ -10,6 +10,7 @@ import { startBrokerProcess } from "./broker.ts";
 import { BROKER_SINK, configure, FOLDER, PORTS, portsWithout, takenPorts } from "./configured.ts";
 import { isExact, type Kill, killInTurn, type Victim } from "./kills.ts";
 import { type DemoMachine, startMachines } from "./machines.ts";
+import { MOULDER_BINDINGS } from "./moulder.ts";
 import { type Look, lookOf, Screen } from "./screen.ts";
 import { createSubscriber } from "./subscriber.ts";
 import { svgOf } from "./svg.ts";
@@ -100,7 +101,8 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
   say(`simulated machines: ${machines.map((m) => `${m.name} at 127.0.0.1:${m.port()}`).join(", ")}`);
   let broker = await startBrokerProcess(ports.broker);
   say(`MQTT broker: 127.0.0.1:${broker.port}, a process of its own`);
-  const start = () => startCollector({ dir, ports, ownGroup: true, ...(kill && { env: INSPECTABLE }) });
+  const start = () =>
+    startCollector({ dir, ports, ownGroup: true, settings: { bindings: MOULDER_BINDINGS }, ...(kill && { env: INSPECTABLE }) });
   let collector = await start();
   say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${path.relative("", collector.settingsFile)}`);
   const subscriber = await createSubscriber(broker.port, "plant/#");

@@ -5,6 +5,7 @@ import { type CollectorProcess, startCollector } from "../support/collector-proc
 import { startBrokerProcess } from "./broker.ts";
 import { configure, FOLDER, PORTS, takenPorts } from "./configured.ts";
 import { startMachines } from "./machines.ts";
+import { MOULDER_BINDINGS } from "./moulder.ts";
 
 /**
  * `npm run dev`: the demo's machines and broker, and the collector with its log on this terminal, started again when a file of the program
@@ -51,7 +52,12 @@ process.once("SIGTERM", () => void end());
 
 /** One that cannot start ends by itself, says why in its log, and is tried again after the next change. */
 async function start(): Promise<CollectorProcess> {
-  const started = await startCollector({ dir: FOLDER, ports: PORTS, waitForReady: changed === undefined });
+  const started = await startCollector({
+    dir: FOLDER,
+    ports: PORTS,
+    settings: { bindings: MOULDER_BINDINGS },
+    waitForReady: changed === undefined,
+  });
   for (const line of started.log) console.log(line);
   started.child.stdout?.on("data", (text) => process.stdout.write(text));
   started.child.stderr?.on("data", (text) => process.stderr.write(text));

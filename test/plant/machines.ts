@@ -3,6 +3,7 @@ import { startCapper } from "./capper.ts";
 import type { PORTS } from "./configured.ts";
 import { startFiller } from "./filler.ts";
 import { startMixer } from "./mixer.ts";
+import { startMoulder } from "./moulder.ts";
 import { startPacker } from "./packer.ts";
 import { startPalletizer } from "./palletizer.ts";
 import { startRobot } from "./robot.ts";
@@ -104,5 +105,6 @@ export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]>
     startPacker(at.packer),
     startFiller(at.filler),
     startCapper(at.capper),
+    startMoulder(at.moulder),
   ]);
 }
