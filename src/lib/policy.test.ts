@@ -125,6 +125,7 @@ describe("a policy file", () => {
       `127.0.0.1 is a loopback address; it stays closed until policy.yaml opens it; to do so, put \`sinks: {loopback: true}\` into ${path.join(folder, "none.yaml")}`,
     );
     const { policy } = load("sources: {networks: [10.0.0.0/8], ports: [102]}\n");
+    expect(permitOf(policy, "sources")("127.0.0.1", 102)).toContain(`add \`loopback: true\` to sources in ${file}`);
     expect(permitOf(policy, "sources")("10.0.0.1", 502)).toContain(`add 502 to ports of sources in ${file}`);
     expect(permitOf(policy, "sources")("192.168.1.1", 102)).toContain(`add 192.168.1.1 to networks of sources in ${file}`);
     expect(permitOf(none, "sources")("169.254.1.1", 502)).toMatch(

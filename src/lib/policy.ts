@@ -33,7 +33,9 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
     if (loopback && closed?.words === LOOPBACK && contains(closed.list, plain)) return undefined;
     if (open && contains(open, plain)) return undefined;
     const isLoopback = closed?.words === LOOPBACK;
-    const remedy = isLoopback ? `put \`${what}: {loopback: true}\` into ${file}` : `add ${address} to networks of ${what} in ${file}`;
+    // A section that is there already is not begun a second time.
+    const switchOn = open || ranges ? `add \`loopback: true\` to ${what} in ${file}` : `put \`${what}: {loopback: true}\` into ${file}`;
+    const remedy = isLoopback ? switchOn : `add ${address} to networks of ${what} in ${file}`;
     if (open) return `${address} is not within the networks that policy.yaml opens; to open it, ${remedy}`;
     const why = closed ?? (meant.some(isOwn) ? OWN : undefined);
     if (!why) return undefined;

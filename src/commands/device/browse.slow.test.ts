@@ -135,7 +135,7 @@ describe("browse TYPE key=value…", () => {
     const off = await here({}, "discovery: false\nsources: {networks: [127.0.0.0/8]}\n").run(...words);
     expect([off.code, off.err]).toEqual([EXIT.usage, expect.stringContaining("discovery: false")]);
     const elsewhere = await here({}, "sources: {networks: [10.0.0.0/8]}\n").run(...words);
-    expect([elsewhere.code, elsewhere.err]).toEqual([EXIT.sourceFailed, expect.stringContaining("sources.networks")]);
+    expect([elsewhere.code, elsewhere.err]).toEqual([EXIT.sourceFailed, expect.stringContaining("add `loopback: true` to sources in ")]);
     expect(simulator.requests("CreateSession")).toBe(0);
   });
 

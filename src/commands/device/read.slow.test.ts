@@ -35,7 +35,7 @@ describe("read and the policy of the machine", () => {
       expect(answer).toMatchObject({
         reason: { type: "UNKNOWN" },
         condition: "forbidden_by_policy",
-        detail: expect.stringContaining("sources.networks"),
+        detail: expect.stringContaining("add `loopback: true` to sources in "),
       });
       expect(accepted).toBe(0);
     }
