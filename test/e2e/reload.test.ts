@@ -203,7 +203,7 @@ describe("settings and policy of a running collector", { timeout: 120_000 }, () 
     expect(changed.connections()).toBe(0);
     await poll(async () => sinkOf(await status(), "changed")).toMatchObject({
       state: "ERROR",
-      error: { condition: "forbidden_by_policy", detail: expect.stringContaining("sinks.ports") },
+      error: { condition: "forbidden_by_policy", detail: expect.stringContaining("to ports of sinks in ") },
     });
     expect(changedBroker.connections()).toBe(connections);
     expect(await alarms()).toEqual([
