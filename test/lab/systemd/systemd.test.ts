@@ -391,7 +391,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       "journalctl -u collector COLLECTOR_SOURCE=press-1 COLLECTOR_REASON=CONNECTION_REFUSED -o cat --no-pager",
     );
     expect(found).toContain("CONNECTION_REFUSED");
-    expect((await machine.must("journalctl -u collector -F COLLECTOR_TYPE --no-pager")).trim()).toBe("modbus_tcp");
+    expect(await machine.must("journalctl -u collector -F COLLECTOR_TYPE --no-pager")).toContain("modbus_tcp");
     await until("the summary", async () => (await show("StatusText")).startsWith("reading 0 of 1 data source"), 10_000);
     plant = await plantOf(plant.port);
     console.log(`device off to journal ${ms.toFixed(0)} ms: <${(await refused())?.PRIORITY}> ${(await refused())?.MESSAGE.slice(0, 100)}`);
