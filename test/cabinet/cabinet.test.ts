@@ -1,0 +1,226 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ServiceStatus } from "../../src/model/service-status.ts";
+import type { CollectorProcess } from "../support/collector-process.ts";
+import { type Cabinet, startCabinet } from "./cabinet.ts";
+import { type CabinetFault, faultsOf, HOST_FAULTS } from "./faults.ts";
+import { AWAY, RIGHT_PASSWORD } from "./plant.ts";
+import { commandsIn, headerOf, partOf, stateOf } from "./printed.ts";
+
+const required = process.env["COLLECTOR_REQUIRE_PARTS"] === "1";
+const missing = missingParts();
+const FAULTS = faultsOf(RIGHT_PASSWORD);
+/** Settings of the collector in the cabinet; one entry has a name that nothing has. */
+const SETTINGS = {
+  sources: {
+    "wrong-password": { trust: "first_use" },
+    "untrusted-client": { trust: "first_use" },
+    "untrusted-klient": { trust: "first_use" },
+  },
+};
+const POLICY = { sources: { networks: ["127.0.0.0/8", AWAY] }, sinks: { networks: ["127.0.0.0/8"] } };
+
+/** What the network of the plant and its broker need. */
+function missingParts(): string | undefined {
+  if (process.getuid?.() !== 0) return "needs root for a network namespace";
+  for (const [part, ...words] of [
+    ["unshare", "-n", "-m", "ip", "link", "add", "away", "type", "veth", "peer", "name", "end"],
+    ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
+    ["mosquitto", "-h"],
+  ])
+    try {
+      execFileSync(part ?? "", words, { stdio: "ignore", env: { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin` } });
+    } catch (error) {
+      // It prints its help and ends with 3.
+      if (part !== "mosquitto" || (error as { readonly status?: unknown }).status !== 3)
+        return `${[part, ...words].join(" ")} does not work here`;
+    }
+  return undefined;
+}
+
+/** Each look is a process. */
+const LOOK_EVERY_MS = 3000;
+
+let cabinet: Cabinet;
+let collector: CollectorProcess;
+
+/** Prints the status until it says what is asked for. */
+async function statusWith(of: CollectorProcess, isMeant: (text: string) => boolean, withinMs = 60_000): Promise<string> {
+  const untilMs = performance.now() + withinMs;
+  for (;;) {
+    const { out, err } = await cabinet.type(of, "collector status");
+    if (isMeant(out)) return out;
+    if (performance.now() > untilMs) throw new Error(`the status never said it:\n${out}${err}`);
+    await delay(LOOK_EVERY_MS);
+  }
+}
+
+const isNamed =
+  (faults: readonly CabinetFault[]) =>
+  (text: string): boolean =>
+    faults.every(({ on, says }) => says.test(on === null ? headerOf(text) : partOf(text, on)));
+
+/** Runs the next step of a fault as it is printed. */
+async function step(of: CollectorProcess, status: string, { on, command, input, exit, shows }: CabinetFault): Promise<void> {
+  const part = on === null ? headerOf(status) : partOf(status, on);
+  const printed = commandsIn(part).find((one) => command.test(one));
+  expect(printed, `no ${command} in:\n${part}`).toBeDefined();
+  const { code, out, err } = await cabinet.type(of, printed ?? "", input);
+  expect([printed, code, code === exit ? "" : out + err]).toEqual([printed, exit, ""]);
+  expect(`${out}${err}`).toMatch(shows);
+  // Who has just typed it is not told to type it.
+  expect(commandsIn(out)).not.toContain(printed);
+}
+
+/** What is not a count, a time or a name of this run. */
+function essence({ sources, sinks, alarms, config, buffer }: ServiceStatus): object {
+  return {
+    sources: sources.map(({ name, type, endpoint, status, interval_ms, faults, warnings, error }) => {
+      return {
+        name,
+        type,
+        endpoint,
+        state: status.state.type,
+        variables: status.configured_variables,
+        interval_ms,
+        faults,
+        warnings,
+        error,
+      };
+    }),
+    // One that has changed comes last, until the next start.
+    sinks: sinks
+      .toSorted((one, other) => (one.name ?? "").localeCompare(other.name ?? ""))
+      .map(({ name, type, endpoint, state, error, warnings, ledger }) => {
+        return { name, type, endpoint, state, error, warnings, dropped: ledger?.dropped };
+      }),
+    alarms,
+    config: { ok: config.ok, origin: config.origin, message: config.message, warnings: config.warnings },
+    rejected: buffer.rejected,
+  };
+}
+
+/** Notes that one of the faults makes. */
+const OF_A_FAULT = /plan does not fit|wins over the API|no value that a sensor has/;
+
+const isWell = ({ sources, sinks, alarms, config }: ServiceStatus): boolean =>
+  sources.every(
+    ({ status, faults, warnings }) => status.state.type === "OK" && faults.length === 0 && !warnings.some((one) => OF_A_FAULT.test(one)),
+  ) &&
+  sinks.length > 0 &&
+  sinks.every(({ state, warnings }) => state === "OK" && warnings.length === 0) &&
+  alarms.length === 0 &&
+  config.ok;
+
+/** What was wrong with the disk stays among the alarms of this run, with its end. */
+const isOver = ({ alarms, ...status }: ServiceStatus): boolean =>
+  alarms.at(-1)?.includes("takes values again") === true && isWell({ ...status, alarms: [] });
+
+async function wellStatus(of: CollectorProcess, isMeant = isWell): Promise<ServiceStatus> {
+  const untilMs = performance.now() + 150_000;
+  for (;;) {
+    const status = (await of.status()) as unknown as ServiceStatus;
+    if (isMeant(status)) return status;
+    await delay(LOOK_EVERY_MS);
+    if (performance.now() > untilMs) throw new Error(`it is never well again:\n${(await cabinet.type(of, "collector status")).out}`);
+  }
+}
+
+test.runIf(required)("what the cabinet needs is here", () => expect(missing).toBeUndefined());
+
+describe.skipIf(missing !== undefined)("one collector with all these faults at once", () => {
+  let status = "";
+  const folder = (): string => path.dirname(collector.settingsFile);
+
+  beforeAll(async () => {
+    cabinet = await startCabinet();
+    collector = await cabinet.collector("cabinet", { settings: SETTINGS, policy: POLICY });
+    await collector.adminKey();
+    const { collector: uuid } = await collector.status();
+    mkdirSync(path.join(folder(), "variables"));
+    writeFileSync(path.join(folder(), "variables/gateway.csv"), "name;address\none;1/holding:0\nseven;7/holding:0\n");
+    await cabinet.ask({ ask: "configure", apiUrl: collector.apiUrl, keyFile: `${collector.stateDir}/keys/admin.key`, collector: uuid });
+    status = await statusWith(collector, isNamed(FAULTS));
+  }, 120_000);
+  afterAll(() => cabinet?.close(), 30_000);
+
+  test.each(FAULTS)("$fault: status alone names it", ({ on, state, says }) => {
+    expect(on === null ? headerOf(status) : partOf(status, on)).toMatch(says);
+    if (on !== null) expect(stateOf(status, on)).toBe(state);
+  });
+
+  test("no next step is circular, lacks a name, or needs what the package does not bring; of a broker the words are about a broker", () => {
+    for (const command of commandsIn(status)) {
+      expect(command).toMatch(/^((sudo )?collector |timedatectl$)/);
+      expect(command).not.toMatch(/\b(SOURCE|NAME|VARIABLE|ADDRESS|HOST|TYPE|UUID|URL)\b|collector status/);
+    }
+    for (const { on } of FAULTS.filter(({ on: name }) => name?.startsWith("broker") || name?.startsWith("client")))
+      expect(partOf(status, on ?? "")).not.toMatch(/\bdevice\b/);
+  });
+
+  test.each(FAULTS.filter(({ mends }) => !mends))("$fault: its next step runs as printed", { timeout: 60_000 }, (fault) =>
+    step(collector, status, fault),
+  );
+
+  test("all of it is mended, by the printed commands where they can, and the status is that of a fresh start", {
+    timeout: 240_000,
+  }, async () => {
+    for (const fault of FAULTS.filter(({ mends }) => mends)) await step(collector, status, fault);
+    await cabinet.ask({ ask: "heal" });
+    const certificate = path.join(folder(), "own.der");
+    const typed = [
+      `collector pki export ${certificate}`,
+      "collector variables set byte-order level --address holding:20@CDAB",
+      "collector variables add no-variables temperature holding:0",
+      // What was refused of its status and metadata is published over the next connection.
+      "collector sink set broker-rights client_id=hall-3",
+    ];
+    for (const line of typed) {
+      const { code, out, err } = await cabinet.type(collector, line);
+      expect([line, code, code === 0 ? "" : out + err]).toEqual([line, 0, ""]);
+    }
+    await cabinet.ask({ ask: "trust", certificateFile: certificate });
+    rmSync(path.join(folder(), "variables/gateway.csv"));
+    const settings = readFileSync(collector.settingsFile, "utf8");
+    writeFileSync(collector.settingsFile, settings.replace(/ {2}untrusted-klient:\n.*\n/, ""));
+    const healed = await wellStatus(collector);
+    const printed = (await cabinet.type(collector, "collector status")).out;
+    expect(printed).not.toMatch(/Next step|ALARM|ERROR/);
+
+    await collector.stop();
+    collector = await cabinet.again(collector);
+    const fresh = await wellStatus(collector);
+    expect(essence(healed)).toEqual(essence(fresh));
+  });
+
+  test("an API that is away and a disk that is full, both at once: named, looked into as printed, and well again", {
+    timeout: 240_000,
+  }, async () => {
+    const uuid = await cabinet.ask({ ask: "another" });
+    const key = await cabinet.type(collector, `collector api key create --role collector --collector ${uuid}`);
+    const keyFile = path.join(cabinet.folder, "other.key");
+    writeFileSync(keyFile, /^[\w.-]{20,}$/m.exec(key.out)?.[0] ?? "", { mode: 0o600 });
+    const disk = path.join(cabinet.folder, "disk");
+    await cabinet.inside(`mkdir ${disk} && mount -t tmpfs -o size=24m tmpfs ${disk}`);
+    const api = { url: collector.apiUrl, key_file: keyFile, poll_interval: "1s" };
+    const other = await cabinet.collector("other", {
+      settings: { state_dir: disk, collector: uuid, api, embedded_api: undefined, buffer: { max_bytes: "8MiB" } },
+    });
+    await wellStatus(other);
+    await collector.stop();
+    await cabinet.inside(`cat /dev/zero > ${disk}/fill`);
+    const trouble = await statusWith(other, isNamed(HOST_FAULTS));
+    for (const fault of HOST_FAULTS) await step(other, trouble, fault);
+
+    await cabinet.inside(`rm ${disk}/fill`);
+    collector = await cabinet.again(collector);
+    const { alarms, ...healed } = await wellStatus(other, isOver);
+    expect(alarms.at(-1)).toMatch(/takes values again, after \d+ s$/);
+    await other.stop();
+    const fresh = await wellStatus(await cabinet.again(other));
+    expect(essence({ ...healed, alarms: [] })).toEqual(essence(fresh));
+  });
+});
