@@ -6,7 +6,8 @@ import { goLive, LATE_MS, measure, PUBLISH_INTERVAL_MS, plantOf, say, sleep, und
 vi.setConfig({ testTimeout: 120_000, maxConcurrency: 12 });
 
 const ALL_MS = 40_000;
-const DUE_MS = PUBLISH_INTERVAL_MS + LATE_MS / 2;
+/** On a quiet machine it is 7 s, with the stalls, which take a quarter of the link, 10. */
+const DUE_MS = PUBLISH_INTERVAL_MS + LATE_MS;
 
 test.concurrent("800 kbit/s, then 8, then 800 again: one connection or two, nothing is lost, and live values are live again", async (context) => {
   const undo = undoOf(context);
@@ -74,8 +75,7 @@ test.concurrent("a link of 64 kbit/s that stalls for 3 s again and again: one co
   await vi.waitFor(() => expect(measure(arrived, live.times).lateMs).toBeLessThan(Number.POSITIVE_INFINITY), { timeout: 30_000 });
   const measured = measure(arrived, live.times);
   say("64 kbit/s with stalls", link, measured, bytes() / ((performance.now() - beganMs) / 1000));
-  // A stall is beside what the link needs without one.
-  expect(measured.lateMs).toBeLessThan(DUE_MS + 3000);
+  expect(measured.lateMs).toBeLessThan(DUE_MS);
   expect(measured.twice).toBeLessThanOrEqual(0.05);
   expect(link.accepted()).toBe(1);
 });
