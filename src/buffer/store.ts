@@ -15,13 +15,13 @@ import type { BufferBounds, BufferFile } from "./buffer-file.ts";
 import { CommitGroup, valuesIn } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
-import { createRecentLayouts } from "./recent-layouts.ts";
 import type { Recovered } from "./recover.ts";
 import { Recovery } from "./recovery.ts";
 import { roomWarning } from "./reserve.ts";
 import { isDamage } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
-import { prepareUnsaved, readUnsaved, writeUnsaved } from "./unsaved.ts";
+import { Uncounted } from "./uncounted.ts";
+import { Unstored } from "./unstored.ts";
 
 export interface StoreOptions extends BufferBounds {
   readonly file: string;
@@ -96,17 +96,12 @@ export class Store {
   #bounds: BufferBounds;
   #buffer: BufferFile | undefined;
   #group = new CommitGroup();
-  /** By key, for as long as the host takes them to be known; numbered for unstored batches, whose layout is in no file. */
-  readonly #layouts = createRecentLayouts<string, { readonly number: number; readonly layout: Layout }>();
-  #nextLayout = 1;
+  readonly #unstored = new Unstored();
   /** What the file is to have; undefined: what it has. */
   #desiredSinks: readonly BufferSink[] | undefined;
   #sinks: readonly BufferSink[] | undefined;
   #overflowOfRun = 0;
-  /** The last batch that was shown before it was stored. */
-  #shownTo = 0;
-  /** Whether the file beside the buffer says that something would be lost. */
-  #isUnsaved = false;
+  readonly #uncounted: Uncounted;
   /** How often `ready` was reported, and the last one that was answered; nothing can be left over from before the first. */
   #life = 0;
   #begunLife = 1;
@@ -129,6 +124,7 @@ export class Store {
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
     this.#recovery = new Recovery(options.file, (message) => listener.alarm(message));
+    this.#uncounted = new Uncounted(options.file, options.run, (message) => listener.alarm(message));
     this.#trouble = new Trouble(options.file, (message) => listener.alarm(message));
   }
 
@@ -145,7 +141,7 @@ export class Store {
   /** A layout by the id that a reported batch names. */
   layout(id: number): Layout | undefined {
     if (id >= 0) return this.#buffer?.layout(id);
-    return this.#layouts.entries().find(([, { number }]) => number === -id)?.[1].layout;
+    return this.#unstored.layout(id);
   }
 
   /** Opens the file, now or as soon as it can be opened. */
@@ -161,7 +157,7 @@ export class Store {
 
   /** Comes before the first batch that names the key. */
   addLayout(key: string, layout: Layout): void {
-    this.#layouts.add(key, layout.source.uuid, { number: this.#nextLayout++, layout });
+    this.#unstored.addLayout(key, layout);
     this.#group.addLayout(key, layout);
   }
 
@@ -233,7 +229,7 @@ export class Store {
   stop(): void {
     this.#retryAtMs = 0;
     this.#commit();
-    this.#saveUnsaved();
+    this.#noteUncounted();
     const values = valuesIn(this.#group.batches);
     if (values > 0)
       this.#listener.alarm(
@@ -273,7 +269,7 @@ export class Store {
     const onAlarm = (message: string): void => this.#listener.alarm(message);
     const buffer = openBuffer(file, { ...this.#bounds, damage: this.#damage, onAlarm });
     this.#buffer = buffer;
-    this.#countUnsaved();
+    this.#uncounted.takeUp(this.#group);
     this.#lookAtDisk(buffer);
     this.#damage = undefined;
     this.#nextCheckMs = 0;
@@ -308,13 +304,13 @@ export class Store {
       this.#trouble.over();
       if (this.#group.hasBatches) upTo = file.lastSeq(run);
       nextId = file.nextId();
-      shown = Math.max(0, batches.length - this.#notShown(this.#group.batches).length);
+      shown = Math.max(0, batches.length - this.#unstored.notShown(this.#group.batches).length);
     });
     if (!isDone) return false;
     this.#group = new CommitGroup();
     if (upTo !== undefined) this.#listener.committed(upTo);
     this.#listener.stored(batches, nextId, shown);
-    if (this.#isUnsaved) this.#saveUnsaved();
+    if (this.#uncounted.isNoted) this.#noteUncounted();
     this.#lossesChanged = true;
     // The first report after a start has an account.
     if (hasNewSinks) this.#reportLedger();
@@ -338,55 +334,19 @@ export class Store {
     if (!this.#group.hasBatches) return;
     const taking = this.#listener.takesUnstored();
     const isMuch = this.#group.batchBytes > (this.#options.maxWaitingBytes ?? MAX_WAITING_BYTES);
-    const fresh = this.#notShown(this.#group.batches);
+    const fresh = this.#unstored.notShown(this.#group.batches);
     if (taking === "none" || (taking === "some" && !isMuch)) {
-      if (fresh.length > 0) this.#listener.shown(this.#numberedUnstored(fresh));
-      this.#shownTo = fresh.at(-1)?.seq ?? this.#shownTo;
+      if (fresh.length > 0) this.#listener.shown(this.#unstored.numbered(fresh));
+      this.#unstored.shown(fresh);
       return;
     }
     const batches = this.#group.rejectBatches();
-    this.#listener.unstored(this.#numberedUnstored(batches), batches.length - fresh.length);
+    this.#listener.unstored(this.#unstored.numbered(batches), batches.length - fresh.length);
     this.#listener.rejected(batches.at(-1)?.seq ?? 0);
   }
 
-  #notShown(batches: readonly NewBatch[]): readonly NewBatch[] {
-    return this.#shownTo === 0 ? batches : batches.filter(({ seq }) => seq > this.#shownTo);
-  }
-
-  #numberedUnstored(batches: readonly NewBatch[]): readonly StoredBatch[] {
-    return batches.map(({ seq, layoutKey, time, count, explorationCount, payload }) => {
-      return { id: -seq, layout: -(this.#layouts.get(layoutKey)?.number ?? 0), time, count, explorationCount, payload };
-    });
-  }
-
-  /** What the last process could not store and could not count. */
-  #countUnsaved(): void {
-    const { file, run } = this.#options;
-    const unsaved = readUnsaved(file);
-    prepareUnsaved(file);
-    if (!unsaved || this.#isUnsaved) return;
-    // In this process the host still has what waits, and says again what overflowed.
-    const lost = unsaved.run === run ? { ...unsaved, waiting: 0, overflow: 0 } : unsaved;
-    this.#group.addLost(lost);
-    this.#isUnsaved = true;
-    const values = lost.waiting + lost.notStored + lost.overflow;
-    if (values > 0)
-      this.#listener.alarm(
-        `the collector ended while the buffer ${file} took no values: ${values} values of then are not stored, and counted as such now`,
-      );
-  }
-
-  /** Writes, beside the file, what would be lost uncounted if the process ended now. */
-  #saveUnsaved(): void {
-    const { file, run } = this.#options;
-    const waiting = valuesIn(this.#group.batches);
-    const { not_stored: notStored = 0, overflow: before = 0 } = this.#group.rejected;
-    const overflow = before + this.#newOverflow();
-    const isAny = waiting + notStored + overflow > 0;
-    if (!isAny && !this.#isUnsaved) return;
-    const { from, to } = (isAny ? this.#group.span() : undefined) ?? {};
-    const unsaved = { run, waiting, notStored, overflow, ...(from !== undefined && to !== undefined && { from, to }) };
-    if (writeUnsaved(file, isAny ? unsaved : undefined)) this.#isUnsaved = isAny;
+  #noteUncounted(): void {
+    this.#uncounted.note(this.#group, this.#newOverflow());
   }
 
   /** Values that overflowed and are not in the file's account. */
@@ -426,7 +386,7 @@ export class Store {
       });
     if (this.#buffer && this.#sinks?.length && this.#trouble.lastsForMs() === 0) this.#recovery.step((recovered) => this.#adopt(recovered));
     this.#trouble.look();
-    if (this.#trouble.lastsForMs() > 0) this.#saveUnsaved();
+    if (this.#trouble.lastsForMs() > 0) this.#noteUncounted();
     this.#reportLedger();
   }
 
