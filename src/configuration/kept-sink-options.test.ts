@@ -2,7 +2,15 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { clock } from "../../test/support/agent.ts";
+import { apiAccess } from "../api/access.ts";
+import { prepareSink } from "../delivery/prepare-sink.ts";
 import { silentLog } from "../model/context.ts";
+import { settingsSchema } from "../model/settings.ts";
+import { SINKS } from "../sinks/index.ts";
+import type { SinkSpec } from "../threads/delivery/messages.ts";
+import { Applier } from "./applier.ts";
+import { createCredentials } from "./credentials.ts";
 import { changeKeptSinkOptions, KeptSinkOptionsFile, keptSinkOptionsFile, pemCopy, withKeptOptions } from "./kept-sink-options.ts";
 
 const SINK = { uuid: "7a0e4a52-2f0b-4c59-9c7e-3a1f5b7c9d10", name: "plant" };
@@ -63,4 +71,47 @@ test("a file that cannot be used leaves what it said before; at a start nobody k
   await expect(changeKeptSinkOptions(dir, (kept) => kept)).rejects.toThrow("is not what the collector wrote");
   rmSync(keptSinkOptionsFile(dir));
   expect([running.look(), running.problem]).toEqual([{}, undefined]);
+});
+
+test("a start with a file that cannot be used runs no sink, says why, and runs them with their options once it is right", async () => {
+  const dir = stateDir();
+  writeFileSync(keptSinkOptionsFile(dir), "{");
+  const settings = settingsSchema.parse({ sinks: { plant: { in_flight: 2 } } });
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const applied: (readonly SinkSpec[])[] = [];
+  const local = { settings, settingsDir: dir, settingsFile: join(dir, "c.yaml"), settingsText: "", variablesDir: join(dir, "variables") };
+  const applier = new Applier({
+    local: { ...local, api: apiAccess(settings, dir) },
+    stateDir: dir,
+    credentials: createCredentials(new Map()),
+    clock,
+    log: silentLog,
+    signal: stop.signal,
+    applySinks: (sinks) => applied.push(sinks),
+    applySources: async () => {},
+    onSettled: () => {},
+  });
+  const collector = "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11";
+  const details = { type: "mqtt" as const, host: "10.0.0.2", port: 1883, topic: "p/{source}" };
+  const configure = () =>
+    applier.setDesired({
+      collector,
+      sources: [],
+      sinks: [{ ...SINK, type: "mqtt", collector, details }],
+      variables: [],
+      secrets: {},
+      revision: null,
+      fetchedAt: "2026-11-20T09:00:00.000Z",
+    });
+  configure();
+  await expect.poll(() => applied.at(-1)?.[0]?.optionsProblem).toContain("sink-options.json is not JSON");
+  expect(applier.notes()).toEqual([expect.stringContaining("sink-options.json is not JSON")]);
+  const [spec] = applied.at(-1) ?? [];
+  await expect(prepareSink(spec as SinkSpec, SINKS)).rejects.toMatchObject({ condition: "configuration_invalid" });
+  rmSync(keptSinkOptionsFile(dir));
+  await changeKeptSinkOptions(dir, () => ({ [SINK.uuid]: { in_flight: 9, int64: "string" } }));
+  configure();
+  await expect.poll(() => applied.at(-1)?.[0]?.settings).toEqual({ in_flight: 2, int64: "string" });
+  expect([applied.at(-1)?.[0]?.optionsProblem, applier.notes()]).toEqual([undefined, []]);
 });
