@@ -212,7 +212,7 @@ describe("collector pki", () => {
     // As read does.
     const place = await certificatePlace({ state_dir: path.join(dir, "nowhere") }, commandIo(io));
     const judged = certificatesOf(place, silentLog).judge([plc.der], { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" });
-    expect(await judged).toMatchObject({ trusted: false, words: expect.stringContaining("type: collector pki trust") });
+    expect(await judged).toMatchObject({ trusted: false, words: expect.stringContaining("collector pki trust") });
     const trusted = await runCommandWith(io, "pki", "trust", thumbprintOf(plc.der), "--config", config);
     expect(trusted).toMatchObject({ code: 0, err: "", out: expect.stringContaining("These certificates are your own") });
     const again = certificatesOf(place, silentLog).judge([plc.der], { of: "server", peer: "opc.tcp://10.0.0.7:4840", trust: "strict" });
