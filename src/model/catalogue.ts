@@ -258,7 +258,8 @@ export function explainReason(reason: Reason, condition?: Condition | null, wher
   const at = locationOf(where);
   const known = condition ? CONDITIONS[condition](at) : ofReason(reason, at);
   const command = commandOf(condition, where.detail);
-  const nextStep = command === undefined ? known.nextStep.replaceAll(PLACEHOLDER, `$1 ${at.source}`) : stepOf(command);
+  const named = where.source === undefined ? known.nextStep : known.nextStep.replaceAll(PLACEHOLDER, (_, verb) => `${verb} ${at.source}`);
+  const nextStep = command === undefined ? named : stepOf(command);
   const sentence = where.source === undefined ? known.sentence : `${clean(where.source)}: ${known.sentence}`;
   return { ...known, nextStep, sentence };
 }
