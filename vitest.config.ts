@@ -12,6 +12,7 @@ const SLOW = "**/*.slow.test.ts";
 const LONGEST = [
   "test/isolation/shared-lane.test.ts",
   "test/lab/systemd/package.test.ts",
+  "test/cabinet/cabinet.test.ts",
   "test/contract/documents.test.ts",
   "test/e2e/pipes.test.ts",
   "test/lab/systemd/systemd.test.ts",
