@@ -16,7 +16,8 @@ import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./threads/
 export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources"> {
   readonly run: string;
   readonly bounds: BufferBounds;
-  readonly onAlarm: (message: string) => void;
+  /** `over`: the alarm whose trouble this says the end of. */
+  readonly onAlarm: (message: string, over?: string) => void;
   /** As StoreClientOptions: readouts are numbered from 1 in the order in which `append` took them. */
   readonly onCommitted?: (upTo: number) => void;
   readonly onRejected?: (upTo: number) => void;

@@ -53,7 +53,8 @@ export interface StoreListener {
   rejected(upTo: number): void;
   ledger(ledger: Ledger, bytes: number): void;
   /** A sentence for the operator. */
-  alarm(message: string): void;
+  /** `over`: the alarm whose trouble this says the end of. */
+  alarm(message: string, over?: string): void;
   /** The sinks that the file has from now on. */
   sinks(sinks: readonly BufferSink[]): void;
   /** Batches that are on disk; the first `shown` of them were shown. `nextId`: the id after the last one. */
@@ -125,7 +126,7 @@ export class Store {
     this.#retryMs = options.retryMs ?? RETRY_MS;
     this.#recovery = new Recovery(options.file, (message) => listener.alarm(message));
     this.#uncounted = new Uncounted(options.file, options.run, (message) => listener.alarm(message));
-    this.#trouble = new Trouble(options.file, (message) => listener.alarm(message));
+    this.#trouble = new Trouble(options.file, (message, over) => listener.alarm(message, over));
   }
 
   /** The sinks that the file has; undefined before the first `setSinks` was committed. */

@@ -4,12 +4,13 @@ const SETTLED_MS = 3000;
 /** Alarms the operator of a file that takes nothing: once when it begins, once when it is over. */
 export class Trouble {
   readonly #file: string;
-  readonly #alarm: (message: string) => void;
+  readonly #alarm: (message: string, over?: string) => void;
   #failingSinceMs: number | undefined;
   #alarmedSinceMs: number | undefined;
+  #alarmed = "";
   #lastFailureMs = 0;
 
-  constructor(file: string, alarm: (message: string) => void) {
+  constructor(file: string, alarm: (message: string, over?: string) => void) {
     this.#file = file;
     this.#alarm = alarm;
   }
@@ -19,7 +20,8 @@ export class Trouble {
     this.#failingSinceMs ??= this.#lastFailureMs;
     if (this.#alarmedSinceMs !== undefined) return;
     this.#alarmedSinceMs = this.#lastFailureMs;
-    this.#alarm(`the buffer ${this.#file} takes no values: ${why}. They wait in memory and it is tried again`);
+    this.#alarmed = `the buffer ${this.#file} takes no values: ${why}. They wait in memory and it is tried again`;
+    this.#alarm(this.#alarmed);
   }
 
   /** A write has succeeded. */
@@ -31,7 +33,8 @@ export class Trouble {
   look(): void {
     if (this.#alarmedSinceMs === undefined || this.#failingSinceMs !== undefined) return;
     if (performance.now() - this.#lastFailureMs < SETTLED_MS) return;
-    this.#alarm(`the buffer ${this.#file} takes values again, after ${Math.round((this.#lastFailureMs - this.#alarmedSinceMs) / 1000)} s`);
+    const seconds = Math.round((this.#lastFailureMs - this.#alarmedSinceMs) / 1000);
+    this.#alarm(`the buffer ${this.#file} takes values again, after ${seconds} s`, this.#alarmed);
     this.#alarmedSinceMs = undefined;
   }
 

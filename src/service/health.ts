@@ -12,7 +12,7 @@ export interface HealthOptions {
   /** Why it is not ready, for people; undefined: it is. */
   readonly notReady: () => string | undefined;
   readonly log: Log;
-  readonly onTrouble: (message: string) => void;
+  readonly onTrouble: (message: string, over?: string) => void;
 }
 
 /** /metrics, /healthz and /readyz, where and while the policy lets them be served. */

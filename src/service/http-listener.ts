@@ -16,7 +16,8 @@ export interface HttpListenerOptions {
   /** By path: what GET answers. */
   readonly pages: Readonly<Record<string, () => Page | Promise<Page>>>;
   /** Why it cannot listen; once per kind of trouble. It goes on trying. */
-  readonly onTrouble: (message: string) => void;
+  /** `over`: the trouble that this says the end of. */
+  readonly onTrouble: (message: string, over?: string) => void;
   readonly retryMs?: number;
 }
 
@@ -41,7 +42,7 @@ export function startHttpListener(options: HttpListenerOptions, ctx: Context): H
   const port = Number(listen.slice(colon + 1));
   const stop = new AbortController();
   let server: Server | undefined;
-  let reported: string | undefined;
+  const reported = new Set<string>();
 
   const run = async (): Promise<void> => {
     while (!stop.signal.aborted) {
@@ -54,12 +55,12 @@ export function startHttpListener(options: HttpListenerOptions, ctx: Context): H
         server = next;
         if (stop.signal.aborted) next.close();
         else ctx.log.info({ listen }, "metrics and health are served");
+        for (const trouble of reported) onTrouble(`http.listen: ${listen} is listened on now`, trouble);
         return;
       } catch (error) {
-        const message = messageOf(error);
-        if (message !== reported)
-          onTrouble(`http.listen: ${listen} cannot be listened on (${message}); it is tried again, or choose another port`);
-        reported = message;
+        const trouble = `http.listen: ${listen} cannot be listened on (${messageOf(error)}); it is tried again, or choose another port`;
+        if (!reported.has(trouble)) onTrouble(trouble);
+        reported.add(trouble);
         await delay(retryMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
       }
     }

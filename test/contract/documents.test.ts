@@ -10,6 +10,9 @@ import { shellBlocks } from "./shell-blocks.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const EXAMPLES = shellBlocks(readFileSync(join(ROOT, "docs/api/examples.md"), "utf8"));
+const RECORDING = shellBlocks(readFileSync(join(ROOT, "README.md"), "utf8"), "console")
+  .map(({ text }) => text)
+  .join("\n");
 const README = shellBlocks(readFileSync(join(ROOT, "README.md"), "utf8"));
 /** Sections of the README whose blocks are for the demo. */
 const FOR_THE_DEMO = ["Read a device now", "Set it up", "Let OPC UA clients in"];
@@ -88,9 +91,29 @@ function bash(text: string): string {
     encoding: "utf8",
     stdio: ["pipe", "pipe", "pipe"],
     timeout: 240_000,
-    env: { ...process.env, PATH: `${join(folder, "path")}:${process.env["PATH"]}` },
+    env: { ...process.env, COLUMNS: "80", LINES: "24", PATH: `${join(folder, "path")}:${process.env["PATH"]}` },
   });
 }
+
+/** The commands of a recording, each with what it showed. */
+const stepsOf = (text: string): readonly { readonly command: string; readonly shown: string }[] =>
+  text
+    .split(/^\$ /m)
+    .slice(1)
+    .map((step) => ({ command: step.slice(0, step.indexOf("\n")), shown: step.slice(step.indexOf("\n") + 1) }));
+
+/** A text without what differs from run to run: times, uuids, bytes and figures. */
+const plain = (text: string): string =>
+  text
+    .replace(/^## .*\n/gm, "")
+    .replace("; this machine's clock is not synchronised", "")
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "UUID")
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
+    .replace(/\b[0-9a-f]{2}( [0-9a-f]{2}){3}$/gm, "BYTES")
+    .replace(/(?<![\w\-:.=])(in |for )?-?\d[\d.]*(e[+-]?\d+)?( ?(ms|s|min))?\b/g, "N")
+    .replace(/(?<=N) N\b/g, "")
+    .replace(/[ \t]+/g, " ")
+    .trim();
 
 /** Runs blocks one after another in one shell. */
 function run(blocks: readonly { readonly heading: string; readonly text: string }[]): readonly Ran[] {
@@ -205,6 +228,19 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
       return sources.find(({ name }) => name === "filler-1")?.status.state.type;
     };
     await expect.poll(status, { timeout: 30_000, interval: 1000 }).toBe("OK");
+  });
+
+  test("the recording in the README is what a terminal shows", { timeout: 200_000 }, async () => {
+    const steps = stepsOf(RECORDING);
+    expect(steps.map(({ command }) => command.split(" ").slice(0, 2).join(" "))).toEqual([
+      ...["collector source", "collector variables", "collector status", "collector probe", "collector source", "collector explain"],
+    ]);
+    for (const { command, shown } of steps) {
+      const typed = () => bash(`collector() { npx collector "$@" --config .demo/collector.yaml 2>&1; }\n${command} || true`);
+      if (/ (add|set) /.test(command)) expect(plain(typed())).toBe(plain(shown));
+      // The service takes the change, and reads, a little later.
+      else await expect.poll(() => plain(typed()), { timeout: 40_000, interval: 1000 }).toBe(plain(shown));
+    }
   });
 
   test("nothing has left this computer, and what would is refused before it is dialled", { timeout: 200_000 }, async () => {

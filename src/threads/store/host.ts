@@ -19,7 +19,8 @@ export interface StoreClientOptions {
   readonly onRejected?: (upTo: number) => void;
   readonly onLedger: (ledger: Ledger, bytes: number) => void;
   /** Sentences for the operator; the same one does not come twice in a row. */
-  readonly onAlarm: (message: string) => void;
+  /** `over`: the alarm whose trouble this says the end of. */
+  readonly onAlarm: (message: string, over?: string) => void;
 }
 
 interface Unanswered {
@@ -101,7 +102,7 @@ export class StoreClient {
         this.#options.onLedger(message.ledger, message.bytes);
         return;
       case "alarm":
-        if (message.message !== this.#lastAlarm) this.#options.onAlarm(message.message);
+        if (message.message !== this.#lastAlarm) this.#options.onAlarm(message.message, message.over);
         this.#lastAlarm = message.message;
         return;
       case "stopped":

@@ -47,7 +47,7 @@ export type FromStore =
   | { readonly type: "rejected"; readonly upTo: number }
   | { readonly type: "ledger"; readonly ledger: Ledger; readonly bytes: number }
   /** For the operator: the file is damaged, the disk is full. The worker goes on. */
-  | { readonly type: "alarm"; readonly message: string }
+  | { readonly type: "alarm"; readonly message: string /** The alarm whose trouble this says the end of. */; readonly over?: string }
   | { readonly type: "stopped" };
 
 /** Store → delivery. Only so many bytes of batches are under way: each message with batches is to be answered by `received`. */

@@ -121,8 +121,8 @@ class StoreServer implements StoreListener {
     this.#post({ type: "ledger", ledger, bytes });
   }
 
-  alarm(message: string): void {
-    this.#post({ type: "alarm", message });
+  alarm(message: string, over?: string): void {
+    this.#post({ type: "alarm", message, ...(over !== undefined && { over }) });
   }
 
   sinks(sinks: readonly BufferSink[]): void {
