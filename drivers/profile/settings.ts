@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { pluginSchema } from "../../src/model/binding.ts";
 import { networkSchema } from "../../src/model/policy.ts";
 import { type Profile, profileSchema } from "../../src/model/profile.ts";
 
@@ -41,10 +42,13 @@ const listen = z
 /** The local options of a data source that is read by a profile. */
 export const settingsSchema = z.strictObject({
   profile,
+  plugin: pluginSchema
+    .optional()
+    .describe("Plugin that reads this source, where it has no profile; absent: the one that bindings names for its type"),
   parameters: z
     .union([z.record(z.string(), z.union([z.string().max(64), z.int()])), z.string().max(2000)])
     .default({})
-    .describe("Values of the profile's parameters, by name; on a command line NAME=VALUE,NAME=VALUE")
+    .describe("Values of the profile's parameters, or settings of the plugin, by name; on a command line NAME=VALUE,NAME=VALUE")
     .transform((given, ctx): ParameterSettings => {
       if (typeof given !== "string") return given;
       const pairs = given.split(",").map((pair) => pair.split("="));

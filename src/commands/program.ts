@@ -8,6 +8,7 @@ import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
 import { BROWSE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
 import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
+import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
 import { PROFILE_VERBS } from "./profile/profile-verbs.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
 import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL } from "./service/verbs.ts";
@@ -33,6 +34,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   SINK_VERBS,
   VARIABLES_VERBS,
   PROFILE_VERBS,
+  PLUGIN_VERBS,
   BUFFER_VERBS,
   SETUP,
   API_VERBS,

@@ -65,8 +65,8 @@ export function readProfile(file: string): FileProfile {
 }
 
 /**
- * The local options of a data source with the profile that it is read by, in the place of that file's name: its own, else that of `bindings`.
- * The same object where its type has a driver of its own. Pure.
+ * The local options of a data source with what it is read by: its own profile (in the place of that file's name) or plugin, else that of
+ * `bindings`. The same object where its type has a driver of its own. Pure.
  */
 export function boundOptions(
   type: string,
@@ -75,6 +75,8 @@ export function boundOptions(
   profileIn: (file: string) => FileProfile | undefined,
 ): LocalOptions {
   if (!isBoundType(type)) return local;
-  const file = local["profile"] ?? bindings[type]?.profile;
-  return typeof file === "string" ? { ...local, profile: profileIn(file) ?? { problem: `${file} was not read` } } : local;
+  const isOwn = "profile" in local || "plugin" in local;
+  const { profile: file, plugin }: LocalOptions = isOwn ? local : (bindings[type] ?? {});
+  if (typeof file === "string") return { ...local, profile: profileIn(file) ?? { problem: `${file} was not read` } };
+  return plugin === undefined ? local : { ...local, plugin };
 }

@@ -211,7 +211,7 @@ export const settingsSchema = z
       .describe("The log"),
     bindings: bindingsSchema
       .prefault({})
-      .describe("How data sources are read whose protocol is not public, by their type; a source's own profile wins"),
+      .describe("How data sources are read whose protocol is not public, by their type; a source's own profile or plugin wins"),
     sources: z
       .record(z.string(), z.record(z.string(), z.unknown()))
       .default({})

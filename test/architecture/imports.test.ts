@@ -14,14 +14,19 @@ const RULES: readonly Rule[] = [
   { from: /^src\/model\//, never: /^(src\/(?!model\/)|drivers\/|npm:(?!zod$)|node:)/, why: "the vocabulary depends on nothing but zod" },
   { from: /^drivers\//, never: /^src\/(?!model\/)/, why: "a driver knows the vocabulary, not the agent" },
   {
-    from: /^drivers\/(?!odac\/|vendor_b\/|plastcontrol\/)[a-z0-9_]+\//,
+    from: /^drivers\/plugin\//,
+    never: /^drivers\/(?!lib\/|driver\.ts|profile\/settings\.ts|SELF\/)/,
+    why: "a plugin and a profile share the settings of the types that both can read",
+  },
+  {
+    from: /^drivers\/(?!odac\/|vendor_b\/|plastcontrol\/|plugin\/)[a-z0-9_]+\//,
     never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|SELF\/)/,
     why: "drivers do not know each other",
   },
   {
     from: /^drivers\/(odac|vendor_b|plastcontrol)\//,
-    never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|profile\/driver\.ts|SELF\/)/,
-    why: "types without a public protocol are read by a profile, and know nothing else of each other",
+    never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|(?:profile|plugin)\/driver\.ts|SELF\/)/,
+    why: "types without a public protocol are read by a profile or a plugin, and know nothing else of each other",
   },
   { from: /^drivers\/lib\//, never: /^drivers\/(?!lib\/|driver\.ts)/, why: "what drivers share knows no driver" },
   {

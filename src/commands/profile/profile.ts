@@ -7,6 +7,7 @@ import { toJson } from "../../model/json.ts";
 import type { Profile } from "../../model/profile.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
+import { pairsOf } from "../pairs.ts";
 import { captureOf } from "./capture.ts";
 
 const MAX_CAPTURE_BYTES = 256 * 1024 * 1024;
@@ -64,15 +65,6 @@ interface ReplayOptions extends Options {
   readonly parameter?: readonly string[];
   readonly detail?: readonly string[];
 }
-
-const pairsOf = (option: string, words: readonly string[] = []): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    words.map((word) => {
-      const at = word.indexOf("=");
-      if (at < 1) throw new UsageError(`${option} ${word}: expected NAME=VALUE`);
-      return [word.slice(0, at), word.slice(at + 1)];
-    }),
-  );
 
 /** `collector profile replay FILE CAPTURE`: what a profile makes of a recorded conversation. Connects to nothing. */
 export async function replayCapture(io: CommandIo, file: string, capture: string, options: ReplayOptions): Promise<ExitCode> {

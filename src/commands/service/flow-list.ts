@@ -1,6 +1,7 @@
 import net from "node:net";
 import type { AnyDriver } from "../../../drivers/driver.ts";
 import { specOf } from "../../agent/source-spec.ts";
+import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { withDetailsType } from "../../configuration/details-type.ts";
 import { localOptions } from "../../configuration/local-options.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -39,7 +40,7 @@ const NONE = "none";
 const DNS_PORT = 53;
 const HTTP_PORTS: Readonly<Record<string, number>> = { "https:": 443, "http:": 80 };
 
-/** Every connection that this configuration makes. Asks nobody; pure but for loading the drivers. */
+/** Every connection that this configuration makes. Asks nobody; pure but for loading the drivers and the profiles. */
 export async function flowsOf(input: FlowInput): Promise<Flows> {
   const parts = await Promise.all([...input.sources.map((one) => ofSource(one, input)), ...input.sinks.map((one) => ofSink(one, input))]);
   const flows = [...parts.flatMap((part) => ("why" in part ? [] : [part])), ...ofCollector(input.settings)];
@@ -64,7 +65,7 @@ async function ofSource(given: DataSource, { settings, driverOf }: FlowInput): P
   const driver = await driverOf(record.type);
   if (!driver) return { what, why: `this collector has no driver for ${record.type}` };
   const { readout_interval_unit: readoutIntervalUnit } = settings;
-  const local = localOptions(settings.sources, record);
+  const local = boundOptions(record.type, localOptions(settings.sources, record), settings, readProfile);
   const made = await specOf(
     { record, local, readoutIntervalUnit, variables: [], warnings: [], secrets: {}, missingSecret: undefined },
     driver,

@@ -1,0 +1,179 @@
+import type { z } from "zod";
+import { messageOf } from "../../src/model/failure.ts";
+import { FaultError } from "../../src/model/fault.ts";
+import { ReasonError } from "../../src/model/reason.ts";
+import { sleep } from "../../src/model/timer.ts";
+import type { Tap } from "../driver.ts";
+import { bounded, stoppedWhile } from "../lib/abort.ts";
+import { answerSchema, type Hello, helloSchema, issuesOf, MAX_LINE_BYTES, type PluginError, SHUTDOWN_MS, type Verb } from "./contract.ts";
+import { LineSplitter } from "./lines.ts";
+import type { PipeEvents, PluginPipe } from "./pipe.ts";
+
+/** What a plugin said to one request. */
+export type Answer = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: PluginError };
+
+interface Waiting {
+  readonly what: string;
+  readonly resolve: (content: unknown) => void;
+  readonly reject: (error: ReasonError) => void;
+}
+
+/** The plugin did something that its contract does not have. */
+export const violation = (what: string): ReasonError =>
+  new ReasonError("UNKNOWN", `the plugin broke its contract: ${what}`, { condition: "protocol_violation" });
+
+/** Characters of a wrong line that are shown. */
+const SHOWN = 80;
+
+/** A conversation with one plugin: one request at a time. What breaks the contract or misses a deadline ends the plugin at once. */
+export class PluginLink {
+  readonly #splitter = new LineSplitter();
+  readonly #pipe: PluginPipe;
+  readonly #tap: Tap | undefined;
+  #waiting: Waiting | undefined;
+  #failure: ReasonError | undefined;
+  #nextId = 1;
+
+  constructor(open: (events: PipeEvents) => PluginPipe, tap?: Tap) {
+    this.#tap = tap;
+    this.#pipe = open({ onData: (chunk) => this.#onData(chunk), onEnd: (error) => this.#fail(error) });
+  }
+
+  get isAlive(): boolean {
+    return this.#failure === undefined;
+  }
+
+  /** Why it has ended. */
+  get failure(): ReasonError | undefined {
+    return this.#failure;
+  }
+
+  get ended(): Promise<void> {
+    return this.#pipe.ended;
+  }
+
+  /** Its first line. Throws ReasonError. */
+  async hello(timeoutMs: number, signal: AbortSignal): Promise<Hello> {
+    return this.#parsed(helloSchema, await this.#next("its hello", timeoutMs, signal), "its first line").hello;
+  }
+
+  /** Throws ReasonError where there is no answer in time, or none that the contract has. */
+  async ask(verb: Verb | (string & {}), fields: object, timeoutMs: number, signal: AbortSignal): Promise<Answer> {
+    const id = this.#nextId++;
+    const request = JSON.stringify({ id, verb, ...fields });
+    if (Buffer.byteLength(request) > MAX_LINE_BYTES)
+      throw new FaultError("address_invalid", `the request takes more than the ${MAX_LINE_BYTES} bytes of a line`);
+    const answer = this.#next(verb, timeoutMs, signal);
+    this.#write(request);
+    const content = this.#parsed(answerSchema, await answer, `its answer to ${verb}`);
+    if (content.id !== id) throw this.#fail(violation(`it answered request ${content.id}, and was asked ${id} (${verb})`));
+    return content;
+  }
+
+  /** The result of an answer in its form. Throws what `ask` throws, and the error that the plugin answers. */
+  async result<T>(schema: z.ZodType<T>, ...asked: Parameters<PluginLink["ask"]>): Promise<T> {
+    const answer = await this.ask(...asked);
+    if ("error" in answer) throw toError(answer.error);
+    return this.#parsed(schema, answer.result, `its answer to ${asked[0]}`);
+  }
+
+  /** Ends it for what it said. */
+  refuse(what: string): ReasonError {
+    return this.#fail(violation(what));
+  }
+
+  /** Lets it end by itself, and ends it where it does not. Never throws. */
+  async shutDown(): Promise<"by itself" | "killed"> {
+    if (!this.isAlive) return "by itself";
+    this.#write(JSON.stringify({ id: this.#nextId++, verb: "shutdown" }));
+    return this.endInput();
+  }
+
+  /** As `shutDown`, without the word for it. */
+  async endInput(): Promise<"by itself" | "killed"> {
+    this.#pipe.endInput();
+    const late = new AbortController();
+    const isLate = await Promise.race([this.ended.then(() => false), sleep(SHUTDOWN_MS, late.signal)]);
+    late.abort();
+    this.#pipe.kill();
+    return isLate ? "killed" : "by itself";
+  }
+
+  /** At once. */
+  kill(): void {
+    this.#fail(new ReasonError("CONNECTION_CLOSED", "the plugin was ended"));
+  }
+
+  async #next(what: string, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
+    if (this.#failure) throw this.#failure;
+    const content = Promise.withResolvers<unknown>();
+    this.#waiting = { what, resolve: content.resolve, reject: content.reject };
+    try {
+      return await bounded(content.promise, {
+        signal,
+        timeoutMs,
+        onTimeout: () => new ReasonError("TIMEOUT", `the plugin did not answer (${what}) within ${timeoutMs} ms, and was ended`),
+        onAbort: () => stoppedWhile(`waiting for the plugin (${what})`, signal),
+      });
+    } catch (error) {
+      throw this.#fail(error instanceof ReasonError ? error : violation(messageOf(error)));
+    } finally {
+      this.#waiting = undefined;
+    }
+  }
+
+  #write(line: string): void {
+    this.#tap?.("out", Buffer.from(line));
+    this.#pipe.write(line);
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#failure) return;
+    try {
+      for (const line of this.#splitter.push(chunk)) this.#onLine(line);
+    } catch (error) {
+      this.#fail(violation(`it sent ${messageOf(error)}`));
+    }
+  }
+
+  #onLine(line: string): void {
+    if (this.#failure) return;
+    this.#tap?.("in", Buffer.from(line));
+    const content = jsonOf(line);
+    const waiting = this.#waiting;
+    if (content === undefined) this.#fail(violation(`a line that is not JSON: ${shown(line)}`));
+    else if (waiting) waiting.resolve(content);
+    else this.#fail(violation(`it sent a line that nobody asked for: ${shown(line)}`));
+    this.#waiting = undefined;
+  }
+
+  #parsed<T>(schema: z.ZodType<T>, content: unknown, what: string): T {
+    const { success, data, error } = schema.safeParse(content);
+    if (success) return data;
+    throw this.#fail(violation(`${what}: ${issuesOf(error)}`));
+  }
+
+  /** The first failure, which ends it. */
+  #fail(error: ReasonError): ReasonError {
+    if (this.#failure) return this.#failure;
+    this.#failure = error;
+    this.#pipe.kill();
+    this.#waiting?.reject(error);
+    return error;
+  }
+}
+
+/** Undefined: it is none. */
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+const shown = (line: string): string => JSON.stringify(line.length > SHOWN ? `${line.slice(0, SHOWN)}...` : line);
+
+/** What a plugin's error means to the agent. Pure. */
+export const toError = (error: PluginError): ReasonError | FaultError =>
+  "reason" in error ? new ReasonError(error.reason, error.message) : new FaultError(error.fault, error.message);
