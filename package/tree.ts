@@ -63,6 +63,7 @@ export function layOut(options: TreeOptions): void {
   copy("package/debian/lintian-overrides", "usr/share/lintian/overrides/collector");
   for (const file of ["collector-alerts.yml", "collector-dashboard.json"])
     copy(`package/monitoring/${file}`, `usr/share/collector/monitoring/${file}`);
+  for (const file of ["line_plugin.py", "line-plugin.ts"]) copy(`drivers/plugin/samples/${file}`, `usr/share/collector/plugins/${file}`);
   copy("config/profiles/odac-host.yaml", "usr/share/collector/profiles/odac-host.yaml");
   const doc = "usr/share/doc/collector";
   put(`${doc}/copyright`, copyrightOf(options.components));

@@ -144,13 +144,17 @@ def answer(plugin, request):
     try:
         return {"result": getattr(plugin, request["verb"])(request)}
     except PluginError as error:
-        return {"error": {**error.about, "message": str(error)}}
+        failure = {**error.about, "message": str(error)[:1000]}
     except socket.timeout:
-        return {"error": {**reason("TIMEOUT"), "message": "the device did not answer in time"}}
+        failure = {**reason("TIMEOUT"), "message": "the device did not answer in time"}
     except ConnectionRefusedError as error:
-        return {"error": {**reason("CONNECTION_REFUSED"), "message": str(error)}}
+        failure = {**reason("CONNECTION_REFUSED"), "message": str(error)}
     except OSError as error:
-        return {"error": {**reason("CONNECTION_CLOSED"), "message": str(error)}}
+        failure = {**reason("CONNECTION_CLOSED"), "message": str(error)}
+    # What is still to come from the device must not be taken for the answer to the next request.
+    if "reason" in failure:
+        plugin.close(request)
+    return {"error": failure}
 
 
 def say(message):
