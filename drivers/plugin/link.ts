@@ -95,7 +95,7 @@ export class PluginLink {
     const late = new AbortController();
     const isLate = await Promise.race([this.ended.then(() => false), sleep(SHUTDOWN_MS, late.signal)]);
     late.abort();
-    this.#pipe.kill();
+    this.kill();
     return isLate ? "killed" : "by itself";
   }
 

@@ -77,20 +77,25 @@ export function connectPlugin(path: string, events: PipeEvents): PluginPipe {
   const release = takePlace();
   const ended = Promise.withResolvers<void>();
   const socket = net.connect({ path, allowHalfOpen: true });
-  let failure: ReasonError | undefined;
-  socket.on("data", (chunk) => events.onData(chunk));
+  let isConnected = false;
+  let refusal: ReasonError | undefined;
+  socket.once("connect", () => {
+    isConnected = true;
+  });
   socket.once("error", (error) => {
+    if (isConnected) return;
     const { reason, message } = toReasonError(error);
-    failure = new ReasonError(reason, `the plugin's socket ${path} cannot be used: ${message}`, {
+    refusal = new ReasonError(reason, `the plugin's socket ${path} cannot be used: ${message}`, {
       cause: error,
       condition: "collector_host_trouble",
     });
   });
+  socket.on("data", (chunk) => events.onData(chunk));
   socket.once("end", () => socket.destroy());
   socket.once("close", () => {
     release();
     events.onEnd(
-      failure ?? new ReasonError("UNKNOWN", `the plugin at ${path} ended by itself (see its unit's journal)`, { sessionLost: true }),
+      refusal ?? new ReasonError("UNKNOWN", `the plugin at ${path} ended by itself (see its unit's journal)`, { sessionLost: true }),
     );
     ended.resolve();
   });

@@ -19,9 +19,23 @@ const CHECK: Verb = {
   run: async (io, command: readonly string[], options: object) => (await import("./plugin.ts")).check(io, command, options),
 };
 
+const UNIT: Verb = {
+  usage: "unit <name> <command...>",
+  description: "Print the units of systemd that run a plugin as a user of its own, in the networks of policy.yaml.",
+  args: { name: "name of the plugin, such as odac", command: "absolute program and its arguments; its own options come after --" },
+  examples: [
+    "collector plugin unit odac /opt/odac/plugin",
+    "sudo collector plugin unit odac --out /etc/systemd/system -- /opt/odac/plugin --fast && sudo systemctl daemon-reload && sudo systemctl enable --now collector-plugin-odac.socket",
+  ],
+  options: [{ flags: "-o, --out <folder>", description: "write them there; what is there of the same names is replaced" }],
+  notes: "Write them again after a change of the networks in policy.yaml.",
+  run: async (io, name: string, command: readonly string[], options: object) =>
+    (await import("./plugin.ts")).unit(io, name, command, options),
+};
+
 /** `collector plugin …` */
 export const PLUGIN_VERBS: VerbGroup = {
   name: "plugin",
   description: "Plugins: programs that read devices for the collector",
-  verbs: [CHECK],
+  verbs: [CHECK, UNIT],
 };

@@ -1,7 +1,10 @@
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
 import path from "node:path";
 import { CHECKS, type CheckResult, type CheckTarget, checkPlugin } from "../../../drivers/plugin/check.ts";
+import { loadPolicy, policyFile } from "../../configuration/policy-file.ts";
+import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { parseDuration } from "../../model/duration.ts";
+import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls } from "../../model/plain-text.ts";
 import { BOUND_TYPES } from "../../model/profile-details.ts";
@@ -9,6 +12,7 @@ import { type DataType, parseDataType, TYPE_EXAMPLES } from "../../model/value.t
 import { type CommandIo, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { pairsOf } from "../pairs.ts";
+import { socketOf, type UnitFile, unitFiles } from "./unit.ts";
 
 interface CheckOptions {
   readonly json?: boolean;
@@ -90,4 +94,49 @@ function pointOf(text: string): { readonly address: string; readonly type: DataT
   const type = parseDataType(text.slice(at + 1));
   if (!type) throw new UsageError(`--read ${text}: after the last colon comes ${TYPE_EXAMPLES}`);
   return { address: text.slice(0, at), type };
+}
+
+interface UnitOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly out?: string;
+}
+
+/** So that unit, socket and user have names that systemd takes. */
+const UNIT_NAME = /^[a-z][a-z0-9_]{0,30}$/;
+
+/** `collector plugin unit NAME COMMAND`: the units of a plugin. */
+export async function unit(io: CommandIo, name: string, command: readonly string[], options: UnitOptions): Promise<ExitCode> {
+  if (!UNIT_NAME.test(name)) throw new UsageError(`${name}: expected a name of small letters, digits and underscores, such as odac`);
+  if (!path.isAbsolute(command[0] ?? "")) throw new UsageError(`${command[0]}: expected an absolute path, such as /opt/odac/plugin`);
+  if (command.some((word) => escapeControls(word) !== word))
+    throw new UsageError("a word of the command has a control character, or one that cannot be seen");
+  const files = unitFiles({ name, command, policy: policyIn(options.config) });
+  const { out } = options;
+  if (out !== undefined) writeAll(out, files);
+  if (options.json === true) io.stdout.write(`${toJson({ ok: true, socket: socketOf(name), files })}\n`);
+  else if (out !== undefined)
+    writeLines(
+      io,
+      files.map((file) => `wrote ${path.join(out, file.name)}`),
+    );
+  else io.stdout.write(files.map((file) => `# /etc/systemd/system/${file.name}\n${file.text}`).join("\n"));
+  return EXIT.good;
+}
+
+function policyIn(config: string | undefined) {
+  try {
+    return loadPolicy(policyFile(config)).policy;
+  } catch (error) {
+    if (error instanceof SettingsError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+function writeAll(folder: string, files: readonly UnitFile[]): void {
+  try {
+    for (const { name, text } of files) writeFileSync(path.join(folder, name), text);
+  } catch (error) {
+    throw new UsageError(`--out ${folder}: ${messageOf(error)}`);
+  }
 }
