@@ -78,3 +78,24 @@ describe("the profiles of the settings", () => {
     expect(boundOptions("modbus_tcp", untouched, settings, readProfile)).toBe(untouched);
   });
 });
+
+test("a source's own plugin or profile wins over its type's, and of one place the profile is read", () => {
+  const [own, type] = [{ command: ["/own"] }, { socket: "/run/type.sock" }];
+  const bound = (local: object, binding: object) =>
+    boundOptions("odac", { ...local }, { bindings: { odac: binding } }, (name) => ({ problem: name }));
+  expect(bound({}, { plugin: type })).toEqual({ plugin: type });
+  expect(bound({ plugin: own }, { plugin: type, profile: "a" })).toEqual({ plugin: own });
+  expect(bound({ profile: "b" }, { plugin: type })).toEqual({ profile: { problem: "b" } });
+  expect(bound({}, { plugin: type, profile: "a" })).toEqual({ profile: { problem: "a" } });
+  expect(boundOptions("s7", {}, { bindings: { odac: { plugin: type } } }, () => undefined)).toEqual({});
+});
+
+test.each([
+  [{ command: ["plugin"] }, "expected an absolute path first"],
+  [{ command: [] }, "Too small|at least"],
+  [{ socket: "plugin.sock" }, "expected an absolute path, such as"],
+  [{ program: "/x" }, "not known|nrecognized"],
+])("bindings.odac.plugin %j is refused", (plugin, message) => {
+  const { error } = settingsSchema.safeParse({ bindings: { odac: { plugin } } });
+  expect(error?.issues.map((issue) => issue.message).join()).toMatch(new RegExp(message));
+});

@@ -211,7 +211,7 @@ const PASSING = new Map(
   ]),
 );
 
-/** What these can send is in the profile that the settings of the machine bind them to. */
+/** What these can send is in the profile or plugin that the settings of the machine bind them to. */
 const BY_PROFILE = ["odac", "plastcontrol", "vendor_b"];
 
 it("every driver's fence is probed", () => {
@@ -245,7 +245,9 @@ it("the list of requests is what passes", async () => {
     ...rows,
     "| `vendor_gateway` | field `request` ([protocol](../gateway-protocol.md)) | |",
     ...words.map((word) => `| | \`${word}\` | |`),
-    ...BY_PROFILE.map((type) => `| \`${type}\` | the templates of its profile, and nothing without one | |`),
+    ...BY_PROFILE.map(
+      (type) => `| \`${type}\` | the templates of its profile, or what its plugin sends, which passes no fence; nothing without one | |`,
+    ),
   ];
   expect(words).not.toContain("write");
   await expect(`${text.join("\n")}\n`).toMatchFileSnapshot(DOC);

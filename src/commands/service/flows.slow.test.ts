@@ -91,6 +91,17 @@ describe("flows", () => {
     ]);
   });
 
+  it("says that what a plugin sends passes no fence", async () => {
+    const bindings = { odac: { plugin: { socket: "/run/collector-plugin/odac.sock" } } };
+    const { flows, unknown } = await flowsOf(given({ bindings }, [sourceOf("odac", SOURCES["odac"] ?? {})], []));
+    expect(unknown).toEqual([]);
+    expect(flows.find(({ what }) => what === "odac")).toMatchObject({
+      host: "10.0.0.14",
+      port: 2020,
+      encryption: expect.stringContaining("passes no fence"),
+    });
+  });
+
   it("names what it cannot list beside all others", async () => {
     const found = await flowsOf(
       given({}, [sourceOf("modbus_tcp", {}, "no-host"), sourceOf("none", {}), sourceOf("s7", SOURCES["s7"] ?? {})], []),
