@@ -1,6 +1,6 @@
 // Plugins that break their contract, each in the way that its first argument names.
 
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [way = "good", file] = process.argv.slice(2);
@@ -39,7 +39,7 @@ async function answer(request) {
   }
   if (verb === "read") {
     if (way === "hangs") return;
-    if (way === "dies") {
+    if (way === "dies" || (way === "heals" && existsSync(`${file}.broken`))) {
       console.error("Traceback: it fell over");
       process.exit(3);
     }
