@@ -203,7 +203,7 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
     expect(outOf("The same by name")).toMatch(
       /line-2 +opcua +127\.0\.0\.16:4840 .* 5 s.*historian +opcua .*users=scada.*historian: deleted/s,
     );
-    expect(outOf("From another server of this API")).toMatch(/data_sources +0 +0 +(\d)\n.*--dry-run.*data_sources +0 +0 +\1\n/s);
+    expect(outOf("From another server of this API")).toMatch(/data_sources +0 +0 +(\d+)\n.*--dry-run.*data_sources +0 +0 +\1\n/s);
     // All is gone again but the demo's own.
     expect(names()).toEqual(before);
   });

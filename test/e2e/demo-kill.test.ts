@@ -37,7 +37,7 @@ test("npm run demo -- --kill: each part is killed and comes back, and the ledger
   expect({ ok, ledger_exact }, said).toEqual({ ok: true, ledger_exact: true });
   expect(kills.slice(0, VICTIMS.length).map(({ what }: { readonly what: string }) => what)).toEqual(VICTIMS);
   for (const { back_ms } of kills) expect(back_ms).toBeGreaterThan(0);
-  expect(sources).toHaveLength(9);
+  expect(sources).toHaveLength(10);
   const [{ accepted, delivered, pending, dropped }] = sinks;
   expect({ delivered, pending, dropped }).toEqual({ delivered: accepted, pending: 0, dropped: 0 });
   expect(accepted).toBeGreaterThan(100);

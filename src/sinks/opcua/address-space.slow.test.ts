@@ -104,6 +104,7 @@ describe("what a client sees", () => {
       "Detail",
       "LastReadout",
       "NextRetry",
+      "Clock",
     ]);
     expect((await children("ObjectsFolder")).map((child) => child.split(" ")[0])).toEqual(
       expect.arrayContaining(["Server", "DataSources", "Collector"]),
