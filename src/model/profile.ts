@@ -1,4 +1,5 @@
 import * as z from "zod";
+import "./issue-words.ts";
 import { boundedArray, boundedRecord } from "./bounded.ts";
 import { parseDuration } from "./duration.ts";
 import { FAULTS } from "./fault.ts";
