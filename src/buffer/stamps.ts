@@ -53,11 +53,15 @@ export function withStamp(
 ): readonly StampRange[] {
   const last = ranges.at(-1);
   const open = last?.to === OPEN_END ? last : undefined;
-  if (clockSynced) return open ? [...ranges.slice(0, -1), { ...open, to: id }] : ranges;
-  if (open && open.boot === boot && isSameClock(open.bootTimeMs, bootTimeMs)) return ranges;
-  const closed = open ? [...ranges.slice(0, -1), { ...open, to: id }] : ranges;
+  if (!clockSynced && open && open.boot === boot && isSameClock(open.bootTimeMs, bootTimeMs)) return ranges;
+  const closed = open ? closedAt(ranges.slice(0, -1), open, id) : ranges;
+  if (clockSynced) return closed;
   return [...closed, { from: id, to: OPEN_END, boot, bootTimeMs, correctionMs: null }].slice(-MAX_RANGES);
 }
+
+/** With the range ended at the id; without it where nothing is in it, because all that was has been sent. */
+const closedAt = (ranges: readonly StampRange[], open: StampRange, id: number): readonly StampRange[] =>
+  open.from < id ? [...ranges, { ...open, to: id }] : ranges;
 
 /** The ranges once it is known that a clock with this time of the machine's start is right. The same array where nothing changes. */
 export function corrected(ranges: readonly StampRange[], boot: string, bootTimeMs: number): readonly StampRange[] {

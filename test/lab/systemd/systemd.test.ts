@@ -15,6 +15,7 @@ import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
 import type { ServiceStatusJson } from "../../support/collector-process.ts";
 import { freePort } from "../../support/free-port.ts";
+import { startLineDevice } from "../../support/plugin/line-device.ts";
 import { bootMachine, type Machine, missingParts } from "./machine.ts";
 
 /**
@@ -346,6 +347,45 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     } finally {
       await simulator.close();
     }
+  });
+
+  it("reads a machine by a plugin that runs as a user of its own, within the networks of the policy", async () => {
+    await using device = await startLineDevice({ temperature: "21.5", speed: "7" });
+    const file = path.join(machine.root, "etc/collector/collector.yaml");
+    const before = readFileSync(file, "utf8");
+    const plugin = "/usr/lib/collector/bin/node /usr/share/collector/plugins/line-plugin.ts";
+    await machine.must(`collector plugin unit odac --out /etc/systemd/system -- ${plugin}`);
+    await machine.must("systemctl daemon-reload && systemctl start collector-plugin-odac.socket");
+    writeFileSync(file, `${before}bindings:\n  odac:\n    plugin:\n      socket: /run/collector-plugin/odac.sock\n`);
+    await machine.must("systemctl reload collector");
+    const details = { type: "odac", host: "127.0.0.1", port: device.port };
+    const source = await api.post("/v2/data-sources", { name: "line-1", collector: uuid, machine: randomUUID(), details });
+    await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
+    for (const name of ["temperature", "speed"])
+      await api.post("/ext/v1/variables", { data_source: source.uuid, name, address: name, type: "float64" });
+    const own = async () => (await status()).sources.find(({ name }) => name === "line-1");
+    await until("two readouts", async () => ((await own())?.counters.values_read ?? 0) >= 4, 30_000);
+    expect((await own())?.counters.values_faulted).toBe(0);
+    const unit = (await machine.must("systemctl list-units --no-legend --plain 'collector-plugin-odac@*' | awk '{ print $1 }'")).trim();
+    const shown = await machine.must(`systemctl show -p User,DynamicUser,IPAddressAllow,MemoryMax,ActiveState '${unit}'`);
+    expect(shown).toMatch(/ActiveState=active/);
+    expect(shown).toMatch(/DynamicUser=yes/);
+    expect(shown).toMatch(/IPAddressAllow=127\.0\.0\.0\/8/);
+    const users = await machine.must("ps -eo user:32,args | grep '[l]ine-plugin.ts' | awk '{ print $1 }' | sort -u");
+    expect(users.trim()).not.toMatch(/^(root|collector)$/m);
+    expect(users.trim()).not.toBe("");
+    await api.remove(`/v2/data-sources/${source.uuid}`);
+    await until(
+      "the plugin has ended with its connection",
+      async () => (await machine.run("pgrep -f '[l]ine-plugin.ts'")).stdout === "",
+      20_000,
+    );
+    writeFileSync(file, before);
+    await machine.must(
+      "systemctl reload collector && systemctl stop collector-plugin-odac.socket && rm /etc/systemd/system/collector-plugin-odac*",
+    );
+    await machine.must("systemctl daemon-reload");
+    await until("the other goes on", async () => (await show("StatusText")).startsWith("reading 1 of 1"), 20_000);
   });
 
   it("takes changed settings on systemctl reload, in the process that runs", async () => {
