@@ -167,6 +167,20 @@ test.skipIf(missing !== undefined)("the README's own settings run as printed, an
 });
 
 describe.skipIf(missing !== undefined)("beside npm run demo", () => {
+  // First: what the others configure would be in it.
+  test("the recording in the README is what a terminal shows", { timeout: 200_000 }, async () => {
+    const steps = stepsOf(RECORDING);
+    expect(steps.map(({ command }) => command.split(" ").slice(0, 2).join(" "))).toEqual([
+      ...["collector source", "collector variables", "collector status", "collector probe", "collector source", "collector explain"],
+    ]);
+    for (const { command, shown } of steps) {
+      const typed = () => bash(`collector() { npx collector "$@" --config .demo/collector.yaml 2>&1; }\n${command} || true`);
+      if (/ (add|set) /.test(command)) expect(plain(typed())).toBe(plain(shown));
+      // The service takes the change, and reads, a little later.
+      else await expect.poll(() => plain(typed()), { timeout: 40_000, interval: 1000 }).toBe(plain(shown));
+    }
+  });
+
   test("the examples of the API work as printed", { timeout: 300_000 }, () => {
     const names = () =>
       bash("for kind in source sink; do npx collector $kind list --json --config .demo/collector.yaml; done").match(/"name":"[^"]*"/g);
@@ -228,19 +242,6 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
       return sources.find(({ name }) => name === "filler-1")?.status.state.type;
     };
     await expect.poll(status, { timeout: 30_000, interval: 1000 }).toBe("OK");
-  });
-
-  test("the recording in the README is what a terminal shows", { timeout: 200_000 }, async () => {
-    const steps = stepsOf(RECORDING);
-    expect(steps.map(({ command }) => command.split(" ").slice(0, 2).join(" "))).toEqual([
-      ...["collector source", "collector variables", "collector status", "collector probe", "collector source", "collector explain"],
-    ]);
-    for (const { command, shown } of steps) {
-      const typed = () => bash(`collector() { npx collector "$@" --config .demo/collector.yaml 2>&1; }\n${command} || true`);
-      if (/ (add|set) /.test(command)) expect(plain(typed())).toBe(plain(shown));
-      // The service takes the change, and reads, a little later.
-      else await expect.poll(() => plain(typed()), { timeout: 40_000, interval: 1000 }).toBe(plain(shown));
-    }
   });
 
   test("nothing has left this computer, and what would is refused before it is dialled", { timeout: 200_000 }, async () => {
