@@ -6,7 +6,7 @@ import { runCommand } from "../testing.ts";
 const ROOT = path.resolve(import.meta.dirname, "../../..");
 const BROKEN = path.join(ROOT, "test/support/plugin/broken.mjs");
 const SAMPLES = {
-  Python: ["/usr/bin/python3", path.join(ROOT, "drivers/plugin/samples/line_plugin.py")],
+  Python: ["/usr/bin/python3", path.relative("", path.join(ROOT, "drivers/plugin/samples/line_plugin.py"))],
   TypeScript: [process.execPath, path.join(ROOT, "drivers/plugin/samples/line-plugin.ts")],
 } as const;
 

@@ -1,4 +1,4 @@
-import { accessSync, constants, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { CHECKS, type CheckResult, type CheckTarget, checkPlugin } from "../../../drivers/plugin/check.ts";
 import { loadPolicy, policyFile } from "../../configuration/policy-file.ts";
@@ -57,12 +57,12 @@ const summaryOf = (passed: number, failed: readonly CheckResult[], skipped: numb
     : `The plugin keeps its contract: ${passed} checks passed${rest}`;
 };
 
-/** The command with an absolute path, as the settings need it: a plugin has no PATH. */
+/** The command with absolute paths, as the settings need them: a plugin has no PATH, and runs in the root folder. */
 function commandOf([program = "", ...args]: readonly string[], searched = ""): readonly string[] {
   const places = program.includes("/") ? [path.resolve(program)] : searched.split(":").map((folder) => path.join(folder, program));
   const found = places.find((place) => path.isAbsolute(place) && isExecutable(place));
   if (found === undefined) throw new UsageError(`${program}: there is no such program, or it cannot be executed`);
-  return [found, ...args];
+  return [found, ...args.map((word) => (word.includes("/") && existsSync(word) ? path.resolve(word) : word))];
 }
 
 function isExecutable(file: string): boolean {
