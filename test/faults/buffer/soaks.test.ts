@@ -5,14 +5,19 @@ import { FAULTS } from "../../soak/kill-faults.ts";
 import { soakPower } from "../../soak/power.ts";
 
 it("kill -9 of the pipeline, 10 times, with lost acknowledgements and a broker that refuses: nothing is lost, the ledger is exact", async () => {
-  const result = await soakKill({ rounds: 10, seed: 1, faults: [] });
-  console.log(JSON.stringify(result));
-  expect(result).toMatchObject({ kills: 10, lost: 0, dropped: 0, inexact: 0, alarms: [] });
-  expect([result.accepted, result.delivered]).toEqual([result.received, result.received]);
-  expect(killsHeld(result)).toBe(true);
-  expect(Math.min(result.acknowledgementsDropped, result.refusals, result.duplicates)).toBeGreaterThan(0);
-  expect(result.committed).toBeGreaterThan(100);
-}, 180_000);
+  // On a busy machine a run may end before an acknowledgement is lost: every run has to hold, and one to have met all.
+  const met: number[] = [];
+  for (let seed = 1; seed <= 3 && !met.some((least) => least > 0); seed++) {
+    const result = await soakKill({ rounds: 10, seed, faults: [] });
+    console.log(JSON.stringify(result));
+    expect(result).toMatchObject({ kills: 10, lost: 0, dropped: 0, inexact: 0, alarms: [] });
+    expect([result.accepted, result.delivered]).toEqual([result.received, result.received]);
+    expect(killsHeld(result)).toBe(true);
+    expect(result.committed).toBeGreaterThan(100);
+    met.push(Math.min(result.acknowledgementsDropped, result.refusals, result.duplicates));
+  }
+  expect(Math.max(...met)).toBeGreaterThan(0);
+}, 240_000);
 
 it.skipIf(!hasCompiler())(
   "kill -9 with a disk that fails, a clock that is set and damaged pages at once: nothing is lost uncounted, no stamp changes",
