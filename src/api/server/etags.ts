@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type Database, databaseEpoch } from "./database.ts";
 import { HttpProblem } from "./errors.ts";
 
@@ -53,6 +53,6 @@ export function requireMatch(ifMatch: string | undefined, etag: string): void {
 }
 
 const STATUS_PART = /\.[\w-]+"$/;
-const digest = (record: object): string => createHash("sha256").update(JSON.stringify(record)).digest("base64url").slice(0, 16);
+const digest = (record: object): string => hash("sha256", JSON.stringify(record), "base64url").slice(0, 16);
 
 const tags = (header: string | undefined): readonly string[] => (header ?? "").split(",").map((tag) => tag.trim());
