@@ -117,12 +117,11 @@ describe.skipIf(isMissing && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")("a 
     expect(
       (await query(RULES.find(({ alert }) => alert === "CollectorSourceFailing")?.expr ?? "")).map(({ metric }) => metric["source"]),
     ).toEqual(["dead"]);
-    const rules = (await (await fetch(`${url}/api/v1/rules`)).json()) as {
-      data: { groups: { rules: { name: string; health: string }[] }[] };
+    const health = async (): Promise<readonly string[]> => {
+      const { data } = (await (await fetch(`${url}/api/v1/rules`)).json()) as { data: { groups: { rules: { health: string }[] }[] } };
+      return data.groups.flatMap(({ rules }) => rules.map((rule) => rule.health));
     };
-    await expect
-      .poll(async () => rules.data.groups.flatMap((group) => group.rules.filter(({ health }) => health === "err").map(({ name }) => name)))
-      .toEqual([]);
+    await expect.poll(health, { timeout: 20_000 }).toEqual(RULES.map(() => "ok"));
   });
 
   it("would fire those that last, with words of the collector, and not at once", async () => {

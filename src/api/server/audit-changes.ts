@@ -20,10 +20,7 @@ const LEFT_OUT = new Set(["uuid", "readout_status", "last_readout_at", "capabili
  * or is gone. A field whose name may be that of a secret has no values all the same. Pure.
  */
 export function changesBetween(before: unknown, after: unknown): readonly FieldChange[] {
-  const is = flat(after);
-  if (before === undefined)
-    return [...is].slice(0, MAX_CHANGES).flatMap(([field, to]) => (to == null ? [] : [{ field, from: null, to: shownValue(field, to) }]));
-  const was = flat(before);
+  const [was, is] = [flat(before), flat(after)];
   const changes: FieldChange[] = [];
   for (const field of new Set([...was.keys(), ...is.keys()])) {
     const [from, to] = [was.get(field) ?? null, is.get(field) ?? null];

@@ -3,6 +3,7 @@ import { typeOf } from "../../../drivers/driver.ts";
 import { specOf } from "../../agent/source-spec.ts";
 import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { credentialsFolder, loadCredentials } from "../../configuration/credentials.ts";
+import { keptSinkOptionsFile, readKeptSinkOptions } from "../../configuration/kept-sink-options.ts";
 import { readLastGood } from "../../configuration/last-good.ts";
 import { localOptions } from "../../configuration/local-options.ts";
 import { loadPolicy, policyFile } from "../../configuration/policy-file.ts";
@@ -68,6 +69,7 @@ class Check {
     this.#addresses(settings, policy);
     this.#secrets(settings);
     const stateDir = path.resolve(settings.settings.state_dir);
+    this.#keptOptions(stateDir);
     const kept = await readLastGood(lastGoodFile(stateDir));
     if (kept.type !== "loaded") {
       this.#warn(lastGoodFile(stateDir), `${kept.message}; data sources and variables are not checked`);
@@ -134,6 +136,15 @@ class Check {
       } catch (error) {
         this.#fail(where, `${key}: ${messageOf(error)}`);
       }
+    }
+  }
+
+  /** Options that `sink add` keeps on this machine: without them the service starts no data sink. */
+  #keptOptions(stateDir: string): void {
+    try {
+      readKeptSinkOptions(stateDir);
+    } catch (error) {
+      this.#fail(keptSinkOptionsFile(stateDir), messageOf(error));
     }
   }
 

@@ -1,9 +1,15 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { DRIVERS } from "../../../drivers/index.ts";
+import { changeKeptSinkOptions } from "../../configuration/kept-sink-options.ts";
+import { saveLastGood } from "../../configuration/last-good.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import { settingsSchema } from "../../model/settings.ts";
 import { SINKS } from "../../sinks/index.ts";
+import { lastGoodFile } from "../../threads/api/messages.ts";
+import { runCommand, settingsFile } from "../testing.ts";
 import { type FlowInput, flowsOf } from "./flow-list.ts";
 import { linesOf } from "./flows.ts";
 
@@ -100,6 +106,31 @@ describe("flows", () => {
       port: 2020,
       encryption: expect.stringContaining("passes no fence"),
     });
+  });
+
+  it("takes the options that sink add keeps on this machine, and claims nothing of sinks where they cannot be read", async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "collector-flows-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const config = settingsFile(folder, { state_dir: folder });
+    const mqtt = {
+      uuid: COLLECTOR,
+      name: "broker",
+      collector: COLLECTOR,
+      type: "mqtt",
+      details: { type: "mqtt", ...SINK_DETAILS["mqtt"] },
+    };
+    const times = { fetchedAt: "2026-11-20T09:00:00.000Z", secrets: {}, areSecretsAwaited: true, revision: null };
+    await saveLastGood(lastGoodFile(folder), { collector: COLLECTOR, sources: [], sinks: [mqtt], variables: [], ...times });
+    await changeKeptSinkOptions(folder, () => ({ [COLLECTOR]: { tls: {} } }));
+    expect((await runCommand("flows", "--config", config)).out).toMatch(/out +broker +mqtt +broker\.plant\.example +8883 +tcp +TLS/);
+    writeFileSync(path.join(folder, "sink-options.json"), "{");
+    const { code, out } = await runCommand("flows", "--config", config);
+    expect([code, out]).toEqual([
+      4,
+      expect.stringMatching(/^broker: not known: the options of data sinks on this machine cannot be read/m),
+    ]);
+    expect(out).not.toMatch(/broker\.plant/);
+    expect((await runCommand("check", "--config", config)).out).toMatch(/error +\S*sink-options\.json: /);
   });
 
   it("names what it cannot list beside all others", async () => {

@@ -1,7 +1,11 @@
+import { readKeptSinkOptions, withKeptOptions } from "../../configuration/kept-sink-options.ts";
 import { readLastGood } from "../../configuration/last-good.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
+import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { jsonWithoutCredentials } from "../../model/plain-text.ts";
+import type { DataSink } from "../../model/resources.ts";
+import type { Settings } from "../../model/settings.ts";
 import { SINKS } from "../../sinks/index.ts";
 import { lastGoodFile } from "../../threads/api/messages.ts";
 import { entryOf } from "../device/device.ts";
@@ -15,20 +19,35 @@ export async function flows(
   { config, json = false }: { readonly config?: string; readonly json?: boolean },
   io: CommandIo,
 ): Promise<ExitCode> {
-  const { settings } = loadSettings(config);
+  const settings = loadSettings(config).settings;
   const kept = await readLastGood(lastGoodFile(settings.state_dir));
   const { sources, sinks } = kept.type === "loaded" ? kept.configuration : { sources: [], sinks: [] };
-  const found = await flowsOf({
-    settings,
+  const { options, problem } = sinkOptionsOf(settings, sinks);
+  const { flows: list, unknown } = await flowsOf({
+    settings: { ...settings, sinks: options },
     sources,
-    sinks,
+    sinks: problem === undefined ? sinks : [],
     driverOf: async (type) => (await entryOf(type)?.driver())?.default,
     sinkKindOf: async (type) => (Object.hasOwn(SINKS, type) ? (await SINKS[type]?.kind())?.default : undefined),
   });
+  const unread = problem === undefined ? [] : sinks.map(({ name, uuid }) => ({ what: name ?? uuid, why: problem }));
+  const found: Flows = { flows: list, unknown: [...unknown, ...unread] };
   if (json) io.stdout.write(`${toJson(found, jsonWithoutCredentials)}\n`);
   else writeLines(io, linesOf(found));
   if (kept.type !== "loaded") io.stderr.write(`${kept.message}; data sources and sinks are not in the list\n`);
   return found.unknown.length === 0 ? EXIT.good : EXIT.ownFailure;
+}
+
+/** The local options of data sinks as the service has them, those that `sink add` keeps among them; or why they are not known. */
+function sinkOptionsOf(
+  { sinks: options, state_dir: stateDir }: Settings,
+  sinks: readonly DataSink[],
+): { readonly options: Settings["sinks"]; readonly problem?: string } {
+  try {
+    return { options: withKeptOptions(options, readKeptSinkOptions(stateDir), sinks) };
+  } catch (error) {
+    return { options, problem: `the options of data sinks on this machine cannot be read: ${messageOf(error)}` };
+  }
 }
 
 /** The table, and what is not in it. Pure. */
