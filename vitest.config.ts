@@ -30,6 +30,15 @@ const LONGEST = [
   "test/faults/freeze/freeze.test.ts",
 ];
 
+/** What asserts when something happened: how late a value is, what a source loses beside others. */
+const TIMED = [
+  "test/isolation/**/*.test.ts",
+  "test/faults/freeze/*.test.ts",
+  "test/faults/mqtt/{drain,slow-link,changing-link}.test.ts",
+  "test/e2e/{reload,take-in}.test.ts",
+  "src/delivery/isolation.slow.test.ts",
+];
+
 const gone = LONGEST.filter((file) => !existsSync(path.join(import.meta.dirname, file)));
 if (gone.length > 0) throw new Error(`vitest.config.ts names files that are not there: ${gone.join(", ")}`);
 
@@ -53,9 +62,12 @@ const COMMON = {
   expect: { poll: { timeout: 5000 } },
 } satisfies ViteUserConfig["test"];
 
+/** Machines have few processors: the tests that assert times are served before all others. */
+const BEHIND = { ...COMMON, setupFiles: [path.join(import.meta.dirname, "test/support/low-priority.ts")] } satisfies ViteUserConfig["test"];
+
 /** The unit tests that are not slow: their files share one process's modules, since loading them takes twice the time of the tests. */
 const QUICK = {
-  ...COMMON,
+  ...BEHIND,
   name: "quick",
   include: [...UNIT, "test/architecture/**/*.test.ts"],
   exclude: [...configDefaults.exclude, SLOW],
@@ -64,7 +76,7 @@ const QUICK = {
 
 /** What starts threads, processes or servers: each file in a process of its own. */
 const WHOLE = {
-  ...COMMON,
+  ...BEHIND,
   name: "whole",
   include: [
     "src/**/*.slow.test.ts",
@@ -73,8 +85,11 @@ const WHOLE = {
     "package/**/*.slow.test.ts",
     "test/**/*.test.ts",
   ],
-  exclude: [...configDefaults.exclude, "test/architecture/**"],
+  exclude: [...configDefaults.exclude, "test/architecture/**", ...TIMED],
 } satisfies ViteUserConfig["test"];
+
+/** Seen late once, a machine may have stalled; seen twice, the product is late. */
+const AHEAD = { ...COMMON, name: "timed", include: TIMED, retry: 1 } satisfies ViteUserConfig["test"];
 
 /** Everything; with `--mode quick` the quick tests alone. */
 export default defineConfig(({ mode }) => ({
@@ -85,6 +100,6 @@ export default defineConfig(({ mode }) => ({
           // Most tests wait for sockets and timers.
           maxWorkers: 2 * os.availableParallelism(),
           sequence: { sequencer: LongestFirst },
-          projects: [{ test: WHOLE }, { test: QUICK }],
+          projects: [{ test: AHEAD }, { test: WHOLE }, { test: QUICK }],
         },
 }));
