@@ -1,9 +1,9 @@
 import { commandOf, explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { errorWords, sourceStateWords } from "../../service/words/state-words.ts";
+import { whereOf } from "../../service/words/trouble.ts";
 import { COLUMNS, namesWithin, wrapped } from "../lines.ts";
-import { errorWords, sourceStateWords } from "./state-words.ts";
-import { whereOf } from "./status-source.ts";
 
 /** More data sources than these are not all in the table: a page of a terminal shows what is wrong, and how many are well. */
 export const MAX_IN_TABLE = 15;

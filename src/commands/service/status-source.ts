@@ -1,10 +1,10 @@
-import type { Where } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
-import { explainFault } from "../../model/fault-catalogue.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { shellWord } from "../../model/shell-word.ts";
+import { forWords } from "../../service/words/service-words.ts";
+import { sourceStateWords } from "../../service/words/state-words.ts";
+import { faultSteps, faultWords, foldedNotes } from "../../service/words/trouble.ts";
 import { UsageError } from "../io.ts";
-import { sourceStateWords } from "./state-words.ts";
 
 /** Names in a refusal, at most. */
 const MAX_NAMED = 20;
@@ -19,32 +19,15 @@ export function sourceOf(sources: readonly SourceStatus[], name: string): Source
   throw new UsageError(`the service reads no data source ${name}; ${known}`);
 }
 
-/** Where a source fails, for the words about it. Pure. */
-export const whereOf = ({ name, uuid, endpoint, faults: [fault], error }: SourceStatus): Where => ({
-  endpoint,
-  source: name,
-  uuid,
-  ...(fault && error?.condition === "all_variables_faulted" && { fault }),
-});
-
-/** What to do about bad variables: once for each fault, by the first variable that has it. Pure. */
-export const faultSteps = (source: string, faults: SourceStatus["faults"]): readonly string[] =>
-  [...Map.groupBy(faults, ({ fault }) => fault).values()].flatMap(([first]) =>
-    first ? [`  Next step: ${explainFault(first.fault, { source, variable: first.variable }).nextStep}`] : [],
-  );
+/** What to do, under what it is about. Pure. */
+export const stepLine = (nextStep: string): string => `  Next step: ${nextStep}`;
 
 /** Notes; of those that are alike but for a topic, the first and how many there are. Pure. */
-export const noteLines = (notes: readonly string[]): readonly string[] =>
-  [...Map.groupBy(notes, (note) => note.replace(TOPIC, "$1")).values()].map(
-    (alike) => `  Note: ${alike[0]}${alike.length === 1 ? "" : ` (and so for ${alike.length - 1} other topics)`}`,
-  );
-
-/** The topic in a note about one publish. */
-const TOPIC = /( a publish to )\S+(?=:)/;
+export const noteLines = (notes: readonly string[]): readonly string[] => foldedNotes(notes).map((note) => `  Note: ${note}`);
 
 /** One source: its state and counts, then each of its bad variables. `trouble`: what is wrong with it, and what to do. Pure. */
 export function sourceLines(source: SourceStatus, trouble: readonly string[], nowMs: number): readonly string[] {
-  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings, error } = source;
+  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings } = source;
   const { state, configured_variables: configured, last_readout_at: lastAt } = status;
   const word = shellWord(name, "SOURCE");
   return [
@@ -58,16 +41,11 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
     `  Uuid:      ${uuid}`,
     ...(trouble.length === 0 ? [] : ["", ...trouble]),
     ...(faults.length === 0 ? [] : ["", "Bad variables:"]),
-    ...faults.map(({ variable, fault, detail }) => `  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`),
-    ...(error?.condition === "all_variables_faulted" ? [] : faultSteps(name, faults)),
+    ...faults.map((fault) => `  ${faultWords(fault)}`),
+    ...faultSteps(source).map(stepLine),
     ...(warnings.length === 0 ? [] : ["", ...warnings.map((warning) => `Note: ${warning}`)]),
     "",
     `Look closer: ${["watch", "plan", "probe"].map((verb) => `collector ${verb} ${word}`).join(", ")}`,
     `A value looks wrong: collector explain ${word} ${shellWord(faults[0]?.variable ?? "", "VARIABLE")}`,
   ];
-}
-
-function forWords(iso: string, nowMs: number): string {
-  const ms = nowMs - Date.parse(iso);
-  return Number.isNaN(ms) ? "?" : formatDuration(ms < 1000 ? Math.max(0, ms) : Math.floor(ms / 1000) * 1000);
 }

@@ -1,18 +1,27 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { formatBytes } from "../../model/bytes.ts";
-import { explainReason, type Where } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
+import {
+  API_STEP,
+  alarmSteps,
+  bufferWords,
+  clockWords,
+  forWords,
+  originWords,
+  reachWords,
+  sinkWords,
+} from "../../service/words/service-words.ts";
+import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "../../service/words/state-words.ts";
+import { faultSteps, faultWords, sinkTrouble, sourceTrouble, type Trouble } from "../../service/words/trouble.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
-import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "./state-words.ts";
 import { foldFailing, foldLines, MAX_IN_TABLE, pageOfTrouble, summaryLine } from "./status-folded.ts";
-import { faultSteps, noteLines, sourceLines, sourceOf, whereOf } from "./status-source.ts";
+import { noteLines, sourceLines, sourceOf, stepLine } from "./status-source.ts";
 
 /** Which part of the status is shown. */
 export interface StatusView {
@@ -85,59 +94,34 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     return textOf(sourceLines(only, trouble, nowMs));
   }
   const lines = [
-    `collector ${version} (${collector}), running for ${ago(started_at, nowMs)}`,
+    `collector ${version} (${collector}), running for ${forWords(started_at, nowMs)}`,
     configWords(report, nowMs),
     ...(config.ok || config.message === null ? [] : [`  ${config.message}`, `  Next step: ${API_STEP}`]),
     ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
-    `Buffer: ${formatBytes(buffer.bytes)} of ${formatBytes(buffer.max_bytes)}; ${formatBytes(buffer.unanswered_bytes)} being written${rejectedWords(buffer.rejected)}`,
-    ...(buffer.lost ? [`Buffer: loss unknown since ${buffer.lost.since}: ${buffer.lost.why}`] : []),
-    ...buffer.removed_sinks.map(removedWords),
-    ...clockLines(report, nowMs),
+    ...bufferWords(buffer).map((words) => `Buffer: ${words}`),
+    ...clockWords(report, nowMs).map((words) => `Clock: ${words}`),
     ...alarmLines(alarms),
     "",
     ...sourcesSection(report, nowMs, view),
     "",
     ...(view.failing && sinks.length === 0 ? ["No data sink fails."] : sinkTable(sinks, nowMs)),
-    ...sinks.flatMap((sink) => sinkTrouble(sink, nowMs)),
+    ...sinks.flatMap((sink) => sinkParagraph(sink, nowMs)),
   ];
   return textOf(lines);
 }
 
-const API_STEP = "`collector doctor` looks at the way to the API; what runs goes on as it is.";
-
 /** Each alarm, and after the last what to do about them. */
-function alarmLines(alarms: readonly string[]): readonly string[] {
-  const [ofFiles, others] = [alarms.some((alarm) => OF_A_FILE.test(alarm)), alarms.some((alarm) => !OF_A_FILE.test(alarm))];
-  return [
-    ...alarms.map((alarm) => `ALARM: ${alarm}`),
-    ...(ofFiles ? ["  Next step: Correct that line of the file; `collector check` looks all files over without a restart."] : []),
-    ...(others ? ["  Next step: `collector doctor` looks at this machine: disk, clock, files, names, routes and ports."] : []),
-  ];
-}
-
-/** It is about a line of the settings or of the policy. */
-const OF_A_FILE = /\.ya?ml(:\d+)?: /;
+const alarmLines = (alarms: readonly string[]): readonly string[] => [
+  ...alarms.map((alarm) => `ALARM: ${alarm}`),
+  ...alarmSteps(alarms).map(stepLine),
+];
 
 const textOf = (lines: readonly string[]): string => `${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`;
 
-/** A jump is worth a line for so long. */
-const JUMP_SHOWN_MS = 86_400_000;
-
-/** What a person should know of the clock that values are stamped with; none while it is right. */
-function clockLines({ clock }: ServiceStatus, nowMs: number): readonly string[] {
-  const { synchronised = true, jumped = null } = clock ?? {};
-  const isRecent = jumped !== null && Math.abs(nowMs - Date.parse(jumped.at)) < JUMP_SHOWN_MS;
-  return [
-    ...(synchronised ? [] : ["Clock: not synchronised; time stamps of values come from it. Type `timedatectl`."]),
-    ...(isRecent ? [`Clock: set ${formatDuration(Math.abs(jumped.by_ms))} ${jumped.by_ms > 0 ? "forward" : "back"} at ${jumped.at}`] : []),
-  ];
-}
-
-function configWords({ config: { origin, api_url, ok, since } }: ServiceStatus, nowMs: number): string {
-  const state = since === null ? "not asked yet" : `${ok ? "reachable" : "not reachable"} for ${ago(since, nowMs)}`;
-  const running = { api: "as the API says", last_good: "the last good copy on disk", none: "nothing received yet" }[origin];
-  return `Configuration: ${running}; API ${api_url}: ${state}`;
+function configWords({ config }: ServiceStatus, nowMs: number): string {
+  const state = config.since === null ? "" : ` for ${forWords(config.since, nowMs)}`;
+  return `Configuration: ${originWords(config)}; API ${config.api_url}: ${reachWords(config)}${state}`;
 }
 
 /** How many are in which state, the table, and each trouble; of many sources only what is wrong with them, unless all are wished. */
@@ -152,7 +136,7 @@ function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { fail
     ...summary,
     ...(isLong && !all ? [] : sourceTable(sources, nowMs)),
     ...folds.flatMap((fold) => ["", ...foldLines(fold, nowMs)]),
-    ...sources.flatMap((source) => sourceTrouble(folded.has(source) ? { ...source, error: null } : source, nowMs)),
+    ...sources.flatMap((source) => sourceParagraph(folded.has(source) ? { ...source, error: null } : source, nowMs)),
   ];
 }
 
@@ -165,7 +149,7 @@ function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] 
       type,
       endpoint ?? "-",
       sourceStateWords(source),
-      ago(since, nowMs),
+      forWords(since, nowMs),
       intervalMs === 0 ? "-" : formatDuration(intervalMs),
       String(status.configured_variables),
       faults.length === 0 ? "0" : `${faults.length}${faults.length >= 100 ? "+" : ""}`,
@@ -179,37 +163,24 @@ function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] 
   );
 }
 
-function sourceTrouble(source: SourceStatus, nowMs: number): string[] {
+function sourceParagraph(source: SourceStatus, nowMs: number): string[] {
   const { name, error, faults, warnings } = source;
-  const lines: string[] = [...troubleOf(source, nowMs)];
-  for (const { variable, fault, detail } of faults.slice(0, MAX_FAULTS_SHOWN))
-    lines.push(`  ${variable}: ${fault}${detail === null ? "" : `: ${detail}`}`);
-  if (faults.length > MAX_FAULTS_SHOWN) lines.push(`  … ${faults.length - MAX_FAULTS_SHOWN} more bad variables`);
-  if (error?.condition !== "all_variables_faulted") lines.push(...faultSteps(name, faults));
-  lines.push(...noteLines(warnings));
+  const lines = [
+    ...troubleOf(source, nowMs),
+    ...faults.slice(0, MAX_FAULTS_SHOWN).map((fault) => `  ${faultWords(fault)}`),
+    ...(faults.length > MAX_FAULTS_SHOWN ? [`  … ${faults.length - MAX_FAULTS_SHOWN} more bad variables`] : []),
+    ...faultSteps(source).map(stepLine),
+    ...noteLines(warnings),
+  ];
   if (lines.length === 0) return [];
   return ["", ...(error ? lines : [`${name}:`, ...lines])];
 }
 
 /** Why it fails, or has nothing to read; empty: it does not. */
 function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
-  const { error, status, next_retry_at: nextRetryAt } = source;
-  const since = status.state.type === "ERROR" ? status.state.error_at : source.since;
-  if (error) return troubleLines(error, whereOf(source), since, nextRetryAt, nowMs);
+  const trouble = sourceTrouble(source);
+  if (trouble) return troubleLines(trouble, nowMs);
   return sourceStateWords(source) === "NO_VARIABLES" ? [`  ${NO_VARIABLES}`] : [];
-}
-
-function rejectedWords(rejected: Readonly<Record<string, number>>): string {
-  const counts = Object.entries(rejected).filter(([, count]) => count > 0);
-  return counts.length === 0 ? "" : `; values rejected: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
-}
-
-function removedWords({ uuid, name, pending, until, dropped }: ServiceStatus["buffer"]["removed_sinks"][number]): string {
-  const what = `Buffer: values of the removed data sink ${name ?? uuid}:`;
-  const gone = dropped["sink_removed"] ?? 0;
-  return [`${what} ${until === null ? "none wait" : `${pending} wait until ${until}`}`, ...(gone > 0 ? [`${gone} dropped`] : [])].join(
-    ", ",
-  );
 }
 
 function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
@@ -219,7 +190,7 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
     type,
     endpoint ?? "-",
     sinkStateWords({ state, error }),
-    ago(since, nowMs),
+    forWords(since, nowMs),
     ...(ledger
       ? [ledger.delivered, ledger.pending, Object.values(ledger.dropped).reduce((sum, n) => sum + n, 0)].map(String)
       : ["-", "-", "-"]),
@@ -227,51 +198,22 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
   return formatTable([["SINK", "TYPE", "ENDPOINT", "STATE", "FOR", "DELIVERED", "PENDING", "DROPPED"], ...rows], new Set([5, 6, 7]));
 }
 
-function sinkTrouble(sink: SinkStatus, nowMs: number): string[] {
-  const { uuid, name, type, error, endpoint, since, next_retry_at: nextRetryAt, warnings, ledger, link } = sink;
-  const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
-  const unstored = ledger?.delivered_unstored ?? 0;
-  const lines = [
-    ...(error ? troubleLines(error, { endpoint, source: name ?? uuid, uuid, sinkType: type }, since, nextRetryAt, nowMs) : []),
-    ...(unstored > 0 ? [`  Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
-    ...linkLines(link),
-    ...(dropped.length > 0 ? [`  Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
-    ...noteLines(warnings),
-  ];
+function sinkParagraph(sink: SinkStatus, nowMs: number): string[] {
+  const { uuid, name, error, warnings } = sink;
+  const trouble = sinkTrouble(sink);
+  const lines = [...(trouble ? troubleLines(trouble, nowMs) : []), ...sinkWords(sink).map((words) => `  ${words}`), ...noteLines(warnings)];
   if (lines.length === 0) return [];
   return ["", ...(error ? lines : [`${name ?? uuid}:`, ...lines])];
 }
 
-/** Only of a link that shows how much it carries. */
-function linkLines(link: SinkStatus["link"]): string[] {
-  if (!link || link.bytes_per_s === null) return [];
-  const roundTrip = link.round_trip_ms === null ? "" : `, round trips of ${formatDuration(link.round_trip_ms)}`;
-  return [`  Link: about ${formatBytes(link.bytes_per_s)}/s${roundTrip}; at most ${formatBytes(link.window_bytes)} sent ahead`];
-}
-
-function troubleLines(
-  { reason, condition, detail }: NonNullable<SourceStatus["error"]>,
-  where: Where,
-  since: string,
-  nextRetryAt: string | null,
-  nowMs: number,
-): string[] {
-  const { sentence, cause, nextStep } = explainReason(reason, condition, { ...where, detail });
-  return [
-    sentence,
-    `  Since:     ${since} (${ago(since, nowMs)})`,
-    `  Detail:    ${detail}`,
-    `  Cause:     ${cause}`,
-    `  Next step: ${nextStep}`,
-    ...(nextRetryAt === null ? [] : [`  Next try:  ${nextRetryAt}${untilWords(nextRetryAt, nowMs)}`]),
-  ];
-}
-
-function ago(iso: string, nowMs: number): string {
-  const ms = nowMs - Date.parse(iso);
-  if (Number.isNaN(ms)) return "?";
-  return formatDuration(ms < 1000 ? Math.max(0, ms) : Math.floor(ms / 1000) * 1000);
-}
+const troubleLines = ({ sentence, since, detail, cause, nextStep, nextTry }: Trouble, nowMs: number): readonly string[] => [
+  sentence,
+  `  Since:     ${since} (${forWords(since, nowMs)})`,
+  `  Detail:    ${detail}`,
+  `  Cause:     ${cause}`,
+  stepLine(nextStep),
+  ...(nextTry === null ? [] : [`  Next try:  ${nextTry}${untilWords(nextTry, nowMs)}`]),
+];
 
 function untilWords(iso: string, nowMs: number): string {
   const ms = Date.parse(iso) - nowMs;

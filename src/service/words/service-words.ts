@@ -1,0 +1,92 @@
+import { formatBytes } from "../../model/bytes.ts";
+import { formatDuration } from "../../model/duration.ts";
+import type { ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+
+/** What the status says of the service itself, for the terminal and the page. Times are shown as they are at `nowMs`, epoch ms. */
+
+/** How long ago a time is, in words. Pure. */
+export function forWords(iso: string, nowMs: number): string {
+  const ms = nowMs - Date.parse(iso);
+  if (Number.isNaN(ms)) return "?";
+  return formatDuration(ms < 1000 ? Math.max(0, ms) : Math.floor(ms / 1000) * 1000);
+}
+
+/** Where the configuration comes from. Pure. */
+export const originWords = ({ origin }: ServiceStatus["config"]): string =>
+  ({ api: "as the API says", last_good: "the last good copy on disk", none: "nothing received yet" })[origin];
+
+/** Whether the configuration API answers; `null`: it has not been asked. Pure. */
+export const reachWords = ({ ok, since }: ServiceStatus["config"]): string =>
+  since === null ? "not asked yet" : ok ? "reachable" : "not reachable";
+
+export const API_STEP = "`collector doctor` looks at the way to the API; what runs goes on as it is.";
+
+/** What to do about alarms. Pure. */
+export function alarmSteps(alarms: readonly string[]): readonly string[] {
+  const [ofFiles, others] = [alarms.some((alarm) => OF_A_FILE.test(alarm)), alarms.some((alarm) => !OF_A_FILE.test(alarm))];
+  return [
+    ...(ofFiles ? ["Correct that line of the file; `collector check` looks all files over without a restart."] : []),
+    ...(others ? ["`collector doctor` looks at this machine: disk, clock, files, names, routes and ports."] : []),
+  ];
+}
+
+/** It is about a line of the settings or of the policy. */
+const OF_A_FILE = /\.ya?ml(:\d+)?: /;
+
+/** The buffer, and what of it was lost or waits for a removed sink: a line each. Pure. */
+export const bufferWords = ({
+  bytes,
+  max_bytes,
+  unanswered_bytes,
+  rejected,
+  lost,
+  removed_sinks,
+}: ServiceStatus["buffer"]): readonly string[] => [
+  `${formatBytes(bytes)} of ${formatBytes(max_bytes)}; ${formatBytes(unanswered_bytes)} being written${rejectedWords(rejected)}`,
+  ...(lost ? [`loss unknown since ${lost.since}: ${lost.why}`] : []),
+  ...removed_sinks.map(removedWords),
+];
+
+function rejectedWords(rejected: Readonly<Record<string, number>>): string {
+  const counts = Object.entries(rejected).filter(([, count]) => count > 0);
+  return counts.length === 0 ? "" : `; values rejected: ${counts.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+}
+
+function removedWords({ uuid, name, pending, until, dropped }: ServiceStatus["buffer"]["removed_sinks"][number]): string {
+  const what = `values of the removed data sink ${name ?? uuid}:`;
+  const gone = dropped["sink_removed"] ?? 0;
+  return [`${what} ${until === null ? "none wait" : `${pending} wait until ${until}`}`, ...(gone > 0 ? [`${gone} dropped`] : [])].join(
+    ", ",
+  );
+}
+
+/** A jump is worth a line for so long. */
+const JUMP_SHOWN_MS = 86_400_000;
+
+/** What a person should know of the clock that values are stamped with; none while it is right. Pure. */
+export function clockWords({ clock }: Pick<ServiceStatus, "clock">, nowMs: number): readonly string[] {
+  const { synchronised = true, jumped = null } = clock ?? {};
+  const isRecent = jumped !== null && Math.abs(nowMs - Date.parse(jumped.at)) < JUMP_SHOWN_MS;
+  return [
+    ...(synchronised ? [] : ["not synchronised; time stamps of values come from it. Type `timedatectl`."]),
+    ...(isRecent ? [`set ${formatDuration(Math.abs(jumped.by_ms))} ${jumped.by_ms > 0 ? "forward" : "back"} at ${jumped.at}`] : []),
+  ];
+}
+
+/** What a sink has lost, and how much its link carries: a line each. Pure. */
+export function sinkWords({ ledger, link }: Pick<SinkStatus, "ledger" | "link">): readonly string[] {
+  const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
+  const unstored = ledger?.delivered_unstored ?? 0;
+  return [
+    ...(unstored > 0 ? [`Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
+    ...linkWords(link),
+    ...(dropped.length > 0 ? [`Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),
+  ];
+}
+
+/** Only of a link that shows how much it carries. */
+function linkWords(link: SinkStatus["link"]): readonly string[] {
+  if (!link || link.bytes_per_s === null) return [];
+  const roundTrip = link.round_trip_ms === null ? "" : `, round trips of ${formatDuration(link.round_trip_ms)}`;
+  return [`Link: about ${formatBytes(link.bytes_per_s)}/s${roundTrip}; at most ${formatBytes(link.window_bytes)} sent ahead`];
+}
