@@ -1,16 +1,16 @@
-import { framesIn, type ReplayedFrame } from "../../../drivers/profile/replay.ts";
+import { framesIn, type RecordedTurn, type ReplayedFrame } from "../../../drivers/profile/replay.ts";
 import { loadProfile } from "../../configuration/profile-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
-import { readBoundedFile } from "../../lib/bounded-file.ts";
+import { factsWords, type Piece, readCapture } from "../../lib/capture/read.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import type { Profile } from "../../model/profile.ts";
-import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { pairsOf } from "../pairs.ts";
-import { captureOf } from "./capture.ts";
 
-const MAX_CAPTURE_BYTES = 256 * 1024 * 1024;
+/** Of the conversations with the device. */
+const MAX_CONVERSATION_BYTES = 64 * 1024 * 1024;
 
 interface Options {
   readonly json?: boolean;
@@ -74,22 +74,15 @@ export async function replayCapture(io: CommandIo, file: string, capture: string
     throw new UsageError(`--port ${options.port}: expected the port of the device, 1 to 65535`);
   let frames: readonly ReplayedFrame[];
   try {
-    const turns = captureOf(readBoundedFile(capture, MAX_CAPTURE_BYTES)).filter(
-      ({ fromPort, toPort }) => fromPort === port || toPort === port,
-    );
-    if (turns.length === 0) throw new Error(`there is no TCP connection with port ${port} in it`);
-    frames = framesIn(
-      profile,
-      pairsOf("--detail", options.detail),
-      pairsOf("--parameter", options.parameter),
-      turns.map(({ from, to, fromPort, toPort, bytes }) => ({
-        connection: [from, to].sort().join(" "),
-        isFromDevice: (profile.role === "listener" ? toPort : fromPort) === port,
-        bytes,
-      })),
-    );
+    const ofPort = new TurnsOfPort(port, profile.role === "listener");
+    const facts = await readCapture(capture, (pieces) => ofPort.add(pieces), { signal: io.signal });
+    const { turns } = ofPort;
+    if (turns.length === 0) throw new Error(`${capture}: there is no TCP connection with port ${port} in it`);
+    for (const line of factsWords(facts)) complain(io, `${capture}: ${line}`);
+    frames = framesIn(profile, pairsOf("--detail", options.detail), pairsOf("--parameter", options.parameter), turns);
   } catch (error) {
-    throw new UsageError(`${capture}: ${messageOf(error)}`);
+    if (io.signal.aborted) throw new StoppedError();
+    throw new UsageError(messageOf(error));
   }
   const unknown = frames.filter(({ problem }) => problem !== undefined).length;
   const isBad = frames.some(({ readings }) => readings.some(({ reading }) => reading.quality === "bad"));
@@ -108,4 +101,45 @@ function linesOf({ isFromDevice, hex, request, args, meaning, problem, readings 
         : `     ${address} = ${toJson(reading.value)}`,
     ),
   ];
+}
+
+type Turn = Omit<RecordedTurn, "bytes"> & { readonly parts: Buffer[] };
+
+/** The turns of the TCP connections with one port. */
+class TurnsOfPort {
+  readonly #turns: Turn[] = [];
+  readonly #port: number;
+  /** Whether the port is the collector's: the device connects. */
+  readonly #isListener: boolean;
+  readonly #last = new Map<number, Turn>();
+  #bytes = 0;
+
+  constructor(port: number, isListener: boolean) {
+    this.#port = port;
+    this.#isListener = isListener;
+  }
+
+  get turns(): readonly RecordedTurn[] {
+    return this.#turns.map(({ parts, ...turn }) => ({ ...turn, bytes: Buffer.concat(parts) }));
+  }
+
+  /** Throws Error where there is more of it than can be shown. */
+  add(pieces: readonly Piece[]): void {
+    for (const { conversation, isFromFirst, bytes } of pieces) {
+      const { id, transport, first, second } = conversation;
+      if (transport !== "tcp" || (first.port !== this.#port && second.port !== this.#port)) continue;
+      this.#bytes += bytes.length;
+      if (this.#bytes > MAX_CONVERSATION_BYTES)
+        throw new Error(`more than ${MAX_CONVERSATION_BYTES} bytes with port ${this.#port}; record less, or filter the capture`);
+      const from = isFromFirst ? first : second;
+      const isFromDevice = (from.port === this.#port) !== this.#isListener;
+      const last = this.#last.get(id);
+      if (last?.isFromDevice === isFromDevice) last.parts.push(bytes);
+      else {
+        const turn = { connection: String(id), isFromDevice, parts: [bytes] };
+        this.#last.set(id, turn);
+        this.#turns.push(turn);
+      }
+    }
+  }
 }
