@@ -108,6 +108,32 @@ test.concurrent("a right that is not given in time: what was held is dropped and
   expect(sumOf(rig)).toBe(rig.sink()?.accepted);
 });
 
+test.concurrent("rights of a source's topics that are lost at different times: once its time is over each is tried again, and the state is well with the next write", async (context) => {
+  const lacking = new Set(["v0"]);
+  const { rig, broker, read, missing } = await setUp(
+    context,
+    ({ topic }) => (lacking.has(topic.split("/")[2] ?? "") ? NO_RIGHT : undefined),
+    "2s",
+    "plant/{source}/{variable}",
+  );
+  read("saw-1");
+  await until(() => expect(rig.report()?.error?.detail).toContain("plant/saw-1/v0"));
+  const heldMs = performance.now();
+  lacking.add("v1");
+  // Refused later than v0, and so held for longer by itself.
+  while (performance.now() - heldMs < 1000) {
+    read("saw-1");
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  await until(() => expect(rig.sink()?.dropped["refused"]).toBeGreaterThan(0));
+  lacking.clear();
+  const fresh = read("saw-1");
+  await until(() => expect(missing(fresh)).toEqual([]), 3000);
+  await until(() => expect(rig.report()).toMatchObject({ state: "OK", error: null }), 3000);
+  expect(broker.sockets).toHaveLength(1);
+  expect(sumOf(rig)).toBe(rig.sink()?.accepted);
+});
+
 test.concurrent("with hold_refused 0s it is dropped at once", async (context) => {
   const { rig, read } = await setUp(context, of("saw-1", NO_RIGHT), "0s");
   const lost = read("saw-1");
@@ -175,6 +201,52 @@ test.concurrent("several at once (no right, trouble, resets, a message too large
   await until(() => expect(missing(fresh)).toEqual([]), 3000);
   expect(broker.taken.length).toBe(before + 4);
 });
+
+test.concurrent.for<[string, string, (publish: Publish) => string]>([
+  ["a topic for each source", "plant/{source}", ({ topic }) => topic.split("/")[1] ?? ""],
+  ["a topic for each variable", "plant/{source}/{variable}", ({ topic }) => topic.split("/").slice(1).join("/")],
+])(
+  "%s: rights that come back one after the other, the state is well with the last of them, stays so, and nothing is held any more",
+  async ([, template, nameOf], context) => {
+    const perVariable = template.includes("{variable}");
+    const lacking = new Set(perVariable ? ["saw-1/v0", "saw-1/v2", "mill-1/v1"] : ["saw-1", "mill-1"]);
+    const { rig, broker, read, missing } = await setUp(
+      context,
+      (publish) => (lacking.has(nameOf(publish)) ? NO_RIGHT : undefined),
+      "1min",
+      template,
+    );
+    const all: string[] = [];
+    const readAll = () => all.push(...["saw-1", "mill-1", "press-1"].flatMap(read));
+    readAll();
+    await until(() => expect(rig.report()?.state).toBe("ERROR"));
+    readAll();
+    for (const name of [...lacking]) {
+      expect(rig.report()?.state).toBe("ERROR");
+      lacking.delete(name);
+      readAll();
+      await until(() => expect(missing(all.filter((key) => isOf(key, name)))).toEqual([]));
+    }
+    await until(() => expect(rig.report()?.state).toBe("OK"));
+    const toldBefore = rig.told.length;
+    const takenBefore = broker.taken.length;
+    for (let i = 0; i < 5; i++) {
+      readAll();
+      await until(() => expect(missing(all)).toEqual([]), 3000);
+    }
+    const states = rig.told.slice(toldBefore).flatMap((told) => (told.type === "report" ? told.sinks.map(({ state }) => state) : []));
+    expect(new Set(states)).toEqual(new Set(states.length > 0 ? ["OK"] : []));
+    expect(broker.taken.slice(takenBefore).filter(({ payload }) => payload.includes('"backlog":true'))).toEqual([]);
+    expect(broker.sockets).toHaveLength(1);
+    expect(rig.sink()?.dropped).toEqual({});
+  },
+);
+
+/** Whether a key is of a source, or of a variable of one. */
+function isOf(key: string, name: string): boolean {
+  const [source = "", , variable = ""] = key.split("/");
+  return name === source || name === `${source}/${variable}`;
+}
 
 test.concurrent("a restart while values are held: none is lost", async (context) => {
   const { rig, broker, read, missing } = await setUp(context, of("saw-1", NO_RIGHT), "1min");

@@ -83,6 +83,23 @@ describe("Holds", () => {
     expect(holds.size).toBe(1);
   });
 
+  test("says why by the last refusal: rights come back one by one", () => {
+    const holds = holding(1);
+    expect(holds.detail()).toBe("no right");
+    holds.take(1000);
+    holds.tried("a", part(1), true, 1000, "no right to another topic");
+    expect(holds.detail()).toBe("no right to another topic");
+  });
+
+  test("says of a source whose time is over that what is refused is not held", () => {
+    const holds = holding(1);
+    expect([holds.isOver("a", 59_999), holds.isOver("a", 60_000), holds.isOver("b", 60_000)]).toEqual([false, true, false]);
+    holds.expire(60_000);
+    expect(holds.isOver("a", 60_001)).toBe(true);
+    holds.passed("a", 60_002);
+    expect(holds.isOver("a", 60_003)).toBe(false);
+  });
+
   test("one source's parts say nothing of another's, and nothing under way is lost", () => {
     const holds = holding(1);
     holds.add("b", part(2), HOLD, "no right", 0);

@@ -13,6 +13,7 @@ export interface HeldPart {
 
 /** Parts whose time is over. */
 export interface Expired {
+  readonly source: string;
   readonly parts: readonly HeldPart[];
   readonly next: Hold["next"];
   readonly detail: string;
@@ -25,7 +26,8 @@ interface Held {
   underWay: readonly HeldPart[];
   readonly untilMs: number;
   readonly next: Hold["next"];
-  readonly detail: string;
+  /** Of the last refusal. */
+  detail: string;
   dueMs: number;
   pauseMs: number;
   /** The newest is tried next: the oldest alone may be at fault. */
@@ -61,6 +63,12 @@ export class Holds {
   /** Why, of those that are held first. */
   detail(): string | undefined {
     return [...this.#held.values()].find(hasParts)?.detail;
+  }
+
+  /** What is refused of the source is dropped at once. */
+  isOver(source: string, nowMs: number): boolean {
+    const held = this.#held.get(source);
+    return held !== undefined && nowMs >= held.untilMs;
   }
 
   /** False: its time was over before; the part is not held. */
@@ -109,10 +117,11 @@ export class Holds {
     waitLonger(held, nowMs);
   }
 
-  /** A try has ended: `rest` of it was refused once more. `hasPassed`: the server took values of the source. */
-  tried(source: string, rest: HeldPart | undefined, hasPassed: boolean, nowMs: number): void {
+  /** A try has ended: `rest` of it was refused once more, with `detail`. `hasPassed`: the server took values of the source. */
+  tried(source: string, rest: HeldPart | undefined, hasPassed: boolean, nowMs: number, detail?: string): void {
     const held = this.#held.get(source);
     if (!held) return;
+    if (rest && detail !== undefined) held.detail = detail;
     this.#pieces -= piecesIn(held.underWay);
     held.underWay = [];
     if (rest) {
@@ -138,10 +147,10 @@ export class Holds {
   /** Takes out what was held for long enough; what is under way is left. */
   expire(nowMs: number): readonly Expired[] {
     const expired: Expired[] = [];
-    for (const held of this.#held.values()) {
+    for (const [source, held] of this.#held) {
       if (nowMs < held.untilMs || held.parts.length === 0) continue;
       const { parts, next, detail } = held;
-      expired.push({ parts, next, detail });
+      expired.push({ source, parts, next, detail });
       held.parts = [];
       this.#pieces -= piecesIn(parts);
     }

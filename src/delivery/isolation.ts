@@ -17,8 +17,10 @@ export interface IsolationOptions {
   readonly names: Names;
   /** These rows are about to be sent. */
   readonly sending: (rows: readonly StoredBatch[]) => void;
-  /** So many values are dropped: the server failed on them alone while others passed. */
-  readonly dropped: (values: number, detail: string) => void;
+  /** So many values are dropped: the server failed on them alone while others passed, or those of `source` were held for long enough. */
+  readonly dropped: (values: number, detail: string, source?: string) => void;
+  /** The server takes all of a source again of which what was refused had not been held any more. */
+  readonly recovered: (source: string) => void;
   /** The server has refused values for now: they are held. */
   readonly held: (detail: string) => void;
 }
@@ -124,16 +126,24 @@ export class Isolation {
     return dropped;
   }
 
-  /** Values of a source arrived that were not held. */
+  /** What is refused of the source is not held any more: it is to be tried, whatever the sink expects. */
+  isHoldOver(source: string, nowMs: number): boolean {
+    return this.#holds.isOver(source, nowMs);
+  }
+
+  /** Values of a source arrived that were not held, and none of them was refused. */
   passed(source: string, nowMs: number): void {
+    const wasOver = this.#holds.isOver(source, nowMs);
     this.#holds.passed(source, nowMs);
+    if (wasOver) this.#options.recovered(source);
   }
 
   /** Gives up what was held for long enough. */
   expire(nowMs: number): void {
     for (const expired of this.#holds.expire(nowMs)) {
       const values = this.#giveUp(expired);
-      if (values > 0) this.#options.dropped(values, `${expired.detail}; the time for which they are held (hold_refused) is over`);
+      if (values > 0)
+        this.#options.dropped(values, `${expired.detail}; the time for which they are held (hold_refused) is over`, expired.source);
     }
   }
 
@@ -246,7 +256,10 @@ export class Isolation {
     if (plain.length > 0) this.why = refusals.find(({ hold }) => !hold)?.detail;
     this.#accounts.add([...plain.flat(), ...rest]);
     for (const list of plain) this.suspects.addRefused({ layout, backlog: true, pieces: list });
-    this.#holds.tried(source, rest.length > 0 ? heldPart(layout, rest, places) : undefined, hasPassed, performance.now());
+    const nowMs = performance.now();
+    const hasRecovered = hasPassed && left === 0 && this.#holds.isOver(source, nowMs);
+    this.#holds.tried(source, rest.length > 0 ? heldPart(layout, rest, places) : undefined, hasPassed, nowMs, sorted.held?.refusal.detail);
+    if (hasRecovered) this.#options.recovered(source);
     this.#accounts.end(pieces);
   }
 
@@ -259,7 +272,7 @@ export class Isolation {
   /** Holds a part, of which the accounts know; returns how many values are dropped instead, because its time is over. */
   #keep(source: string, part: HeldPart, { detail, hold }: HeldRefusal, nowMs: number): number {
     if (this.#holds.add(source, part, hold, detail, nowMs)) return 0;
-    return this.#giveUp({ parts: [part], next: hold.next, detail });
+    return this.#giveUp({ source, parts: [part], next: hold.next, detail });
   }
 
   /** Returns how many values it drops. */

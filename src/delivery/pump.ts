@@ -113,8 +113,9 @@ export class SinkPump {
       sending: (rows) => {
         if (this.keepsAll) port.sending(rows);
       },
-      wrote: (refused, detail) => this.#state.wrote(refused, detail),
-      dropped: (values, detail) => this.#state.dropped(values, detail),
+      wrote: (source, refused, detail) => this.#state.wrote(source, refused, detail),
+      dropped: (values, detail, source) => this.#state.dropped(values, detail, source),
+      recovered: (source) => this.#state.recovered(source),
       maxUnderWayBytes: limits.maxUnderWayBytes,
       held: (detail) => this.#state.held(detail),
       keeping: (detail) => this.#state.keeping(detail),

@@ -3,11 +3,13 @@ import type { Log } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import { SinkState } from "./sink-state.ts";
 
+const PRESS = "press-1";
+const MILL = "mill-1";
 let logged: (readonly [level: string, detail: unknown, message: string])[];
 let state: SinkState;
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["performance", "Date"] });
+  vi.useFakeTimers({ toFake: ["performance", "Date", "setTimeout", "clearTimeout"] });
   logged = [];
   const at = (level: string) => (fields: object, message: string) =>
     void logged.push([level, "detail" in fields ? fields.detail : undefined, message]);
@@ -71,14 +73,14 @@ test("a broker's outage is explained in a broker's words", () => {
 
 test("a refusal is logged once, in data-loss words, and over a minute after the last one", () => {
   state.opened();
-  state.wrote(4, "not authorized");
+  state.wrote(PRESS, 4, "not authorized");
   vi.advanceTimersByTime(50_000);
-  state.wrote(4, "too large");
+  state.wrote(PRESS, 4, "too large");
   vi.advanceTimersByTime(50_000);
-  state.wrote(0, undefined);
+  state.wrote(PRESS, 0, undefined);
   expect(state.report()).toMatchObject({ state: "ERROR", error: { detail: "not authorized" } });
   vi.advanceTimersByTime(10_001);
-  state.wrote(0, undefined);
+  state.wrote(PRESS, 0, undefined);
   expect(state.report()).toMatchObject({ state: "OK", error: null });
   expect(logged).toEqual([
     ["info", undefined, "the sink is connected"],
@@ -89,7 +91,7 @@ test("a refusal is logged once, in data-loss words, and over a minute after the 
 
 test("a close right after a refusal does not hide it; a later one, and one of a later opening, has nothing to do with it", () => {
   state.opened();
-  state.wrote(1, "not authorized");
+  state.wrote(PRESS, 1, "not authorized");
   vi.advanceTimersByTime(100);
   state.lost(closed, 1000);
   expect(state.report().error?.detail).toBe("the broker closed the connection; right after this: not authorized");
@@ -97,12 +99,12 @@ test("a close right after a refusal does not hide it; a later one, and one of a 
   state.lost(closed, 1000);
   expect(state.report().error?.detail).toBe("the broker closed the connection");
   state.opened();
-  state.wrote(1, "not authorized");
+  state.wrote(PRESS, 1, "not authorized");
   vi.advanceTimersByTime(2001);
   state.lost(closed, 1000);
   expect(state.report().error?.detail).toBe("the broker closed the connection");
   state.opened();
-  state.wrote(1, "not authorized");
+  state.wrote(PRESS, 1, "not authorized");
   state.lost(silent, 1000);
   expect(state.report().error?.detail).toBe("the broker does not answer");
 });
@@ -117,7 +119,7 @@ test("what is dropped is a line each, ten a minute, and is shown over openings f
   state.opened();
   expect(state.report()).toMatchObject({ state: "ERROR", error: { detail: "dropped 12" } });
   vi.advanceTimersByTime(60_001);
-  state.wrote(0, undefined);
+  state.wrote(PRESS, 0, undefined);
   expect(state.report()).toMatchObject({ state: "OK", error: null });
   state.dropped(1, "dropped 13");
   expect(errors()).toHaveLength(11);
@@ -135,4 +137,43 @@ test("what is kept to be tried again is shown while it is, and logged once over 
   state.keeping(undefined);
   expect(state.report()).toMatchObject({ state: "OK", error: null });
   expect(logged.filter(([level]) => level !== "debug").map(([level]) => level)).toEqual(["info", "warn", "info"]);
+});
+
+test("a refusal ends a minute after the last one without another write, and what never opens again leaves no timer", () => {
+  state.opened();
+  state.wrote(PRESS, 1, "not authorized");
+  vi.advanceTimersByTime(30_000);
+  state.wrote(PRESS, 1, "not authorized");
+  state.dropped(1, "dropped");
+  vi.advanceTimersByTime(59_999);
+  expect(state.report().state).toBe("ERROR");
+  vi.advanceTimersByTime(10);
+  expect(state.report()).toMatchObject({ state: "OK", error: null });
+  state.dropped(1, "dropped");
+  state.stopped();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("of several sources each heals by itself, and the state names one that does not", () => {
+  state.opened();
+  state.wrote(PRESS, 4, "no right to press-1");
+  state.wrote(MILL, 4, "no right to mill-1");
+  state.dropped(4, "press-1: held for long enough", PRESS);
+  state.recovered(PRESS);
+  expect(state.report()).toMatchObject({ state: "ERROR", error: { detail: "no right to mill-1" } });
+  state.dropped(1, "poison");
+  state.recovered(MILL);
+  expect(state.report()).toMatchObject({ state: "ERROR", error: { detail: "poison" } });
+  vi.advanceTimersByTime(60_010);
+  expect(state.report()).toMatchObject({ state: "OK", error: null });
+});
+
+test("what is kept is named as it is now", () => {
+  state.opened();
+  state.keeping("no right to press-1");
+  state.keeping("no right to mill-1");
+  expect(state.report().error?.detail).toBe("no right to mill-1");
+  expect(logged.filter(([level]) => level === "warn")).toHaveLength(1);
+  state.keeping(undefined);
+  expect(state.report().state).toBe("OK");
 });

@@ -35,12 +35,14 @@ export class SinkState {
   #since = new Date().toISOString();
   #nextRetryAt: string | null = null;
   #isOpen = false;
-  /** The first refusal since the sink was well, with the time of the last; cleared by each opening. */
-  #refusal: Refusal | undefined;
+  /** By source: the first refusal since it was well, with the time of the last; cleared by each opening. */
+  readonly #refusals = new Map<string, Refusal>();
   /** The last refusal after which values are held. */
   #held: Refusal | undefined;
-  /** The last drop. Outlasts openings: the connection may have been lost because of the same values. */
-  #drop: Refusal | undefined;
+  /** By source, or under "" of any: the last drop, the newest last. Outlasts openings: the connection may have been lost because of it. */
+  readonly #drops = new Map<string, Refusal>();
+  /** Looks again when the first of the refusals and drops is over. */
+  #timer: NodeJS.Timeout | undefined;
   /** Why values are kept to be tried again. */
   #kept: string | undefined;
   /** One log line for all that is kept at a time. */
@@ -59,7 +61,7 @@ export class SinkState {
 
   opened(): void {
     this.#nextRetryAt = null;
-    this.#refusal = undefined;
+    this.#refusals.clear();
     this.#isOpen = true;
     this.#loggedLosses.clear();
     if (this.#enter("OK")) this.#log[this.#wasIsolating ? "debug" : "info"]({ since: this.#since }, CONNECTED);
@@ -82,11 +84,13 @@ export class SinkState {
     const { reason, message } = error;
     this.#nextRetryAt = new Date(Date.now() + retryMs).toISOString();
     this.#isOpen = false;
-    const refusal = this.#refusal ?? this.#held;
-    const wasRefusing = refusal && isClose(reason.type) && performance.now() - refusal.atMs < CLOSED_ON_REFUSAL_MS;
+    const nowMs = performance.now();
+    const isRecent = (refusal: Refusal | undefined): refusal is Refusal => !!refusal && nowMs - refusal.atMs < CLOSED_ON_REFUSAL_MS;
+    const refusal = [...this.#refusals.values(), this.#held].find(isRecent);
+    const wasRefusing = refusal && isClose(reason.type);
     const more = [wasRefusing ? `right after this: ${refusal.detail}` : undefined, hint];
     const detail = [message, ...more.filter((one) => one !== undefined)].join("; ");
-    this.#refusal = undefined;
+    this.#refusals.clear();
     this.#wasIsolating = isIsolating;
     const cause = JSON.stringify([reason, condition, more.map((one) => one !== undefined)]);
     const level = isIsolating || this.#loggedLosses.has(cause) ? "debug" : "warn";
@@ -94,16 +98,24 @@ export class SinkState {
     this.#fail({ reason, condition: condition ?? null, detail }, level, UNREACHABLE);
   }
 
-  /** A write is through; the server refused `refused` of its values, which are dropped. The first `detail` since the sink was well is shown. */
-  wrote(refused: number, detail = "the sink refuses values"): void {
-    if (refused > 0) this.#refusal = { detail: this.#refusal?.detail ?? detail, atMs: performance.now() };
+  /** A write of a source is through; the server refused `refused` of its values, which are dropped. */
+  wrote(source: string, refused: number, detail = "the sink refuses values"): void {
+    if (refused > 0) this.#refusals.set(source, { detail: this.#refusals.get(source)?.detail ?? detail, atMs: performance.now() });
     if (refused > 0 || this.#state === "ERROR") this.#refresh();
   }
 
+  /** The server takes all of a source of which it had refused values: earlier refusals and drops are over. */
+  recovered(source: string): void {
+    this.#refusals.delete(source);
+    this.#drops.delete(source);
+    this.#refresh();
+  }
+
   /** Values are dropped because the server failed on them and not on others: a log line each time, at most DROP_LINES a minute. */
-  dropped(values: number, detail: string): void {
+  dropped(values: number, detail: string, source = ""): void {
     const atMs = performance.now();
-    this.#drop = { detail, atMs };
+    this.#drops.delete(source);
+    this.#drops.set(source, { detail, atMs });
     const lines = this.#dropLines;
     if (atMs - lines.sinceMs > DROP_LINES_MS) Object.assign(lines, { sinceMs: atMs, count: 0 });
     lines.valuesNotLogged += values;
@@ -131,6 +143,7 @@ export class SinkState {
   stopped(): void {
     this.#nextRetryAt = null;
     this.#isOpen = false;
+    clearTimeout(this.#timer);
     if (this.#enter("STOPPED")) this.#log.info({ since: this.#since }, "the sink is closed");
   }
 
@@ -140,18 +153,33 @@ export class SinkState {
 
   /** Decides what the report shows while the sink is open: a drop before a refusal before kept values. */
   #refresh(): void {
+    this.#forgetLater();
     if (!this.#isOpen) return;
-    const atMs = performance.now();
-    if (this.#drop && atMs - this.#drop.atMs > REFUSAL_MS) this.#drop = undefined;
-    if (this.#refusal && atMs - this.#refusal.atMs > REFUSAL_MS) this.#refusal = undefined;
-    if (this.#drop) this.#fail(refusedError(this.#drop.detail), "debug", REFUSED);
-    else if (this.#refusal) {
-      const { detail } = this.#refusal;
+    const drop = [...this.#drops.values()].at(-1);
+    const [refusal] = this.#refusals.values();
+    if (drop) this.#fail(refusedError(drop.detail), "debug", REFUSED);
+    else if (refusal) {
+      const { detail } = refusal;
       if (this.#state !== "ERROR" || this.#error?.detail !== detail) this.#fail(refusedError(detail), "error", REFUSED);
     } else if (this.#kept !== undefined) {
-      if (this.#state !== "ERROR") this.#fail(refusedError(this.#kept), this.#isKeptLogged ? "debug" : "warn", KEPT);
+      this.#fail(refusedError(this.#kept), this.#isKeptLogged ? "debug" : "warn", KEPT);
       this.#isKeptLogged = true;
     } else if (this.#enter("OK")) this.#log.info({ since: this.#since }, CONNECTED);
+  }
+
+  /** Refusals and drops end by a timer: the next write may be an hour away. */
+  #forgetLater(): void {
+    if (this.#timer || this.#refusals.size + this.#drops.size === 0) return;
+    const oldestMs = Math.min(...[...this.#refusals.values(), ...this.#drops.values()].map(({ atMs }) => atMs));
+    this.#timer = setTimeout(() => this.#forgetOld(), Math.max(1, oldestMs + REFUSAL_MS + 1 - performance.now())).unref();
+  }
+
+  #forgetOld(): void {
+    this.#timer = undefined;
+    const nowMs = performance.now();
+    for (const some of [this.#refusals, this.#drops])
+      for (const [source, { atMs }] of some) if (nowMs - atMs > REFUSAL_MS) some.delete(source);
+    this.#refresh();
   }
 
   #fail(error: SinkError, level: "debug" | "warn" | "error", message: string): void {

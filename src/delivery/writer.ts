@@ -9,8 +9,8 @@ import type { Suspect, Suspects } from "./suspects.ts";
 export interface WriterOptions extends IsolationOptions {
   readonly queue: DeliveryQueue;
   readonly log: Log;
-  /** A write is through; so many of its values were refused and dropped. */
-  readonly wrote: (refused: number, detail: string | undefined) => void;
+  /** A write of a source is through; so many of its values were refused and dropped. */
+  readonly wrote: (source: string, refused: number, detail: string | undefined) => void;
   /** About how many bytes a sink may make of what is written at once, but for a single batch. */
   readonly maxUnderWayBytes: number;
   /** Why values are kept to be tried again; undefined: none are. */
@@ -260,8 +260,14 @@ export class Writer {
       queue.settle(job, decoded.outcomes);
       return;
     }
-    const maxMessageBytes = this.#suspects.maxMessageBytes(performance.now());
-    const batch = maxMessageBytes === undefined ? decoded.batch : { ...decoded.batch, maxMessageBytes };
+    const source = decoded.batch.layout.source.uuid;
+    const startMs = performance.now();
+    const maxMessageBytes = this.#suspects.maxMessageBytes(startMs);
+    const isRetry = this.#isolation.isHoldOver(source, startMs);
+    const batch =
+      maxMessageBytes === undefined && !isRetry
+        ? decoded.batch
+        : { ...decoded.batch, isRetry, ...(maxMessageBytes !== undefined && { maxMessageBytes }) };
     this.#jobs.add(job);
     sending(job.group.rows);
     try {
@@ -275,10 +281,10 @@ export class Writer {
         queue.settle(job, outcomes);
         if (outcomes.some(({ delivered }) => delivered > 0)) {
           this.#suspects.passed(job);
-          this.#isolation.passed(batch.layout.source.uuid, nowMs);
+          this.#isolation.passed(source, nowMs);
         }
       }
-      wrote(dropped, detail ?? refusals[0]?.detail);
+      wrote(source, dropped, detail ?? refusals[0]?.detail);
       if (refused > 0) this.#suspects.refusals++;
       this.#afterWrite(opening);
     } catch (error) {

@@ -19,7 +19,7 @@ export interface SinkBatch {
   readonly backlog: boolean;
   /** True: older and newer readouts of a source arrive in the order of their writes. Else those of the backlog do, and the others do. */
   readonly inOrder?: boolean;
-  /** True: it was refused for now, and is to be tried whatever the sink expects of it. */
+  /** True: to be tried whatever the sink expects of it, since it was refused for now, or is not held any more if it is refused. */
   readonly isRetry?: boolean;
   /** The server has failed on larger messages: none may be larger than this in bytes, except those of a single value. */
   readonly maxMessageBytes?: number;

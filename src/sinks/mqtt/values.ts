@@ -96,6 +96,7 @@ export class ValuePublisher {
           done: (outcome) => {
             this.#underWay--;
             if (outcome.type === "accepted") {
+              this.#options.held.accepted(message.topic);
               settled++;
               check();
               return;
