@@ -1,5 +1,5 @@
 import Database from "better-sqlite3";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { startBroker, type TestBroker } from "../../test/support/broker.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { startRefusingBroker } from "../../test/support/refusing-broker.ts";
@@ -46,6 +46,23 @@ describe("publishing of losses", () => {
     };
     return { heard, published, tell, publisher, now };
   }
+
+  test("one that the server refuses comes again after a minute, as it is then, and no sooner", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    undo.push(async () => void vi.useRealTimers());
+    const { heard, published, publisher, now } = setUp();
+    now.push(loss(1, 10));
+    const sink = { publishLoss: async (one: PublishedLoss) => heard.push(one) > 2 } as unknown as Sink;
+    expect(await publisher.publish(sink, ctx)).toBe(60_000);
+    now.splice(0, 1, loss(1, 15));
+    vi.advanceTimersByTime(30_000);
+    expect(await publisher.publish(sink, ctx)).toBe(30_000);
+    vi.advanceTimersByTime(30_000);
+    expect(await publisher.publish(sink, ctx)).toBe(60_000);
+    vi.advanceTimersByTime(60_000);
+    expect(await publisher.publish(sink, ctx)).toBeUndefined();
+    expect([heard.map(({ values }) => values), published]).toEqual([[10, 15, 15], [1]]);
+  });
 
   test("once while the acknowledgement is under way, and again when it has grown", async () => {
     const { heard, published, tell } = setUp();

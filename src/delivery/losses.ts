@@ -11,12 +11,22 @@ export interface LossPublisherOptions {
 
 /** What the disk did not take may be delivered at this moment: its loss is published once its count has been the same for so long. */
 const SETTLE_MS = 2000;
+/** A loss that the server refuses is published again after this time: a right may be given. */
+const REFUSED_MS = 60_000;
+
+/** The last publish of a loss. */
+interface Published {
+  /** Number, values and clock. */
+  readonly state: string;
+  /** Monotonic ms; absent: the server has it. */
+  readonly againAtMs?: number;
+}
 
 /** Publishes over one sink, through all its openings, the losses in its values. */
 export class LossPublisher {
   readonly #options: LossPublisherOptions;
-  /** By opening and reason: number and values. The file shows a loss as open until its acknowledgement is committed. */
-  readonly #published = new WeakMap<Sink, Map<string, string>>();
+  /** By opening and reason. The file shows a loss as open until its acknowledgement is committed. */
+  readonly #published = new WeakMap<Sink, Map<string, Published>>();
   /** The loss of values that were not stored, as it was seen first. */
   #unsettled = { state: "", sinceMs: 0 };
   #underWay: { readonly sink: Sink; again: boolean } | undefined;
@@ -52,19 +62,26 @@ export class LossPublisher {
   async #publishOnce(sink: Sink, ctx: Context): Promise<number | undefined> {
     let againMs: number | undefined;
     const { losses, epoch, published } = this.#options;
-    const before = this.#published.get(sink) ?? new Map<string, string>();
+    const before = this.#published.get(sink) ?? new Map<string, Published>();
     this.#published.set(sink, before);
     for (const { number, ...loss } of losses()) {
       const { reason, values, clock } = loss;
       const state = `${number}/${values}/${clock ?? ""}`;
-      if (before.get(reason) === state || !sink.publishLoss) continue;
+      const last = before.get(reason);
+      const waitMs = (last?.againAtMs ?? 0) - performance.now();
+      if (waitMs > 0) againMs = Math.min(againMs ?? waitMs, waitMs);
+      if (waitMs > 0 || (last?.againAtMs === undefined && last?.state === state) || !sink.publishLoss) continue;
       if (reason === "not_stored" && !this.#isSettled(state)) {
-        againMs = SETTLE_MS;
+        againMs = Math.min(againMs ?? SETTLE_MS, SETTLE_MS);
         continue;
       }
-      before.set(reason, state);
+      before.set(reason, { state });
       const isHeld = await sink.publishLoss({ id: `${epoch().slice(0, 8)}-${reason}-${number}`, ...loss }, ctx);
       if (isHeld) published({ reason, number, values });
+      else {
+        before.set(reason, { state, againAtMs: performance.now() + REFUSED_MS });
+        againMs = Math.min(againMs ?? REFUSED_MS, REFUSED_MS);
+      }
     }
     return againMs;
   }

@@ -79,5 +79,8 @@ export function puback({ body }: RawPacket, code?: number): Buffer {
   return Buffer.from([0x40, code === undefined ? 2 : 3, ...id, ...(code === undefined ? [] : [code])]);
 }
 
+/** Of a PUBLISH. */
+export const topicOf = ({ body }: RawPacket): string => body.subarray(2, 2 + body.readUInt16BE(0)).toString();
+
 /** CONNECT, 3.1.2: the protocol version byte after the protocol name. */
 export const versionOf = ({ body }: RawPacket): number => body.readUInt8(2 + body.readUInt16BE(0));

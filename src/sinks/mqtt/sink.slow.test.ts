@@ -4,17 +4,17 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect } from "mqtt";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { startBroker } from "../../../test/support/broker.ts";
 import { freePort } from "../../../test/support/free-port.ts";
-import { connack5, puback, startRawBroker } from "../../../test/support/raw-broker.ts";
+import { connack5, puback, startRawBroker, topicOf } from "../../../test/support/raw-broker.ts";
 import { sourceReport } from "../../../test/support/source-report.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { type Context, silentLog } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { SINKS } from "../index.ts";
-import type { Sink, SinkBatch, SinkMemory } from "../sink.ts";
+import type { PublishedLoss, Sink, SinkBatch, SinkMemory } from "../sink.ts";
 import { openMemory } from "./memory.ts";
 
 const PUBLISH = 3;
@@ -222,6 +222,47 @@ describe("refusals", () => {
     const sink = await open(broker.port);
     expect(sink.warnings).toEqual([expect.stringContaining("plant/status: Not authorized")]);
     expect(await sink.write(batchOf(1), ctx)).toEqual({ refused: 0 });
+  });
+
+  test("of status, metadata and losses end with the connection open: what is taken again has no note, nor what is not used any more", async () => {
+    const denied = new Set(["plant/status", "plant/status/a", "plant/meta/a", "plant/status/b", "plant/gap"]);
+    const broker = await startRawBroker((packet, socket) => {
+      if (packet.type === 1) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(puback(packet, denied.has(topicOf(packet)) ? 135 : undefined));
+    });
+    cleanups.push(() => broker.stop());
+    const realNow = performance.now.bind(performance);
+    let skewMs = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => realNow() + skewMs);
+    cleanups.push(async () => void vi.restoreAllMocks());
+    const sink = await open(broker.port);
+    let changes = 0;
+    sink.watchWarnings?.(() => changes++);
+    const loss: PublishedLoss = { id: "1", reason: "too_old", from: 1, to: 2, values: 3 };
+    const notesOf = () => sink.warnings.map((text) => / to (\S+): Not authorized/.exec(text)?.[1]);
+    const describe = (...sources: readonly SourceReport[]) => sink.describe?.(sources, ctx);
+    await describe(sourceOf("a"), sourceOf("b"));
+    expect(await sink.publishLoss?.(loss, ctx)).toBe(false);
+    expect(notesOf().sort()).toEqual([...denied].sort());
+    const published = () => broker.packets.filter(({ type }) => type === PUBLISH).length;
+    const before = published();
+    await describe(sourceOf("a"), sourceOf("b"));
+    expect(published()).toBe(before);
+    denied.clear();
+    denied.add("plant/status/a");
+    changes = 0;
+    skewMs += 10_000;
+    await describe(sourceOf("a"), sourceOf("b"));
+    expect(await sink.publishLoss?.(loss, ctx)).toBe(true);
+    expect(notesOf()).toEqual(["plant/status/a"]);
+    expect(changes).toBeGreaterThan(0);
+    await describe(sourceOf("b"));
+    expect(sink.warnings).toEqual([]);
+    // As after a fresh start: each topic has been taken once, and nothing else is published for the same sources.
+    const healed = published();
+    await describe(sourceOf("b"));
+    expect(published()).toBe(healed);
+    expect(broker.sockets).toHaveLength(1);
   });
 
   test("a broker without retained messages gets none", async () => {

@@ -11,13 +11,13 @@ import { writeLoss } from "./message.ts";
 import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
+import { TopicNotes } from "./topic-notes.ts";
 import { collectorStatusTopic, collisionHint, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 
 const OFFLINE_TIMEOUT_MS = 500;
-const MAX_WARNINGS = 10;
 
 /**
  * Writes for each publish that the broker takes at once: one is older, so that there is always one to send, and the others are newer, so that
@@ -25,7 +25,6 @@ const MAX_WARNINGS = 10;
  */
 const WRITES = 3;
 
-const ONLINE = '{"state":"online"}';
 const OFFLINE = '{"state":"offline"}';
 
 export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
@@ -95,7 +94,10 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
 /** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
 class MqttSink implements Sink {
   readonly inFlight: number;
-  readonly #ownWarnings: string[];
+  /** Of the whole connection. */
+  readonly #ownWarnings: readonly string[];
+  readonly #notes = new TopicNotes(() => this.#warningsChanged());
+  #warningsChanged: () => void = () => {};
   readonly lost: Promise<Error>;
   readonly #connection: Connection;
   readonly #plan: TopicPlan;
@@ -135,7 +137,7 @@ class MqttSink implements Sink {
     ];
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
       maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
-      warn: (warning) => this.#warn(warning),
+      notes: this.#notes,
       maxPacketBytes,
       values: memory.retainedValues,
       retainsValues: local.retain,
@@ -145,7 +147,11 @@ class MqttSink implements Sink {
   }
 
   get warnings(): readonly string[] {
-    return [...this.#ownWarnings, ...this.#memory.owners.warnings(this.#plan), ...this.#status.warnings()];
+    return [...this.#ownWarnings, ...this.#notes.texts(), ...this.#memory.owners.warnings(this.#plan), ...this.#status.warnings()];
+  }
+
+  watchWarnings(changed: () => void): void {
+    this.#warningsChanged = changed;
   }
 
   link(): LinkReport {
@@ -164,7 +170,7 @@ class MqttSink implements Sink {
 
   /** Publishes the collector's own status. Throws ReasonError when the connection is lost. */
   async announce(): Promise<void> {
-    if (this.#hasStatus) await this.#status.retain(collectorStatusTopic(this.#plan), ONLINE);
+    if (this.#hasStatus) await this.#status.announce();
   }
 
   write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
@@ -180,8 +186,10 @@ class MqttSink implements Sink {
 
   async publishLoss(loss: PublishedLoss): Promise<boolean> {
     if (this.#channel.suspended !== undefined) return false;
-    const refusal = await this.#channel.publish(lossTopic(this.#plan), writeLoss(loss), false);
-    if (refusal !== undefined) this.#warn(refusal);
+    const topic = lossTopic(this.#plan);
+    const refusal = await this.#channel.publish(topic, writeLoss(loss), false);
+    if (refusal === undefined) this.#notes.accepted(topic);
+    else this.#notes.refused(topic, refusal, performance.now());
     return refusal === undefined;
   }
 
@@ -196,11 +204,6 @@ class MqttSink implements Sink {
       await Promise.race([this.#connection.publish(topic, OFFLINE, true).catch(() => {}), late]);
     }
     await this.#connection.close();
-  }
-
-  #warn(warning: string): void {
-    const warnings = this.#ownWarnings;
-    if (warnings.length < MAX_WARNINGS && !warnings.includes(warning)) warnings.push(warning);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
-import { connack4, connack5, puback, type RawPacket, startRawBroker, versionOf } from "../../../test/support/raw-broker.ts";
+import { connack4, connack5, puback, type RawPacket, startRawBroker, topicOf, versionOf } from "../../../test/support/raw-broker.ts";
 import { sourceReport } from "../../../test/support/source-report.ts";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
@@ -106,8 +106,6 @@ describe("StatusChannel", () => {
     expect(opened().channel.suspended).toBeUndefined();
   });
 });
-
-const topicOf = ({ body }: RawPacket): string => body.subarray(2, 2 + body.readUInt16BE(0)).toString();
 
 /** Closes on each publish to a topic of `denied` instead of acknowledging it, as EMQX with `deny_action = disconnect` does. */
 async function closingOn(denied: RegExp, version: 4 | 5) {

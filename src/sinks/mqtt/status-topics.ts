@@ -5,7 +5,8 @@ import { type Retained, retainedOf } from "./retained.ts";
 import type { RetainedTopics } from "./retained-topics.ts";
 import type { RetainedValues } from "./retained-values.ts";
 import type { StatusChannel } from "./status-channel.ts";
-import { collectorStatusTopic, type TopicPlan } from "./topics.ts";
+import type { TopicNotes } from "./topic-notes.ts";
+import { collectorStatusTopic, lossTopic, type TopicPlan } from "./topics.ts";
 
 export interface StatusTopicsOptions {
   /** Payload bytes that the broker takes on a topic. */
@@ -17,8 +18,7 @@ export interface StatusTopicsOptions {
   readonly link: LinkWindow;
   /** Of several sources of one name, one has its topics. */
   readonly ownsName: (source: SourceReport) => boolean;
-  /** Gets what an operator should know; the same warning may come again. */
-  readonly warn: (warning: string) => void;
+  readonly notes: TopicNotes;
 }
 
 /** Status fields that change all the time (last readout, next try) are published at most this often. */
@@ -27,6 +27,9 @@ const REFRESH_MS = 10_000;
 const REFRESH_PART = 0.05;
 /** A message that would keep the link busy for longer waits until it carries more: values would wait for it. */
 const LONGEST_MS = 5000;
+
+/** Of the collector itself; the last will says `offline`. */
+const ONLINE = '{"state":"online"}';
 
 /** The retained messages of one connection: status and metadata of the sources. */
 export class StatusTopics {
@@ -51,18 +54,23 @@ export class StatusTopics {
   async describe(sources: readonly SourceReport[]): Promise<void> {
     const desired = retainedOf(this.#plan, sources.filter(this.#options.ownsName));
     const own = collectorStatusTopic(this.#plan);
+    const { notes } = this.#options;
+    notes.keepOnly((topic) => topic === own || topic === lossTopic(this.#plan) || desired.has(topic));
+    const due = notes.takeDue(performance.now());
+    if (due.has(own)) await this.announce();
     await this.#clearValues(sources);
     const refreshMs = this.#refreshMs(desired);
     for (const topic of this.#postponed) if (!desired.has(topic)) this.#postponed.delete(topic);
     for (const topic of this.#retained) if (topic !== own && !desired.has(topic)) await this.#clear(topic);
     for (const [topic, retained] of desired) {
+      if (notes.isRefused(topic) && !due.has(topic)) continue;
       const before = this.#published.get(topic);
       const atMs = performance.now();
       const [key, payload] = [digest(retained.key), digest(retained.payload)];
       if (before && before.key === key && (before.payload === payload || atMs - before.atMs < refreshMs)) continue;
       if (this.#postpones(topic, retained)) continue;
-      await this.retain(topic, retained.payload);
-      this.#published.set(topic, { key, payload, atMs });
+      if (await this.#retain(topic, retained.payload)) this.#published.set(topic, { key, payload, atMs });
+      else this.#published.delete(topic);
     }
   }
 
@@ -93,16 +101,29 @@ export class StatusTopics {
     return REFRESH_MS * Math.max(1, bytes / bytesPerRefresh);
   }
 
-  /** Publishes a retained message, unless it is too large for the broker. Throws ReasonError when the connection is lost. */
-  async retain(topic: string, payload: string): Promise<void> {
-    const { maxBytes, maxPacketBytes, warn } = this.#options;
+  /** Publishes the collector's own status. Throws ReasonError when the connection is lost. */
+  async announce(): Promise<void> {
+    await this.#retain(collectorStatusTopic(this.#plan), ONLINE);
+  }
+
+  /**
+   * Publishes a retained message, unless it is too large for the broker. False: the broker refuses it, and it is tried again later. Throws
+   * ReasonError when the connection is lost.
+   */
+  async #retain(topic: string, payload: string): Promise<boolean> {
+    const { maxBytes, maxPacketBytes, notes } = this.#options;
     if (Buffer.byteLength(payload) > maxBytes(topic)) {
-      warn(`the message for ${topic} is larger than the ${maxPacketBytes} bytes that the broker takes: it is not published`);
-      return;
+      notes.tooLarge(
+        topic,
+        `the message for ${topic} is larger than the ${maxPacketBytes} bytes that the broker takes: it is not published`,
+      );
+      return true;
     }
     this.#retained.add(topic);
     const refusal = await this.#channel.publish(topic, payload, true);
-    if (refusal !== undefined) warn(refusal);
+    if (refusal === undefined) notes.accepted(topic);
+    else notes.refused(topic, refusal, performance.now());
+    return refusal === undefined;
   }
 
   /** Throws ReasonError when the connection is lost. */

@@ -1,7 +1,7 @@
 import { expect, type TestContext, vi } from "vitest";
 import { mqttSpec, RIG_START_MS, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
 import { freePort } from "../../support/free-port.ts";
-import type { RawPacket } from "../../support/raw-broker.ts";
+import { topicOf } from "../../support/raw-broker.ts";
 import { startRefusingBroker } from "../../support/refusing-broker.ts";
 import { type SlowLink, startSlowLink } from "../../support/slow-link.ts";
 
@@ -20,7 +20,6 @@ const MESSAGE_BYTES = 180;
 
 const PUBLISH = 3;
 /** MQTT 5.0, 3.3.2.1. */
-const topicOf = ({ body }: RawPacket): string => body.subarray(2, 2 + body.readUInt16BE(0)).toString();
 
 const smallVariables = 4;
 const largeVariables = (bytesPerS: number): number => {
