@@ -8,7 +8,7 @@ import { HELP_TOPICS } from "./src/commands/help-topics.ts";
 const ROOT = import.meta.dirname;
 
 /** Each has its entry at src/threads/<name>/worker.ts. */
-const THREADS = ["store", "delivery", "serving", "session", "api"];
+const THREADS = ["store", "delivery", "serving", "session", "api", "page"];
 /** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
 const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
   { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },
@@ -74,6 +74,7 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
     }
   mkdirSync(path.join(out, "help"));
   for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
+  cpSync(path.join(ROOT, "src/service/page/assets"), path.join(out, "page"), { recursive: true });
   writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
   return { metafile, native };
 }

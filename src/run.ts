@@ -201,6 +201,7 @@ function reloaderOf(base: Base, { pipeline, agent, applier, configuration }: Cha
     keep: (name, text) => keepText(stateDir, name, text, log),
     onSettings: (now, effects) => {
       if (effects.has("log")) useLog(log, now.settings);
+      if (effects.has("page")) service.usePage(now.settings);
       if (effects.has("buffer")) pipeline.setBounds(boundsOf(now.settings));
       if (effects.has("configuration")) void configuration.use(now.settings);
       if (effects.has("configuration") || effects.has("applied")) applier.use(localOf(now, stateDir));

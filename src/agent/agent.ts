@@ -14,6 +14,7 @@ import type { Readout } from "../model/value.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { detailsProblem } from "./details-problem.ts";
 import { DeviceMemories } from "./device-memory.ts";
+import type { Sample } from "./live-values.ts";
 import { type Look, type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
 import { configuredIntervalMs, configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
@@ -29,6 +30,13 @@ export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "perm
   emit(layout: Layout, readout: Readout): void;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
+}
+
+/** A source at a glance. */
+export interface Glance {
+  readonly report: SourceReport;
+  /** Undefined: it was not read. */
+  readonly sample: Sample | undefined;
 }
 
 /** What a source is to run as, and a digest of all that this depends on. */
@@ -99,6 +107,14 @@ export class Agent {
   /** In the order of the configuration. */
   reports(): readonly SourceReport[] {
     return this.#order.flatMap((id) => this.#reportOf(id) ?? []);
+  }
+
+  /** As `reports`, one by one, each with one of its last values: for whoever goes over many of them by slices. */
+  *glances(): Generator<Glance> {
+    for (const id of this.#order) {
+      const report = this.#reportOf(id);
+      if (report) yield { report, sample: this.#slots.get(id)?.sample() };
+    }
   }
 
   #reportOf(id: string): SourceReport | undefined {

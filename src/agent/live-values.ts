@@ -10,6 +10,16 @@ const LOOKED_AT_MS = 60_000;
 const SELDOM_MS = 5000;
 const FEW_VARIABLES = 1000;
 
+/** The last value of one variable of a source, for a glance at it. */
+export interface Sample {
+  readonly variable: string;
+  readonly unit: string | null;
+  /** When its readout began, epoch ms. */
+  readonly at: number;
+  /** As text; null: the reading is bad. */
+  readonly value: string | null;
+}
+
 /** Those of a readout that a person means. */
 export type IsMeant = (variable: { readonly name: string; readonly address: string; readonly uuid: string }) => boolean;
 
@@ -22,6 +32,9 @@ export class LiveValues {
   readonly #now: () => number;
   readonly #isAlwaysKept: boolean;
   #untilMs = Number.NEGATIVE_INFINITY;
+  /** Of the variable that `sample` shows. */
+  #shown: { readonly layout: Layout; readonly index: number } | undefined;
+  #sample: { readonly at: number; readonly value: Value | undefined } | undefined;
   #last: { readonly layout: Layout; readonly readout: Readout; readonly raw: ReadonlyMap<number, Value> } | undefined;
 
   constructor(now: () => number, intervalMs: number, variables: number) {
@@ -31,6 +44,7 @@ export class LiveValues {
 
   /** `raw`: the readings before scaling, of the variables at `scaled`. */
   take(layout: Layout, readout: Readout, raw: readonly (Reading | undefined)[], scaled: Iterable<number>): void {
+    this.#takeSample(layout, readout);
     if (!this.#isAlwaysKept && this.#now() > this.#untilMs) {
       this.#last = undefined;
       return;
@@ -44,6 +58,22 @@ export class LiveValues {
       reading && reading.quality !== "bad" ? { ...reading, value: copyOf(reading.value) } : reading && { ...reading },
     );
     this.#last = { layout, readout: { ...readout, readings }, raw: rawValues };
+  }
+
+  /** The first number of the source as it was read last, else its first variable; undefined: it was not read. */
+  sample(): Sample | undefined {
+    const variable = this.#shown?.layout.variables[this.#shown.index];
+    if (!variable || !this.#sample) return undefined;
+    const { at, value } = this.#sample;
+    return { variable: variable.name, unit: variable.unit, at, value: value === undefined ? null : valueText(value, variable.type) };
+  }
+
+  #takeSample(layout: Layout, { time, readings }: Readout): void {
+    if (this.#shown?.layout !== layout) this.#shown = { layout, index: shownOf(layout) };
+    const reading = readings[this.#shown.index];
+    // Lists may be long, and this is done with each readout.
+    if (!reading || (reading.quality !== "bad" && typeof reading.value === "object")) return;
+    this.#sample = { at: time, value: reading.quality === "bad" ? undefined : reading.value };
   }
 
   /** Keeps what is read from now on for a while; null: nothing has been read since somebody looks. */
@@ -81,6 +111,15 @@ export function valueText(value: Value, { scalar }: DataType): string {
   const one = (item: Scalar): Scalar => (scalar === "float32" && typeof item === "number" ? shortFloat32(item) : item);
   return toJson(typeof value === "object" ? value.map(one) : one(value));
 }
+
+/** The first number, else the first variable. */
+const shownOf = ({ variables }: Layout): number =>
+  Math.max(
+    0,
+    variables.findIndex(({ type, exploration }) => !exploration && isNumber(type)),
+  );
+
+const isNumber = ({ scalar, count }: DataType): boolean => count === undefined && /^(u?int|float)/.test(scalar);
 
 const copyOf = (value: Value): Value => (typeof value === "object" ? [...value] : value);
 const iso = (ms: number): string => new Date(ms).toISOString();

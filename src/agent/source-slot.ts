@@ -1,4 +1,5 @@
 import type { SourceReport } from "../model/report.ts";
+import type { Sample } from "./live-values.ts";
 import type { Look, Looked, RunningSource } from "./source.ts";
 import type { SourceInput } from "./source-spec.ts";
 
@@ -61,6 +62,11 @@ export class SourceSlot {
   /** Of the instance that runs; undefined: none does, or it cannot be looked into. */
   inspect(look: Look): Looked | undefined {
     return this.#running?.task.inspect?.(look);
+  }
+
+  /** Of the instance that runs. */
+  sample(): Sample | undefined {
+    return this.#running?.task.sample?.();
   }
 
   get #target(): DesiredSource | undefined {

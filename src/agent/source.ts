@@ -16,7 +16,7 @@ import { Explaining } from "./explain.ts";
 import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
-import { type IsMeant, LiveValues } from "./live-values.ts";
+import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
 import { OddValues } from "./odd-values.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
@@ -59,6 +59,8 @@ export interface RunningSource {
   report(): SourceReport;
   /** Its plan, the last values of the variables that are meant, and how one comes about; absent: it cannot run as it is configured. */
   inspect?(look: Look): Looked;
+  /** One of its last values; absent or undefined: it was not read. */
+  sample?(): Sample | undefined;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -80,6 +82,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     endpoint: spec.endpoint,
     report: () => task.report(),
     inspect: (look) => task.inspect(look),
+    sample: () => task.sample(),
     stop: () => task.stop(),
   };
 }
@@ -210,6 +213,10 @@ class SourceTask {
     const plan = hasPlan ? planView(of) : null;
     const explained = explain === undefined ? undefined : (this.#explaining.look(explain) ?? null);
     return { plan, readout: this.#live.look(isMeant), ...(explained !== undefined && { explained }) };
+  }
+
+  sample(): Sample | undefined {
+    return this.#live.sample();
   }
 
   #warnings(): readonly string[] {

@@ -4,9 +4,9 @@ import type { Settings } from "../model/settings.ts";
 /**
  * What a change of a setting does to a service that runs. `restart`: nothing, until the next start. `configuration`: the way to the
  * configuration API, or the embedded API, is another; what runs is compared with what is desired. `applied`: what runs is compared with
- * what is desired. `buffer`: the bounds of the buffer. `log`: the log.
+ * what is desired. `buffer`: the bounds of the buffer. `page`: the page is served again. `log`: the log.
  */
-export type SettingsEffect = "restart" | "configuration" | "applied" | "buffer" | "log";
+export type SettingsEffect = "restart" | "configuration" | "applied" | "buffer" | "page" | "log";
 
 /** Each setting, or all that are below it, with the one thing that a change of it does. */
 export const SETTINGS_EFFECTS: readonly (readonly [path: string, effect: SettingsEffect])[] = [
@@ -27,6 +27,7 @@ export const SETTINGS_EFFECTS: readonly (readonly [path: string, effect: Setting
   ["sources", "applied"],
   ["sinks", "applied"],
   ["buffer", "buffer"],
+  ["page", "page"],
   ["log", "log"],
 ];
 

@@ -131,13 +131,18 @@ const knownKeys = (path: readonly string[]): string[] => Object.keys(schemaAt(pa
 const describedAt = (path: readonly string[]): string | undefined => (path.length === 0 ? undefined : schemaAt(path)?.description);
 
 function absolute(settings: Settings, folder: string): Settings {
-  const { api, bindings, embedded_api, sources, variables_dir } = settings;
+  const { api, bindings, embedded_api, page, sources, variables_dir } = settings;
   const { tls } = embedded_api;
   return {
     ...settings,
     state_dir: resolve(folder, settings.state_dir),
     bindings: withProfiles(bindings, folder),
     sources: withProfiles(sources, folder),
+    page: {
+      ...page,
+      ...(page.token_file !== undefined && { token_file: resolve(folder, page.token_file) }),
+      ...(page.tls && { tls: { cert_file: resolve(folder, page.tls.cert_file), key_file: resolve(folder, page.tls.key_file) } }),
+    },
     ...(variables_dir !== undefined && { variables_dir: resolve(folder, variables_dir) }),
     ...(tls && {
       embedded_api: { ...embedded_api, tls: { cert_file: resolve(folder, tls.cert_file), key_file: resolve(folder, tls.key_file) } },

@@ -159,6 +159,35 @@ export const embeddedApiSettingsSchema = z
     },
   );
 
+export const pageSettingsSchema = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("Whether the collector serves its status as a page for browsers"),
+    listen: listen
+      .default("127.0.0.1:8090")
+      .describe("Address and port of the page; off loopback it needs tls and token_file, and policy.yaml must open it too"),
+    token_file: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("File that holds the token which opens the page, one line of at least 16 characters; absent: it is open on loopback"),
+    tls: z
+      .strictObject({
+        cert_file: z.string().min(1).describe("File with the certificate and what leads to its authority (PEM); a new one is taken over"),
+        key_file: z.string().min(1).describe("File with the certificate's private key (PEM)"),
+      })
+      .optional()
+      .describe("TLS of the page; absent: plain http"),
+  })
+  .refine(
+    ({ listen: address, tls, token_file: token }) =>
+      (tls !== undefined && token !== undefined) || isLoopbackHost(address.slice(0, address.lastIndexOf(":"))),
+    {
+      path: ["listen"],
+      message:
+        "other machines would see the page without a token, or the token in plain http; name a certificate in tls and a file in token_file, or use a loopback address",
+    },
+  );
+
 /** The settings file, `collector.yaml`. Strict: an unknown key is an error that names it. */
 export const settingsSchema = z
   .strictObject({
@@ -199,6 +228,7 @@ export const settingsSchema = z
       })
       .prefault({})
       .describe("Metrics and health over HTTP, for who watches this machine"),
+    page: pageSettingsSchema.prefault({}).describe("The status as a page for a browser: it only reads"),
     log: z
       .strictObject({
         level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is written"),

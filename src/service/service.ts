@@ -11,7 +11,9 @@ import type { PkiPlace } from "../model/pki.ts";
 import type { SourceReport } from "../model/report.ts";
 import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
 import { type BufferStatus, type ClockStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
+import type { Settings } from "../model/settings.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import type { PageHead } from "../threads/page/messages.ts";
 import type { Alarms } from "./alarms.ts";
 import { FillForecast } from "./fill-forecast.ts";
 import { Health } from "./health.ts";
@@ -22,6 +24,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import type { RecentLog } from "./recent-log.ts";
+import { StatusPage } from "./status-page.ts";
 import { summaryOf } from "./summary.ts";
 
 /** What carries values from the agent to the sinks, as far as the service uses it. */
@@ -36,7 +39,7 @@ export interface ServicePipeline {
 
 /** What the service runs. It ends all of it. */
 export interface ServiceParts {
-  readonly agent: Pick<Agent, "inspect" | "reports" | "stop">;
+  readonly agent: Pick<Agent, "glances" | "inspect" | "reports" | "stop">;
   readonly pipeline: ServicePipeline;
   /** The thread of the sessions. */
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
@@ -46,7 +49,7 @@ export interface ServiceParts {
 }
 
 export interface ServiceOptions
-  extends Pick<ConfigurationOptions, "settings" | "stateDir" | "collector" | "version" | "log" | "signal">,
+  extends Pick<ConfigurationOptions, "settings" | "stateDir" | "collector" | "version" | "log" | "signal" | "workerUrl">,
     Pick<NotifyingOptions, "env" | "pid"> {
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
@@ -88,6 +91,7 @@ export class Service {
   #parts: ServiceParts | undefined;
   #metrics: Metrics | undefined;
   #health: Health | undefined;
+  #page: StatusPage | undefined;
   #describing: NodeJS.Timeout | undefined;
   #forecast: FillForecast | undefined;
   #forecasting: NodeJS.Timeout | undefined;
@@ -119,7 +123,7 @@ export class Service {
   }
 
   start(parts: ServiceParts): void {
-    const { version, collector, settings, stateDir, listenRefusal, alarms, log, pki } = this.#options;
+    const { version, collector, settings, stateDir, listenRefusal, alarms, log, pki, workerUrl } = this.#options;
     this.#parts = parts;
     const machine = new MachineLook(stateDir, pki, log);
     this.#metrics = createMetrics(
@@ -135,6 +139,8 @@ export class Service {
       log,
       onTrouble: alarms.raise,
     });
+    const head = (): PageHead => this.#head(parts);
+    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, log });
     this.#forecast = new FillForecast(stateDir, log);
     this.#forecasting = setInterval(() => void this.#lookAtRoom(machine, parts), FORECAST_EVERY_MS);
     parts.applier.start();
@@ -156,7 +162,7 @@ export class Service {
     pipeline.describe(agent.reports());
     const flushed = pipeline.stop();
     await Promise.all([flushed, configuration.stop(flushed), sessions.stop(SESSIONS_STOP_MS)]);
-    await this.#health?.close();
+    await Promise.all([this.#health?.close(), this.#page?.stop()]);
     this.#metrics?.stop();
     await this.#socket?.close();
     log.info({}, "stopped");
@@ -173,12 +179,19 @@ export class Service {
       this.#describing = undefined;
       const { agent, pipeline } = this.#runningParts();
       pipeline.describe(agent.reports());
+      this.#page?.sourceChanged();
     }, DESCRIBE_AFTER_MS);
   }
 
   /** The policy that `listenRefusal` follows is another one. */
   policyChanged(): void {
     this.#health?.look();
+    this.#page?.look();
+  }
+
+  /** The settings of the page are others. */
+  usePage(settings: Pick<Settings, "page">): void {
+    this.#page?.use(settings);
   }
 
   /** A round of applying the configuration has ended. */
@@ -191,7 +204,12 @@ export class Service {
     return this.#parts;
   }
 
-  #status({ agent, pipeline, applier, configuration, reloader }: ServiceParts): ServiceStatus {
+  #status(parts: ServiceParts): ServiceStatus {
+    return { ...this.#head(parts), sources: parts.agent.reports().map(toSourceStatus) };
+  }
+
+  /** The status but for the sources, which may be many. */
+  #head({ pipeline, applier, configuration, reloader }: ServiceParts): PageHead {
     const { version, collector, alarms } = this.#options;
     return {
       version,
@@ -199,7 +217,6 @@ export class Service {
       started_at: this.#startedAt,
       clock: clockStatus(this.#options.clock),
       config: configuration.status(),
-      sources: agent.reports().map(toSourceStatus),
       sinks: pipeline.sinks(),
       buffer: pipeline.buffer(),
       alarms: [
@@ -207,6 +224,7 @@ export class Service {
         ...applier.notes(),
         ...configuration.notes(),
         ...(this.#health?.notes() ?? []),
+        ...(this.#page?.notes() ?? []),
         ...(this.#forecast?.notes() ?? []),
         ...alarms.list(),
       ],

@@ -81,6 +81,8 @@ export interface CollectorOptions {
   readonly dir?: string;
   /** Ports on 127.0.0.1 of its API and of its metrics; absent: free ones. */
   readonly ports?: { readonly api: number; readonly http: number };
+  /** Port on 127.0.0.1 of its page; absent: it has none. */
+  readonly pagePort?: number;
   /** Added to the settings file. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** policy.yaml; absent: sources and sinks on loopback. */
@@ -107,6 +109,7 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
       state_dir: stateDir,
       http: { listen: `127.0.0.1:${httpPort}` },
       embedded_api: { listen: `127.0.0.1:${port}`, poll_interval: "500ms" },
+      page: options.pagePort === undefined ? { enabled: false } : { listen: `127.0.0.1:${options.pagePort}` },
       ...options.settings,
     }),
   );

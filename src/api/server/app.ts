@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import * as z from "zod";
+import type { Throttle } from "../../lib/throttle.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { isLoopback } from "../loopback.ts";
@@ -20,7 +21,6 @@ import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
 import { describeApi } from "./openapi.ts";
 import type { RefusedKeys } from "./refused-keys.ts";
-import type { Throttle } from "./throttle.ts";
 
 const BODY_BYTES = 2 ** 20;
 /** Of all large bodies that are being received: four of the largest. */

@@ -2,10 +2,12 @@ import { existsSync, mkdirSync, statSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
+import { createThrottle } from "../../lib/throttle.ts";
+import { answerWithoutTls, followCertificate, readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
-import { createApp } from "./app.ts";
+import { createApp, HTTP_OPTIONS } from "./app.ts";
 import { type Audit, openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
 import { type BackupTimes, refuseEmptyDatabase, startBackups } from "./backups.ts";
@@ -18,12 +20,11 @@ import { openEtags } from "./etags.ts";
 import { createHandlers } from "./handlers.ts";
 import { openInventory } from "./inventory.ts";
 import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
-import { answerWithoutTls, followCertificate, listenLocally, parseListen, readTls } from "./listening.ts";
+import { listenLocally, parseListen } from "./listening.ts";
 import { openMachineReach } from "./machine-reach.ts";
 import { RefusedKeys, type TellRefused } from "./refused-keys.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
-import { createThrottle } from "./throttle.ts";
 import { openValues } from "./values.ts";
 import { openVariables } from "./variables.ts";
 
@@ -45,11 +46,13 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
+const CERTIFICATE = { setting: "embedded_api.tls", what: "the configuration API" } as const;
+
 /** Starts the embedded configuration API. Throws an Error that names the file, the address or the option that is wrong. */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { log, databaseFile } = options;
   const { host, port } = parseListen(options.listen, { tls: options.tls !== undefined, insecure: options.insecure === true });
-  const tls = options.tls && readTls(options.tls);
+  const tls = options.tls && readTls(options.tls, CERTIFICATE.setting);
   const collector = uuidSchema.safeParse(options.collector);
   if (!collector.success) throw new Error(`collector: "${options.collector}" is not a UUID`);
   mkdirSync(dirname(databaseFile), { recursive: true, mode: 0o700 });
@@ -89,7 +92,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       version: options.version,
       log,
     });
-    const endConnections = tls ? answerWithoutTls(app.server) : () => {};
+    const endConnections = tls ? answerWithoutTls(app.server, HTTP_OPTIONS.headersTimeout) : () => {};
     connections.attach(app.server);
     await app.listen({ host, port });
     let local: Server | undefined;
@@ -99,7 +102,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       await app.close();
       throw error;
     }
-    const unfollow = options.tls && tls ? followCertificate(app.server, options.tls, tls, log, options.certificateEveryMs) : () => {};
+    const unfollow =
+      options.tls && tls ? followCertificate(app.server, options.tls, tls, CERTIFICATE, log, options.certificateEveryMs) : () => {};
     const backups = startBackups(db, databaseFile, log, options.backupTimes);
     const bound = app.server.address() as AddressInfo;
     let closing: Promise<void> | undefined;

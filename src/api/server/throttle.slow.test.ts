@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
+import { createThrottle } from "../../lib/throttle.ts";
 import { startTestServer } from "./testing.ts";
-import { createThrottle } from "./throttle.ts";
 
 const fail = (throttle: ReturnType<typeof createThrottle>, address: string): number | undefined => {
   const wait = throttle.failed(address);

@@ -1,11 +1,10 @@
 import type { AnySession } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
 import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
-import { formatBytes } from "../../model/bytes.ts";
-import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import type { PlanView } from "../../model/source-insight.ts";
+import { planFacts } from "../../service/words/plan-words.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService, lookIntoService, withService } from "../service/known.ts";
@@ -102,38 +101,17 @@ function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
 
 /** For people: the sums, whether they fit, then the requests. Pure. */
 export function planText({ name, type, endpoint, from, plan: view, warnings }: Planned, isWhole: boolean): readonly string[] {
-  const { requests, variables, bytes, interval_ms: intervalMs, limits, set_aside: setAside, silent, measured: times } = view;
+  const { requests } = view;
   const shown = isWhole ? view.first_requests : view.first_requests.slice(0, SHOWN);
   const rows = shown.map((one) => [one.words, String(one.variables), String(one.bytes)]);
   const left = requests - shown.length;
   const how = from === "service" ? "as the service reads it" : "over a connection of its own";
   return [
     `${name} (${type} ${endpoint}), ${how}`,
-    `  Plan:      ${requests} requests for ${variables} variables, ${formatBytes(bytes)} of answers in each readout`,
-    ...(times
-      ? [
-          `  Measured:  ${formatDuration(times.median_ms)} (median of ${times.readouts} readouts), ${formatDuration(times.longest_ms)} the longest${times.longest_wait_ms >= 1 ? `, after ${formatDuration(times.longest_wait_ms)} of waiting for the connection` : ""}`,
-        ]
-      : []),
-    `  Interval:  ${formatDuration(intervalMs)}: ${fitWords(view)}`,
-    ...(Object.keys(limits).length === 0 ? [] : [`  Limits:    ${limitWords(limits)}`]),
-    ...(setAside > 0 ? [`  Set aside: ${setAside} variables that are refused or have no answer; collector status ${name} names them`] : []),
-    ...(silent.length > 0 ? [`  Silent:    ${silent.join(", ")}`] : []),
+    ...planFacts(view, name).map(({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`),
     ...warnings.map((warning) => `  Note: ${warning}`),
     "",
     ...formatTable([["REQUEST", "VARIABLES", "BYTES"], ...rows], new Set([1, 2])),
     ...(left > 0 ? [`… ${left} more requests${isWhole ? "" : ", see --requests"}`] : []),
   ];
 }
-
-function fitWords({ fits, feasible_interval_ms: feasibleMs, interval_ms: intervalMs, measured: times }: PlanView): string {
-  if (fits === null || feasibleMs === null || !times) return "nothing is measured yet";
-  if (!fits) return `the plan does not fit; an interval of ${formatDuration(feasibleMs)} would do`;
-  const share = Math.ceil((100 * (times.longest_ms + times.longest_wait_ms)) / intervalMs);
-  return `the plan fits and takes ${share} % of it${feasibleMs < intervalMs ? `; ${formatDuration(feasibleMs)} would do too` : ""}`;
-}
-
-const limitWords = (limits: Readonly<Record<string, number>>): string =>
-  Object.entries(limits)
-    .map(([name, value]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)} ${value}`)
-    .join(", ");

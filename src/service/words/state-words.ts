@@ -3,11 +3,15 @@ import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 export const NO_VARIABLES =
   "It has no variables, so nothing is read. `collector variables import --help` says how to load some; the file may be on this machine too.";
 
+interface SourceState extends Pick<SourceStatus, "error"> {
+  readonly status: Pick<SourceStatus["status"], "state" | "configured_variables">;
+}
+
 /**
  * The state of a data source in a word or two. A condition is more exact than the reason UNKNOWN, which the API has for all of them; a
  * source that was never read is no source in trouble. Pure.
  */
-export function sourceStateWords({ status: { state, configured_variables }, error }: Pick<SourceStatus, "status" | "error">): string {
+export function sourceStateWords({ status: { state, configured_variables }, error }: SourceState): string {
   if (state.type === "OK") return "OK";
   if (state.type === "ERROR") return errorWords(error ?? { reason: state.reason, condition: null });
   return configured_variables === 0 ? "NO_VARIABLES" : "NOT_READ_YET";

@@ -15,7 +15,9 @@ export interface Trouble {
   readonly nextTry: string | null;
 }
 
-type FailingSource = Pick<SourceStatus, "name" | "uuid" | "endpoint" | "faults" | "error" | "status" | "since" | "next_retry_at">;
+interface FailingSource extends Pick<SourceStatus, "name" | "uuid" | "endpoint" | "faults" | "error" | "since" | "next_retry_at"> {
+  readonly status: Pick<SourceStatus["status"], "state">;
+}
 
 /** Where a source fails, for the words about it. Pure. */
 export const whereOf = ({ name, uuid, endpoint, faults: [fault], error }: FailingSource): Where => ({

@@ -1,4 +1,4 @@
-import { networkOf } from "../../lib/client-network.ts";
+import { networkOf } from "./client-network.ts";
 
 /** Failures of one address that are answered at once. */
 const FREE = 10;

@@ -1,0 +1,207 @@
+import { randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import type { FromPage, SourceLook, ToPage } from "../../threads/page/messages.ts";
+import { html } from "./html.ts";
+import { keyOf, PageState } from "./page-state.ts";
+import { keyOfAddress, lookFor, type PageAddress, viewOf } from "./pages.ts";
+import { LiveView, Parts, type View } from "./view.ts";
+import { Viewers } from "./viewers.ts";
+
+/** The service is asked for its state so often while somebody looks. */
+const ASK_EVERY_MS = 1000;
+/** As ASK_EVERY_MS while nobody does: the ledgers in hours go on. */
+const IDLE_EVERY_MS = 60_000;
+/** Between two asks, where the second is for one source in detail alone. */
+const LOOK_AFTER_MS = 250;
+/** An ask that has no answer by then will have none. */
+const LOST_AFTER_MS = 10_000;
+/** Whoever loads a page waits for a state of now so long; then it gets the one that there is. */
+const FRESH_WITHIN_MS = 1500;
+/** Looks at sources in one ask. */
+const MAX_LOOKS = 32;
+/** Pages that are kept for who has loaded them and watches them in a moment. */
+const MAX_PAGES = 64;
+
+export interface LivePagesOptions {
+  readonly post: (message: FromPage) => void;
+  /** Epoch ms. */
+  readonly now?: () => number;
+}
+
+interface KeptPage {
+  readonly address: PageAddress;
+  readonly live: LiveView;
+}
+
+/** A page as it is handed out. */
+export interface LoadedPage {
+  readonly view: View;
+  readonly version: string;
+}
+
+/** The pages as they are now: asks the service for its state, at most once a second for all, and sends what has changed to who looks. */
+export class LivePages {
+  readonly #post: LivePagesOptions["post"];
+  readonly #now: () => number;
+  readonly state = new PageState();
+  readonly viewers = new Viewers();
+  /** Versions of another life of this thread are none of this one. */
+  readonly #epoch = randomBytes(6).toString("base64url");
+  #version = 1;
+  /** By the key of their address. */
+  readonly #pages = new Map<string, KeptPage>();
+  /** What pages need that are being loaded. */
+  readonly #wanted = new Map<string, SourceLook>();
+  /** Loads that wait for an answer, each for the one to this ask or a later one. */
+  #waiting: { readonly ask: number; done(): void }[] = [];
+  #inFlight: { readonly id: number; readonly at: number } | undefined;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  /** When all was asked for, not one source alone. */
+  #askedAllAt = Number.NEGATIVE_INFINITY;
+  #nextAsk = 1;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor({ post, now = Date.now }: LivePagesOptions) {
+    this.#post = post;
+    this.#now = now;
+    this.#ask();
+  }
+
+  take(message: Exclude<ToPage, { type: "stop" }>): void {
+    if (message.type === "sources") {
+      this.state.takeSources(message);
+      return;
+    }
+    const nowMs = this.#now();
+    this.state.takeAnswer(message, nowMs);
+    if (this.#inFlight?.id === message.id) this.#inFlight = undefined;
+    const answered = this.#waiting.filter(({ ask }) => ask <= message.id);
+    this.#waiting = this.#waiting.filter(({ ask }) => ask > message.id);
+    for (const { done } of answered) done();
+    this.#send(nowMs);
+    this.#schedule();
+  }
+
+  /** The page as it is now, asked for where what is known of it is old; undefined: there is none. */
+  async load(address: PageAddress): Promise<LoadedPage | undefined> {
+    const look = lookFor(address, this.state, this.#now());
+    const isKnown = look === undefined || this.state.detail(look) !== undefined;
+    if (!isKnown || this.#now() - this.#askedAllAt >= ASK_EVERY_MS) await this.#fresh(look);
+    const page = this.#page(address, this.#now());
+    return page && { view: page.live.view, version: `${this.#epoch}.${page.live.version}` };
+  }
+
+  /** Keeps the page of a viewer as it is now. `version`: of `load`, or the last one that was sent. False: there is no such page. */
+  watch(address: PageAddress, version: string, response: ServerResponse, isAdmitted: () => boolean): boolean {
+    const nowMs = this.#now();
+    if (!this.#page(address, nowMs)) return false;
+    const [epoch, number] = version.split(".");
+    const seen = epoch === this.#epoch ? Number(number) || 0 : 0;
+    this.viewers.add({ response, page: keyOfAddress(address), seen, isAdmitted });
+    this.#send(nowMs);
+    this.#schedule();
+    return true;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    for (const { done } of this.#waiting) done();
+    this.#waiting = [];
+    this.viewers.close();
+  }
+
+  #page(address: PageAddress, nowMs: number): KeptPage | undefined {
+    const key = keyOfAddress(address);
+    const view = viewOf(address, this.state, nowMs);
+    if (!view) return undefined;
+    const known = this.#pages.get(key);
+    if (known) {
+      known.live.take(view, ++this.#version);
+      return known;
+    }
+    const page = { address, live: new LiveView(view, ++this.#version) };
+    this.#pages.set(key, page);
+    this.#forget();
+    return page;
+  }
+
+  /** The oldest that nobody watches. */
+  #forget(): void {
+    const watched = this.viewers.pages;
+    for (const key of this.#pages.keys()) {
+      if (this.#pages.size <= MAX_PAGES) return;
+      if (!watched.has(key)) this.#pages.delete(key);
+    }
+  }
+
+  #send(nowMs: number): void {
+    for (const key of this.viewers.pages) {
+      const page = this.#pages.get(key);
+      page?.live.take(viewOf(page.address, this.state, nowMs) ?? GONE, ++this.#version);
+    }
+    this.viewers.send((key) => this.#pages.get(key)?.live, this.#epoch, nowMs);
+  }
+
+  #fresh(look: SourceLook | undefined): Promise<void> {
+    if (look) this.#wanted.set(keyOf(look), look);
+    return new Promise((settle) => {
+      const waiter = {
+        ask: this.#nextAsk,
+        done: () => {
+          clearTimeout(timer);
+          settle();
+        },
+      };
+      const timer = setTimeout(() => {
+        this.#waiting = this.#waiting.filter((one) => one !== waiter);
+        settle();
+      }, FRESH_WITHIN_MS);
+      this.#waiting.push(waiter);
+      this.#schedule();
+    });
+  }
+
+  /** One ask at a time: a service that is busy is not asked twice. */
+  #schedule(): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#timer);
+    const nowMs = this.#now();
+    const next = this.#inFlight ? this.#inFlight.at + LOST_AFTER_MS : this.#nextAskAt();
+    this.#timer = setTimeout(() => this.#ask(), Math.max(0, next - nowMs));
+  }
+
+  #nextAskAt(): number {
+    const isWatched = this.viewers.count > 0 || this.#waiting.length > 0;
+    const allAt = this.#askedAllAt + (isWatched ? ASK_EVERY_MS : IDLE_EVERY_MS);
+    return this.#wanted.size > 0 ? Math.min(allAt, this.#askedAt + LOOK_AFTER_MS) : allAt;
+  }
+
+  #ask(): void {
+    const nowMs = this.#now();
+    const isAll = nowMs - this.#askedAllAt >= ASK_EVERY_MS;
+    const looks = new Map(this.#wanted);
+    this.#wanted.clear();
+    if (isAll)
+      for (const key of this.viewers.pages) {
+        const page = this.#pages.get(key);
+        const look = page && lookFor(page.address, this.state, nowMs);
+        if (look) looks.set(keyOf(look), look);
+      }
+    const isWatched = this.viewers.count > 0 || this.#waiting.length > 0;
+    const id = this.#nextAsk++;
+    this.#inFlight = { id, at: nowMs };
+    this.#askedAt = nowMs;
+    if (isAll) this.#askedAllAt = nowMs;
+    const scope = !isAll ? "looks" : isWatched ? "all" : "head";
+    this.#post({ type: "ask", id, scope, looks: [...looks.values()].slice(0, MAX_LOOKS) });
+    this.#schedule();
+  }
+}
+
+/** What a viewer sees whose source was removed. */
+const GONE: View = new Parts().view(
+  "Collector",
+  html`<h1>This data source does not exist any more</h1><p><a href="/">All data sources</a></p>`,
+);

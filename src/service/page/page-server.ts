@@ -1,0 +1,226 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { createThrottle, type Throttle } from "../../lib/throttle.ts";
+import type { Log } from "../../model/context.ts";
+import { toJson } from "../../model/json.ts";
+import { jsonWithoutCredentials } from "../../model/plain-text.ts";
+import { sleep } from "../../model/timer.ts";
+import { COOKIE, isOwnName, TokenGate } from "./access.ts";
+import type { Asset } from "./assets.ts";
+import { html } from "./html.ts";
+import type { LivePages } from "./live-pages.ts";
+import { addressOf } from "./pages.ts";
+import { Parts, shell, type View } from "./view.ts";
+
+export interface PageServerOptions {
+  readonly pages: LivePages;
+  readonly assets: Readonly<Record<string, Asset>>;
+  /** File with the token that opens the pages; undefined: they are open. */
+  readonly tokenFile: string | undefined;
+  /** PEM; undefined: plain HTTP. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly log: Log;
+}
+
+const HEADERS_MS = 10_000;
+const MAX_HEADER_BYTES = 16_384;
+const MAX_CONNECTIONS = 128;
+const MAX_BODY_BYTES = 8192;
+const MAX_URL = 4096;
+
+/** Nothing comes from another host, nothing runs that is not a file of ours, and nobody may frame the page. */
+const HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+  "cache-control": "no-store",
+};
+
+/** The HTTP side of the page: who may see it, and what each path answers. It only reads. */
+export class PageServer {
+  readonly #options: PageServerOptions;
+  readonly #gate: TokenGate;
+  readonly #throttle: Throttle = createThrottle();
+  readonly server: Server;
+
+  constructor(options: PageServerOptions) {
+    const { tls, tokenFile } = options;
+    this.#options = options;
+    this.#gate = new TokenGate(tokenFile);
+    const limits = {
+      headersTimeout: HEADERS_MS,
+      requestTimeout: HEADERS_MS,
+      connectionsCheckingInterval: 500,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    };
+    const answer = (request: IncomingMessage, response: ServerResponse): void => void this.#answer(request, response);
+    this.server = tls
+      ? createTlsServer({ ...limits, ...tls, minVersion: "TLSv1.2", handshakeTimeout: HEADERS_MS }, answer)
+      : createServer(limits, answer);
+    this.server.maxConnections = MAX_CONNECTIONS;
+    this.server.on("clientError", (_, socket) => socket.destroy());
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+    response.on("error", () => undefined);
+    try {
+      await this.#route(request, response);
+    } catch (error) {
+      this.#options.log.error({ err: error }, "a page could not be made");
+      if (response.headersSent) response.destroy();
+      else this.#message(response, 500, "The page could not be made; the collector's log says why.");
+    }
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "", headers, url = "/" } = request;
+    if (!isOwnName(headers.host, this.#options.tls?.cert))
+      return this.#message(response, 421, "This machine is not known by that name; ask for it by its address.");
+    if (url.length > MAX_URL) return this.#message(response, 414, "The address is too long.");
+    const [path = "/"] = url.split("?", 1);
+    if (method === "POST" && (path === "/login" || path === "/logout")) return this.#post(path, request, response);
+    request.resume();
+    if (method !== "GET" && method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD");
+      return this.#message(response, 405, "Only GET and HEAD are answered here: the page changes nothing.");
+    }
+    const { assets } = this.#options;
+    const asset = Object.hasOwn(assets, path) ? assets[path] : undefined;
+    if (asset) return send(response, 200, asset.contentType, asset.body, method);
+    if (!this.#gate.admits(headers)) return this.#refuse(path, response);
+    if (path === "/events") return this.#events(url, request, response);
+    if (path.startsWith("/data/")) return this.#data(path, response, method);
+    return this.#page(url, response, method);
+  }
+
+  async #page(url: string, response: ServerResponse, method: string): Promise<void> {
+    const address = addressOf(url);
+    const found = address && (await this.#options.pages.load(address));
+    if (!found) return this.#message(response, 404, "There is no such page, or no data source of this name.");
+    const live = { path: url, version: found.version };
+    const text = shell({ view: found.view, live, isLoggedIn: !this.#gate.isOpen, nowMs: Date.now() });
+    send(response, 200, "text/html; charset=utf-8", text, method);
+  }
+
+  #events(url: string, request: IncomingMessage, response: ServerResponse): void {
+    const { pages } = this.#options;
+    const query = new URL(url, "http://localhost").searchParams;
+    const address = addressOf(query.get("path") ?? "/");
+    if (pages.viewers.isFull) {
+      response.setHeader("retry-after", "10");
+      this.#message(response, 503, "Too many browsers look at this page already.");
+      return;
+    }
+    const seen = request.headers["last-event-id"] ?? query.get("version") ?? "";
+    const isAdmitted = (): boolean => this.#gate.admits(request.headers);
+    if (!address || !pages.watch(address, String(seen), response, isAdmitted)) this.#message(response, 404, "There is no such page.");
+  }
+
+  /** The same as JSON. */
+  async #data(path: string, response: ServerResponse, method: string): Promise<void> {
+    const { pages } = this.#options;
+    await pages.load({ type: "overview", query: { failing: false, filter: "", page: 1 } });
+    const { head, sources } = pages.state;
+    const data = path === "/data/status" ? head && { ...head, sources } : undefined;
+    if (data) return send(response, 200, "application/json; charset=utf-8", `${toJson(data, jsonWithoutCredentials)}\n`, method);
+    const words = path === "/data/status" ? "the collector is starting" : "nothing is answered here; known: /data/status";
+    send(response, path === "/data/status" ? 503 : 404, "application/json; charset=utf-8", `${toJson({ detail: words })}\n`, method);
+  }
+
+  #refuse(path: string, response: ServerResponse): void {
+    response.setHeader("www-authenticate", 'Bearer realm="collector"');
+    if (path === "/events" || path.startsWith("/data/")) this.#message(response, 401, "Log in first.");
+    else this.#html(response, 401, loginPage(undefined));
+  }
+
+  async #post(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // A form of another site is sent with its origin; a browser that is not told to hide it says it.
+    if (!isOwnOrigin(request)) {
+      request.resume();
+      return this.#message(response, 403, "This form is not of this page.");
+    }
+    const body = await bodyOf(request);
+    if (path === "/logout") {
+      this.#gate.close(request.headers.cookie);
+      response.setHeader("set-cookie", this.#cookie("", 0));
+      return redirect(response, "/");
+    }
+    if (this.#gate.isOpen) return redirect(response, "/");
+    const token = body === undefined ? "" : (new URLSearchParams(body).get("token") ?? "");
+    if (this.#gate.isToken(token)) {
+      response.setHeader("set-cookie", this.#cookie(this.#gate.open(), undefined));
+      return redirect(response, "/");
+    }
+    const wait = this.#throttle.failed(request.socket.remoteAddress ?? "");
+    if (!wait) {
+      response.setHeader("retry-after", "5");
+      return this.#message(response, 429, "Too many wrong tokens wait already; try again in a moment.");
+    }
+    await sleep(wait.delayMs);
+    wait.done();
+    this.#options.log.warn({ address: request.socket.remoteAddress }, "the page refused a wrong token");
+    this.#html(response, 401, loginPage("That is not the token."));
+  }
+
+  #cookie(value: string, maxAge: number | undefined): string {
+    const secure = this.#options.tls ? "; Secure" : "";
+    return `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${secure}${maxAge === undefined ? "" : `; Max-Age=${maxAge}`}`;
+  }
+
+  #message(response: ServerResponse, status: number, words: string): void {
+    const view = new Parts().view("Collector", html`<h1>Collector</h1><p>${words}</p><p><a href="/">To the overview</a></p>`);
+    this.#html(response, status, view);
+  }
+
+  #html(response: ServerResponse, status: number, view: View): void {
+    if (response.destroyed) return;
+    send(response, status, "text/html; charset=utf-8", shell({ view, isLoggedIn: false, nowMs: Date.now() }), "GET");
+  }
+}
+
+function loginPage(problem: string | undefined): View {
+  return new Parts().view(
+    "Log in: Collector",
+    html`<h1>Log in</h1>
+<form method="post" action="/login">
+${problem !== undefined && html`<p role="alert" class="state bad">✗ ${problem}</p>`}
+<p><label for="token">Token</label> <input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
+<p>It is the first line of the file that <code>page.token_file</code> names in the collector's settings.</p>
+<button type="submit">Log in</button>
+</form>`,
+  );
+}
+
+function isOwnOrigin({ headers }: IncomingMessage): boolean {
+  const { origin, host } = headers;
+  const site = headers["sec-fetch-site"];
+  if (site !== undefined && site !== "same-origin" && site !== "none") return false;
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+}
+
+/** Undefined: it is too long. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  return length <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString("utf8") : undefined;
+}
+
+function redirect(response: ServerResponse, location: string): void {
+  response.writeHead(303, { location, "content-length": 0 });
+  response.end();
+}
+
+function send(response: ServerResponse, status: number, contentType: string, body: string, method: string): void {
+  if (response.destroyed) return;
+  response.writeHead(status, { "content-type": contentType, "content-length": Buffer.byteLength(body) });
+  response.end(method === "HEAD" ? undefined : body);
+}

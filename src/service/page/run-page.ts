@@ -1,0 +1,102 @@
+import type { MessagePort } from "node:worker_threads";
+import { logOver } from "../../lib/thread/log.ts";
+import { answerWithoutTls, followCertificate, readTls } from "../../lib/tls-server.ts";
+import type { Log } from "../../model/context.ts";
+import { messageOf } from "../../model/failure.ts";
+import { sleep } from "../../model/timer.ts";
+import type { FromPage, PageWorkerData, ToPage } from "../../threads/page/messages.ts";
+import { readToken } from "./access.ts";
+import type { Asset } from "./assets.ts";
+import { LivePages } from "./live-pages.ts";
+import { PageServer } from "./page-server.ts";
+
+const RETRY_MS = 10_000;
+const TLS_FIRST_MS = 10_000;
+const CERTIFICATE = { setting: "page.tls", what: "the page" } as const;
+
+export interface RunPageOptions extends PageWorkerData {
+  readonly assets: Readonly<Record<string, Asset>>;
+  readonly retryMs?: number;
+}
+
+interface Served {
+  close(): Promise<void>;
+}
+
+/** The page in a thread of its own: serves it until `stop` comes. What keeps it from listening is told, and tried again. Never rejects. */
+export async function runPage(port: MessagePort, options: RunPageOptions): Promise<void> {
+  const post = (message: FromPage): void => port.postMessage(message);
+  const log = logOver(post);
+  const stop = new AbortController();
+  post({ type: "started" });
+  const pages = new LivePages({ post });
+  port.on("message", (message: ToPage) => {
+    if (message.type === "stop") stop.abort();
+    else pages.take(message);
+  });
+  const served = await untilListening(options, { pages, post, log, signal: stop.signal });
+  await aborted(stop.signal);
+  pages.close();
+  await served?.close();
+  post({ type: "stopped" });
+  port.close();
+}
+
+interface Serving {
+  readonly pages: LivePages;
+  readonly post: (message: FromPage) => void;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Undefined: it was stopped before. */
+async function untilListening(options: RunPageOptions, { pages, post, log, signal }: Serving): Promise<Served | undefined> {
+  while (!signal.aborted) {
+    try {
+      const served = await listen(options, pages, log);
+      post({ type: "listening", url: served.url });
+      post({ type: "trouble", message: null });
+      return served;
+    } catch (error) {
+      post({ type: "trouble", message: `the page is not served: ${messageOf(error)}; it is tried again` });
+      await sleep(options.retryMs ?? RETRY_MS, signal);
+    }
+  }
+  return undefined;
+}
+
+async function listen(options: RunPageOptions, pages: LivePages, log: Log): Promise<Served & { readonly url: string }> {
+  const { listen: at, tls: files, tokenFile, assets } = options;
+  const colon = at.lastIndexOf(":");
+  const host = at.slice(0, colon).replace(/^\[|\]$/g, "");
+  const tls = files && readTls(files, CERTIFICATE.setting);
+  if (tokenFile !== undefined) readToken(tokenFile);
+  const { server } = new PageServer({ pages, assets, tokenFile, tls, log });
+  const endConnections = tls ? answerWithoutTls(server, TLS_FIRST_MS) : () => {};
+  try {
+    await new Promise<void>((done, fail) => server.once("error", fail).listen(Number(at.slice(colon + 1)), host, done));
+  } catch (error) {
+    throw new Error(`page.listen: ${at} cannot be listened on (${messageOf(error)})`, { cause: error });
+  }
+  server.removeAllListeners("error").on("error", (error) => log.warn({ err: error }, "the page's listener reported an error"));
+  const unfollow = files && tls ? followCertificate(server, files, tls, CERTIFICATE, log) : () => {};
+  const place = server.address();
+  const port = typeof place === "object" && place !== null ? place.port : 0;
+  return {
+    url: `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}/`,
+    close() {
+      unfollow();
+      return new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+        endConnections();
+      });
+    },
+  };
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((done) => {
+    if (signal.aborted) done();
+    else signal.addEventListener("abort", () => done(), { once: true });
+  });

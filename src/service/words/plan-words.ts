@@ -1,0 +1,51 @@
+import { formatBytes } from "../../model/bytes.ts";
+import { formatDuration } from "../../model/duration.ts";
+import type { PlanView } from "../../model/source-insight.ts";
+
+/** A line about a plan. */
+export interface PlanFact {
+  readonly label: "Plan" | "Measured" | "Interval" | "Limits" | "Set aside" | "Silent";
+  readonly words: string;
+}
+
+/** What a readout asks for, how long it takes, and whether that fits the interval: for the terminal and the page. Pure. */
+export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
+  const { requests, variables, bytes, interval_ms: intervalMs, limits, set_aside: setAside, silent } = view;
+  return [
+    {
+      label: "Plan",
+      words: `${requests} requests for ${variables} variables, ${formatBytes(bytes)} of answers in each readout`,
+    },
+    ...measuredFact(view),
+    { label: "Interval", words: `${formatDuration(intervalMs)}: ${fitWords(view)}` },
+    ...(Object.keys(limits).length === 0 ? [] : [{ label: "Limits", words: limitWords(limits) } as const]),
+    ...(setAside > 0
+      ? [
+          {
+            label: "Set aside",
+            words: `${setAside} variables that are refused or have no answer; collector status ${source} names them`,
+          } as const,
+        ]
+      : []),
+    ...(silent.length > 0 ? [{ label: "Silent", words: silent.join(", ") } as const] : []),
+  ];
+}
+
+function measuredFact({ measured: times }: PlanView): readonly PlanFact[] {
+  if (!times) return [];
+  const waited = times.longest_wait_ms >= 1 ? `, after ${formatDuration(times.longest_wait_ms)} of waiting for the connection` : "";
+  const words = `${formatDuration(times.median_ms)} (median of ${times.readouts} readouts), ${formatDuration(times.longest_ms)} the longest${waited}`;
+  return [{ label: "Measured", words }];
+}
+
+function fitWords({ fits, feasible_interval_ms: feasibleMs, interval_ms: intervalMs, measured: times }: PlanView): string {
+  if (fits === null || feasibleMs === null || !times) return "nothing is measured yet";
+  if (!fits) return `the plan does not fit; an interval of ${formatDuration(feasibleMs)} would do`;
+  const share = Math.ceil((100 * (times.longest_ms + times.longest_wait_ms)) / intervalMs);
+  return `the plan fits and takes ${share} % of it${feasibleMs < intervalMs ? `; ${formatDuration(feasibleMs)} would do too` : ""}`;
+}
+
+const limitWords = (limits: Readonly<Record<string, number>>): string =>
+  Object.entries(limits)
+    .map(([name, value]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)} ${value}`)
+    .join(", ");

@@ -1,0 +1,109 @@
+import type { Agent } from "../../agent/agent.ts";
+import type { Sample } from "../../agent/live-values.ts";
+import { SupervisedWorker } from "../../lib/thread/host.ts";
+import type { Log } from "../../model/context.ts";
+import { sleep } from "../../model/timer.ts";
+import { SourceFeed } from "../../service/page/feed.ts";
+import { type FromPage, PAGE_HEAP, type PageHead, type PageWorkerData, type SourceView, type ToPage } from "./messages.ts";
+
+export interface PageHostOptions {
+  /** Entry of the worker. */
+  readonly entry: URL;
+  readonly workerData: PageWorkerData;
+  readonly agent: Pick<Agent, "glances" | "inspect">;
+  /** The status of now but for the sources. */
+  readonly head: () => PageHead;
+  readonly log: Log;
+}
+
+/** Changes of sources while nobody looks are told this long after the first of several. */
+const TELL_AFTER_MS = 1000;
+const STOP_MS = 2000;
+const NO_SAMPLES: ReadonlyMap<string, Sample> = new Map();
+
+/** The page in a worker of its own: gives it the state of the service, at most once a second for all who look, and only while somebody does. */
+export class PageHost {
+  readonly #options: PageHostOptions;
+  readonly #feed: SourceFeed;
+  readonly #worker: SupervisedWorker<FromPage>;
+  readonly #stop = new AbortController();
+  #telling: NodeJS.Timeout | undefined;
+  /** One walk over the sources at a time. Never rejects. */
+  #walk: Promise<unknown> = Promise.resolve();
+  #trouble: string | undefined;
+
+  constructor(options: PageHostOptions) {
+    const { entry, workerData, log, agent } = options;
+    this.#options = options;
+    this.#feed = new SourceFeed(agent);
+    this.#worker = new SupervisedWorker({
+      entry,
+      name: "page",
+      workerData,
+      resourceLimits: PAGE_HEAP,
+      log,
+      onMessage: (message) => this.#onMessage(message),
+    });
+  }
+
+  /** What a person should know of it, for status. */
+  notes(): readonly string[] {
+    return this.#trouble === undefined ? [] : [this.#trouble];
+  }
+
+  /** A source has changed: the page keeps the changes of state also while nobody looks. */
+  sourceChanged(): void {
+    this.#telling ??= setTimeout(() => {
+      this.#telling = undefined;
+      void this.#inTurn(() => this.#tell());
+    }, TELL_AFTER_MS);
+  }
+
+  /** Never throws. */
+  stop(): Promise<void> {
+    this.#stop.abort();
+    clearTimeout(this.#telling);
+    return this.#worker.stop(STOP_MS);
+  }
+
+  #onMessage(message: FromPage): void {
+    const { log } = this.#options;
+    if (message.type === "started") {
+      this.#feed.forget();
+      this.sourceChanged();
+    } else if (message.type === "ask") void this.#inTurn(() => this.#answer(message));
+    else if (message.type === "listening") log.info({ url: message.url }, "the page is served");
+    else if (message.type === "trouble") {
+      if (message.message !== null && message.message !== this.#trouble) log.error({}, message.message);
+      this.#trouble = message.message ?? undefined;
+    }
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#walk.then(() => (this.#stop.signal.aborted ? undefined : work()));
+    this.#walk = done.catch((error: unknown) => this.#options.log.error({ err: error }, "the page could not be told what has changed"));
+    return this.#walk as Promise<void>;
+  }
+
+  async #tell(samples?: Map<string, Sample>): Promise<void> {
+    const changes = await this.#feed.changes(samples);
+    if (changes) this.#post(changes);
+  }
+
+  async #answer({ id, scope, looks }: Extract<FromPage, { type: "ask" }>): Promise<void> {
+    const samples = scope === "all" ? new Map<string, Sample>() : undefined;
+    if (samples) await this.#tell(samples);
+    const views: SourceView[] = [];
+    for (const look of looks) {
+      const view = this.#feed.view(look);
+      if (view) views.push(view);
+      // Each is a slice of its own: timers and sockets have their turn between them.
+      await sleep(0);
+    }
+    this.#post({ type: "answer", id, head: this.#options.head(), samples: samples ?? NO_SAMPLES, views });
+  }
+
+  #post(message: ToPage): void {
+    if (!this.#stop.signal.aborted) this.#worker.post(message);
+  }
+}

@@ -1,0 +1,13 @@
+import { existsSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { guardWorker } from "../../lib/thread/guard.ts";
+import { loadAssets } from "../../service/page/assets.ts";
+import { runPage } from "../../service/page/run-page.ts";
+import type { PageWorkerData } from "./messages.ts";
+
+if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
+// A page that was left half-way is asked for again, and the state comes again from the service.
+guardWorker(parentPort, { goesOn: false });
+const bundled = new URL("../../page/", import.meta.url);
+const folder = existsSync(bundled) ? bundled : new URL("../../service/page/assets/", import.meta.url);
+await runPage(parentPort, { ...(workerData as PageWorkerData), assets: loadAssets(folder) });
