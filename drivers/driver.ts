@@ -7,6 +7,7 @@ import type { FaultError } from "../src/model/fault.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { sleep } from "../src/model/timer.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
+import type { Wire } from "../src/model/wire.ts";
 
 /** One variable to read, its address already parsed. `index` is its place in the source's layout. */
 export interface Point<A = unknown> {
@@ -56,6 +57,8 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly timeouts: Timeouts;
   /** Absent: nobody looks at the frames. Not passed on to the session worker. */
   readonly tap?: Tap;
+  /** Takes what passes over the connections that are opened, as their sockets give and take it. Absent: nobody keeps it. */
+  readonly wire?: Wire;
   /**
    * Name (or address) to its addresses, at least one, in the order in which they are tried, with the agent's memory and policy: no connection
    * goes past it. Absent: the system's look-up.
@@ -163,6 +166,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * is given, and say so. Absent: the details have a default, or there is no usual one.
    */
   readonly usualPort?: number;
+  /** Port by which tools that read captures know the protocol. Absent: it has none, and the device's own is written. */
+  readonly standardPort?: number;
   /** Whether a device of this type can be asked what it has. Absent: it cannot. */
   readonly canDiscover?: boolean;
   /** Where the device is: sources that share it take turns. */

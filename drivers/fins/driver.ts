@@ -10,6 +10,7 @@ import { parseType } from "./types.ts";
 export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, FinsLimits>({
   type: "fins",
   title: "Omron FINS",
+  standardPort: 9600,
   details: DETAILS.fins.read,
   settings: settingsSchema,
   // Two connections of one node refuse each other, and serial routes hold one request at a time.

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ReasonError } from "../../src/model/reason.ts";
+import type { WireTrace, Withheld } from "../../src/model/wire.ts";
 
 /** How long our FIN waits for the peer's: an RST instead leaves some controllers with a stuck connection slot. */
 const CLOSE_WAIT_MS = 1000;
@@ -17,9 +18,11 @@ export interface Connection {
   alive(): boolean;
   /**
    * Writes, unless the connection is lost; what goes wrong shows as its loss. False: wait for `drained` before writing more. More than
-   * 8 MiB unsent is the driver's mistake, and the connection is lost.
+   * 8 MiB unsent is the driver's mistake, and the connection is lost. `withheld`: why no capture may have these bytes.
    */
-  write(bytes: Uint8Array): boolean;
+  write(bytes: Uint8Array, withheld?: Withheld): boolean;
+  /** Why no capture may have the bytes that pass from now on, in both directions; undefined: one may. */
+  withhold(why: Withheld | undefined): void;
   /**
    * What is written from now until the end of this turn leaves together: a call of the system costs more than forming a request. The bytes
    * must not change before.
@@ -47,6 +50,7 @@ export interface Connection {
 export class StreamConnection implements Connection {
   readonly where: string;
   readonly #stream: Duplex;
+  readonly #trace: WireTrace | undefined;
   readonly #listeners: ((failure: ReasonError) => void)[] = [];
   #failure: ReasonError | undefined;
   #closing: Promise<void> | undefined;
@@ -56,11 +60,19 @@ export class StreamConnection implements Connection {
   #isPaused = false;
   #isGathering = false;
   #draining: { readonly promise: Promise<void>; settle(): void } | undefined;
+  #withheld: Withheld | undefined;
+  #hasEnded = false;
 
-  constructor(stream: Duplex, where: string) {
+  /** `trace`: takes what passes. Absent: nobody keeps it. */
+  constructor(stream: Duplex, where: string, trace?: WireTrace) {
     this.where = where;
     this.#stream = stream;
-    stream.once("end", () => this.lose(new ReasonError("CONNECTION_CLOSED", `${where} closed the connection`)));
+    this.#trace = trace;
+    trace?.opened();
+    stream.once("end", () => {
+      trace?.ended("fin_in");
+      this.lose(new ReasonError("CONNECTION_CLOSED", `${where} closed the connection`));
+    });
     stream.once("close", () => this.lose(new ReasonError("CONNECTION_CLOSED", `the connection to ${where} is closed`)));
     stream.on("drain", () => this.#draining?.settle());
   }
@@ -73,8 +85,9 @@ export class StreamConnection implements Connection {
     return this.#failure === undefined;
   }
 
-  write(bytes: Uint8Array): boolean {
+  write(bytes: Uint8Array, withheld: Withheld | undefined = this.#withheld): boolean {
     if (this.#failure) return false;
+    this.#trace?.data("out", bytes, withheld);
     if (this.#stream.write(bytes)) return true;
     if (this.#stream.writableLength > MAX_UNSENT_BYTES)
       this.fail(
@@ -84,6 +97,10 @@ export class StreamConnection implements Connection {
         "destroy",
       );
     return false;
+  }
+
+  withhold(why: Withheld | undefined): void {
+    this.#withheld = why;
   }
 
   gather(): void {
@@ -136,8 +153,11 @@ export class StreamConnection implements Connection {
 
   fail(failure: ReasonError, how: "destroy" | "close"): void {
     this.lose(failure);
-    if (how === "destroy") this.#stream.destroy();
-    else void this.close();
+    if (how === "close") void this.close();
+    else if (!this.#stream.destroyed) {
+      this.#traceEnd();
+      this.#stream.destroy();
+    }
   }
 
   close(): Promise<void> {
@@ -146,6 +166,7 @@ export class StreamConnection implements Connection {
         done();
         return;
       }
+      this.#traceEnd();
       const timer = setTimeout(() => this.#stream.destroy(), CLOSE_WAIT_MS);
       this.#stream.once("close", () => {
         clearTimeout(timer);
@@ -161,6 +182,7 @@ export class StreamConnection implements Connection {
 
   /** The chunk is valid during the call only. */
   received(chunk: Buffer): void {
+    this.#trace?.data("in", chunk, this.#withheld);
     if (this.#receiver && !this.#early && !this.#isPaused) this.#receiver(chunk);
     else if (!this.#failure) this.#keep(chunk);
   }
@@ -168,10 +190,17 @@ export class StreamConnection implements Connection {
   lose(failure: ReasonError): void {
     if (this.#failure) return;
     this.#failure = failure;
+    if (failure.reason.type === "CONNECTION_RESET") this.#trace?.ended("reset_in");
     this.#receiver = undefined;
     this.#early = undefined;
     this.#draining?.settle();
     for (const listener of this.#listeners.splice(0)) listener(failure);
+  }
+
+  /** Once; a connection that was reset has ended. */
+  #traceEnd(): void {
+    if (!this.#hasEnded && this.#failure?.reason.type !== "CONNECTION_RESET") this.#trace?.ended("fin_out");
+    this.#hasEnded = true;
   }
 
   #keep(chunk: Buffer): void {

@@ -15,6 +15,7 @@ function fakeConnection() {
   const written: Buffer[] = [];
   const how: string[] = [];
   const connection: Connection = {
+    withhold: () => {},
     where: "plc:502",
     failure: () => failure,
     alive: () => failure === undefined,

@@ -2,6 +2,7 @@ import { type Deadline, Deadlines } from "../../src/model/deadline.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { takeOut } from "../../src/model/take-out.ts";
+import type { Withheld } from "../../src/model/wire.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import type { Connection } from "./connection.ts";
@@ -76,9 +77,10 @@ export class Exchange {
 
   /**
    * Writes one frame; where several are under way, those of one turn leave together, and must not change before. Throws ReasonError: the
-   * connection is lost, or the fence refused the frame; then nothing of it was written and the connection is destroyed.
+   * connection is lost, or the fence refused the frame; then nothing of it was written and the connection is destroyed. `withheld`: why no
+   * capture may have the frame.
    */
-  send(frame: Uint8Array): void {
+  send(frame: Uint8Array, withheld?: Withheld): void {
     const failure = this.#connection.failure();
     if (failure) throw failure;
     const allowed = this.#framing.fence(frame);
@@ -89,7 +91,7 @@ export class Exchange {
     }
     this.#tap?.("out", Uint8Array.prototype.slice.call(frame));
     if (this.#isOneOfSeveral()) this.#connection.gather();
-    this.#connection.write(frame);
+    this.#connection.write(frame, withheld);
   }
 
   /**

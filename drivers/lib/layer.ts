@@ -121,6 +121,7 @@ export async function openTls(
 ): Promise<TlsConnection> {
   const { where } = connection;
   const { connectMs } = ctx.timeouts;
+  connection.withhold("tls");
   const socket = tls.connect({ ...options, socket: stream });
   const shaken = new Promise<void>((done, fail) => {
     connection.onLost(fail);

@@ -3,6 +3,7 @@ import type { Address } from "../../src/model/address.ts";
 import { Deadline } from "../../src/model/deadline.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError, type ReasonType } from "../../src/model/reason.ts";
+import type { WireTrace } from "../../src/model/wire.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import { type Connection, StreamConnection } from "./connection.ts";
@@ -59,7 +60,8 @@ class Opening {
   readonly #reject: (error: ReasonError) => void;
   readonly #deadline: Deadline;
   readonly #onAbort = () => this.#giveUp(stoppedWhile(`connecting to ${this.#where}`, this.#ctx.signal));
-  readonly #sockets = new Set<net.Socket>();
+  /** Attempts under way, and what is kept of each. */
+  readonly #sockets = new Map<net.Socket, WireTrace | undefined>();
   readonly #failures = new Map<Address, ReasonError>();
   #next = 0;
   #nextTimer: ReturnType<typeof setTimeout> | undefined;
@@ -110,7 +112,8 @@ class Opening {
         },
       },
     });
-    this.#sockets.add(socket);
+    const trace = this.#ctx.wire?.opening({ transport: "tcp", address: address.address, port: this.#endpoint.port });
+    this.#sockets.set(socket, trace);
     // One listener for the socket's whole life: an 'error' nobody listens to ends the process, also after destroy().
     socket.on("error", (error) => {
       if (connection) connection.lose(toReasonError(error));
@@ -119,7 +122,7 @@ class Opening {
     socket.once("connect", () => {
       this.#sockets.delete(socket);
       this.#end();
-      connection = new StreamConnection(socket, this.#where);
+      connection = new StreamConnection(socket, this.#where, trace);
       this.#ctx.connected?.(this.#endpoint.host, address.address);
       this.#resolve(connection);
     });
@@ -127,7 +130,10 @@ class Opening {
 
   #failed(address: Address, socket: net.Socket, failure: ReasonError): void {
     // Given up already: its error says nothing.
-    if (!this.#sockets.delete(socket)) return;
+    if (!this.#sockets.has(socket)) return;
+    const isRefused = failure.reason.type === "CONNECTION_REFUSED";
+    this.#sockets.get(socket)?.ended(isRefused ? "refused" : "unanswered");
+    this.#sockets.delete(socket);
     this.#failures.set(address, failure);
     if (this.#failures.size === this.#addresses.length) this.#giveUp(this.#failure());
     else this.#tryNext();
@@ -142,7 +148,10 @@ class Opening {
     this.#deadline.cancel();
     clearTimeout(this.#nextTimer);
     this.#ctx.signal.removeEventListener("abort", this.#onAbort);
-    for (const socket of this.#sockets) socket.destroy();
+    for (const [socket, trace] of this.#sockets) {
+      trace?.ended("unanswered");
+      socket.destroy();
+    }
     this.#sockets.clear();
   }
 

@@ -2,6 +2,7 @@ import dgram from "node:dgram";
 import { Deadline } from "../../src/model/deadline.ts";
 import { messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import type { WireTrace } from "../../src/model/wire.ts";
 import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "./abort.ts";
 import type { Connection } from "./connection.ts";
@@ -93,7 +94,8 @@ export async function openUdp(endpoint: Endpoint, ctx: DriverContext, options: D
       condition: "collector_host_trouble",
     });
   }
-  return new UdpDatagrams(socket, where, options, () => ctx.connected?.(endpoint.host, address));
+  const trace = ctx.wire?.opening({ transport: "udp", address, port: endpoint.port });
+  return new UdpDatagrams(socket, where, { ...options, trace }, () => ctx.connected?.(endpoint.host, address));
 }
 
 function connected(socket: dgram.Socket, address: string, port: number, localPort: number | undefined): Promise<void> {
@@ -119,11 +121,15 @@ interface Pending {
 /** Ids that were answered last, to know a duplicate by. */
 const MAX_ANSWERED = 256;
 
+interface TracedOptions extends DatagramOptions {
+  readonly trace: WireTrace | undefined;
+}
+
 class UdpDatagrams implements Datagrams {
   readonly where: string;
   readonly localAddress: string;
   readonly #socket: dgram.Socket;
-  readonly #options: DatagramOptions;
+  readonly #options: TracedOptions;
   readonly #onFirstAnswer: () => void;
   readonly #pending = new Map<number, Pending>();
   readonly #answered = new Set<number>();
@@ -133,7 +139,7 @@ class UdpDatagrams implements Datagrams {
   #failure: ReasonError | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(socket: dgram.Socket, where: string, options: DatagramOptions, onFirstAnswer: () => void) {
+  constructor(socket: dgram.Socket, where: string, options: TracedOptions, onFirstAnswer: () => void) {
     this.#socket = socket;
     this.where = where;
     this.localAddress = socket.address().address;
@@ -258,6 +264,7 @@ class UdpDatagrams implements Datagrams {
 
   #send(frame: Uint8Array): void {
     this.#options.tap?.("out", Uint8Array.prototype.slice.call(frame));
+    this.#options.trace?.data("out", frame);
     this.#socket.send(frame, (error) => {
       if (error) this.#lose(toReasonError(error));
     });
@@ -266,6 +273,7 @@ class UdpDatagrams implements Datagrams {
   #received(datagram: Buffer): void {
     if (this.#failure) return;
     this.#options.tap?.("in", Uint8Array.prototype.slice.call(datagram));
+    this.#options.trace?.data("in", datagram);
     const id = this.#idOf(datagram);
     const pending = id === undefined ? undefined : this.#pending.get(id);
     if (pending) {

@@ -21,6 +21,7 @@ const endpoint = ({ host, port }: ModbusTcpDetails) => ({ host, port, transport:
 export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, ModbusRead, ModbusLimits>({
   type: "modbus_tcp",
   title: "Modbus TCP",
+  standardPort: 502,
   details: DETAILS.modbus_tcp.read,
   settings: settingsSchema,
   // Many devices take one connection and leave a second one without an answer.

@@ -29,6 +29,7 @@ function answering(): Connection & { readonly transactions: Set<number> } {
       transactions.add(Buffer.from(bytes).readUInt16BE(0));
       return true;
     },
+    withhold: () => {},
     gather: () => {},
     drained: async () => {},
     onBytes(receiver) {

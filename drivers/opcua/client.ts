@@ -10,7 +10,7 @@ import { openTcp } from "../lib/tcp.ts";
 import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
 import { fence } from "./fence.ts";
 import { Incoming } from "./incoming.ts";
-import { createRequestBodies, type Encodable, encodingBytes, plainChunk } from "./plain.ts";
+import { createChunksOf, createRequestBodies, type Encodable, encodingBytes, plainChunk } from "./plain.ts";
 import { type KeyPair, type RequestOf, type ResponseOf, SERVICES, type Service } from "./services.ts";
 import { STATUS } from "./status-codes.ts";
 import { headerStatus, ServiceFaulted, serviceFault, statusOf } from "./statuses.ts";
@@ -109,6 +109,8 @@ export class Channel {
         for (const call of this.#waiting) call.extend();
       },
       tap: this.#isSecure ? undefined : this.#tap,
+      encrypted: mode === "None" ? "nothing" : mode === "Sign" ? "opening" : "all",
+      isLogIn: createChunksOf(ACTIVATE_SESSION),
       before: (chunk) => {
         if (!this.#isHooked) this.#hook();
         this.#isHooked = true;

@@ -10,6 +10,7 @@ const endpoint = ({ host, port }: OpcuaDetails) => ({ host, port, transport: "tc
 export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead, Limits>({
   type: "opcua",
   title: "OPC UA",
+  standardPort: 4840,
   details: DETAILS.opcua.read,
   settings: settingsSchema,
   maxConnections: 10,

@@ -36,6 +36,20 @@ export function createRequestBodies(): (chunk: Uint8Array) => Buffer | undefined
   };
 }
 
+/**
+ * Whether a chunk is of a request with this number of its encoding, or goes on with one; of all the chunks that go out on one connection, in
+ * their order, whose bodies are not encrypted.
+ */
+export function createChunksOf(encoding: number): (chunk: Uint8Array) => boolean {
+  const bodyOf = createRequestBodies();
+  let isOf = false;
+  return (chunk) => {
+    const body = bodyOf(chunk);
+    if (body) isOf = body.length >= 4 && body.readUInt16LE(0) === 1 && body.readUInt16LE(2) === encoding;
+    return isOf;
+  };
+}
+
 /** `C`: the message goes on in another chunk (OPC 10000-6, 6.7.2.2). */
 const MORE = 0x43;
 

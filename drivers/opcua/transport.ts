@@ -16,6 +16,8 @@ const MAX_CHUNKS = 1000;
 const DROPPED_TIMES = 4;
 /** Fourth byte of a chunk: the message goes on, ends, or is given up (OPC 10000-6, 6.7.2.2). */
 const [MORE, FINAL, ABORT] = [0x43, 0x46, 0x41];
+/** First byte of what opens a channel. */
+const OPEN = 0x4f;
 const MAX_REASON_BYTES = 4096;
 
 /** What the server said in its ERR message (OPC 10000-6, 7.1.2.5). */
@@ -36,6 +38,10 @@ export interface TransportOptions {
   /** Throws where the chunk must not leave; called before each. */
   before(chunk: Uint8Array): void;
   readonly tap?: Tap | undefined;
+  /** What of the channel is encrypted: its opening is, unless nothing is secured. */
+  readonly encrypted: "nothing" | "opening" | "all";
+  /** Whether a chunk that leaves unencrypted logs in. */
+  isLogIn(chunk: Uint8Array): boolean;
 }
 
 /** Why the chunk that is handed on is made the last one of its message, which it is not. */
@@ -119,7 +125,10 @@ export class Transport extends EventEmitter {
     this.bytesWritten += chunk.length;
     this.chunkWrittenCount++;
     this.#options.tap?.("out", chunk);
-    this.#connection.write(chunk);
+    const { encrypted, isLogIn } = this.#options;
+    if (encrypted !== "nothing" && chunk[0] === OPEN) this.#connection.withhold("encrypted");
+    if (encrypted !== "all" && isLogIn(chunk)) this.#connection.write(chunk, "log_in");
+    else this.#connection.write(chunk);
   }
 
   disconnect(callback: (error?: Error | null) => void): void {
@@ -193,6 +202,7 @@ export class Transport extends EventEmitter {
     this.chunkReadCount++;
     this.#options.tap?.("in", chunk);
     const type = chunk.toString("latin1", 0, 3);
+    if (type === "OPN" && this.#options.encrypted === "opening") this.#connection.withhold(undefined);
     if (type === "ACK") return this.#acknowledge(chunk);
     if (type === "ERR") {
       this.#connection.fail(this.#options.onError(errorOf(chunk)), "close");

@@ -13,6 +13,9 @@ import { type PluginAddress, type PluginRequest, PluginSession } from "./session
 type Place = { readonly host: string; readonly port: number };
 type Plugin = NonNullable<ProfileSettings["plugin"]>;
 
+/** In a capture, of what the collector and the plugin say to each other: it is not what the device gets. */
+const PLUGIN_AT = "127.0.0.1";
+
 /** Characters of an address. */
 const MAX_ADDRESS = 1000;
 
@@ -106,11 +109,15 @@ async function openPlugin(type: BoundType, details: Place, settings: ProfileSett
   const { command, socket } = plugin ?? {};
   // The host is looked up here, so that a plugin is not even started for one that the policy forbids.
   const addresses = (await resolveHost(details.host, ctx)).map(({ address }) => address);
-  const link = new PluginLink((events) => {
-    if (socket !== undefined) return connectPlugin(socket, events);
-    if (command) return runPlugin(command, events);
-    throw new ReasonError("UNKNOWN", unboundWords(type), { condition: "type_not_supported" });
-  }, ctx.tap);
+  const link = new PluginLink(
+    (events) => {
+      if (socket !== undefined) return connectPlugin(socket, events);
+      if (command) return runPlugin(command, events);
+      throw new ReasonError("UNKNOWN", unboundWords(type), { condition: "type_not_supported" });
+    },
+    ctx.tap,
+    ctx.wire?.opening({ transport: "tcp", address: PLUGIN_AT, port: details.port }),
+  );
   const hello = await link.hello(HELLO_MS, ctx.signal);
   return PluginSession.open(link, hello, { type, details, addresses, settings: parameters }, ctx);
 }

@@ -3,6 +3,7 @@ import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
+import type { WireTrace, Withheld } from "../../src/model/wire.ts";
 import type { Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { answerSchema, type Hello, helloSchema, issuesOf, MAX_LINE_BYTES, type PluginError, SHUTDOWN_MS, type Verb } from "./contract.ts";
@@ -30,12 +31,16 @@ export class PluginLink {
   readonly #splitter = new LineSplitter();
   readonly #pipe: PluginPipe;
   readonly #tap: Tap | undefined;
+  readonly #trace: WireTrace | undefined;
   #waiting: Waiting | undefined;
   #failure: ReasonError | undefined;
   #nextId = 1;
 
-  constructor(open: (events: PipeEvents) => PluginPipe, tap?: Tap) {
+  /** `trace`: takes the lines, but those that tell the plugin of its source. */
+  constructor(open: (events: PipeEvents) => PluginPipe, tap?: Tap, trace?: WireTrace) {
     this.#tap = tap;
+    this.#trace = trace;
+    trace?.opened();
     this.#pipe = open({ onData: (chunk) => this.#onData(chunk), onEnd: (error) => this.#fail(error) });
   }
 
@@ -64,7 +69,7 @@ export class PluginLink {
     if (Buffer.byteLength(request) > MAX_LINE_BYTES)
       throw new FaultError("address_invalid", `the request takes more than the ${MAX_LINE_BYTES} bytes of a line`);
     const answer = this.#next(verb, timeoutMs, signal);
-    this.#write(request);
+    this.#write(request, "source" in fields ? "log_in" : undefined);
     const content = this.#parsed(answerSchema, await answer, `its answer to ${verb}`);
     if (content.id !== id) throw this.#fail(violation(`it answered request ${content.id}, and was asked ${id} (${verb})`));
     return content;
@@ -122,7 +127,8 @@ export class PluginLink {
     }
   }
 
-  #write(line: string): void {
+  #write(line: string, withheld?: Withheld): void {
+    this.#trace?.data("out", Buffer.from(`${line}\n`), withheld);
     this.#tap?.("out", Buffer.from(line));
     this.#pipe.write(line);
   }
@@ -139,6 +145,7 @@ export class PluginLink {
   #onLine(line: string): void {
     if (this.#failure) return;
     this.#tap?.("in", Buffer.from(line));
+    this.#trace?.data("in", Buffer.from(`${line}\n`));
     const content = jsonOf(line);
     const waiting = this.#waiting;
     if (content === undefined) this.#fail(violation(`a line that is not JSON: ${shown(line)}`));
@@ -157,6 +164,7 @@ export class PluginLink {
   #fail(error: ReasonError): ReasonError {
     if (this.#failure) return this.#failure;
     this.#failure = error;
+    this.#trace?.ended("fin_out");
     this.#pipe.kill();
     this.#waiting?.reject(error);
     return error;

@@ -1,5 +1,6 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
+import type { Withheld } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { Exchange } from "../lib/exchange.ts";
@@ -76,8 +77,14 @@ export class ProfileLink {
     return this.#connection.close();
   }
 
+  /** As `ask`, of a request that is sent once when connected; one that carries a parameter may log in, and no capture has it. */
+  begin(ctx: DriverContext, request: CompiledRequest): Promise<Known> {
+    const hasParameter = request.send?.some((part) => "placeholder" in part) === true;
+    return this.ask(ctx, request, [], hasParameter ? "log_in" : undefined);
+  }
+
   /** Sends a request and waits for its answer; of what the device sends by itself, the last that is not stale, or the next. */
-  async ask(ctx: DriverContext, request: CompiledRequest, args: readonly string[]): Promise<Known> {
+  async ask(ctx: DriverContext, request: CompiledRequest, args: readonly string[], withheld?: Withheld): Promise<Known> {
     const kept = request.send === undefined ? this.#latest.get(request.name) : undefined;
     if (kept && performance.now() - kept.atMs <= this.#timing.staleMs) return { body: kept.body };
     const { send } = request;
@@ -92,7 +99,7 @@ export class ProfileLink {
         () => describeRequest({ name: request.name, args }),
         (answer) => {
           this.#asked = { request, args, take: answer };
-          if (frame) this.#exchange.send(frame);
+          if (frame) this.#exchange.send(frame, withheld);
         },
       );
     } finally {

@@ -2,6 +2,7 @@ import net from "node:net";
 import type { Log } from "../../src/model/context.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import type { Wire } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { StreamConnection } from "../lib/connection.ts";
@@ -33,6 +34,8 @@ export class ExpectedPeer {
   readonly expected: Expected;
   readonly #listener: Listener;
   readonly #list: net.BlockList;
+  /** Of the source that reads it now. */
+  wire: Wire | undefined;
   #newest: StreamConnection | undefined;
   #isTaken = false;
   #waiting: ((connection: StreamConnection) => void) | undefined;
@@ -141,6 +144,7 @@ class Listener {
     const peer = this.#peers.get(key) ?? new ExpectedPeer(expected, this);
     this.#peers.set(key, peer);
     peer.hold();
+    peer.wire = ctx.wire;
     return peer;
   }
 
@@ -179,7 +183,9 @@ class Listener {
       socket.resetAndDestroy();
       return;
     }
-    const connection = new StreamConnection(socket, `${address} at ${this.#at}`);
+    const listeningPort = Number(this.#at.slice(this.#at.lastIndexOf(":") + 1));
+    const trace = peer.wire?.opening({ transport: "tcp", address, port: socket.remotePort ?? 0, listeningPort });
+    const connection = new StreamConnection(socket, `${address} at ${this.#at}`, trace);
     socket.on("error", (error) => connection.lose(toReasonError(error)));
     socket.on("data", (bytes) => connection.received(bytes));
     peer.accept(connection);

@@ -46,7 +46,7 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
     try {
       for (const name of compiled.profile.connect) {
         const request = compiled.requests.get(name);
-        const answer = request && (await link.ask(ctx, request, []));
+        const answer = request && (await link.begin(ctx, request));
         if (answer && "error" in answer)
           throw new ReasonError(
             answer.error.answer.reason ?? "UNKNOWN",

@@ -9,6 +9,7 @@ import { type S7Settings, settingsSchema } from "./settings.ts";
 export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>({
   type: "s7",
   title: "Siemens S7",
+  standardPort: 102,
   details: DETAILS.s7.read,
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.

@@ -9,6 +9,7 @@ import { type S7plusSettings, settingsSchema } from "./settings.ts";
 export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead, PlusLimits>({
   type: "s7plus",
   title: "Siemens S7plus",
+  standardPort: 102,
   details: DETAILS.s7plus.read,
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.

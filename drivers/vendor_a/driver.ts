@@ -8,6 +8,7 @@ import { type CipSettings, settingsSchema } from "./settings.ts";
 export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, CipLimits>({
   type: "vendor_a",
   title: "EtherNet/IP (Logix, Micro800)",
+  standardPort: 44818,
   details: DETAILS.vendor_a.read,
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.
