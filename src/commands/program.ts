@@ -10,6 +10,7 @@ import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
 import { PROFILE_VERBS } from "./profile/profile-verbs.ts";
+import { REPLAY } from "./replay/replay-verb.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
 import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL } from "./service/verbs.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
@@ -33,6 +34,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   SOURCE_VERBS,
   SINK_VERBS,
   VARIABLES_VERBS,
+  REPLAY,
   PROFILE_VERBS,
   PLUGIN_VERBS,
   BUFFER_VERBS,

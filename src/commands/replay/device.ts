@@ -1,0 +1,174 @@
+import dgram from "node:dgram";
+import net from "node:net";
+import { RecentMap } from "../../model/recent-map.ts";
+import { essenceOf, messageIn, type Protocol } from "./protocols.ts";
+import type { RecordedDevice } from "./recording.ts";
+import type { Script } from "./script.ts";
+
+/** What a client asked that the recording has not. */
+export interface Unknown {
+  readonly request: Buffer;
+  /** What it has in common with requests that ask the same. */
+  readonly essence: Buffer;
+  /** Of the recording. */
+  readonly nearest: Buffer | undefined;
+}
+
+/** What was asked of a replay, since its start. */
+export interface Asks {
+  connections: number;
+  /** Connections above those that are served at once. */
+  refused: number;
+  requests: number;
+  answered: number;
+  /** Of the answered: by their place in the recording alone. */
+  byPlace: number;
+  /** Requests that had no answer in the recording either. */
+  silent: number;
+  unknown: number;
+  /** Connections that were ended, since what came was no message, or nobody took the answers. */
+  ended: number;
+}
+
+const MAX_CONNECTIONS = 64;
+/** Answers that a client leaves unread. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+/** Clients over UDP whose last numbers are known. */
+const MAX_CLIENTS = 256;
+
+export interface ReplayOptions {
+  readonly device: RecordedDevice;
+  readonly host: string;
+  readonly port: number;
+  readonly onUnknown: (unknown: Unknown) => void;
+}
+
+/** Serves the answers of a recording as a device. It listens and answers; it connects to nothing. */
+export class ReplayDevice {
+  readonly asks: Asks = { connections: 0, refused: 0, requests: 0, answered: 0, byPlace: 0, silent: 0, unknown: 0, ended: 0 };
+  readonly #protocol: Protocol;
+  readonly #script: Script;
+  readonly #onUnknown: (unknown: Unknown) => void;
+  readonly #sockets = new Set<net.Socket>();
+  readonly #clients = new RecentMap<Map<string, Buffer>>(MAX_CLIENTS);
+  #close: () => Promise<void> = () => Promise.resolve();
+
+  /** Throws what listening fails with. */
+  static async start(options: ReplayOptions): Promise<ReplayDevice> {
+    const device = new ReplayDevice(options);
+    if (options.device.transport === "tcp") await device.#listen(options);
+    else await device.#bind(options);
+    return device;
+  }
+
+  private constructor({ device, onUnknown }: ReplayOptions) {
+    this.#protocol = device.protocol;
+    this.#script = device.script;
+    this.#onUnknown = onUnknown;
+  }
+
+  /** Where it listens. */
+  port = 0;
+
+  close(): Promise<void> {
+    return this.#close();
+  }
+
+  async #listen({ host, port }: ReplayOptions): Promise<void> {
+    const server = net.createServer({ noDelay: true }, (socket) => this.#serve(socket));
+    await new Promise<void>((ready, failed) => server.once("error", failed).listen({ host, port, exclusive: true }, ready));
+    // What accepting a connection fails with costs that connection.
+    server.removeAllListeners("error").on("error", () => this.asks.refused++);
+    this.port = (server.address() as net.AddressInfo).port;
+    this.#close = async () => {
+      for (const socket of this.#sockets) socket.destroy();
+      await new Promise<void>((done) => server.close(() => done()));
+    };
+  }
+
+  #serve(socket: net.Socket): void {
+    socket.on("error", () => {});
+    if (this.#sockets.size >= MAX_CONNECTIONS) {
+      this.asks.refused++;
+      socket.destroy();
+      return;
+    }
+    this.asks.connections++;
+    this.#sockets.add(socket);
+    socket.on("close", () => this.#sockets.delete(socket));
+    const memory = new Map<string, Buffer>();
+    let held: Buffer = Buffer.alloc(0);
+    const greeting = this.#script.greeting();
+    if (greeting) socket.write(greeting);
+    socket.on("data", (chunk) => {
+      const taken = this.#take(Buffer.concat([held, chunk]), memory, (answer) => {
+        if (socket.writableLength <= MAX_UNREAD_BYTES) socket.write(answer);
+      });
+      if (taken === undefined || socket.writableLength > MAX_UNREAD_BYTES) {
+        this.asks.ended++;
+        socket.destroy();
+        return;
+      }
+      held = taken;
+    });
+  }
+
+  /** Answers each whole request; gives what is left, undefined where that is no message. */
+  #take(bytes: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): Buffer | undefined {
+    if (!this.#protocol.lengthOf) return this.#takeBytes(bytes, memory, send);
+    let rest = bytes;
+    for (let message = messageIn(this.#protocol, rest); message !== undefined; message = messageIn(this.#protocol, rest)) {
+      if (message === null) {
+        this.asks.requests++;
+        this.#missing(rest);
+        return undefined;
+      }
+      this.#answer(message, memory, send);
+      rest = rest.subarray(message.length);
+    }
+    return Buffer.from(rest);
+  }
+
+  /** Of a protocol that is not known: a request of the recording, the beginning of one, or several one after the other. */
+  #takeBytes(bytes: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): Buffer {
+    let rest = bytes;
+    while (rest.length > 0) {
+      if (this.#script.isBeginning(rest)) return Buffer.from(rest);
+      const request = this.#script.beginningOf(rest) ?? rest;
+      this.#answer(request, memory, send);
+      rest = rest.subarray(request.length);
+    }
+    return rest;
+  }
+
+  async #bind({ host, port }: ReplayOptions): Promise<void> {
+    const socket = dgram.createSocket(net.isIPv6(host) ? "udp6" : "udp4");
+    socket.on("message", (message, { address, port: from }) => {
+      const memory = this.#clients.getOrMake(`${address} ${from}`, () => new Map());
+      this.#answer(message, memory, (answer) => {
+        if (socket.getSendQueueSize() <= MAX_UNREAD_BYTES) socket.send(answer, from, address, () => {});
+      });
+    });
+    await new Promise<void>((ready, failed) => socket.once("error", failed).bind({ address: host, port, exclusive: true }, ready));
+    socket.removeAllListeners("error").on("error", () => {});
+    this.port = socket.address().port;
+    this.#close = () => new Promise((done) => socket.close(() => done()));
+  }
+
+  #answer(request: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): void {
+    this.asks.requests++;
+    const found = this.#script.find(request, memory);
+    if (found.kind === "unknown") this.#missing(request);
+    else if (found.kind === "silent") this.asks.silent++;
+    else {
+      this.asks.answered++;
+      if (found.isByPlace) this.asks.byPlace++;
+      for (const part of found.parts) send(part);
+    }
+  }
+
+  #missing(request: Buffer): void {
+    this.asks.unknown++;
+    this.#onUnknown({ request, essence: essenceOf(this.#protocol, request, false), nearest: this.#script.nearest(request) });
+  }
+}
