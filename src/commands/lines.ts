@@ -8,10 +8,14 @@ export const writeLines = ({ stdout }: Pick<CommandIo, "stdout">, lines: readonl
 /** Columns of a terminal that every output fits. */
 export const COLUMNS = 80;
 
-/** A text in lines of at most so many columns, broken at blanks, the later ones indented. A longer word has a line of its own. Pure. */
+/**
+ * A text in lines of at most so many columns, broken at blanks outside backticks, the later ones indented. A longer word or command has a
+ * line of its own. Pure.
+ */
 export function wrapped(text: string, indent: string, columns = COLUMNS): readonly string[] {
   const begin = /^ */.exec(text)?.[0] ?? "";
-  const [first = "", ...words] = text.slice(begin.length).split(" ");
+  const kept = text.slice(begin.length).replace(/`[^`]*`/g, (command) => command.replaceAll(" ", "\0"));
+  const [first = "", ...words] = kept.split(" ").map((word) => word.replaceAll("\0", " "));
   const lines: string[] = [];
   let line = begin + first;
   for (const word of words) {

@@ -3,14 +3,10 @@ import { formatDuration } from "../../model/duration.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { errorWords, sourceStateWords } from "../../service/words/state-words.ts";
 import { whereOf } from "../../service/words/trouble.ts";
-import { COLUMNS, namesWithin, wrapped } from "../lines.ts";
+import { wrapped } from "../lines.ts";
 
 /** More data sources than these are not all in the table: a page of a terminal shows what is wrong, and how many are well. */
 export const MAX_IN_TABLE = 15;
-/** Causes on such a page; --failing has all. */
-const MAX_CAUSES = 3;
-/** Notes and bad variables on such a page. */
-const MAX_NOTED = 3;
 
 /** Sources that fail for one and the same cause and need one and the same command, the one that fails longest first. */
 export interface Fold {
@@ -74,32 +70,6 @@ export function foldLines({ error, sources, sinceMs }: Fold, nowMs: number): rea
   ];
 }
 
-/** What is wrong with many sources, on a page of a terminal. Pure. */
-export function pageOfTrouble(sources: readonly SourceStatus[], nowMs: number): readonly string[] {
-  const folds = foldFailing(sources);
-  const lines: string[] = [];
-  for (const { error, sources: same, sinceMs } of folds.slice(0, MAX_CAUSES)) {
-    const head = `${same.length} × ${errorWords(error)} for ${forWords(sinceMs, nowMs)}: `;
-    const { nextStep } = explainReason(error.reason, error.condition, { ...whereOf(same[0]), detail: error.detail });
-    const names = same.map(({ name }) => name);
-    lines.push(head + namesWithin(names, COLUMNS - head.length), ...wrapped(`  Next step: ${nextStep}`, "    "));
-  }
-  if (folds.length > MAX_CAUSES) lines.push(`… ${folds.length - MAX_CAUSES} more causes: collector status --failing`);
-  lines.push(
-    ...noted("with bad variables", sources, ({ faults }) => faults.length),
-    ...noted("with notes", sources, ({ warnings }) => warnings.length),
-  );
-  return lines;
-}
-
-/** The sources that have some of it, in one line. */
-function noted(what: string, sources: readonly SourceStatus[], count: (source: SourceStatus) => number): readonly string[] {
-  const found = sources.filter((source) => count(source) > 0);
-  if (found.length === 0) return [];
-  const head = `${found.length} ${what}: `;
-  const names = found.slice(0, MAX_NOTED).map((source) => `${source.name} (${count(source)})`);
-  const rest = found.length - names.length;
-  return [`${head}${names.join(", ")}${rest > 0 ? `, … ${rest} more` : ""}; collector status NAME`];
-}
-
-const forWords = (sinceMs: number, nowMs: number): string => formatDuration(Math.max(0, Math.floor((nowMs - sinceMs) / 1000) * 1000));
+/** For how long, in whole seconds. Pure. */
+export const forWords = (sinceMs: number, nowMs: number): string =>
+  formatDuration(Math.max(0, Math.floor((nowMs - sinceMs) / 1000) * 1000));

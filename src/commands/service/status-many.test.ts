@@ -1,5 +1,9 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { CONDITIONS } from "../../model/condition.ts";
+import { FAULTS } from "../../model/fault.ts";
 import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
+import { errorWords } from "../../service/words/state-words.ts";
 import { namesWithin, wrapped } from "../lines.ts";
 import { renderStatus } from "./status.ts";
 import { foldFailing } from "./status-folded.ts";
@@ -45,6 +49,7 @@ const report = (sources: readonly SourceStatus[]): ServiceStatus => ({
   buffer: { bytes: 0, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
   alarms: [],
 });
+const rowsIn = (lines: readonly string[]): number => lines.reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / 80)), 0);
 const linesOf = (text: string): readonly string[] => text.trimEnd().split("\n");
 
 test("two hundred sources with every kind of trouble are a page of a terminal", () => {
@@ -56,11 +61,85 @@ test("two hundred sources with every kind of trouble are a page of a terminal", 
     i % 10 === 1 ? { ...one, faults: [{ variable: "v", fault: "stale" as const, detail: null }] } : one,
   );
   const lines = linesOf(renderStatus(report(bad), NOW));
-  const rows = lines.reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / 80)), 0);
-  expect(rows).toBeLessThanOrEqual(24);
+  expect(rowsIn(lines)).toBeLessThanOrEqual(24);
   expect(lines.join("\n")).toContain("Data sources: 200 (133 OK, 67 ERROR); 20 with bad variables; data sinks: none");
-  expect(lines.join("\n")).toMatch(/\n14 × TIMEOUT for 5 min: press-0, .*, … \d+ more\n {2}Next step: Check power/);
-  expect(lines.join("\n")).toContain("… 2 more causes: collector status --failing");
+  expect(lines.join("\n")).toMatch(/\n14 × TIMEOUT \(press-0, .*, … \d+ more\): collector probe press-0\n/);
+  expect(lines.join("\n")).toMatch(/\n20 variables stale \(press-1, .*more\): collector explain press-1 v\n/);
+  expect(lines.join("\n")).not.toContain("--failing");
+});
+
+test("a few causes of many sources are explained in full", () => {
+  const sources = Array.from({ length: 40 }, (_, i) => source(i, i % 2 === 0 ? timeout : null));
+  expect(renderStatus(report(sources), NOW)).toMatch(/\n20 × TIMEOUT for 5 min: press-0, .*, … \d+ more\n {2}Next step: Check power/);
+});
+
+/** Every reason and condition, and OPC UA codes: different causes. */
+const CAUSES: readonly Error[] = [
+  ...(
+    ["LOOKUP_ERROR", "NO_ROUTE_TO_HOST", "HOST_DOWN", "NETWORK_UNREACHABLE", "CONNECTION_REFUSED", "CONNECTION_RESET", "TIMEOUT"] as const
+  ).map((type): Error => ({ reason: { type }, condition: null, detail: "as the system says" })),
+  ...CONDITIONS.filter((condition) => condition !== "all_variables_faulted").map(
+    (condition): Error => ({ reason: { type: "UNKNOWN" }, condition, detail: "as the detail says" }),
+  ),
+  ...["BadTooManySessions", "BadUserAccessDenied", "BadCertificateUntrusted"].map(
+    (name, i): Error => ({
+      reason: { type: "OPC_UA_ERROR_RESPONSE", code: 0x80560000 + i, name, description: null, reason: null },
+      condition: null,
+      detail: "",
+    }),
+  ),
+  ...["a", "b", "c"].map(
+    (digits): Error => ({
+      reason: { type: "UNKNOWN" },
+      condition: "certificate_refused",
+      detail: `its certificate is not trusted: \`sudo collector pki trust ${digits.repeat(64)}\``,
+    }),
+  ),
+];
+
+/** A command, or a sentence that tells somebody to do something. */
+const NEXT_STEP =
+  /^(sudo )?(collector|journalctl|timedatectl) [-a-z]|^(If|Check|Close|Correct|Compare|Do|Enter|Free|Give|Look|Move|Open|Permit|Set|Type|Wait) /;
+
+test("each of up to twelve different causes over two hundred sources is named with its next step, on a page of a terminal; of more the rest is counted", () => {
+  const cases = fc.record({
+    causes: fc.shuffledSubarray([...CAUSES], { minLength: 1 }),
+    faults: fc.shuffledSubarray([...FAULTS], { maxLength: 3 }),
+    seed: fc.infiniteStream(fc.nat(1000)),
+    hasNotes: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(cases, ({ causes, faults, seed, hasNotes }) => {
+      const sources = Array.from({ length: 200 }, (_, i) => {
+        // The first ones have each cause and fault once, the others any or none.
+        const error = i < causes.length ? causes[i] : causes[seed.next().value ?? 0];
+        const fault = error ? undefined : faults[seed.next().value ?? 0];
+        return source(i, error ?? null, {
+          faults: fault ? [{ variable: "v 1", fault, detail: null }] : [],
+          warnings: hasNotes ? ["slow"] : [],
+        });
+      });
+      const found = faults.filter((fault) => sources.some((one) => one.faults.some((known) => known.fault === fault)));
+      const text = renderStatus(report(sources), NOW);
+      expect(rowsIn(linesOf(text))).toBeLessThanOrEqual(24);
+      const count = causes.length + found.length;
+      const more = /… (\d+) more causes? at \d+ data sources: collector status --failing/.exec(text)?.[1];
+      expect(Number(more ?? 0)).toBe(Math.max(0, count - 12));
+      if (count > 12) return;
+      for (const error of causes) {
+        const same = sources.filter((one) => one.error === error);
+        const words = "name" in error.reason ? error.reason.name : errorWords(error);
+        const begin = new RegExp(`^${same.length} × ${words}\\b.*[ (]${same[0]?.name}\\b`);
+        const at = linesOf(text).findIndex((one) => begin.test(one));
+        const [head = "", next = ""] = linesOf(text).slice(at, at + 2);
+        const step = next.startsWith("  ") ? next.replace("Next step: ", "").trim() : head.split(": ").at(-1);
+        expect(step?.replace(/ press-\d+| [abc]{64}/, " *")).toMatch(NEXT_STEP);
+      }
+      for (const fault of found)
+        expect(text).toMatch(new RegExp(`\\n\\d+ variables? ${fault}( \\(.*\\))?:(\\n {2}| )collector (explain|status) press-`));
+    }),
+    { numRuns: 200 },
+  );
 });
 
 test("equal causes are explained once, whatever their details say, and heal one by one", () => {
@@ -108,6 +187,12 @@ test("--failing and one source leave the rest away", () => {
 
 test("lines and lists of names fit their columns", () => {
   expect(wrapped("a bb ccc dddd", "  ", 6)).toEqual(["a bb", "  ccc", "  dddd"]);
+  // A command stays whole, to be copied.
+  expect(wrapped("  set it with `collector set a b`, or not", "    ", 24)).toEqual([
+    "  set it with",
+    "    `collector set a b`,",
+    "    or not",
+  ]);
   expect(namesWithin(["a", "b", "c"], 80)).toBe("a, b, c");
   expect(namesWithin(["aaaa", "bbbb", "cccc", "dddd"], 18)).toBe("aaaa, … 3 more");
 });

@@ -20,7 +20,8 @@ import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io
 import { formatTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
-import { foldFailing, foldLines, MAX_IN_TABLE, pageOfTrouble, summaryLine } from "./status-folded.ts";
+import { foldFailing, foldLines, MAX_IN_TABLE, summaryLine } from "./status-folded.ts";
+import { pageOfTrouble } from "./status-page.ts";
 import { noteLines, sourceLines, sourceOf, stepLine } from "./status-source.ts";
 
 /** Which part of the status is shown. */
