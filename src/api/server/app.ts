@@ -10,12 +10,13 @@ import { isLoopback } from "../loopback.ts";
 import { OS_USER_HEADER, osUserIn } from "../os-user.ts";
 import { ROUTES } from "../routes/index.ts";
 import type { Method, Route } from "../routes/route.ts";
+import type { AuditedHandlers } from "./audited.ts";
 import { BodyRoom } from "./body-room.ts";
 import type { ConnectionBound } from "./connection-bound.ts";
 import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
 import { matchesNone } from "./etags.ts";
 import { hasLongInteger, parseExactly } from "./exact-json.ts";
-import type { Handlers, Incoming, Outgoing } from "./handlers.ts";
+import type { Incoming, Outgoing } from "./handlers.ts";
 import { hasMoreParts } from "./json-parts.ts";
 import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
@@ -42,7 +43,7 @@ const RETRY_AFTER_S = 5;
 const RETRY_BODY_AFTER_S = 1;
 
 export interface AppOptions {
-  readonly handlers: Handlers;
+  readonly handlers: AuditedHandlers;
   readonly authenticate: Authenticate;
   readonly throttle: Throttle;
   readonly refusedKeys: RefusedKeys;
@@ -63,11 +64,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   checkRequests(app, options, callers);
   serveOpenApi(app, version);
   const taken = new Map<string, Method[]>([["/api/openapi.json", ["GET"]]]);
-  for (const [operation, definition] of Object.entries(ROUTES) as [keyof Handlers, Route][]) {
+  for (const [operation, definition] of Object.entries(ROUTES) as [keyof AuditedHandlers, Route][]) {
     const url = toFastifyPath(definition.path);
     taken.set(url, [...(taken.get(url) ?? []), definition.method]);
     // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
-    const handler = handlers[operation] as (request: Incoming<Route>) => Outgoing;
+    const handler = handlers[operation] as RouteToAdd["handler"];
     addRoute(app, { definition, url, handler, callers, isEncrypted: tls !== undefined });
   }
   refuseOtherMethods(app, taken);
@@ -203,7 +204,7 @@ const withEtag = (text: string) => ({ text, etag: `"${createHash("sha256").updat
 interface RouteToAdd {
   readonly definition: Route;
   readonly url: string;
-  readonly handler: (request: Incoming<Route>) => Outgoing;
+  readonly handler: (request: Incoming<Route>) => Outgoing | Promise<Outgoing>;
   readonly callers: WeakMap<FastifyRequest, Caller>;
   readonly isEncrypted: boolean;
 }
@@ -229,14 +230,20 @@ function addRoute(app: FastifyInstance, { definition, url, handler, callers, isE
         ifNoneMatch: request.headers["if-none-match"],
         ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
       });
-      reply.code(answer.status);
-      const made = answer.status === 201 ? uuidIn(answer.body) : undefined;
-      // RFC 9110, 10.2.2.
-      if (made !== undefined) reply.header("location", `${url}/${made}`);
-      if (answer.headers) reply.headers({ ...answer.headers });
-      return reply.send(answer.body);
+      if (!(answer instanceof Promise)) return void respond(reply, url, answer);
+      // Not returned: of a promise fastify would wait for the end of the reply too.
+      answer.then((made) => respond(reply, url, made)).catch((error: unknown) => reply.send(error));
     },
   });
+}
+
+function respond(reply: FastifyReply, url: string, { status, headers, body }: Outgoing): void {
+  reply.code(status);
+  const made = status === 201 ? uuidIn(body) : undefined;
+  // RFC 9110, 10.2.2.
+  if (made !== undefined) reply.header("location", `${url}/${made}`);
+  if (headers) reply.headers({ ...headers });
+  reply.send(body);
 }
 
 const uuidIn = (body: unknown): string | undefined =>

@@ -1,5 +1,8 @@
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { modbusSource, mqttSink, startTestServer, type TestServer } from "./testing.ts";
+import { openAudit } from "./audit.ts";
+import { openDatabase } from "./database.ts";
+import { COLLECTOR, modbusSource, mqttSink, startTestServer, type TestServer } from "./testing.ts";
 
 async function created(api: TestServer, path: string, body: unknown): Promise<{ readonly path: string; readonly etag: string }> {
   const sent = await api.send("POST", path, body);
@@ -42,6 +45,33 @@ test("of parallel changes with the same If-Match one is made, and the others are
   );
   expect(answers.filter(({ status }) => status === 204)).toHaveLength(1);
   expect(answers.filter(({ status }) => status === 412)).toHaveLength(19);
+});
+
+test("changes that come together have each their own answer, and the trail has those that were made", async () => {
+  const api = await startTestServer();
+  const site = { name: "s" };
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, async (_, n) => [
+      await api.send("POST", "/v2/data-sources", modbusSource(`source ${n}`)),
+      // One of each pair has the name of another one.
+      await api.send("POST", "/v2/data-sinks", mqttSink(`sink ${n >> 1}`)),
+      await api.send("POST", "/v2/sites", site, { authorization: api.collectorKey }),
+      await api.send("PATCH", `/v2/data-sources/${COLLECTOR}`, { note: "nobody" }),
+    ]),
+  );
+  const statuses = [0, 1, 2, 3].map((at) => answers.map((sent) => sent[at]?.status ?? 0).sort());
+  expect(statuses).toEqual([Array(12).fill(201), [...Array(6).fill(201), ...Array(6).fill(409)], Array(12).fill(403), Array(12).fill(404)]);
+  const made = answers.flat().flatMap(({ status, body }) => (status === 201 ? [String(body["uuid"])] : []));
+  const db = openDatabase(join(api.folder, "api", "configuration.db"));
+  const trail = openAudit(db).newest(100);
+  db.close();
+  expect(trail.map(({ resource }) => resource).sort()).toEqual(made.sort());
+  expect(trail.map(({ at }) => at)).toEqual(
+    trail
+      .map(({ at }) => at)
+      .sort()
+      .reverse(),
+  );
 });
 
 test("If-Match holds for every record; * and no header at all are free; a status changes no tag", async () => {

@@ -11,6 +11,7 @@ import { createApp, HTTP_OPTIONS } from "./app.ts";
 import { type Audit, openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
 import { type BackupTimes, refuseEmptyDatabase, startBackups } from "./backups.ts";
+import { ChangeGroup } from "./change-group.ts";
 import { openCollectors } from "./collectors.ts";
 import { ConnectionBound } from "./connection-bound.ts";
 import { openDataSinks } from "./data-sinks.ts";
@@ -82,10 +83,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const audit = openAudit(db);
     const refusedKeys = new RefusedKeys(refusalTeller(audit, options));
     const connections = new ConnectionBound();
+    const changes = new ChangeGroup(db);
     const app = await createApp({
       refusedKeys,
       connections,
-      handlers: auditedHandlers(handlers, db, audit),
+      handlers: auditedHandlers(handlers, changes, audit),
       authenticate: createAuthenticate(db),
       throttle: createThrottle(),
       tls,
@@ -121,6 +123,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
           .catch((error: unknown) => log.warn({ err: error }, "closing the configuration API failed"))
           .then(() => backups.stop())
           .then(() => {
+            changes.flush();
             refusedKeys.close();
             values.close();
             db.close();
