@@ -95,7 +95,10 @@ const AHEAD = { ...COMMON, name: "timed", include: TIMED, retry: 1 } satisfies V
 export default defineConfig(({ mode }) => ({
   test:
     mode === "quick"
-      ? { maxWorkers: Math.max(2, os.availableParallelism() - 1), projects: [{ test: QUICK }] }
+      ? {
+          maxWorkers: Math.max(2, os.availableParallelism() - 1),
+          projects: [{ test: { ...QUICK, setupFiles: [...QUICK.setupFiles, path.join(import.meta.dirname, "test/support/few-runs.ts")] } }],
+        }
       : {
           // Most tests wait for sockets and timers.
           maxWorkers: 2 * os.availableParallelism(),

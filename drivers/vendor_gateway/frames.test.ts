@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { anyText } from "../../test/support/any-text.ts";
 import { browseBody, fence, helloBody, lineLength, lineOf, openBody, readBody, resolveBody, serversBody, withinMsOf } from "./frames.ts";
 
 const nasty = fc.oneof(
-  fc.string({ unit: "binary" }),
+  anyText(),
   fc.constantFrom('","request":"write"', '"request":', "\n", '\\"request":"read"', "}\n{", '\\","request":"write","x":"'),
 );
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { anyText } from "../../test/support/any-text.ts";
 import { endpointParts } from "./endpoint-url.ts";
 
 test.each([
@@ -31,7 +32,7 @@ test("what is put together comes apart the same", () => {
 
 test("of any text, the text contains what is found", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "binary" }), (rest) => {
+    fc.property(anyText(), (rest) => {
       const parts = endpointParts(`opc.tcp://${rest}`);
       if (!parts) return;
       expect(parts.host).not.toBe("");

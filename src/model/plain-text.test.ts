@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { anyText } from "../../test/support/any-text.ts";
 import { cellText, escapeControls, escapeInLines, plain, safeCell, withoutCredentials } from "./plain-text.ts";
 
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/u;
@@ -7,7 +8,7 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]
 const text = fc
   .array(
     fc.oneof(
-      fc.string({ unit: "binary", maxLength: 3 }),
+      anyText({ maxLength: 3 }),
       fc.constantFrom(
         "\\",
         "\\\\",

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { anyText } from "../../test/support/any-text.ts";
 import { formatLogLine } from "../lib/log-text.ts";
 import { isSecretName, toLoggable } from "../lib/loggable.ts";
 import { createLogger, isJournal, type Logger, type LogOptions } from "./log.ts";
@@ -93,7 +94,7 @@ describe("text", () => {
   });
 
   test("no text forges a line or reaches the terminal as a control", () => {
-    const text = fc.string({ unit: "binary", maxLength: 60 });
+    const text = anyText({ maxLength: 60 });
     fc.assert(
       fc.property(text, text, text, (source, detail, message) => {
         const [line = "", ...more] = logged({}, (log) => log.warn({ source, detail, err: new Error(detail) }, message));
