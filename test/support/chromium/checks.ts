@@ -11,13 +11,16 @@ const MOST_STEPS = 500;
 
 /**
  * What keeps people from using the page as it looks now, each as `rule: element: what is wrong`: contrast, names of controls, order of
- * headings, landmarks, tables, sizes of targets. A contrast that cannot be computed counts as one that is too low.
+ * headings, landmarks, tables, sizes of targets. A contrast that cannot be computed counts as one that is too low, but for signs without words.
  */
 export async function barriersOf({ page }: Visit): Promise<readonly string[]> {
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
   const options = { runOnly: { type: "tag", values: RULES }, resultTypes: ["violations", "incomplete"] };
   const { violations, incomplete } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
-  return [...violations, ...incomplete.filter(({ id }) => id === "color-contrast")].flatMap(({ id, nodes }) =>
+  const unclear = incomplete
+    .filter(({ id }) => id === "color-contrast")
+    .map((result) => ({ ...result, nodes: result.nodes.filter(({ any }) => any.some(({ data }) => data?.messageKey !== "nonBmp")) }));
+  return [...violations, ...unclear].flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary = "" }) => `${id}: ${target.join(" ")}: ${failureSummary.replace(/\s+/g, " ")}`),
   );
 }

@@ -19,6 +19,7 @@ const STYLE = `
   body { font: 16px sans-serif; color: CanvasText; background: Canvas; }
   a { color: LinkText; }
   .pale { color: #999; background: #fff; }
+  .picture { background: url("/dot.svg"); }
   .wide { width: 50em; }
   .scrolls { overflow-x: auto; }
   .unmarked:focus-visible { outline: none; }`;
@@ -44,6 +45,7 @@ const PLANTED: Readonly<Record<string, { readonly html: string; readonly found: 
   "a button without a name": { html: "<button></button>", found: /^button-name: .*button: Fix/ },
   "a link without a name": { html: '<a href="/"></a>', found: /^link-name: / },
   "low contrast": { html: '<p class="pale">pale</p>', found: /^color-contrast: \.pale: .*2\.8/ },
+  "a contrast that cannot be computed": { html: '<p class="picture">on a picture</p>', found: /^color-contrast: \.picture: .*background/ },
   "a heading out of order": { html: "<h4>deep</h4>", found: /^heading-order: h4/ },
   "a picture without words": { html: '<img src="/dot.svg">', found: /^image-alt: img/ },
   "a page that is wider than the phone": { html: '<p class="wide">wide</p>', found: /^the page is \d+ px wide in a window of 360$/ },
@@ -53,7 +55,7 @@ const PLANTED: Readonly<Record<string, { readonly html: string; readonly found: 
 const page = (planted: string): string => `<!doctype html>
   <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>planted</title>
   <link rel="icon" href="/dot.svg"><link rel="stylesheet" href="/style.css"><script type="module" src="/script.js"></script></head>
-  <body><main><h1>Sources</h1><p id="live">no scripts</p>
+  <body><main><h1><span aria-hidden="true">✗</span> Sources</h1><p id="live">no scripts</p>
   <div class="scrolls" tabindex="0" role="region" aria-label="Values"><p class="wide">scrolls by itself</p></div>
   <p><a href="/one">press-1</a> <button class="unmarked">Show all</button></p>${planted}</main></body></html>`;
 
