@@ -4,11 +4,14 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ServiceStatus } from "../../src/model/service-status.ts";
+import { isChromiumMissing, type TestBrowser } from "../support/chromium/browser.ts";
+import { LOOKS, PHONE, type Visit } from "../support/chromium/visit.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";
 import { type Cabinet, startCabinet } from "./cabinet.ts";
 import { type CabinetFault, faultsOf, HOST_FAULTS } from "./faults.ts";
+import { flawsOf, follow, SECTIONS, unsaidOf } from "./page.ts";
 import { AWAY, RIGHT_PASSWORD } from "./plant.ts";
-import { commandsIn, headerOf, partOf, stateOf } from "./printed.ts";
+import { commandsIn, comparable, headerOf, partOf, stateOf } from "./printed.ts";
 
 const required = process.env["COLLECTOR_REQUIRE_PARTS"] === "1";
 const missing = missingParts();
@@ -22,6 +25,9 @@ const SETTINGS = {
   },
 };
 const POLICY = { sources: { networks: ["127.0.0.0/8", AWAY] }, sinks: { networks: ["127.0.0.0/8"] } };
+
+/** The page of the collector in the cabinet, in a network of its own. */
+const PAGE = "http://127.0.0.1:8090";
 
 /** What the network of the plant and its broker need. */
 function missingParts(): string | undefined {
@@ -129,24 +135,79 @@ test.runIf(required)("what the cabinet needs is here", () => expect(missing).toB
 
 describe.skipIf(missing !== undefined)("one collector with all these faults at once", () => {
   let status = "";
+  let browser: TestBrowser | undefined;
+  /** Its page in one window, which is loaded once. */
+  let visit: Visit;
   const folder = (): string => path.dirname(collector.settingsFile);
 
   beforeAll(async () => {
     cabinet = await startCabinet();
-    collector = await cabinet.collector("cabinet", { settings: SETTINGS, policy: POLICY });
+    collector = await cabinet.collector("cabinet", { settings: SETTINGS, policy: POLICY, pagePort: Number(new URL(PAGE).port) });
     await collector.adminKey();
     const { collector: uuid } = await collector.status();
     mkdirSync(path.join(folder(), "variables"));
     writeFileSync(path.join(folder(), "variables/gateway.csv"), "name;address\none;1/holding:0\nseven;7/holding:0\n");
     await cabinet.ask({ ask: "configure", apiUrl: collector.apiUrl, keyFile: `${collector.stateDir}/keys/admin.key`, collector: uuid });
     status = await statusWith(collector, isNamed(FAULTS));
-  }, 120_000);
-  afterAll(() => cabinet?.close(), 30_000);
+    if (isChromiumMissing) return;
+    browser = await cabinet.browser();
+    visit = await browser.open(`${PAGE}/`, PHONE);
+  }, 180_000);
+  afterAll(async () => {
+    await browser?.close();
+    await cabinet?.close();
+  }, 60_000);
+
+  /** As the page and the status say it of the same moment. */
+  async function expectSaid(on: Visit, faults: readonly CabinetFault[], of = collector): Promise<void> {
+    const untilMs = performance.now() + 30_000;
+    let unsaid = await unsaidOf(on, faults, status);
+    // What a device or broker answers is now this and now that.
+    while (unsaid.length > 0 && performance.now() < untilMs) {
+      status = (await cabinet.type(of, "collector status")).out;
+      unsaid = await unsaidOf(on, faults, status);
+    }
+    expect(unsaid).toEqual([]);
+  }
 
   test.each(FAULTS)("$fault: status alone names it", ({ on, state, says }) => {
     expect(on === null ? headerOf(status) : partOf(status, on)).toMatch(says);
     if (on !== null) expect(stateOf(status, on)).toBe(state);
   });
+
+  test.skipIf(isChromiumMissing).each(LOOKS)(
+    "the page alone names each, in the words of the status: $name",
+    { timeout: 60_000 },
+    async (look) => {
+      await visit.lookAs(look);
+      await expectSaid(visit, FAULTS);
+      expect(await flawsOf(visit)).toEqual([]);
+    },
+  );
+
+  test.skipIf(isChromiumMissing)("without scripts the page says the same", { timeout: 60_000 }, async () => {
+    const without = await (browser as TestBrowser).open(`${PAGE}/`, { ...PHONE, javascript: false });
+    await expectSaid(without, FAULTS);
+    expect(without.complaints).toEqual([]);
+    await without.close();
+  });
+
+  const sourceFaults = FAULTS.filter(({ on, fault }) => on !== null && !/broker|client identifier/.test(fault));
+  test
+    .skipIf(isChromiumMissing)
+    .each(sourceFaults.map((fault, i) => ({ ...fault, look: LOOKS[i % LOOKS.length] as (typeof LOOKS)[number] })))(
+    "$fault: the keyboard alone leads to the page of its source and back, $look.name",
+    { timeout: 60_000 },
+    async ({ look, ...fault }) => {
+      const name = fault.on ?? "";
+      await visit.lookAs(look);
+      await follow(visit, name, `${PAGE}/sources/${name}`);
+      await expectSaid(visit, [fault]);
+      for (const section of SECTIONS) expect(await visit.text(`section#${section}`)).not.toBe("");
+      expect(await flawsOf(visit)).toEqual([]);
+      await follow(visit, "Collector", `${PAGE}/`);
+    },
+  );
 
   test("no next step is circular, lacks a name, or needs what the package does not bring; of a broker the words are about a broker", () => {
     for (const command of commandsIn(status)) {
@@ -164,6 +225,8 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
   test("all of it is mended, by the printed commands where they can, and the status is that of a fresh start", {
     timeout: 240_000,
   }, async () => {
+    // Gone where the page is loaded again.
+    await visit?.page.evaluate("window.isTheSame = true");
     for (const fault of FAULTS.filter(({ mends }) => mends)) await step(collector, status, fault);
     await cabinet.ask({ ask: "heal" });
     const certificate = path.join(folder(), "own.der");
@@ -185,11 +248,22 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
     const healed = await wellStatus(collector);
     const printed = (await cabinet.type(collector, "collector status")).out;
     expect(printed).not.toMatch(/Next step|ALARM|ERROR/);
+    await expect.poll(() => visit?.text("main") ?? "", { timeout: 30_000 }).not.toMatch(/Next step: |ALARM|ERROR|✗/);
+    expect(visit?.complaints ?? []).toEqual([]);
 
     await collector.stop();
     collector = await cabinet.again(collector);
     const fresh = await wellStatus(collector);
     expect(essence(healed)).toEqual(essence(fresh));
+    if (browser === undefined) return;
+    // Meanwhile the page had nobody to ask.
+    visit.forgive();
+    const opened = await browser.open(`${PAGE}/`, PHONE);
+    const texts = async () => [comparable(await visit.text("main")), comparable(await opened.text("main"))];
+    await expect.poll(async () => new Set(await texts()).size, { timeout: 60_000 }).toBe(1);
+    expect(await visit.page.evaluate("window.isTheSame")).toBe(true);
+    expect([...visit.complaints.filter((one) => !one.includes("ERR_CONNECTION_REFUSED")), ...opened.complaints]).toEqual([]);
+    await opened.close();
   });
 
   test("an API that is away and a disk that is full, both at once: named, looked into as printed, and well again", {
@@ -202,18 +276,28 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
     const disk = path.join(cabinet.folder, "disk");
     await cabinet.inside(`mkdir ${disk} && mount -t tmpfs -o size=24m tmpfs ${disk}`);
     const api = { url: collector.apiUrl, key_file: keyFile, poll_interval: "1s" };
+    const otherPage = `http://127.0.0.1:${Number(new URL(PAGE).port) + 1}`;
     const other = await cabinet.collector("other", {
+      pagePort: Number(new URL(otherPage).port),
       settings: { state_dir: disk, collector: uuid, api, embedded_api: undefined, buffer: { max_bytes: "8MiB" } },
     });
     await wellStatus(other);
+    visit?.forgive();
+    await visit?.go(`${otherPage}/`);
     await collector.stop();
     await cabinet.inside(`cat /dev/zero > ${disk}/fill`);
     const trouble = await statusWith(other, isNamed(HOST_FAULTS));
     for (const fault of HOST_FAULTS) await step(other, trouble, fault);
+    if (browser) {
+      status = trouble;
+      await expectSaid(visit, HOST_FAULTS, other);
+      expect(await flawsOf(visit)).toEqual([]);
+    }
 
     await cabinet.inside(`rm ${disk}/fill`);
     collector = await cabinet.again(collector);
     const healed = await wellStatus(other);
+    await expect.poll(() => visit?.text("main") ?? "", { timeout: 30_000 }).not.toMatch(/Next step: |ALARM|ERROR|✗/);
     await other.stop();
     const fresh = await wellStatus(await cabinet.again(other));
     expect(essence(healed)).toEqual(essence(fresh));

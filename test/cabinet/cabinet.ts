@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { parse } from "yaml";
+import { TestBrowser } from "../support/chromium/browser.ts";
 import { type CollectorOptions, type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { AWAY } from "./plant.ts";
 import type { Answer, Asked } from "./plant-process.ts";
@@ -30,6 +31,8 @@ export interface Cabinet {
   type(collector: CollectorProcess, line: string, input?: string): Promise<Ran>;
   /** Runs a line in the network and the folders of the plant. */
   inside(line: string): Promise<Ran>;
+  /** A browser at that machine. Ended by whoever started it. */
+  browser(): Promise<TestBrowser>;
   readonly folder: string;
   close(): Promise<void>;
 }
@@ -92,6 +95,7 @@ export async function startCabinet(): Promise<Cabinet> {
       return run(["nsenter", ...enter, ...shell], { PATH: `${tools}:${process.env["PATH"]}`, COLUMNS: "80", LINES: "24" }, input);
     },
     inside: (line) => run(["nsenter", ...enter, "bash", "-c", line], {}),
+    browser: () => TestBrowser.start(["nsenter", "-t", String(plant.pid), "-n"]),
     async close() {
       await Promise.all(collectors.map((one) => one.stop()));
       await end(plant);

@@ -1,0 +1,43 @@
+import { barriersOf, overflowsOf, tabTo } from "../support/chromium/checks.ts";
+import type { Visit } from "../support/chromium/visit.ts";
+import type { CabinetFault } from "./faults.ts";
+import { comparable, headerOf, partOf, sentencesIn, troubleIn } from "./printed.ts";
+
+/** Parts of a data source's page, by their ids. */
+export const SECTIONS = ["state", "variables", "faults", "plan", "timeline"];
+
+/** Where the page has what is said of a data source, a data sink or the service. */
+const placeOf = (on: string | null): string =>
+  on === null ? "#alarms, #configuration" : `main [data-source="${on}"], main [data-sink="${on}"]`;
+
+/** What the status says of each fault and the page as it looks now does not say: its sentences, its state and its next step. */
+export async function unsaidOf(visit: Visit, faults: readonly CabinetFault[], status: string): Promise<readonly string[]> {
+  const unsaid: string[] = [];
+  for (const { fault, on, state, command } of faults) {
+    const place = placeOf(on);
+    const text = comparable(await visit.text(place));
+    const sentences = sentencesIn(on === null ? troubleIn(headerOf(status)) : partOf(status, on));
+    if (sentences.length === 0) unsaid.push(`${fault}: the status itself says nothing of it`);
+    for (const sentence of [...sentences, ...(state === null ? [] : [state])])
+      if (!text.includes(sentence)) unsaid.push(`${fault}: ${sentence}\n  in: ${text}`);
+    const commands = await visit.page.locator(place).locator("code:visible").allInnerTexts();
+    if (!commands.some((one) => command.test(one))) unsaid.push(`${fault}: ${command} in: ${commands.join(", ")}`);
+  }
+  return unsaid;
+}
+
+/** All that is wrong with the page as it looks now, whatever it says. */
+export const flawsOf = async (visit: Visit): Promise<readonly string[]> => [
+  ...visit.complaints,
+  ...(await overflowsOf(visit)),
+  ...(await barriersOf(visit)),
+];
+
+/** Goes along a link with the keys Tab and Enter. Throws where no Tab comes to it, or where the person does not see on the way where the keyboard is. */
+export async function follow(visit: Visit, link: string, to: string): Promise<void> {
+  const stops = await tabTo(visit, ({ tag, text }) => tag === "a" && text === link);
+  const unseen = stops.filter(({ isVisible }) => !isVisible);
+  if (unseen.length > 0) throw new Error(`the keyboard cannot be seen on ${unseen.map(({ tag, text }) => `${tag} ${text}`).join(", ")}`);
+  await visit.press("Enter");
+  await visit.page.waitForURL(to);
+}
