@@ -132,7 +132,7 @@ const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
   keepRemovedMs: buffer.keep_removed,
 });
 
-const agentOf = ({ clock, log, inForce, service }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
+const agentOf = ({ clock, log, inForce, service, loaded }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
   new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
@@ -146,6 +146,7 @@ const agentOf = ({ clock, log, inForce, service }: Base, pipeline: Pipeline, ses
     listenRefusal: inForce.listenRefusal,
     logFor: (fields) => log.child(fields),
     emit: (layout, readout) => void pipeline.append(layout, readout),
+    frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),
     changed: () => service.sourceChanged(),
   });

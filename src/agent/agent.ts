@@ -11,9 +11,11 @@ import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
+import type { SourceFrames } from "../model/wire.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { detailsProblem } from "./details-problem.ts";
 import { DeviceMemories } from "./device-memory.ts";
+import { type FrameMemory, FrameRings } from "./frame-rings.ts";
 import type { Sample } from "./live-values.ts";
 import { type Look, type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
@@ -22,7 +24,7 @@ import { StateLines } from "./state-lines.ts";
 import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
-export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late"> {
+export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late" | "failed"> {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;
@@ -30,6 +32,8 @@ export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "perm
   emit(layout: Layout, readout: Readout): void;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
+  /** Absent: what passes over connections is not kept. */
+  readonly frames?: FrameMemory;
 }
 
 /** A source at a glance. */
@@ -57,6 +61,7 @@ export class Agent {
   readonly #deps: AgentDeps;
   readonly #pool: ConnectionPool;
   readonly #memories = new DeviceMemories();
+  readonly #rings: FrameRings | undefined;
   readonly #stateLines: StateLines;
   readonly #lines: SharedLines;
   /** What all sources together may say of their settings and their pace, beside their states. */
@@ -84,6 +89,7 @@ export class Agent {
   constructor(deps: AgentDeps) {
     this.#deps = deps;
     this.#pool = new ConnectionPool(deps.clock.monotonicMs);
+    this.#rings = deps.frames && deps.frames.sourceBytes > 0 ? new FrameRings(deps.frames) : undefined;
     this.#stateLines = new StateLines(deps.logFor({}));
     this.#lines = { reasonLines: createReasonBudget(deps.clock.monotonicMs), stateLines: this.#stateLines };
     this.#budgeted = sharedBudget(deps.logFor({}), {
@@ -125,10 +131,23 @@ export class Agent {
 
   /** The source with this uuid or name, looked into; undefined: there is none. Of several with one name the first. */
   inspect(name: string, look: Look): (Looked & { readonly report: SourceReport }) | undefined {
-    const isNamed = (id: string): boolean => this.#known.get(id)?.input.record.name === name;
-    const id = this.#order.find((uuid) => uuid === name.toLowerCase()) ?? this.#order.find(isNamed);
+    const id = this.#idOf(name);
     const report = id === undefined ? undefined : this.#reportOf(id);
     return report && { report, ...(this.#slots.get(report.uuid)?.inspect(look) ?? { plan: null, readout: null }) };
+  }
+
+  /**
+   * What the source with this uuid or name exchanged last, without its secrets; `none`: there is no such source. Undefined: nothing of it is
+   * kept, because that is turned off or it cannot run as it is configured.
+   */
+  frames(name: string): SourceFrames | "none" | undefined {
+    const id = this.#idOf(name);
+    return id === undefined ? "none" : this.#slots.get(id)?.frames();
+  }
+
+  #idOf(name: string): string | undefined {
+    const isNamed = (id: string): boolean => this.#known.get(id)?.input.record.name === name;
+    return this.#order.find((uuid) => uuid === name.toLowerCase()) ?? this.#order.find(isNamed);
   }
 
   /**
@@ -271,7 +290,8 @@ export class Agent {
     this.#logNewWarnings(spec, log);
     try {
       const [pool, memories, notes] = [this.#pool, this.#memories, this.#budgeted(log)];
-      return startSource(spec, configured, lastReadoutAt, { ...deps, ...this.#lines, pool, memories, startSpreadMs, log, notes });
+      const shared = { pool, memories, rings: this.#rings, startSpreadMs, log, notes };
+      return startSource(spec, configured, lastReadoutAt, { ...deps, ...this.#lines, ...shared });
     } catch (error) {
       return parked(input, configured, lastReadoutAt, internalError(error), parkedDeps);
     }

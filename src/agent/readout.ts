@@ -10,6 +10,7 @@ import type { Reading } from "../model/value.ts";
 import type { ConnectionPool, Membership, Turn } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
 import { type Aside, readAside } from "./explain.ts";
+import type { FrameRings, RingMember } from "./frame-rings.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
@@ -45,6 +46,8 @@ export interface Outcome {
 export interface ReadoutDeps {
   readonly pool: ConnectionPool;
   readonly memories: DeviceMemories;
+  /** Absent: what passes over connections is not kept. */
+  readonly rings?: FrameRings | undefined;
   readonly clock: Clock;
   /** Already carries the source's name, type and endpoint. */
   readonly log: Log;
@@ -70,6 +73,7 @@ export class Readouts {
   /** Sources with the same way in share open connections; the text may hold secrets and never leaves this object. */
   readonly #key: string;
   readonly #membership: Membership;
+  readonly #ring: RingMember | undefined;
   readonly #deadlineMs: number;
   readonly #resolve: DriverContext["resolve"];
   readonly #limits = new WeakMap<Limits, Limits>();
@@ -91,8 +95,14 @@ export class Readouts {
     const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
     this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
     this.#membership = deps.pool.join(this.#device, this.#key, spec.intervalMs, () => deps.otherIsBack());
+    this.#ring = deps.rings?.join(`${this.#device} ${this.#key}`);
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
     this.#resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
+  }
+
+  /** What passed last over the connections that it shares with others of their key; undefined: that is turned off. */
+  get frames(): Pick<RingMember, "bytes" | "record"> | undefined {
+    return this.#ring;
   }
 
   /** What the last session had to say of itself. */
@@ -150,6 +160,7 @@ export class Readouts {
   async leave(): Promise<void> {
     await this.#closing;
     await this.#membership.leave();
+    this.#ring?.leave();
   }
 
   async #readIn(turn: Turn, deadline: ReadoutDeadline, stop: AbortSignal): Promise<Outcome> {
@@ -206,6 +217,7 @@ export class Readouts {
       log,
       timeouts,
       device,
+      ...(this.#ring?.wire && { wire: this.#ring.wire }),
       ...(this.#resolve && { resolve: this.#resolve }),
       ...(listenRefusal && { listenRefusal }),
       ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),

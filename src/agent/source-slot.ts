@@ -1,4 +1,5 @@
 import type { SourceReport } from "../model/report.ts";
+import type { SourceFrames } from "../model/wire.ts";
 import type { Sample } from "./live-values.ts";
 import type { Look, Looked, RunningSource } from "./source.ts";
 import type { SourceInput } from "./source-spec.ts";
@@ -67,6 +68,11 @@ export class SourceSlot {
   /** Of the instance that runs. */
   sample(): Sample | undefined {
     return this.#running?.task.sample?.();
+  }
+
+  /** Of the instance that runs; undefined: none does, or nothing is kept. */
+  frames(): SourceFrames | undefined {
+    return this.#running?.task.frames?.();
   }
 
   get #target(): DesiredSource | undefined {

@@ -1,4 +1,5 @@
 import type { Endpoint } from "../../drivers/driver.ts";
+import { withoutSecrets } from "../lib/capture/secrets.ts";
 import { createBackoff } from "../lib/retry.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
@@ -11,6 +12,7 @@ import { scale } from "../model/scaling.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { sleep } from "../model/timer.ts";
 import type { Reading, Readout } from "../model/value.ts";
+import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
 import { FaultLog } from "./fault-log.ts";
@@ -40,6 +42,8 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
   late?(ms: number): void;
   /** After each change of state or reason. */
   changed(): void;
+  /** It has begun to fail, or fails for another reason; `why` names the reason. */
+  failed?(uuid: string, why: string): void;
 }
 
 /** What somebody wants to see of a source. */
@@ -61,6 +65,8 @@ export interface RunningSource {
   inspect?(look: Look): Looked;
   /** One of its last values; absent or undefined: it was not read. */
   sample?(): Sample | undefined;
+  /** What it exchanged last; absent: it cannot run as it is configured, or nothing is kept. */
+  frames?(): SourceFrames | undefined;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -83,6 +89,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     report: () => task.report(),
     inspect: (look) => task.inspect(look),
     sample: () => task.sample(),
+    frames: () => task.frames(),
     stop: () => task.stop(),
   };
 }
@@ -219,6 +226,15 @@ class SourceTask {
     return this.#live.sample();
   }
 
+  frames(): SourceFrames | undefined {
+    const { frames } = this.#readouts;
+    if (!frames) return undefined;
+    const { uuid, name, type, driver, connect } = this.#spec;
+    const record = frames.record();
+    const events = withoutSecrets(record.events, Object.values(connect.secrets));
+    return { uuid, name, type, standardPort: driver.standardPort, bytes: frames.bytes, record: { ...record, events } };
+  }
+
   #warnings(): readonly string[] {
     const { intervalMs, maxConnections, warnings } = this.#spec;
     const { preparing } = this.#readouts;
@@ -274,7 +290,10 @@ class SourceTask {
     const before = this.#state;
     this.#state = nextState(before, problem, outcome.time);
     this.#stateLog.note(this.#state);
-    if (isChange(before, this.#state)) this.#deps.changed();
+    if (isChange(before, this.#state)) {
+      this.#deps.changed();
+      if (problem) this.#deps.failed?.(this.#spec.uuid, problem.condition ?? problem.reason.type);
+    }
     return next;
   }
 

@@ -13,6 +13,7 @@ export const SETTINGS_EFFECTS: readonly (readonly [path: string, effect: Setting
   ["collector", "restart"],
   ["state_dir", "restart"],
   ["http.listen", "restart"],
+  ["captures", "restart"],
   ["embedded_api.listen", "restart"],
   ["api", "configuration"],
   ["embedded_api.tls", "configuration"],
@@ -46,6 +47,11 @@ export interface SettingsInForce {
   readonly awaited: readonly AwaitedSetting[];
 }
 
+const captureWords = ({ captures }: Settings): string =>
+  Object.entries(captures)
+    .map(([key, bytes]) => `${key} ${bytes}`)
+    .join(", ");
+
 /** Which settings differ, and what each of them does. Pure. */
 export const changesOf = (before: Settings, after: Settings): typeof SETTINGS_EFFECTS =>
   SETTINGS_EFFECTS.filter(([path]) => !isDeepStrictEqual(valueAt(before, path), valueAt(after, path)));
@@ -67,6 +73,7 @@ export function settingsInForce(running: Settings, file: Settings, uuid: string)
   const isOtherCollector = !isSameCollector && isOther("collector", running.collector ?? uuid, file.collector);
   isOther("state_dir", running.state_dir, file.state_dir);
   isOther("http.listen", running.http.listen, file.http.listen);
+  isOther("captures", captureWords(running), captureWords(file));
   const api = isOtherCollector ? running.api : file.api;
   const goesOn = running.api === undefined && api === undefined;
   const { listen, tls, insecure } = running.embedded_api;
@@ -79,6 +86,7 @@ export function settingsInForce(running: Settings, file: Settings, uuid: string)
       ...(api && { api }),
       state_dir: running.state_dir,
       http: { ...file.http, listen: running.http.listen },
+      captures: running.captures,
       embedded_api: { ...file.embedded_api, ...(isElsewhere && { listen, tls, insecure }) },
     },
     awaited,

@@ -229,6 +229,20 @@ export const settingsSchema = z
       .prefault({})
       .describe("Metrics and health over HTTP, for who watches this machine"),
     page: pageSettingsSchema.prefault({}).describe("The status as a page for a browser: it only reads"),
+    captures: z
+      .strictObject({
+        source_bytes: size("64KiB", "0B")
+          .refine((bytes) => bytes === 0 || (bytes >= 2 ** 12 && bytes <= 2 ** 24 && bytes % 8 === 0), "expected 0B, or 4KiB to 16MiB")
+          .describe("Memory for what a connection exchanged last, 4KiB to 16MiB; 0B keeps nothing"),
+        total_bytes: size("16MiB", "1MiB").describe(
+          "Memory for all connections together; where they do not fit, each has the same part of it",
+        ),
+        files_bytes: size("16MiB", "0B").describe(
+          "Room for the files of failed data sources in state_dir/captures, of which the oldest go; 0B writes none",
+        ),
+      })
+      .prefault({})
+      .describe("What data sources and the collector exchanged last, for collector capture"),
     log: z
       .strictObject({
         level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is written"),

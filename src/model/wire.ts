@@ -34,6 +34,10 @@ export interface WireTrace {
 export interface Wire {
   /** A connection that is being opened. */
   opening(peer: WirePeer): WireTrace;
+  /**
+   * The memory that this thread writes to, for another one that has the connections from now on. Absent: connections are in this one.
+   */
+  memory?(): SharedArrayBuffer;
 }
 
 /** One moment of a connection. */
@@ -58,6 +62,18 @@ export interface WireEvent {
   readonly wallMs: number;
   /** Monotonic ms of the thread that had the connection. */
   readonly monotonicMs: number;
+}
+
+/** What a source exchanged last, without its secrets. */
+export interface SourceFrames {
+  readonly uuid: string;
+  readonly name: string;
+  readonly type: string;
+  /** Port by which tools know the protocol; undefined: the device's own is written. */
+  readonly standardPort: number | undefined;
+  /** Memory that it has, which it shares with those on the same connection; 0: nothing is kept. */
+  readonly bytes: number;
+  readonly record: WireRecord;
 }
 
 /** What is kept of one source, the oldest first. */

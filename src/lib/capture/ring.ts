@@ -61,13 +61,13 @@ export class Ring implements Wire {
     }
   }
 
-  get memory(): SharedArrayBuffer {
+  memory(): SharedArrayBuffer {
     return this.#words.buffer as SharedArrayBuffer;
   }
 
   /** Goes on in other memory, with as many of the newest events as it takes. */
   move(memory: SharedArrayBuffer): void {
-    const { events, peers, dropped } = recordIn(this.memory);
+    const { events, peers, dropped } = recordIn(this.memory());
     const [number, connection] = [this.#head("number"), this.#head("connection")];
     this.#words = new Int32Array(memory);
     this.#times = new Float64Array(memory);

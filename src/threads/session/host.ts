@@ -65,7 +65,8 @@ export class SessionHost {
   async connect(type: string, input: ConnectInput<unknown, unknown>, ctx: DriverContext): Promise<AnySession> {
     await this.#online(ctx.signal);
     const call = this.#link.nextCall();
-    const message = { type: "connect", call, driver: type, input, context: contextOf(ctx) } as const;
+    const frames = ctx.wire?.memory?.();
+    const message = { type: "connect", call, driver: type, input, context: contextOf(ctx), ...(frames && { frames }) } as const;
     const answer = await this.#ask(message, ctx).catch((error: unknown) => {
       // The worker closes the session that may still come although this call was given up.
       this.#post({ type: "close", session: call });

@@ -35,6 +35,8 @@ export type ToSessionWorker =
       readonly driver: string;
       readonly input: ConnectInput<unknown, unknown>;
       readonly context: CallContext;
+      /** Takes what passes over its connections, for the host to read at any time; absent: nobody keeps it. */
+      readonly frames?: SharedArrayBuffer;
     }
   | {
       readonly type: "read";

@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import type { AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
+import { Ring } from "../../lib/capture/ring.ts";
 import { LineLimit, type LogOrigin, logOver } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
 import { toFailure, toReasonError } from "../../model/failure.ts";
@@ -159,8 +160,9 @@ class SessionServer {
     this.#post({ type: "failed", call, error: packError(error) });
   }
 
-  async #connect({ call, driver: type, input, context }: Asked<"connect">): Promise<void> {
-    const { ctx, state } = this.#open(call, call, context);
+  async #connect({ call, driver: type, input, context, frames }: Asked<"connect">): Promise<void> {
+    const { ctx: shared, state } = this.#open(call, call, context);
+    const ctx: DriverContext = { ...shared, ...(frames && { wire: new Ring(frames) }) };
     try {
       const { drivers } = this.#options;
       const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;

@@ -1,0 +1,111 @@
+import { LEAST_RING_BYTES, Ring, recordIn, ringMemory } from "../lib/capture/ring.ts";
+import type { Wire, WireRecord } from "../model/wire.ts";
+
+/** Memory for frames. */
+export interface FrameMemory {
+  /** Of one connection, which sources that share it have together; 0: nothing is kept. */
+  readonly sourceBytes: number;
+  /** Of all together. */
+  readonly totalBytes: number;
+}
+
+/** The ring of the connections that a source shares with those of the same key. */
+export interface RingMember {
+  /** Undefined: nothing is kept, since there is no memory for it. */
+  readonly wire: Wire | undefined;
+  readonly bytes: number;
+  record(): WireRecord;
+  /** Idempotent; the last one frees the memory. */
+  leave(): void;
+}
+
+interface Shared {
+  readonly key: string;
+  readonly ring: Ring;
+  members: number;
+  /** Another thread writes it, until its next connection. */
+  isElsewhere: boolean;
+}
+
+const NOTHING: WireRecord = { events: [], peers: new Map(), dropped: 0 };
+
+/**
+ * A ring for each connection key. While all of them fit, each has as much as one may have; where they do not, all have the same: the largest
+ * power of two with which they do. Those that have more then move, one in each turn of the event loop, with their newest frames; those whose
+ * connection is in another thread with their next connection.
+ */
+export class FrameRings {
+  readonly #memory: FrameMemory;
+  readonly #rings = new Map<string, Shared>();
+  #moving: NodeJS.Immediate | undefined;
+
+  constructor(memory: FrameMemory) {
+    this.#memory = memory;
+  }
+
+  /** Of all rings. */
+  get bytes(): number {
+    return [...this.#rings.values()].reduce((sum, { ring }) => sum + ring.memory().byteLength, 0);
+  }
+
+  /** The text of a key may hold secrets: it stays here. */
+  join(key: string): RingMember {
+    const shared = this.#rings.get(key) ?? this.#make(key);
+    if (!shared) return { wire: undefined, bytes: 0, record: () => NOTHING, leave: () => {} };
+    shared.members++;
+    let isMember = true;
+    const { ring } = shared;
+    return {
+      wire: {
+        opening: (peer) => ring.opening(peer),
+        memory: () => {
+          shared.isElsewhere = true;
+          this.#fit(shared);
+          return ring.memory();
+        },
+      },
+      get bytes() {
+        return ring.memory().byteLength;
+      },
+      record: () => recordIn(ring.memory()),
+      leave: () => {
+        if (!isMember) return;
+        isMember = false;
+        shared.members--;
+        if (shared.members === 0) this.#rings.delete(key);
+      },
+    };
+  }
+
+  #make(key: string): Shared | undefined {
+    const bytes = this.#share(this.#rings.size + 1);
+    if (bytes < LEAST_RING_BYTES) return undefined;
+    const shared: Shared = { key, ring: new Ring(ringMemory(bytes)), members: 0, isElsewhere: false };
+    this.#rings.set(key, shared);
+    this.#moving ??= setImmediate(() => this.#moveNext());
+    return shared;
+  }
+
+  /** What each of so many rings may have. */
+  #share(rings: number): number {
+    const { sourceBytes, totalBytes } = this.#memory;
+    if (rings * sourceBytes <= totalBytes) return sourceBytes;
+    return Math.min(sourceBytes, 2 ** Math.floor(Math.log2(totalBytes / rings)));
+  }
+
+  #moveNext(): void {
+    this.#moving = undefined;
+    const share = this.#share(this.#rings.size);
+    for (const shared of this.#rings.values()) {
+      if (shared.isElsewhere || shared.ring.memory().byteLength <= share) continue;
+      this.#fit(shared);
+      this.#moving = setImmediate(() => this.#moveNext());
+      return;
+    }
+  }
+
+  #fit({ ring }: Shared): void {
+    const share = this.#share(this.#rings.size);
+    if (ring.memory().byteLength > share) ring.move(ringMemory(share));
+  }
+}
