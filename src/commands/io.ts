@@ -26,8 +26,11 @@ export interface Output {
    * so that JSON stays the same value; line feeds stay.
    */
   write(text: string): unknown;
-  /** Takes what holds control sequences of our own, or a byte order mark: every text from outside in it is plain already. */
-  verbatim(text: string): unknown;
+  /**
+   * Takes what holds control sequences of our own, or a byte order mark: every text from outside in it is plain already. Bytes are a file
+   * that goes to a pipe.
+   */
+  verbatim(text: string | Uint8Array): unknown;
   /** Settles once a slow reader has taken enough, or the signal aborts: awaited between writes by verbs whose output has no bound. */
   room(signal: AbortSignal): Promise<void>;
   readonly isTTY?: boolean | undefined;
@@ -36,11 +39,15 @@ export interface Output {
   readonly fd?: number | undefined;
 }
 
+interface Written extends Omit<Output, "verbatim" | "write"> {
+  write(text: string | Uint8Array): unknown;
+}
+
 /** The one place through which what verbs print leaves them. */
 export class PlainOutput implements Output {
-  readonly #output: Omit<Output, "verbatim">;
+  readonly #output: Written;
 
-  constructor(output: Omit<Output, "verbatim">) {
+  constructor(output: Written) {
     this.#output = output;
   }
 
@@ -48,7 +55,7 @@ export class PlainOutput implements Output {
     this.#output.write(escapeInLines(text));
   }
 
-  verbatim(text: string): void {
+  verbatim(text: string | Uint8Array): void {
     this.#output.write(text);
   }
 

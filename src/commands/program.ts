@@ -5,7 +5,7 @@ import { SECRET_VERBS } from "./configuration/secret-verbs.ts";
 import { SINK_VERBS } from "./configuration/sink-verbs.ts";
 import { SOURCE_VERBS } from "./configuration/source-verbs.ts";
 import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
-import { BROWSE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
+import { BROWSE, CAPTURE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
 import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
@@ -30,6 +30,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   PLAN,
   EXPLAIN,
   WATCH,
+  CAPTURE,
   SECRET_VERBS,
   SOURCE_VERBS,
   SINK_VERBS,

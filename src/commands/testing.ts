@@ -52,8 +52,8 @@ export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut"> 
 
 /** What a verb gets of a process, without one. */
 export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOptions): CommandIo => ({
-  stdout: new PlainOutput({ write: (text) => onOut?.(text), room: () => Promise.resolve() }),
-  stderr: new PlainOutput({ write: (text) => onErr?.(text), room: () => Promise.resolve() }),
+  stdout: new PlainOutput({ write: (text) => onOut?.(textOf(text)), room: () => Promise.resolve() }),
+  stderr: new PlainOutput({ write: (text) => onErr?.(textOf(text)), room: () => Promise.resolve() }),
   stdin: keyboard ?? new PassThrough(),
   env,
   pid: 1,
@@ -63,6 +63,9 @@ export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOption
   onHangup: () => {},
   workerUrl: (name) => new URL(`../threads/${name}/worker.ts`, import.meta.url),
 });
+
+/** Each byte of a file as one character. */
+const textOf = (output: string | Uint8Array): string => (typeof output === "string" ? output : Buffer.from(output).toString("latin1"));
 
 /** A settings file in `folder` whose state is there as well. */
 export function settingsFile(folder: string, settings: Readonly<Record<string, unknown>>): string {

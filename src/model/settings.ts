@@ -232,8 +232,8 @@ export const settingsSchema = z
     captures: z
       .strictObject({
         source_bytes: size("64KiB", "0B")
-          .refine((bytes) => bytes === 0 || (bytes >= 2 ** 12 && bytes <= 2 ** 24 && bytes % 8 === 0), "expected 0B, or 4KiB to 16MiB")
-          .describe("Memory for what a connection exchanged last, 4KiB to 16MiB; 0B keeps nothing"),
+          .refine((bytes) => bytes === 0 || (bytes >= 2 ** 12 && bytes <= 2 ** 20 && bytes % 8 === 0), "expected 0B, or 4KiB to 1MiB")
+          .describe("Memory for what a connection exchanged last, 4KiB to 1MiB; 0B keeps nothing"),
         total_bytes: size("16MiB", "1MiB").describe(
           "Memory for all connections together; where they do not fit, each has the same part of it",
         ),

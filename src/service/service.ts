@@ -16,6 +16,7 @@ import { uuidSchema } from "../model/uuid.ts";
 import type { PageHead } from "../threads/page/messages.ts";
 import type { Alarms } from "./alarms.ts";
 import { FillForecast } from "./fill-forecast.ts";
+import { framesAnswer } from "./frames-answer.ts";
 import { Health } from "./health.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 import { lookInto } from "./look-into.ts";
@@ -40,6 +41,7 @@ export interface ServicePipeline {
 /** What the service runs. It ends all of it. */
 export interface ServiceParts {
   readonly agent: Pick<Agent, "glances" | "inspect" | "reports" | "stop">;
+  readonly agent: Pick<Agent, "frames" | "inspect" | "reports" | "stop">;
   readonly pipeline: ServicePipeline;
   /** The thread of the sessions. */
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
@@ -116,6 +118,7 @@ export class Service {
           "/secret/confirm": (body) => this.#confirmSecret(body),
           "/log": (body) => this.#options.recentLog.answer(body),
           "/source": (body) => lookInto(this.#runningParts().agent, body),
+          "/capture": (body) => framesAnswer(this.#runningParts().agent, body),
         },
       },
       { signal: new AbortController().signal, log },

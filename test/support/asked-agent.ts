@@ -2,6 +2,7 @@ import { onTestFinished } from "vitest";
 import type { AgentDeps } from "../../src/agent/agent.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { type ServiceStatus, toSourceStatus } from "../../src/model/service-status.ts";
+import { framesAnswer } from "../../src/service/frames-answer.ts";
 import { localSocketPath, startLocalSocket } from "../../src/service/local-socket.ts";
 import { lookInto } from "../../src/service/look-into.ts";
 import { rig } from "./agent.ts";
@@ -14,7 +15,7 @@ export async function askedAgent(stateDir: string, more: Partial<AgentDeps> = {}
     {
       path: localSocketPath(stateDir),
       handlers: { "/status": () => ({ ...status, sources: agent.reports().map(toSourceStatus) }) },
-      actions: { "/source": (body) => lookInto(agent, body) },
+      actions: { "/source": (body) => lookInto(agent, body), "/capture": (body) => framesAnswer(agent, body) },
     },
     { signal: new AbortController().signal, log: silentLog },
   );

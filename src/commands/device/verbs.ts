@@ -1,5 +1,6 @@
 import { KEY_FILE, PASSWORD_FILE, SOURCE, type Verb } from "../verb.ts";
 import type { BrowseOptions } from "./browse.ts";
+import type { CaptureOptions } from "./capture.ts";
 import type { ExplainOptions } from "./explain.ts";
 import type { PlanOptions } from "./plan.ts";
 import type { ProbeOptions } from "./probe.ts";
@@ -166,4 +167,29 @@ export const WATCH: Verb = {
   notes: "The running service answers over its local socket; nothing more is asked of the device.",
   showsExitCodes: true,
   run: async (io, source: string | undefined, options: WatchOptions) => (await import("./watch.ts")).watch(source, options, io),
+};
+
+/** `collector capture`. */
+export const CAPTURE: Verb = {
+  usage: "capture <source>",
+  description: "Write what the running service and a device exchanged last as a capture, for Wireshark.",
+  args: { source: SOURCE },
+  examples: [
+    "collector capture press-1",
+    "collector capture press-1 --for 30s --out press-1.pcapng",
+    "collector capture press-1 --for 1min --out - | tshark -r -",
+    "collector capture press-1 --json | jq '{file, events, missing}'",
+  ],
+  options: [
+    { flags: "--for <duration>", description: "go on so long with what comes, at most 1h; absent: only what is kept already" },
+    { flags: "--out <file>", description: "file to write, which must not be there yet; - for a pipe (default: SOURCE-TIME.pcapng)" },
+  ],
+  notes: `It needs no root and asks nothing of the device: the service keeps the last bytes of each connection (captures in the settings).
+Headers of IP, TCP and UDP are made up. The device has its own address and the protocol's standard port, whatever its port is, so that
+tools know the protocol; this machine is 10.0.0.1 or fd00::1. Sources that share a connection share what is kept. Log-ins, secrets and
+what is encrypted (TLS, OPC UA with SignAndEncrypt) are left out: their packets say how long they are, and why they have no content. Of a
+source that a plugin reads it is what the plugin and the collector say to each other, at 127.0.0.1. Values and addresses stay: look it
+over before you send it. Of a source that fails the service writes a capture by itself; collector status SOURCE names it.`,
+  showsExitCodes: true,
+  run: async (io, source: string, options: CaptureOptions) => (await import("./capture.ts")).capture(source, options, io),
 };
