@@ -4,7 +4,7 @@ import path from "node:path";
 import { configDefaults, defineConfig, type ViteUserConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const UNIT = ["src/**/*.test.ts", "drivers/**/*.test.ts", "gateway/**/*.test.ts", "package/**/*.test.ts"];
+const UNIT = ["src/**/*.test.ts", "drivers/**/*.test.ts", "gateway/**/*.test.ts", "simulators/**/*.test.ts", "package/**/*.test.ts"];
 /** Tests beside the code that start threads, processes or servers, fill disks, or take more than about two seconds. */
 const SLOW = "**/*.slow.test.ts";
 
@@ -82,6 +82,7 @@ const WHOLE = {
     "src/**/*.slow.test.ts",
     "drivers/**/*.slow.test.ts",
     "gateway/**/*.slow.test.ts",
+    "simulators/**/*.slow.test.ts",
     "package/**/*.slow.test.ts",
     "test/**/*.test.ts",
   ],

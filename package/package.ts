@@ -186,6 +186,7 @@ function silentIo(version: string): Parameters<typeof createProgram>[0] {
     version,
     crashesTo: () => undefined,
     onHangup: () => undefined,
+    simulators: () => undefined,
     workerUrl: () => new URL("file:///"),
   };
 }

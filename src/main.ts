@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, writeFileSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, writeFileSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
@@ -57,6 +57,12 @@ const io: CommandIo = {
       if (process.stderr.isTTY && isTerminalGone()) stop.abort(new Error("the terminal was closed"));
       else handler();
     });
+  },
+  // Beside the sources in a checkout; beside the installed program where the package of the simulators is.
+  simulators: () => {
+    const isSource = extname(fileURLToPath(import.meta.url)) === ".ts";
+    const url = new URL(isSource ? "../simulators/main.ts" : "../../collector-simulators/main.js", import.meta.url);
+    return existsSync(url) ? url : undefined;
   },
   // The worker entries lie beside this file, as sources and in the bundle alike.
   workerUrl: (name) => new URL(`./threads/${name}/worker${extname(fileURLToPath(import.meta.url))}`, import.meta.url),

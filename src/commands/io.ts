@@ -16,6 +16,8 @@ export interface CommandIo {
   crashesTo(log: Log): void;
   /** From now on SIGHUP calls this, and does not end the process. */
   onHangup(handler: () => void): void;
+  /** The module of the simulators where they are installed (a `Simulation`); the collector holds none. */
+  simulators(): URL | undefined;
   /** Entry of a worker, by its name. */
   workerUrl(name: string): URL;
 }

@@ -13,6 +13,7 @@ import { PROFILE_VERBS } from "./profile/profile-verbs.ts";
 import { REPLAY } from "./replay/replay-verb.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
 import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL } from "./service/verbs.ts";
+import { SIMULATE } from "./simulate/simulate-verb.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
 
 /** All verbs, in the order of the help. Each loads its code when it is called, so that `--version` loads no driver and no database. */
@@ -36,6 +37,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   SINK_VERBS,
   VARIABLES_VERBS,
   REPLAY,
+  SIMULATE,
   PROFILE_VERBS,
   PLUGIN_VERBS,
   BUFFER_VERBS,

@@ -82,11 +82,21 @@ const RULES: readonly Rule[] = [
     never: /^src\/(main\.ts|run\.ts|pipeline\.ts|commands\/)/,
     why: "composition is at the top",
   },
+  {
+    from: /^simulators\//,
+    never: /^(src\/(?!model\/)|drivers\/(?!(?:[a-z0-9_]+\/)?simulator(-[a-z]+)?\.ts)|npm:|test\/)/,
+    why: "the machines to practise with are the drivers' simulators, with nothing of the collector but its words",
+  },
+  {
+    from: /^(src|drivers|gateway)\//,
+    never: /^simulators\//,
+    why: "the collector holds no simulator: the package collector-simulators brings them",
+  },
   { from: /^(src|drivers)\//, never: /^test\//, why: "tests use the program, not the reverse" },
 ];
 
 const isTest = (file: string) => file.endsWith(".test.ts");
-const files = ["src", "drivers", "gateway"]
+const files = ["src", "drivers", "gateway", "simulators"]
   .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
   .filter((file) => file.endsWith(".ts") && !isTest(file));
 
@@ -133,6 +143,10 @@ describe("imports", () => {
     ["src/sinks/mqtt/sink.ts", "src/delivery/pump.ts"],
     ["src/run.ts", "src/threads/store/worker.ts"],
     ["src/api/client.ts", "src/api/server/database.ts"],
+    ["src/commands/simulate/simulate.ts", "simulators/main.ts"],
+    ["simulators/main.ts", "drivers/modbus_tcp/driver.ts"],
+    ["simulators/gate.ts", "src/lib/retry.ts"],
+    ["simulators/machines/machines.ts", "test/plant/configured.ts"],
   ])("would refuse %s importing %s", (file, target) => expect(broken(file, target)).toBeDefined());
 });
 

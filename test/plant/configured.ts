@@ -1,7 +1,7 @@
 import path from "node:path";
+import type { DemoMachine } from "../../simulators/machines/machine.ts";
 import type { Api } from "../support/api.ts";
 import { freePort, isFree } from "../support/free-port.ts";
-import type { DemoMachine } from "./machines.ts";
 
 /** Where the demo is, all on 127.0.0.1; the documents name these. */
 export const PORTS = {

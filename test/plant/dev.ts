@@ -1,11 +1,11 @@
 import { rmSync, watch } from "node:fs";
 import path from "node:path";
+import { startMachines } from "../../simulators/machines/machines.ts";
+import { MOULDER_BINDINGS } from "../../simulators/machines/moulder.ts";
 import { apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { startBrokerProcess } from "./broker.ts";
 import { configure, FOLDER, PORTS, takenPorts } from "./configured.ts";
-import { startMachines } from "./machines.ts";
-import { MOULDER_BINDINGS } from "./moulder.ts";
 
 /**
  * `npm run dev`: the demo's machines and broker, and the collector with its log on this terminal, started again when a file of the program

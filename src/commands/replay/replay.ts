@@ -1,14 +1,10 @@
-import net from "node:net";
-import { loadPolicy, policyFile } from "../../configuration/policy-file.ts";
-import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { CaptureError, type CaptureFacts, endText, factsWords, readCapture } from "../../lib/capture/read.ts";
-import { listenRefusal, permitOf } from "../../lib/policy.ts";
-import { errorCode } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { nearest } from "../../model/nearest.ts";
 import type { Policy } from "../../model/policy.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
+import { addressAndPort, freePortFor, listenFailure, type Place, placeOf, policyFor, readingNotes, stopped } from "../listening.ts";
 import { type Asks, ReplayDevice, type Unknown } from "./device.ts";
 import { REPLAY_TYPES } from "./protocols.ts";
 import { type RecordedDevice, Recording, type Wish } from "./recording.ts";
@@ -22,10 +18,6 @@ export interface ReplayVerbOptions {
   readonly type?: string;
 }
 
-const LOOPBACK = "127.0.0.1";
-/** Below it, only root may listen. */
-const FIRST_FREE_PORT = 1024;
-const MOVED_BY = 1000;
 /** Of a person who waits for a long file. */
 const TOLD_EVERY_MS = 2000;
 /** Different unknown requests that are printed; further ones are counted. */
@@ -40,12 +32,10 @@ export async function replay(io: CommandIo, capture: string, options: ReplayVerb
   const name = capture === "-" ? "the capture" : capture;
   for (const line of factsWords(facts)) complain(io, `${name}: ${line}`);
   const device = chosen(recording.devices, name, options);
-  const { host, port } = placeOf(options.listen, device);
-  const refusal = listenRefusal(policy, `${host.includes(":") ? `[${host}]` : host}:${port}`);
-  if (refusal !== undefined) throw new UsageError(`--listen: ${refusal}`);
+  const place = placeOf(options.listen, freePortFor(device.end.port), policy);
   const report = new Report(io, options.json === true);
-  const running = await started(device, host, port, report);
-  report.listening(name, facts, recording, device, { address: host, port: running.port }, policy);
+  const running = await started(device, place, report);
+  report.listening(name, facts, recording, device, { ...place, port: running.port }, policy);
   try {
     await stopped(io.signal);
   } finally {
@@ -63,25 +53,6 @@ function wishOf({ device, type }: ReplayVerbOptions): Wish {
   const wished = device === undefined ? {} : addressAndPort(device);
   if (wished === undefined) throw new UsageError(`--device ${device}: expected an address, or address:port, such as 10.0.0.5:502`);
   return { ...wished, ...(type !== undefined && { type }) };
-}
-
-/** `10.0.0.5`, `10.0.0.5:502`, `[fd00::5]:502`, `fd00::5`; undefined: something else. */
-function addressAndPort(text: string): { readonly address: string; readonly port?: number } | undefined {
-  if (net.isIP(text) !== 0) return { address: text };
-  const [, bracketed, plain, digits = ""] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const address = bracketed ?? plain ?? "";
-  const port = Number(digits);
-  if (net.isIP(address) === 0 || port > 65_535 || (digits !== "" && port === 0)) return undefined;
-  return { address, ...(digits !== "" && { port }) };
-}
-
-function policyFor(config: string | undefined): Policy {
-  try {
-    return loadPolicy(policyFile(config)).policy;
-  } catch (error) {
-    if (error instanceof SettingsError) throw new UsageError(error.message);
-    throw error;
-  }
 }
 
 async function recordingOf(io: CommandIo, capture: string, wish: Wish): Promise<{ recording: Recording; facts: CaptureFacts }> {
@@ -133,35 +104,13 @@ function chosen(devices: readonly RecordedDevice[], name: string, { device, type
 const deviceWords = ({ end, protocol, counts }: RecordedDevice): string =>
   `${endText(end)}  ${protocol.words}: ${counts.requests} requests, ${counts.answers} answers, ${counts.connections} connections`;
 
-function placeOf(listen: string | undefined, { end }: RecordedDevice): { readonly host: string; readonly port: number } {
-  const ownPort = end.port < FIRST_FREE_PORT ? end.port + MOVED_BY : end.port;
-  if (listen === undefined) return { host: LOOPBACK, port: ownPort };
-  if (/^\d{1,5}$/.test(listen) && Number(listen) <= 65_535) return { host: LOOPBACK, port: Number(listen) };
-  const place = addressAndPort(listen.replace(/^localhost(?=:|$)/, LOOPBACK).replace(/:0$/, ""));
-  if (!place) throw new UsageError(`--listen ${listen}: expected an address of this machine and a port, such as ${LOOPBACK}:1502`);
-  return { host: place.address, port: place.port ?? (/:0$/.test(listen) ? 0 : ownPort) };
-}
-
-async function started(device: RecordedDevice, host: string, port: number, report: Report): Promise<ReplayDevice> {
+async function started(device: RecordedDevice, place: Place, report: Report): Promise<ReplayDevice> {
   try {
-    return await ReplayDevice.start({ device, host, port, onUnknown: (unknown) => report.unknown(unknown) });
+    return await ReplayDevice.start({ device, ...place, onUnknown: (unknown) => report.unknown(unknown) });
   } catch (error) {
-    const where = endText({ address: host, port });
-    const code = errorCode(error);
-    const words: Readonly<Record<string, string>> = {
-      EADDRINUSE: `${where} is taken by another program; choose another port`,
-      EACCES: `${where}: this user may not listen below port ${FIRST_FREE_PORT}; choose a port above, such as ${port + MOVED_BY}`,
-      EADDRNOTAVAIL: `${host} is not an address of this machine`,
-    };
-    throw new UsageError(`--listen: ${words[code] ?? `cannot listen on ${where} (${code})`}`);
+    throw listenFailure(error, place);
   }
 }
-
-const stopped = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 
 /** What is printed while it serves: for people, or JSON lines. */
 class Report {
@@ -179,13 +128,13 @@ class Report {
     facts: CaptureFacts,
     { room }: Recording,
     { end, transport, protocol, script, counts }: RecordedDevice,
-    place: { readonly address: string; readonly port: number },
+    place: Place,
     policy: Policy,
   ): void {
     if (this.#isJson) {
       const { unread, lostBytes, isCut } = facts;
       this.#json({
-        listening: { ...place, transport },
+        listening: { address: place.host, port: place.port, transport },
         device: { address: end.address, port: end.port, type: protocol.type },
         recorded: { requests: counts.requests, different_requests: script.size, answers: counts.answers, not_kept: room.notKept },
         capture: {
@@ -206,11 +155,10 @@ class Report {
       );
     if (counts.unpaired > 0) complain(this.#io, `${name}: ${counts.unpaired} messages of the device answer no request of the capture`);
     if (counts.strayBytes > 0) complain(this.#io, `${name}: ${counts.strayBytes} bytes are no whole message of ${protocol.words}`);
-    const closed = place.address === LOOPBACK ? permitOf(policy, "sources")(place.address, place.port) : undefined;
     writeLines(this.#io, [
       `${endText(end)}, ${protocol.words}: ${script.size} different requests, ${counts.answers} answers`,
-      `listening on ${endText(place)} (${transport.toUpperCase()}); Ctrl-C ends it`,
-      ...(closed === undefined ? [] : [`for a data source of the service: ${closed}`]),
+      `listening on ${endText({ address: place.host, port: place.port })} (${transport.toUpperCase()}); Ctrl-C ends it`,
+      ...readingNotes(policy, place),
     ]);
   }
 

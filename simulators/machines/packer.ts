@@ -1,6 +1,6 @@
-import { LogixProgram, startCipDevice } from "../../drivers/vendor_a/simulator.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import { LogixProgram, STATUS, startCipDevice } from "../../drivers/vendor_a/simulator.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
 const SECONDS_PER_BOX = 5;
 
@@ -36,9 +36,9 @@ function update(program: LogixProgram, ms: number): void {
   program.put("Program:MainProgram.Speed", isRunning ? 12 : 0);
 }
 
-/** A packer with a CompactLogix, on this port of 127.0.0.1 (0: a free one). */
-export async function startPacker(at: number): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, (port) => startCipDevice({ port, program: program(), update }));
+/** A packer with a CompactLogix, at this place. */
+export async function startPacker(at: Place): Promise<DemoMachine> {
+  const { first, current, ...power } = await switchable(at, (place) => startCipDevice({ ...place, program: program(), update }));
   return {
     name: "packer-7",
     readoutIntervalS: 1,
@@ -52,6 +52,10 @@ export async function startPacker(at: number): Promise<DemoMachine> {
       { name: "product", address: "Product", type: "STRING", unit: null },
       { name: "speed", address: "Program:MainProgram.Speed", type: "INT", unit: "1/min" },
     ],
+    refuseReads(is) {
+      const device = current();
+      if (device) device.cpu.refusesAll = is ? STATUS.privilege : undefined;
+    },
     ...power,
   };
 }

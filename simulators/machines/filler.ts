@@ -1,7 +1,9 @@
 import { FinsMemory, startFinsPlc } from "../../drivers/fins/simulator.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
+/** Another device has the access right. */
+const LOCKED = 0x3001;
 const SECONDS_PER_FILLING = 4;
 
 /** Before each command: bottles go by, the temperature drifts, and a timer runs down with each filling. */
@@ -16,16 +18,16 @@ function update(memory: FinsMemory, ms: number): void {
   memory.put("T", 5, "BCD", Math.floor(10 * (SECONDS_PER_FILLING - filling)));
 }
 
-/** A filler with an Omron controller at node 10, on this port of 127.0.0.1 (0: a free one). */
-export async function startFiller(at: number): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, (port) => {
+/** A filler with an Omron controller at node 10, at this place. */
+export async function startFiller(at: Place): Promise<DemoMachine> {
+  const { first, current, ...power } = await switchable(at, (place) => {
     const memory = new FinsMemory();
     memory.create("D", 200);
     memory.create("W", 20);
     memory.create("T", 10);
     memory.put("D", 110, "STRING[12]", "Lemonade 7");
     update(memory, 0);
-    return startFinsPlc({ port, memory, update });
+    return startFinsPlc({ ...place, memory, update });
   });
   return {
     name: "filler-8",
@@ -46,6 +48,10 @@ export async function startFiller(at: number): Promise<DemoMachine> {
       { name: "running", address: "W10.03", type: "BOOL", unit: null },
       { name: "filling", address: "T5", type: "BCD", unit: "0.1 s" },
     ],
+    refuseReads(is) {
+      const plc = current();
+      if (plc) plc.readError = is ? LOCKED : undefined;
+    },
     ...power,
   };
 }

@@ -1,3 +1,10 @@
+/** Where a machine listens; port 0 takes a free one. */
+export interface Place {
+  readonly port: number;
+  /** Absent: 127.0.0.1. */
+  readonly host?: string;
+}
+
 /** What is done with a device from outside. */
 export interface Power {
   port(): number;
@@ -12,16 +19,17 @@ interface Device {
   close(): Promise<void>;
 }
 
-/** Starts a device on this port of 127.0.0.1 (0: a free one), again and again there. `first` is the one that runs first. */
+/** Starts a device at this place, again and again there. `first` is the one that runs first, `current` the one that runs now. */
 export async function switchable<D extends Device>(
-  at: number,
-  start: (port: number) => Promise<D>,
-): Promise<Power & { readonly first: D }> {
-  const first = await start(at);
+  { port: at, host = "127.0.0.1" }: Place,
+  start: (place: { readonly port: number; readonly host: string }) => Promise<D>,
+): Promise<Power & { readonly first: D; current(): D | undefined }> {
+  const first = await start({ port: at, host });
   const { port } = first;
   let device: D | undefined = first;
   return {
     first,
+    current: () => device,
     port: () => port,
     async switchOff() {
       const was = device;
@@ -29,7 +37,7 @@ export async function switchable<D extends Device>(
       await was?.close();
     },
     async switchOn() {
-      device ??= await start(port);
+      device ??= await start({ port, host });
     },
   };
 }

@@ -1,6 +1,6 @@
-import { S7Memory, startS7Plc } from "../../drivers/s7/simulator.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import { JOB_ERRORS, S7Memory, startS7Plc } from "../../drivers/s7/simulator.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
 /** Before each read: the level and the speed drift, a batch is done now and then, and the mixer rests in between. */
 function update(memory: S7Memory, ms: number): void {
@@ -11,16 +11,16 @@ function update(memory: S7Memory, ms: number): void {
   memory.put("M", 20, "INT", isRunning ? 133 + Math.round(4 * Math.sin(ms / 5000)) : 0);
 }
 
-/** A mixer with an S7 controller, on this port of 127.0.0.1 (0: a free one). */
-export async function startMixer(at: number): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, (port) => {
+/** A mixer with an S7 controller, at this place. */
+export async function startMixer(at: Place): Promise<DemoMachine> {
+  const { first, current, ...power } = await switchable(at, (place) => {
     const memory = new S7Memory();
     memory.create("DB1", 64);
     memory.create("DB10", 2);
     memory.create("M", 64);
     memory.put("DB1", 12, "STRING[20]", "Lemonade 7");
     update(memory, 0);
-    return startS7Plc({ port, memory, update });
+    return startS7Plc({ ...place, memory, update });
   });
   return {
     name: "mixer-5",
@@ -33,6 +33,10 @@ export async function startMixer(at: number): Promise<DemoMachine> {
       { name: "running", address: "DB10.DBX0.1", type: "BOOL", unit: null },
       { name: "speed", address: "MW20", type: "INT", unit: "1/min" },
     ],
+    refuseReads(is) {
+      const plc = current();
+      if (plc) plc.readError = is ? JOB_ERRORS.serviceForbidden : undefined;
+    },
     ...power,
   };
 }

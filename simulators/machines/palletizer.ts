@@ -1,6 +1,6 @@
 import { type ProgramDeclaration, type S7PlusProgram, startS7PlusPlc } from "../../drivers/s7plus/simulator.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
 /** Structures, an array and a tag without a block: what a program of an S7-1500 has. */
 const PROGRAM: ProgramDeclaration = {
@@ -40,9 +40,9 @@ function update(program: S7PlusProgram, ms: number): void {
   program.put('"Air pressure"', 6 + 0.2 * Math.sin(ms / 4000));
 }
 
-/** A palletizer with an S7-1500 that is read by symbols, on this port of 127.0.0.1 (0: a free one). */
-export async function startPalletizer(at: number): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, (port) => startS7PlusPlc({ port, program: PROGRAM, update }));
+/** A palletizer with an S7-1500 that is read by symbols, at this place. */
+export async function startPalletizer(at: Place): Promise<DemoMachine> {
+  const { first, current: _current, ...power } = await switchable(at, (place) => startS7PlusPlc({ ...place, program: PROGRAM, update }));
   return {
     name: "palletizer-6",
     readoutIntervalS: 1,

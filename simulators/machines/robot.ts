@@ -1,6 +1,6 @@
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
 const ID = (id: string): string => `nsu=${PLANT_NAMESPACE};s=${id}`;
 const MOVING = [
@@ -9,11 +9,15 @@ const MOVING = [
   { id: "Cycles", name: "cycles", unit: "", value: (ms: number) => 5200 + Math.floor(ms / 4000) },
 ];
 
-/** A robot that speaks OPC UA, on this port of 127.0.0.1 (0: a free one). Its server offers every mode, and a user `reader`. */
-export async function startRobot(at: number): Promise<DemoMachine> {
+/** A robot that speaks OPC UA, at this place. Its server offers every mode, and a user `reader`. */
+export async function startRobot(at: Place): Promise<DemoMachine> {
   let certificate: OpcuaSimulator["certificate"] | undefined;
-  const { first, ...power } = await switchable(at, async (port) => {
-    const simulator = await startOpcuaSimulator({ port, moving: MOVING, ...(certificate && { certificate }) });
+  const {
+    first,
+    current: _current,
+    ...power
+  } = await switchable(at, async (place) => {
+    const simulator = await startOpcuaSimulator({ ...place, moving: MOVING, ...(certificate && { certificate }) });
     certificate = simulator.certificate;
     return simulator;
   });

@@ -1,29 +1,21 @@
-import { type PlantUnit, put, putChanging, registersOf, startModbusPlant, type Table } from "../../drivers/modbus_tcp/simulator.ts";
+import {
+  type ModbusPlantOptions,
+  type PlantUnit,
+  put,
+  putChanging,
+  registersOf,
+  startModbusPlant,
+  type Table,
+} from "../../drivers/modbus_tcp/simulator.ts";
 import { startCapper } from "./capper.ts";
-import type { PORTS } from "./configured.ts";
 import { startFiller } from "./filler.ts";
+import type { DemoMachine } from "./machine.ts";
 import { startMixer } from "./mixer.ts";
 import { startMoulder } from "./moulder.ts";
 import { startPacker } from "./packer.ts";
 import { startPalletizer } from "./palletizer.ts";
 import { startRobot } from "./robot.ts";
-import { type Power, switchable } from "./switchable.ts";
-
-/** A variable as a person would configure it. */
-export interface DemoVariable {
-  readonly name: string;
-  readonly address: string;
-  readonly type: string;
-  readonly unit: string | null;
-}
-
-/** A machine of the demo's plant: a simulated device on a real socket, and how it is configured. */
-export interface DemoMachine extends Power {
-  readonly name: string;
-  readonly details: Readonly<Record<string, unknown>>;
-  readonly readoutIntervalS: number;
-  readonly variables: readonly DemoVariable[];
-}
+import { type Place, switchable } from "./switchable.ts";
 
 const wave = (periodS: number, low: number, high: number) => (ms: number) =>
   low + (high - low) * (0.5 + 0.5 * Math.sin((ms / 1000 / periodS) * 2 * Math.PI));
@@ -56,55 +48,73 @@ function conveyor(): PlantUnit {
   return { holding, discrete };
 }
 
+/** Where the unit of a machine moves that has another unit identifier than it should. */
+const OTHER_UNIT = 7;
+
 async function machine(
-  at: number,
+  at: Place,
   name: string,
   unit: PlantUnit,
   ephemeral: boolean,
   readoutIntervalS: number,
   variables: readonly (readonly [name: string, address: string, type: string, unit: string | null])[],
 ): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, (port) => startModbusPlant({ port, units: new Map([[1, unit]]) }));
+  const units = new Map([[1, unit]]);
+  let isLocked = false;
+  const misbehave: ModbusPlantOptions["misbehave"] = () => (isLocked ? { exception: 1 } : undefined);
+  const { first, current: _current, ...power } = await switchable(at, (place) => startModbusPlant({ ...place, units, misbehave }));
   return {
     name,
     readoutIntervalS,
     details: { type: "modbus_tcp", host: "127.0.0.1", port: first.port, ephemeral_connections: ephemeral },
     variables: variables.map(([variable, address, type, measured]) => ({ name: variable, address, type, unit: measured })),
+    refuseReads(is) {
+      isLocked = is;
+    },
+    moveUnit(is) {
+      units.clear();
+      units.set(is ? OTHER_UNIT : 1, unit);
+    },
     ...power,
   };
 }
 
+/** A press with a Modbus controller. */
+export const startPress = (at: Place): Promise<DemoMachine> =>
+  machine(at, "press-1", press(), false, 1, [
+    ["temperature", "holding:0", "float32", "°C"],
+    ["pressure", "holding:2", "uint16", "bar"],
+    ["strokes", "holding:10", "uint32", null],
+    ["energy", "holding:12", "uint64", "Wh"],
+    ["running", "coil:0", "bool", null],
+    ["tool change", "coil:1", "bool", null],
+  ]);
+
+const MACHINES = ["press", "oven", "conveyor", "robot", "mixer", "palletizer", "packer", "filler", "capper", "moulder"] as const;
 /** Of 127.0.0.1; 0: a free one. */
-export type MachinePorts = Readonly<Record<keyof typeof PORTS.machines, number>>;
+export type MachinePorts = Readonly<Record<(typeof MACHINES)[number], number>>;
 
 /** The conveyor has one variable that its controller does not know: it costs itself only. */
 export function startMachines(at: MachinePorts): Promise<readonly DemoMachine[]> {
   return Promise.all([
-    machine(at.press, "press-1", press(), false, 1, [
-      ["temperature", "holding:0", "float32", "°C"],
-      ["pressure", "holding:2", "uint16", "bar"],
-      ["strokes", "holding:10", "uint32", null],
-      ["energy", "holding:12", "uint64", "Wh"],
-      ["running", "coil:0", "bool", null],
-      ["tool change", "coil:1", "bool", null],
-    ]),
-    machine(at.oven, "oven-2", oven(), true, 1, [
+    startPress({ port: at.press }),
+    machine({ port: at.oven }, "oven-2", oven(), true, 1, [
       ["zone 1", "input:0", "float32", "°C"],
       ["zone 2", "input:2", "float32", "°C"],
       ["draught", "input:4", "int16", "Pa"],
     ]),
-    machine(at.conveyor, "conveyor-3", conveyor(), false, 2, [
+    machine({ port: at.conveyor }, "conveyor-3", conveyor(), false, 2, [
       ["speed", "holding:100", "uint16", "mm/s"],
       ["pieces", "holding:101", "uint32", null],
       ["jammed", "discrete:0", "bool", null],
       ["not there", "holding:4000", "uint16", null],
     ]),
-    startRobot(at.robot),
-    startMixer(at.mixer),
-    startPalletizer(at.palletizer),
-    startPacker(at.packer),
-    startFiller(at.filler),
-    startCapper(at.capper),
-    startMoulder(at.moulder),
+    startRobot({ port: at.robot }),
+    startMixer({ port: at.mixer }),
+    startPalletizer({ port: at.palletizer }),
+    startPacker({ port: at.packer }),
+    startFiller({ port: at.filler }),
+    startCapper({ port: at.capper }),
+    startMoulder({ port: at.moulder }),
   ]);
 }

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { startSimulator } from "../../drivers/odac/simulator.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
 /** What the settings of the demo bind: the profile that ships, as it is. */
 export const MOULDER_BINDINGS = { odac: { profile: path.resolve(import.meta.dirname, "../../config/profiles/odac-host.yaml") } };
@@ -16,10 +16,14 @@ const PARAMETERS: readonly (readonly [code: string, text: (ms: number) => string
   ["ID", () => "LID 40 MM"],
 ];
 
-/** A moulder with an ODAC in host mode, on this port of 127.0.0.1 (0: a free one). Its controller has no parameter with the code HUM. */
-export async function startMoulder(at: number): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, async (port) => {
-    const simulator = await startSimulator({ port });
+/** A moulder with an ODAC in host mode, at this place. Its controller has no parameter with the code HUM. */
+export async function startMoulder(at: Place): Promise<DemoMachine> {
+  const {
+    first,
+    current: _current,
+    ...power
+  } = await switchable(at, async (place) => {
+    const simulator = await startSimulator(place);
     simulator.parameters.clear();
     for (const [code, text] of PARAMETERS) simulator.parameters.set(code, () => text(Date.now()));
     return simulator;

@@ -1,7 +1,7 @@
 import { Gateway } from "../../gateway/server.ts";
 import { SimulatedPlant, SimulatedServer } from "../../gateway/simulated-plant.ts";
-import type { DemoMachine } from "./machines.ts";
-import { switchable } from "./switchable.ts";
+import type { DemoMachine } from "./machine.ts";
+import { type Place, switchable } from "./switchable.ts";
 
 const MS_PER_CAP = 420;
 const SERVER_NAME = "Capper.OpcDa.1";
@@ -28,9 +28,9 @@ function plant(): SimulatedPlant {
   return made;
 }
 
-/** A capper whose OPC DA server is read through the reference gateway, on this port of 127.0.0.1 (0: a free one). */
-export async function startCapper(at: number): Promise<DemoMachine> {
-  const { first, ...power } = await switchable(at, (port) => Gateway.start({ backend: plant(), port }));
+/** A capper whose OPC DA server is read through the reference gateway, at this place. */
+export async function startCapper(at: Place): Promise<DemoMachine> {
+  const { first, current: _current, ...power } = await switchable(at, (place) => Gateway.start({ backend: plant(), ...place }));
   return {
     name: "capper-9",
     readoutIntervalS: 1,

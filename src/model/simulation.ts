@@ -1,0 +1,49 @@
+/** What `collector simulate` and the simulators' own package agree on. The collector holds no simulator: it loads them where they are installed. */
+
+/** A variable of a simulated machine, as a person configures it. */
+export interface SimulatedVariable {
+  readonly name: string;
+  readonly address: string;
+  readonly type: string;
+  readonly unit: string | null;
+}
+
+/**
+ * What can be wrong with a simulated machine. `silent`: it accepts connections and answers nothing. `refuses`: nothing listens on its port.
+ * `slow`: each answer comes seconds late. `drop`: connections are reset every few seconds. `locked`: it answers and refuses each read.
+ * `wrong-unit`: it answers under another unit identifier.
+ */
+export const SIMULATED_FAULTS = ["silent", "refuses", "slow", "drop", "locked", "wrong-unit"] as const;
+export type SimulatedFault = (typeof SIMULATED_FAULTS)[number];
+
+/** A machine that can be simulated, one for each type of data source. */
+export interface SimulatedMachine {
+  readonly type: string;
+  /** As a data source is named. */
+  readonly name: string;
+  readonly what: string;
+  /** Where it listens unless told otherwise; above 1023, so that no rights are needed. */
+  readonly port: number;
+  readonly faults: readonly SimulatedFault[];
+  /** Listens on this address and port (0: a free one). `faults`: those that will be planted. Throws what listening fails with. */
+  start(place: { readonly host: string; readonly port: number; readonly faults: readonly SimulatedFault[] }): Promise<RunningMachine>;
+}
+
+export interface RunningMachine {
+  readonly port: number;
+  /** Connection details as `source add` takes them after name and type, for this host. */
+  words(host: string): readonly string[];
+  readonly variables: readonly SimulatedVariable[];
+  /** What else a person needs to read it. */
+  readonly notes: readonly string[];
+  /** From now on exactly these are wrong. */
+  plant(faults: readonly SimulatedFault[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What the module of the simulators exports as `simulation`. */
+export interface Simulation {
+  /** Of the package; the collector's own. */
+  readonly version: string;
+  readonly machines: readonly SimulatedMachine[];
+}
