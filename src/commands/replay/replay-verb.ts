@@ -13,7 +13,7 @@ export const REPLAY: Verb = {
     "tcpdump -r hall.pcap -w - host 10.0.0.5 | collector replay - --device 10.0.0.5",
     "collector replay scale.pcapng --type bytes --json",
   ],
-  json: "print JSON objects, one per line: where it listens, each request that is not known, the summary",
+  json: "print one JSON object per line: where it listens, each request that is not known, the summary",
   options: [
     {
       flags: "-l, --listen <address:port>",

@@ -13,7 +13,7 @@ export const SIMULATE: Verb = {
     "collector simulate modbus_tcp --fault slow --after 1min     a riddle for whoever learns to find faults",
     "collector simulate fins --csv | collector variables import filler-8 -",
   ],
-  json: "print JSON objects, one per line: where it listens, each fault as it begins, the end; of a list one object",
+  json: "print one JSON object per line: where it listens, each fault as it begins, the end; of a list one object",
   options: [
     { flags: "-l, --listen <address:port>", description: "where it listens (default: 127.0.0.1, and a port above 1023 for each type)" },
     { flags: "--list", description: "list the machines, their ports and what can be wrong with them" },
