@@ -106,8 +106,10 @@ export interface Discovered {
 
 /** One place of a device, read in other ways than it is configured. */
 export interface WirePlaces<A = unknown> {
-  /** As its bytes, in the order in which they come: an array of uint8 or uint16. */
+  /** As its bytes, in the order in which they come: an array of uint8 or uint16. Read by a request of its own, over an address that was prepared. */
   readonly bytes: { readonly address: A; readonly type: DataType };
+  /** What the bytes are where they are more than the value, in the protocol's words: `flags, datatype, value`. */
+  readonly form?: string;
   /** As the same type in each order of bytes that devices of this protocol have; empty: the protocol has one. */
   readonly orders: readonly { readonly order: string; readonly isConfigured: boolean; readonly address: A }[];
 }

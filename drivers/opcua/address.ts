@@ -1,4 +1,5 @@
 import type { DataType } from "../../src/model/value.ts";
+import type { WirePlaces } from "../driver.ts";
 import { addressInvalid, quote } from "../lib/text.ts";
 
 /** Who counts the namespaces: an index as the server counts them today, or a URI, which stays. */
@@ -26,6 +27,8 @@ export interface ResolvedAddress {
   readonly id: Identifier;
   /** The path that led there; absent: the configuration names the node itself. */
   readonly path?: string;
+  /** Its value is read as it is encoded, alone in its request. */
+  readonly isEncoded?: true;
 }
 
 /** Identifier of a node (OPC 10000-3, 8.2): number, text, GUID (lower case) or bytes (Base64). */
@@ -53,6 +56,13 @@ const AUTO: DataType = { scalar: "auto" };
 export function parseAddress(text: string, type: DataType | undefined): { readonly address: OpcuaAddress; readonly type: DataType } {
   const trimmed = text.trim();
   return { address: trimmed.startsWith("/") ? pathOf(text, trimmed) : nodeOf(text, trimmed), type: type ?? AUTO };
+}
+
+/** The value of a node that was looked up, as the server encodes it: it carries its type, and numbers have one order. Pure. */
+export function wireOf(address: OpcuaAddress): WirePlaces<OpcuaAddress> | undefined {
+  if (address.kind !== "resolved") return undefined;
+  const form = "DataValue (OPC 10000-6, 5.2.2.17)";
+  return { bytes: { address: { ...address, isEncoded: true }, type: { scalar: "uint8", count: 1 } }, form, orders: [] };
 }
 
 function nodeOf(text: string, trimmed: string): OpcuaAddress {

@@ -32,6 +32,9 @@ const BAD = 0x8000_0000;
 const DATA_CHANGE = "i=811";
 const STATUS_CHANGE = "i=820";
 const MAX_WORDS = 1000;
+const ARRAY_LENGTH_BYTES = 4;
+/** Of one value that is kept as it came. */
+const MAX_ENCODED_BYTES = 65_536;
 
 /**
  * Looks into the body of a response before node-opcua does. With `isOwn`, one that it takes apart itself is turned, in place, into a service fault with the
@@ -72,7 +75,11 @@ type Decode = (reader: BinaryReader) => ReadAnswer | PublishAnswer;
 
 const DECODERS: Readonly<Record<string, Decode>> = {
   [`i=${READ}`](reader) {
+    const begin = reader.position + ARRAY_LENGTH_BYTES;
     const values = (reader.array(() => reader.dataValue()) ?? []) as RawValue[];
+    const [only, ...others] = values;
+    const bytes = reader.position - begin;
+    if (only && others.length === 0 && bytes <= MAX_ENCODED_BYTES) values[0] = { ...only, encoded: reader.since(begin) };
     return { values, timesOutside: reader.timesOutside };
   },
   [`i=${PUBLISH}`](reader) {

@@ -31,6 +31,8 @@ export interface RawValue {
   readonly value: unknown;
   /** Epoch ms; within the years that RFC 3339 can say. */
   readonly sourceTime: number | undefined;
+  /** As it came; of a value that was alone in its answer. */
+  readonly encoded?: Buffer;
 }
 
 /**
@@ -60,6 +62,11 @@ export class BinaryReader {
   /** Bytes that are read. */
   get position(): number {
     return this.#at;
+  }
+
+  /** A copy of what was read from there on. */
+  since(position: number): Buffer {
+    return Buffer.from(this.#bytes.subarray(position, this.#at));
   }
 
   #take(length: number): number {

@@ -1,6 +1,6 @@
 import { DETAILS, type OpcuaDetails } from "../../src/model/details.ts";
 import { defineDriver, type Limits } from "../driver.ts";
-import { type OpcuaAddress, parseAddress } from "./address.ts";
+import { type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
 import { type OpcuaRead, plan } from "./plan.ts";
 import { type OpcuaSettings, settingsSchema } from "./settings.ts";
 import { warningsOf } from "./warnings.ts";
@@ -21,6 +21,7 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   keepsConnection: () => true,
   warningsOf,
   parseAddress,
+  wireOf,
   plan,
   async connect(input, ctx) {
     // node-opcua takes a second and fifty megabytes to load: only who reads OPC UA pays for it.

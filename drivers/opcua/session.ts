@@ -225,6 +225,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   async read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
     const nodes = await this.#nodesFor(request, ctx);
+    if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
     const values = await this.#valuesOf(nodes, ctx);
     if (values instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: values.fault, detail: values.message }));
     this.#checkPaths(request, values);
@@ -233,6 +234,15 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     // Structures inside others show when those are taken apart.
     for (let depth = 0; depth < MAX_DEPTH && (await this.#json.learnMet(ctx)); depth++) readings = this.#readingsOf(request, values);
     return readings;
+  }
+
+  /** The values as the server encodes them. */
+  async #encodedOf(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly Reading[]> {
+    const { values } = await readNodes(this.#opened, nodes, ctx);
+    return values.map(({ encoded }): Reading => {
+      if (encoded) return { quality: "good", value: [...encoded] };
+      return { quality: "bad", fault: "device_error", detail: "the value is too long to be shown as it is encoded" };
+    });
   }
 
   #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {

@@ -1,4 +1,5 @@
 import { type DataType, formatDataType } from "../../src/model/value.ts";
+import type { WirePlaces } from "../driver.ts";
 import { dataTypeOf, type Kind, type KindOf, kindOf } from "../lib/step7-types.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREA, type Path } from "./requests.ts";
@@ -33,6 +34,8 @@ export interface PlusAddress {
   readonly isAuto: boolean;
   /** Of an access string, and of a symbol once it is prepared. */
   readonly place: Place | undefined;
+  /** Its bytes are read as they come, instead of the value. */
+  readonly isRaw?: true;
 }
 
 const MAX_TEXT = 1000;
@@ -94,6 +97,16 @@ export function parseAccessString(text: string): Path | undefined {
   if (!ACCESS_STRING.test(text)) return undefined;
   const [area = 0, ...lids] = text.split(".").map((part) => Number.parseInt(part, 16));
   return (area >= FIRST_AREA && area <= LAST_AREA) || area >= AREA.dataBlock ? { area, lids } : undefined;
+}
+
+/** The bytes of a variable that was looked up. A value carries its type, and numbers have one order. Pure. */
+export function wireOf(address: PlusAddress): WirePlaces<PlusAddress> | undefined {
+  if (!address.place) return undefined;
+  return {
+    bytes: { address: { ...address, isRaw: true }, type: { scalar: "uint8", count: 1 } },
+    form: "flags, datatype, value",
+    orders: [],
+  };
 }
 
 /** Upper-case, as the engineering tool's people write it. Pure. */

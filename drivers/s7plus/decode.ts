@@ -229,6 +229,14 @@ const anyValue: Decoder = (cursor, slot) => {
   return arrayDecoder(known.kind, known.coding, count)(cursor, slot);
 };
 
+/** A value as its bytes, with flags and datatype. */
+export const rawBytes: Decoder = (cursor, slot) => {
+  const { at } = cursor;
+  readPValue(cursor);
+  slot.value = [...cursor.bytes.subarray(at, cursor.at)];
+  return slot;
+};
+
 /** As many as a variable can have. */
 const MAX_ELEMENTS = 65_535;
 

@@ -1,7 +1,7 @@
 import { DETAILS, type S7plusDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
-import { type PlusAddress, parseAddress } from "./address.ts";
+import { type PlusAddress, parseAddress, wireOf } from "./address.ts";
 import { describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
 import { endpointOf, S7plusSession } from "./session.ts";
 import { type S7plusSettings, settingsSchema } from "./settings.ts";
@@ -24,6 +24,7 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
+  wireOf,
   plan,
   connect: (input, ctx) => S7plusSession.connect(input, ctx),
 });

@@ -2,7 +2,7 @@ import type { Limits, Point, Request } from "../driver.ts";
 import { sizeOf } from "../lib/step7-types.ts";
 import { accessString, type Place, type PlusAddress } from "./address.ts";
 import { BytesOut } from "./bytes-out.ts";
-import { type Decoder, decoderOf } from "./decode.ts";
+import { type Decoder, decoderOf, rawBytes } from "./decode.ts";
 import { itemBytes, itemFields, MAX_ITEMS_BYTES, putItem } from "./requests.ts";
 
 /** One read. `decoders[i]` belongs to `points[i]`; `items` are the addresses of all of them. */
@@ -75,7 +75,7 @@ class Draft {
 
   /** False: it has no room for it. A first one is always taken. */
   take(point: Point<PlusAddress>, maxPoints: number, maxBytes: number): boolean {
-    const { place, isAuto, levels } = point.address;
+    const { place, isAuto, levels, isRaw } = point.address;
     const isFirst = this.points.length === 0;
     const isPlaced = this.#items.length > 0;
     if (this.points.length >= maxPoints || (!isFirst && isPlaced !== (place !== undefined))) return false;
@@ -87,7 +87,7 @@ class Draft {
       this.#valueBytes += bytes;
       this.#fields += itemFields(place);
       this.#hasSymbols ||= levels !== undefined;
-      this.#decoders.push(decoderOf(place, isAuto ? point.type : undefined, this.#known));
+      this.#decoders.push(isRaw ? rawBytes : decoderOf(place, isAuto ? point.type : undefined, this.#known));
     }
     this.points.push(point);
     return true;

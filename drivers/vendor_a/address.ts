@@ -1,4 +1,5 @@
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
+import type { WirePlaces } from "../driver.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import type { Place } from "./locate.ts";
 
@@ -13,6 +14,8 @@ export interface CipAddress {
   readonly count: number | undefined;
   /** Once it is looked up. */
   readonly place?: Place;
+  /** Its bytes are read as they come, instead of the value. */
+  readonly isRaw?: true;
 }
 
 export type Step = string | readonly number[];
@@ -49,6 +52,17 @@ export function parseAddress(text: string, type: DataType | undefined): { readon
   if (count !== undefined && type?.count !== undefined && count !== type.count)
     throw typeMismatch(text, `the address counts ${count} elements and the type ${formatDataType(type)}; leave out one of them`);
   return { address: { program, steps, bit, count }, type: withoutWord(type ?? AUTO) };
+}
+
+/** The bytes of a variable that was looked up. The controller says its type, and has one order: the least significant byte first. Pure. */
+export function wireOf(address: CipAddress): WirePlaces<CipAddress> | undefined {
+  if (!address.place) return undefined;
+  const form = address.place.sources.at(-1)?.bit === undefined ? undefined : "the bytes that hold the bits";
+  return {
+    bytes: { address: { ...address, isRaw: true }, type: { scalar: "uint8", count: 1 } },
+    ...(form !== undefined && { form }),
+    orders: [],
+  };
 }
 
 function withoutWord({ word: _, ...type }: DataType): DataType {

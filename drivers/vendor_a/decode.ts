@@ -40,6 +40,16 @@ export function decoderOf({ type, scalar, count }: Place, { bit }: Source, known
   return decoder;
 }
 
+/** A point as the bytes that hold it. */
+export function rawDecoder({ type, count = 1 }: Place, { bit }: Source): Decoder {
+  const isText = !isStructure(type) && (type.code === STRING || type.code === SHORT_STRING);
+  const bytes = bit === undefined ? count * bytesOfType(type) : Math.ceil((bit + count) / 8);
+  return (data, at, end, slot) => {
+    slot.value = [...data.subarray(at, isText ? end : Math.min(end, at + bytes))];
+    return slot;
+  };
+}
+
 function makeDecoder(type: MemberType, scalar: ScalarType, count: number | undefined, bit: number | undefined): Decoder {
   if (bit !== undefined) return count === undefined ? oneBit(bit) : severalBits(bit, count);
   if (!isStructure(type) && (type.code === STRING || type.code === SHORT_STRING)) return textsOf(type.code, count);

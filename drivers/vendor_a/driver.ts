@@ -1,6 +1,6 @@
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
-import { type CipAddress, parseAddress } from "./address.ts";
+import { type CipAddress, parseAddress, wireOf } from "./address.ts";
 import { type CipLimits, type CipRead, describeRead, plan } from "./plan.ts";
 import { CipSession, endpointOf } from "./session.ts";
 import { type CipSettings, settingsSchema } from "./settings.ts";
@@ -20,6 +20,7 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
+  wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,
   connect: (input, ctx) => CipSession.connect(input, ctx),

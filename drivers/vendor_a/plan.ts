@@ -9,7 +9,7 @@ import {
   readRequest,
   tagPath,
 } from "./cip.ts";
-import { type Decoder, type Decoders, decoderOf } from "./decode.ts";
+import { type Decoder, type Decoders, decoderOf, rawDecoder } from "./decode.ts";
 import { indicesOf, type Place, type Source } from "./locate.ts";
 import { STRUCTURE } from "./types.ts";
 
@@ -261,7 +261,7 @@ function readOf(runs: readonly Run[], known: Decoders): CipRead {
     for (const entry of entries) {
       points.push(entry.point);
       offsets.push((entry.source.start - source.start) * source.bytes + entry.source.offset);
-      decoders.push(decoderOf(entry.place, entry.source, known));
+      decoders.push(entry.point.address.isRaw ? rawDecoder(entry.place, entry.source) : decoderOf(entry.place, entry.source, known));
     }
     return { ...itemOf(source, count), firstPoint, points: entries.length };
   });

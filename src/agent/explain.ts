@@ -1,4 +1,4 @@
-import type { AnyDriver, AnySession, DriverContext, Limits, Point } from "../../drivers/driver.ts";
+import type { AnyDriver, AnySession, DriverContext, Limits, Point, WirePlaces } from "../../drivers/driver.ts";
 import { toFailure } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Explained, WireView } from "../model/source-insight.ts";
@@ -87,7 +87,7 @@ export class Explaining {
     if (known && this.#now() - known.askedMs < KEPT_MS) return known.view;
     const places = this.#spec.driver.wireOf?.(address, type);
     if (!places) return null;
-    const { bytes, orders } = places;
+    const { bytes, orders, form = null } = places;
     const asked: { readonly askedMs: number; view: WireView } = { askedMs: this.#now(), view: { state: "pending" } };
     this.#wires.delete(index);
     this.#wires.set(index, asked);
@@ -99,7 +99,7 @@ export class Explaining {
         asked.view =
           readings instanceof Error
             ? { state: "failed", detail: readings.message }
-            : viewOf(bytes.type.scalar === "uint8" ? 1 : 2, readings, orders, (reading) => valueText(reading.value, type));
+            : viewOf({ ...places, form }, readings, (reading) => valueText(reading.value, type));
       },
     });
     return asked.view;
@@ -109,12 +109,12 @@ export class Explaining {
 type Good = Exclude<Reading, { readonly quality: "bad" }>;
 
 function viewOf(
-  width: 1 | 2,
+  { bytes, orders, form }: Pick<WirePlaces, "bytes" | "orders"> & { readonly form: string | null },
   [raw, ...others]: readonly (Reading | undefined)[],
-  orders: readonly { readonly order: string; readonly isConfigured: boolean }[],
   textOf: (reading: Good) => string,
 ): WireView {
   if (!raw || raw.quality === "bad") return { state: "failed", detail: raw?.detail ?? raw?.fault ?? "it was not answered" };
+  const width = bytes.type.scalar === "uint8" ? 1 : 2;
   const cells = typeof raw.value === "object" ? raw.value : [raw.value];
   return {
     state: "read",
@@ -125,6 +125,7 @@ function viewOf(
           .padStart(width * 2, "0"),
       )
       .join(""),
+    form,
     orders: orders.map(({ order, isConfigured }, i) => {
       const reading = others[i];
       if (!reading || reading.quality === "bad")

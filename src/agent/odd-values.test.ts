@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Layout } from "../model/layout.ts";
 import type { Reading } from "../model/value.ts";
-import { OddValues } from "./odd-values.ts";
+import { hasOrders, OddValues } from "./odd-values.ts";
 
 const layout = { variables: ["level", "flow", "on"].map((name) => ({ name })) } as unknown as Layout;
 const good = (value: number | boolean): Reading => ({ quality: "good", value });
@@ -37,4 +37,16 @@ test("zero, infinity, what is no number, small and large quantities, and a value
     for (let i = 0; i < 3; i++) expect(read([value]), String(value)).toBeUndefined();
   expect([read([1e-40]), read([1]), read([1e-40]), read([undefined, 1e-40])]).toEqual([undefined, undefined, undefined, undefined]);
   expect(read([undefined, 1e-40])).toContain("`collector explain 'tank 1' flow`");
+});
+
+test("only a protocol whose devices have several orders of bytes has a wrong one", () => {
+  const point = (scalar: "float32" | "int16") => ({ index: 0, address: "a", type: { scalar } });
+  const orders = [{ order: "CDAB", isConfigured: false, address: "b" }];
+  const knowing = (known: typeof orders) => ({
+    wireOf: () => ({ bytes: { address: "a", type: { scalar: "uint8" as const } }, orders: known }),
+  });
+  expect(hasOrders(knowing(orders), [point("int16"), point("float32")])).toBe(true);
+  expect(hasOrders(knowing([]), [point("float32")])).toBe(false);
+  expect(hasOrders(knowing(orders), [point("int16")])).toBe(false);
+  expect(hasOrders({}, [point("float32")])).toBe(false);
 });

@@ -1,3 +1,4 @@
+import type { AnyDriver, Point } from "../../drivers/driver.ts";
 import type { Layout } from "../model/layout.ts";
 import { shellWord } from "../model/shell-word.ts";
 import type { Reading } from "../model/value.ts";
@@ -48,3 +49,9 @@ const isOdd = (value: number): boolean => {
   const size = Math.abs(value);
   return size !== 0 && size !== Number.POSITIVE_INFINITY && (size < SMALLEST || size > LARGEST);
 };
+
+/** Whether bytes of a float come in one order or another, by the device; a protocol that has one order has no wrong one. Pure. */
+export function hasOrders({ wireOf }: Pick<AnyDriver, "wireOf">, points: readonly Point[]): boolean {
+  const float = points.find(({ type }) => type.scalar === "float32" || type.scalar === "float64");
+  return float !== undefined && (wireOf?.(float.address, float.type)?.orders.length ?? 0) > 0;
+}

@@ -19,7 +19,7 @@ import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
-import { OddValues } from "./odd-values.ts";
+import { hasOrders, OddValues } from "./odd-values.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
@@ -170,7 +170,7 @@ class SourceTask {
     });
     this.#fit = new PlanFit(spec.intervalMs, spec.name, deps.notes);
     this.#deviceClock = new DeviceClock(spec.intervalMs);
-    this.#odd = spec.driver.wireOf && new OddValues(spec.name);
+    this.#odd = hasOrders(spec.driver, spec.points) ? new OddValues(spec.name) : undefined;
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps, clock.monotonicMs);

@@ -105,6 +105,8 @@ export type WireView =
       readonly state: "read";
       /** In hexadecimal. */
       readonly bytes: string;
+      /** What they are where they are more than the value, in the protocol's words; null: the value alone. */
+      readonly form: string | null;
       /** What they say in each order; `value` as JSON text, null: nothing that is a value, and why. */
       readonly orders: readonly {
         readonly order: string;

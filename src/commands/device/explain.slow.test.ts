@@ -1,15 +1,22 @@
 import { expect, it, onTestFinished } from "vitest";
+import type { AnyDriver } from "../../../drivers/driver.ts";
 import fins from "../../../drivers/fins/driver.ts";
 import { startSimulator as startFins } from "../../../drivers/fins/simulator.ts";
 import { registersOf } from "../../../drivers/modbus_tcp/simulator.ts";
+import { startSimulator as startOpcua } from "../../../drivers/opcua/simulator.ts";
 import s7 from "../../../drivers/s7/driver.ts";
 import { startSimulator as startS7 } from "../../../drivers/s7/simulator.ts";
+import { startSimulator as startS7plus } from "../../../drivers/s7plus/simulator.ts";
+import { startSimulator as startVendorA } from "../../../drivers/vendor_a/simulator.ts";
 import { plant, source, variable } from "../../../test/support/agent.ts";
 import { askedAgent } from "../../../test/support/asked-agent.ts";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
 import { saveLastGood } from "../../configuration/last-good.ts";
+import { silentLog } from "../../model/context.ts";
 import type { LiveValue } from "../../model/source-insight.ts";
 import { lastGoodFile } from "../../threads/api/messages.ts";
+import { SessionHost } from "../../threads/session/host.ts";
+import { remoteDriver } from "../../threads/session/remote-drivers.ts";
 import { EXIT } from "../io.ts";
 import { runCommandWith, settingsFile } from "../testing.ts";
 import { placeAt } from "./explain.ts";
@@ -175,6 +182,65 @@ it.each(["s7", "fins"] as const)("shows the bytes of every kind of value that %s
     if (name === "REAL") expect(REAL_OF[type]?.(Buffer.from(bytes, "hex"))).toBeCloseTo(found.value, 4);
   };
   expect(variables.length).toBeGreaterThan(4);
+  await Promise.all(variables.map(each));
+  expect(agent.reports()[0]?.faults).toEqual([]);
+});
+
+/** With its sessions in the worker, as they are in the product. */
+async function remoteOpcua(): Promise<AnyDriver> {
+  const entry = new URL("../../threads/session/worker.ts", import.meta.url);
+  const sessions = new SessionHost({ entry, workerData: {}, log: silentLog });
+  onTestFinished(() => sessions.stop(5000));
+  return remoteDriver((await import("../../../drivers/opcua/driver.ts")).default, sessions);
+}
+
+/** Of protocols whose values say their type: the bytes that come before the value's own, and the value. */
+const BEHIND_HEAD: Readonly<Record<string, (bytes: Buffer) => unknown>> = {
+  // Flags and datatype (REAL).
+  s7plus: (bytes) => (bytes[1] === 0x0e ? bytes.readFloatBE(2) : undefined),
+  vendor_a: (bytes) => bytes.readFloatLE(),
+  // Mask, then the Variant: built-in type 10, Float.
+  opcua: (bytes) => (bytes[1] === 10 ? bytes.readFloatLE(2) : undefined),
+};
+
+it.each([
+  [
+    "s7plus",
+    async () => (await import("../../../drivers/s7plus/driver.ts")).default,
+    startS7plus,
+    /^(?:Bool|Int|DInt|Real|LReal|String.*)$/i,
+  ],
+  [
+    "vendor_a",
+    async () => (await import("../../../drivers/vendor_a/driver.ts")).default,
+    startVendorA,
+    /^(?:BOOL|INT|DINT|REAL|LREAL|STRING.*)$/i,
+  ],
+  ["opcua", remoteOpcua, startOpcua, /^(?:bool|int16|int64|float32|float64|string|int32\[3\]|float64\[2x3\])$/i],
+] as const)("shows the bytes of %s with what is around them", async (type, driver, start, meant) => {
+  const { folder, run } = here();
+  const simulator = await start();
+  onTestFinished(() => simulator.close());
+  const { agent } = await askedAgent(folder, { drivers: { [type]: { driver: async () => ({ default: await driver() }) } } });
+  const kinds = new Map(simulator.variables.toReversed().map((one) => [one.type.toUpperCase(), one] as const));
+  const variables = [...kinds]
+    .filter(([kind]) => meant.test(kind))
+    // More are not kept at once.
+    .slice(0, 8)
+    .map(([kind, { address, type: wanted }], i) => variable(1, i, address, { name: kind, type: wanted }));
+  const details = simulator.details("127.0.0.1", simulator.port) as never;
+  const input = source(1, simulator.port, { variables });
+  await agent.apply([{ ...input, record: { ...input.record, type, details } }]);
+  await expect.poll(() => agent.reports()[0]?.status.state.type, { timeout: 10_000 }).toBe("OK");
+  const each = async ({ name }: { readonly name: string }) => {
+    const { out } = await run("explain", "machine-1", name, "--json");
+    const { bytes, orders, variable: found } = JSON.parse(out);
+    expect([name, found.quality]).toEqual([name, "good"]);
+    expect(bytes, name).toMatch(/^(?:[0-9a-f]{2})+$/);
+    expect(orders).toEqual([]);
+    if (name === "REAL" || name === "FLOAT32") expect(BEHIND_HEAD[type]?.(Buffer.from(bytes, "hex"))).toBeCloseTo(found.value, 4);
+  };
+  expect(variables.length).toBeGreaterThan(2);
   await Promise.all(variables.map(each));
   expect(agent.reports()[0]?.faults).toEqual([]);
 });

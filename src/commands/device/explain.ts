@@ -28,6 +28,8 @@ export interface ExplainOptions {
   readonly timeout: string;
 }
 
+/** Of a variable, on a terminal. */
+const MAX_BYTES_SHOWN = 64;
 /** Between two looks at a source whose next readout is waited for. */
 const LOOK_EVERY_MS = 200;
 
@@ -164,7 +166,12 @@ function linesOf(
 function wireLines(explained: SourceInsight["explained"]): readonly string[] {
   const wire = explained?.wire;
   if (!wire) return [];
-  if (wire.state === "read") return [`  Bytes:     ${wire.bytes.replace(/..(?=.)/g, "$& ")}`];
+  if (wire.state === "read") {
+    const shown = wire.bytes.slice(0, 2 * MAX_BYTES_SHOWN).replace(/..(?=.)/g, "$& ");
+    const count = wire.bytes.length / 2;
+    const more = count > MAX_BYTES_SHOWN ? ` … ${count} bytes, all with --json` : "";
+    return [`  Bytes:     ${shown}${more}`, ...(wire.form === null ? [] : [`             (${wire.form})`])];
+  }
   return [`  Bytes:     ${wire.state === "failed" ? wire.detail : "not read yet; the next readout brings them"}`];
 }
 
@@ -200,6 +207,7 @@ function toObject({ source, readout, explained }: SourceInsight, variable: strin
     set_aside: explained?.set_aside ?? null,
     scaling: explained?.scaling ?? null,
     bytes: wire?.state === "read" ? wire.bytes : null,
+    bytes_form: wire?.state === "read" ? wire.form : null,
     orders: wire?.state === "read" ? wire.orders.map((one) => ({ ...one, value: fromJsonText(one.value) })) : [],
     sinks,
   };
