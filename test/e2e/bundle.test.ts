@@ -95,6 +95,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     "threads/serving/worker.js",
     "threads/session/worker.js",
     "threads/api/worker.js",
+    "threads/page/worker.js",
   ])("%s needs nothing of node-opcua to start", (entry) => {
     expect(opcuaFiles()).not.toEqual([]);
     expect(inputsOf(entry).filter(isOpcua)).toEqual([]);

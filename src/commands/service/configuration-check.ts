@@ -114,6 +114,7 @@ class Check {
     };
     refused("http.listen", settings.http.listen);
     if (!settings.api) refused("embedded_api.listen", settings.embedded_api.listen);
+    if (settings.page.enabled) refused("page.listen", settings.page.listen);
   }
 
   #secrets({ settings, file }: LoadedSettings): void {
@@ -122,8 +123,11 @@ class Check {
       if ("problem" in secret) this.#fail(where, `password_file ${name}: ${secret.problem}`);
     for (const problem of loadCredentials(this.#io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(file)).problems)
       this.#warn(credentialsFolder(file), problem);
-    const { api } = settings;
+    const { api, page } = settings;
     const named = {
+      "page.token_file": page.token_file,
+      "page.tls.cert_file": page.tls?.cert_file,
+      "page.tls.key_file": page.tls?.key_file,
       "api.key_file": api?.key_file,
       "api.proxy_password_file": api?.proxy_password_file,
       "api.tls.ca_file": api?.tls?.ca_file,

@@ -193,8 +193,12 @@ async function addressesOf(host: string, signal: AbortSignal): Promise<readonly 
 /** Where the service listens, or would. */
 async function portChecks({ checked: { settings }, status }: Patient): Promise<readonly Diagnosis[]> {
   if (!settings) return [];
-  const { http, api, embedded_api: embedded } = settings.settings;
-  const wanted = [["http.listen", http.listen] as const, ...(api ? [] : [["embedded_api.listen", embedded.listen] as const])];
+  const { http, api, embedded_api: embedded, page } = settings.settings;
+  const wanted = [
+    ["http.listen", http.listen] as const,
+    ...(api ? [] : [["embedded_api.listen", embedded.listen] as const]),
+    ...(page.enabled ? [["page.listen", page.listen] as const] : []),
+  ];
   return Promise.all(
     wanted.map(async ([key, at]): Promise<Diagnosis> => {
       const colon = at.lastIndexOf(":");

@@ -99,7 +99,7 @@ async function ofSink(given: DataSink, { settings, sinkKindOf }: FlowInput): Pro
 }
 
 function ofCollector(settings: Settings): readonly Flow[] {
-  const { api, embedded_api: embedded, http } = settings;
+  const { api, embedded_api: embedded, http, page } = settings;
   const health: Flow = {
     direction: "in",
     what: "metrics and health",
@@ -108,9 +108,21 @@ function ofCollector(settings: Settings): readonly Flow[] {
     transport: "tcp",
     encryption: NONE,
   };
-  if (api) return [apiFlow(settings), health];
+  const status: Flow = {
+    direction: "in",
+    what: "page for browsers",
+    type: "http",
+    ...placeOf(page.listen),
+    transport: "tcp",
+    encryption: page.tls ? "TLS" : NONE,
+  };
+  const served = [health, ...(page.enabled ? [status] : [])];
+  if (api) return [apiFlow(settings), ...served];
   const encryption = embedded.tls ? "TLS" : NONE;
-  return [{ direction: "in", what: "configuration API", type: "http", ...placeOf(embedded.listen), transport: "tcp", encryption }, health];
+  return [
+    { direction: "in", what: "configuration API", type: "http", ...placeOf(embedded.listen), transport: "tcp", encryption },
+    ...served,
+  ];
 }
 
 /** To the configuration API, or to the proxy on the way. */

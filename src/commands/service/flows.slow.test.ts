@@ -87,12 +87,16 @@ describe("flows", () => {
     expect(proxied.flows.map(({ direction, host, port }) => [direction, host, port])).toEqual([
       ["out", "10.0.0.1", 3128],
       ["in", "::1", 9999],
+      ["in", "127.0.0.1", 8090],
     ]);
+    const silent = await flowsOf(given({ collector: COLLECTOR, api, page: { enabled: false } }, [], []));
+    expect(silent.flows.map(({ what }) => what)).not.toContain("page for browsers");
     const alone = await flowsOf(given({}, [sourceOf("modbus_tcp", { host: "press.plant.example", port: 502 })], []));
     expect(alone.flows.map(({ direction, type, port }) => [direction, type, port])).toEqual([
       ["out", "modbus_tcp", 502],
       ["in", "http", 8420],
       ["in", "http", 9420],
+      ["in", "http", 8090],
       ["out", "dns", 53],
     ]);
   });
