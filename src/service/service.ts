@@ -40,8 +40,7 @@ export interface ServicePipeline {
 
 /** What the service runs. It ends all of it. */
 export interface ServiceParts {
-  readonly agent: Pick<Agent, "glances" | "inspect" | "reports" | "stop">;
-  readonly agent: Pick<Agent, "frames" | "inspect" | "reports" | "stop">;
+  readonly agent: Pick<Agent, "frames" | "glances" | "inspect" | "reports" | "stop">;
   readonly pipeline: ServicePipeline;
   /** The thread of the sessions. */
   readonly sessions: { stop(timeoutMs: number): Promise<void> };
