@@ -70,5 +70,5 @@ test("what changes in the middle of a round, and a worker that is started again 
   const after = [reportOf("b", layoutOf("b", 700, "changed")), reportOf("d", layoutOf("d", 3))];
   set(after);
   restart();
-  await expect.poll(known).toEqual(after);
+  await expect.poll(known, { timeout: 20_000 }).toEqual(after);
 });
