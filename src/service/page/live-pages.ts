@@ -54,9 +54,9 @@ export class LivePages {
   readonly #wanted = new Map<string, SourceLook>();
   /** Loads that wait for an answer, each for the one to this ask or a later one. */
   #waiting: { readonly ask: number; done(): void }[] = [];
-  #inFlight: { readonly id: number; readonly at: number } | undefined;
+  #inFlight: { readonly id: number; readonly at: number; readonly isAll: boolean } | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
-  /** When all was asked for, not one source alone. */
+  /** When all was asked for last, and not one source or the head alone. */
   #askedAllAt = Number.NEGATIVE_INFINITY;
   #nextAsk = 1;
   #timer: NodeJS.Timeout | undefined;
@@ -87,7 +87,8 @@ export class LivePages {
   async load(address: PageAddress): Promise<LoadedPage | undefined> {
     const look = lookFor(address, this.state, this.#now());
     const isKnown = look === undefined || this.state.detail(look) !== undefined;
-    if (!isKnown || this.#now() - this.#askedAllAt >= ASK_EVERY_MS) await this.#fresh(look);
+    const isOld = !this.state.head || this.#now() - this.#askedAllAt >= ASK_EVERY_MS;
+    if (!isKnown || isOld) await this.#fresh(isKnown ? undefined : look);
     const page = this.#page(address, this.#now());
     return page && { view: page.live.view, version: `${this.#epoch}.${page.live.version}` };
   }
@@ -148,7 +149,7 @@ export class LivePages {
     if (look) this.#wanted.set(keyOf(look), look);
     return new Promise((settle) => {
       const waiter = {
-        ask: this.#nextAsk,
+        ask: this.#inFlight?.isAll && !look ? this.#inFlight.id : this.#nextAsk,
         done: () => {
           clearTimeout(timer);
           settle();
@@ -172,29 +173,30 @@ export class LivePages {
     this.#timer = setTimeout(() => this.#ask(), Math.max(0, next - nowMs));
   }
 
+  get #isWatched(): boolean {
+    return this.viewers.count > 0 || this.#waiting.length > 0;
+  }
+
   #nextAskAt(): number {
-    const isWatched = this.viewers.count > 0 || this.#waiting.length > 0;
-    const allAt = this.#askedAllAt + (isWatched ? ASK_EVERY_MS : IDLE_EVERY_MS);
-    return this.#wanted.size > 0 ? Math.min(allAt, this.#askedAt + LOOK_AFTER_MS) : allAt;
+    const regular = this.#isWatched ? this.#askedAllAt + ASK_EVERY_MS : this.#askedAt + IDLE_EVERY_MS;
+    return this.#wanted.size > 0 ? Math.min(regular, this.#askedAt + LOOK_AFTER_MS) : regular;
   }
 
   #ask(): void {
     const nowMs = this.#now();
-    const isAll = nowMs - this.#askedAllAt >= ASK_EVERY_MS;
+    const isAll = (this.#isWatched || !this.state.head) && nowMs - this.#askedAllAt >= ASK_EVERY_MS;
     const looks = new Map(this.#wanted);
     this.#wanted.clear();
-    if (isAll)
-      for (const key of this.viewers.pages) {
-        const page = this.#pages.get(key);
-        const look = page && lookFor(page.address, this.state, nowMs);
-        if (look) looks.set(keyOf(look), look);
-      }
-    const isWatched = this.viewers.count > 0 || this.#waiting.length > 0;
+    const scope = isAll ? "all" : looks.size > 0 ? "looks" : "head";
+    for (const key of isAll ? this.viewers.pages : []) {
+      const page = this.#pages.get(key);
+      const look = page && lookFor(page.address, this.state, nowMs);
+      if (look) looks.set(keyOf(look), look);
+    }
     const id = this.#nextAsk++;
-    this.#inFlight = { id, at: nowMs };
+    this.#inFlight = { id, at: nowMs, isAll };
     this.#askedAt = nowMs;
     if (isAll) this.#askedAllAt = nowMs;
-    const scope = !isAll ? "looks" : isWatched ? "all" : "head";
     this.#post({ type: "ask", id, scope, looks: [...looks.values()].slice(0, MAX_LOOKS) });
     this.#schedule();
   }

@@ -54,8 +54,8 @@ async function untilListening(options: RunPageOptions, { pages, post, log, signa
   while (!signal.aborted) {
     try {
       const served = await listen(options, pages, log);
-      post({ type: "listening", url: served.url });
       post({ type: "trouble", message: null });
+      post({ type: "listening", url: served.url });
       return served;
     } catch (error) {
       post({ type: "trouble", message: `the page is not served: ${messageOf(error)}; it is tried again` });
