@@ -19,6 +19,8 @@ const LOST_AFTER_MS = 10_000;
 const FRESH_WITHIN_MS = 1500;
 /** Looks at sources in one ask. */
 const MAX_LOOKS = 32;
+/** Of pages that are being loaded; a page beyond shows what is known of it. */
+const MAX_WANTED = 128;
 /** Pages that are kept for who has loaded them and watches them in a moment. */
 const MAX_PAGES = 64;
 
@@ -146,7 +148,7 @@ export class LivePages {
   }
 
   #fresh(look: SourceLook | undefined): Promise<void> {
-    if (look) this.#wanted.set(keyOf(look), look);
+    if (look && this.#wanted.size < MAX_WANTED) this.#wanted.set(keyOf(look), look);
     return new Promise((settle) => {
       const waiter = {
         ask: this.#inFlight?.isAll && !look ? this.#inFlight.id : this.#nextAsk,
@@ -185,19 +187,19 @@ export class LivePages {
   #ask(): void {
     const nowMs = this.#now();
     const isAll = (this.#isWatched || !this.state.head) && nowMs - this.#askedAllAt >= ASK_EVERY_MS;
-    const looks = new Map(this.#wanted);
-    this.#wanted.clear();
+    const looks = new Map([...this.#wanted].slice(0, MAX_LOOKS));
+    for (const key of looks.keys()) this.#wanted.delete(key);
     const scope = isAll ? "all" : looks.size > 0 ? "looks" : "head";
     for (const key of isAll ? this.viewers.pages : []) {
       const page = this.#pages.get(key);
       const look = page && lookFor(page.address, this.state, nowMs);
-      if (look) looks.set(keyOf(look), look);
+      if (look && looks.size < MAX_LOOKS) looks.set(keyOf(look), look);
     }
     const id = this.#nextAsk++;
     this.#inFlight = { id, at: nowMs, isAll };
     this.#askedAt = nowMs;
     if (isAll) this.#askedAllAt = nowMs;
-    this.#post({ type: "ask", id, scope, looks: [...looks.values()].slice(0, MAX_LOOKS) });
+    this.#post({ type: "ask", id, scope, looks: [...looks.values()] });
     this.#schedule();
   }
 }

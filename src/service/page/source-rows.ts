@@ -56,22 +56,28 @@ export function lastValueOf(state: PageState, uuid: string): Html {
   return html`<span class="variable">${variable}</span> <span class="number">${value ?? "bad"}${value !== null && unit !== null && html` ${unit}`}</span> ${sparkline(ring.points)}`;
 }
 
+/** Rows as they were written last: a source that has not changed is the same object. */
+const ROWS = new WeakMap<PageSource, Html>();
+
 /** A row of the table of sources; its value is a part of its own, because that changes with each readout. */
 export function sourceRow(source: PageSource, state: PageState, parts: Parts): Html {
-  const { uuid, name, type, endpoint, interval_ms: intervalMs } = source;
-  const words = sourceStateWords(source);
-  const since = sinceOf(source);
+  const { uuid } = source;
   const value = parts.add(`v-${uuid}`, html`<div id="v-${uuid}">${lastValueOf(state, uuid)}</div>`);
-  return parts.add(
-    `s-${uuid}`,
-    html`<tr id="s-${uuid}" data-source="${name}" class="${levelOf(source)}">
+  const row = ROWS.get(source) ?? writeRow(source, value);
+  ROWS.set(source, row);
+  return parts.add(`s-${uuid}`, row);
+}
+
+function writeRow(source: PageSource, value: Html): Html {
+  const { uuid, name, type, endpoint, interval_ms: intervalMs } = source;
+  const since = sinceOf(source);
+  return html`<tr id="s-${uuid}" data-source="${name}" class="${levelOf(source)}">
 <th scope="row" data-label="Source"><a href="${pathOfSource(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}${intervalMs > 0 && html`, every ${formatDuration(intervalMs)}`}</span></th>
-<td data-label="State" data-field="state">${stateBadge(levelOf(source), words)}</td>
+<td data-label="State" data-field="state">${stateBadge(levelOf(source), sourceStateWords(source))}</td>
 <td data-label="Since" data-field="since">${ageOf(since)} <span class="exact">${timeOf(since)}</span></td>
 <td data-label="Reason" data-field="reason">${reasonOf(source)}</td>
 <td data-label="Next step" data-field="next-step">${stepsOf(source)}</td>
 <td data-label="Value" data-field="value">${value}</td>
 </tr>
-`,
-  );
+`;
 }

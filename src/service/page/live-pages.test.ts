@@ -1,0 +1,173 @@
+import type { ServerResponse } from "node:http";
+import { PassThrough } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { FromPage } from "../../threads/page/messages.ts";
+import { LivePages } from "./live-pages.ts";
+import type { PageAddress } from "./pages.ts";
+import { HEAD, reportOf, TestService, uuidOf } from "./testing.ts";
+
+const OVERVIEW: PageAddress = { type: "overview", query: { failing: false, filter: "", page: 1 } };
+const detailOf = (n: number): PageAddress => ({ type: "source", name: `press-${n}`, query: { filter: "", page: 1 } });
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A response that takes what is written, or, while it is stuck, keeps it waiting. */
+function viewer() {
+  const stream = new PassThrough({ highWaterMark: 1 });
+  const response = Object.assign(stream, { writeHead: () => stream }) as unknown as ServerResponse;
+  return {
+    response,
+    /** Of the parts of all events so far. */
+    read: () => String(stream.read() ?? ""),
+    waiting: () => stream.writableLength + stream.readableLength,
+    destroyed: () => stream.destroyed,
+    close: () => void stream.destroy(),
+  };
+}
+
+function pagesOf(service = new TestService()) {
+  const asks: Extract<FromPage, { type: "ask" }>[] = [];
+  const pages: LivePages = new LivePages({
+    post(message) {
+      if (message.type !== "ask") return;
+      asks.push(message);
+      void Promise.resolve().then(() => service.answer(message, (answer) => pages.take(answer as never)));
+    },
+  });
+  return { pages, asks, service };
+}
+
+describe("what the reading thread is asked", () => {
+  it("is nothing of the sources while nobody looks, and once a second for ten who do", async () => {
+    const { pages, asks } = pagesOf();
+    await vi.advanceTimersByTimeAsync(300_000);
+    expect(asks.map(({ scope }) => scope)).toEqual(["all", "head", "head", "head", "head", "head"]);
+    asks.length = 0;
+    const viewers = Array.from({ length: 10 }, () => viewer());
+    for (const { response } of viewers) pages.watch(OVERVIEW, "", response, () => true);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asks.length).toBeGreaterThanOrEqual(9);
+    expect(asks.length).toBeLessThanOrEqual(11);
+    for (const { close } of viewers) close();
+    await vi.advanceTimersByTimeAsync(2000);
+    asks.length = 0;
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(asks.filter(({ scope }) => scope === "all")).toEqual([]);
+    pages.close();
+  });
+
+  it("is at most four looks a second, however many pages are loaded", async () => {
+    const { pages, asks, service } = pagesOf();
+    service.reports = Array.from({ length: 40 }, (_, n) => reportOf(n));
+    await vi.advanceTimersByTimeAsync(2000);
+    void pages.load(OVERVIEW);
+    await vi.advanceTimersByTimeAsync(2000);
+    asks.length = 0;
+    const loads = Array.from({ length: 40 }, (_, n) => pages.load(detailOf(n)));
+    await vi.advanceTimersByTimeAsync(3000);
+    await Promise.all(loads);
+    expect(asks.length).toBeLessThanOrEqual(12);
+    expect(Math.max(...asks.map(({ looks }) => looks.length))).toBeLessThanOrEqual(32);
+    pages.close();
+  });
+
+  it("asks again where an answer is lost, and who loads a page gets what there is", async () => {
+    const asks: FromPage[] = [];
+    const pages = new LivePages({ post: (message) => asks.push(message) });
+    const load = pages.load(OVERVIEW);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect((await load)?.view.root).toContain("The collector is starting");
+    expect(asks).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asks).toHaveLength(2);
+    pages.close();
+  });
+});
+
+describe("a slow viewer", () => {
+  it("has a bounded queue, gets the newest state when it reads again, and goes where it never does", async () => {
+    const { pages, service } = pagesOf();
+    service.reports = Array.from({ length: 50 }, (_, n) => reportOf(n));
+    const slow = viewer();
+    pages.watch(OVERVIEW, "", slow.response, () => true);
+    for (let n = 1; n <= 30; n++) {
+      service.readAt = n * 1000;
+      service.reports = service.reports.map((report) => ({ ...report, warnings: [`note ${n} ${"x".repeat(900)}`] }));
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    const waiting = slow.waiting();
+    expect(waiting).toBeGreaterThan(64 * 1024);
+    expect(waiting).toBeLessThan(1024 * 1024);
+    for (let text = slow.read(); text !== ""; text = slow.read());
+    await vi.advanceTimersByTimeAsync(2000);
+    const text = slow.read();
+    expect(text).toContain("note 30 ");
+    expect(text).not.toContain("note 29 ");
+    pages.close();
+  });
+
+  it("goes where it takes nothing for a minute, or may look no more", async () => {
+    const { pages, service } = pagesOf();
+    const [stuck, refused] = [viewer(), viewer()];
+    let isAdmitted = true;
+    pages.watch(OVERVIEW, "", stuck.response, () => true);
+    pages.watch(OVERVIEW, "", refused.response, () => isAdmitted);
+    refused.response.on("data", () => undefined);
+    for (let n = 1; n <= 90; n++) {
+      service.head = { ...HEAD, alarms: [`alarm ${n} ${"x".repeat(9000)}`] };
+      if (n === 20) isAdmitted = false;
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    expect(stuck.destroyed()).toBe(true);
+    expect(pages.viewers.count).toBe(0);
+    pages.close();
+  });
+});
+
+describe("what the page remembers", () => {
+  it("has the changes of a source's state and the ledger in hours, each within its bound", async () => {
+    vi.setSystemTime(new Date("2026-11-20T00:00:00Z"));
+    const { pages, service } = pagesOf();
+    const watching = viewer();
+    pages.watch(OVERVIEW, "", watching.response, () => true);
+    watching.response.on("data", () => undefined);
+    let delivered = 0;
+    for (let hour = 0; hour < 60; hour++) {
+      const since = new Date(Date.now()).toISOString();
+      const error = { reason: { type: "TIMEOUT" as const }, condition: null, detail: `try ${hour}` };
+      const state = { type: "ERROR" as const, reason: error.reason, error_at: since };
+      service.reports = [hour % 2 ? reportOf(1, { since }) : reportOf(1, { since, error, status: { ...reportOf(1).status, state } })];
+      delivered += 5;
+      const [sink] = HEAD.sinks;
+      if (sink?.ledger)
+        service.head = { ...HEAD, sinks: [{ ...sink, ledger: { ...sink.ledger, accepted: delivered, delivered, pending: hour } }] };
+      vi.setSystemTime(new Date(Date.now() + 3_600_000));
+      await vi.advanceTimersByTimeAsync(2000);
+    }
+    const changes = pages.state.changesOf(uuidOf(1));
+    expect(changes).toHaveLength(50);
+    expect(changes.slice(0, 2).map(({ state }) => state)).toEqual(["OK", "TIMEOUT"]);
+    const hours = pages.state.hoursOf(uuidOf(900));
+    expect(hours).toHaveLength(48);
+    expect(hours.map((one) => one.delivered)).toEqual(new Array(48).fill(5));
+    expect(hours[0]?.pending).toBe(59);
+    service.reports = [];
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(pages.state.changesOf(uuidOf(1))).toEqual([]);
+    pages.close();
+  });
+
+  it("lists 200 sources on a page, those in trouble first", async () => {
+    const { pages, service } = pagesOf();
+    service.reports = Array.from({ length: 1000 }, (_, n) => reportOf(n, n === 999 ? { warnings: ["late"] } : {}));
+    await vi.advanceTimersByTimeAsync(2000);
+    const loading = pages.load(OVERVIEW);
+    await vi.advanceTimersByTimeAsync(2000);
+    const { view } = (await loading) ?? {};
+    const rows = [...(view?.parts.keys() ?? [])].filter((id) => id.startsWith("s-"));
+    expect([rows.length, rows[0]]).toEqual([200, `s-${uuidOf(999)}`]);
+    expect(view?.root).toContain("Page 1 of 5, 1000 data sources");
+    pages.close();
+  });
+});
