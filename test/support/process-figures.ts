@@ -20,6 +20,10 @@ export function figuresOf(pid: number): ProcessFigures {
   return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, rssMiB: mib("VmRSS"), peakRssMiB: mib("VmHWM") };
 }
 
+/** Time that one thread of a process has had a processor so far; the first thread has the number of the process. */
+export const threadCpuMs = (pid: number, thread = pid): number =>
+  Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0]) / 1e6;
+
 /** The processes that this one has started and that still run. */
 export const childrenOf = (pid: number): readonly number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);

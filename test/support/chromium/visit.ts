@@ -53,9 +53,8 @@ export class Visit {
     });
     page.on("requestfailed", (request) => {
       const why = request.failure()?.errorText ?? "";
-      // Whoever leaves a page ends its stream of events.
-      if (!(request.resourceType() === "eventsource" && why.includes("ERR_ABORTED")))
-        this.#complain(`request failed: ${why}`, request.url());
+      // Whoever leaves a page ends its stream of events, and what it still loads.
+      if (!why.includes("ERR_ABORTED")) this.#complain(`request failed: ${why}`, request.url());
     });
   }
 
