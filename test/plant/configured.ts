@@ -7,6 +7,7 @@ import { freePort, isFree } from "../support/free-port.ts";
 export const PORTS = {
   api: 8420,
   http: 9420,
+  page: 8090,
   broker: 1883,
   machines: {
     press: 1502,
@@ -31,7 +32,7 @@ export const BROKER_SINK = "plant broker";
 /** Those of PORTS that another program has. */
 export async function takenPorts(): Promise<readonly number[]> {
   const taken: number[] = [];
-  for (const port of [PORTS.api, PORTS.http, PORTS.broker, PORTS.opcua, ...Object.values(PORTS.machines)])
+  for (const port of [PORTS.api, PORTS.http, PORTS.page, PORTS.broker, PORTS.opcua, ...Object.values(PORTS.machines)])
     if (!(await isFree(port))) taken.push(port);
   return taken;
 }
@@ -42,11 +43,12 @@ type Ports<T> = { readonly [K in keyof T]: T[K] extends number ? number : Ports<
 export async function portsWithout(taken: readonly number[]): Promise<Ports<typeof PORTS>> {
   const free = async (port: number): Promise<number> => (taken.includes(port) ? await freePort() : port);
   const { machines, ...own } = PORTS;
-  const [api, http, broker, opcua] = await Promise.all([own.api, own.http, own.broker, own.opcua].map(free));
+  const [api, http, page, broker, opcua] = await Promise.all([own.api, own.http, own.page, own.broker, own.opcua].map(free));
   const moved = await Promise.all(Object.entries(machines).map(async ([name, port]) => [name, await free(port)] as const));
   return {
     api: api ?? own.api,
     http: http ?? own.http,
+    page: page ?? own.page,
     broker: broker ?? own.broker,
     opcua: opcua ?? own.opcua,
     machines: { ...machines, ...Object.fromEntries(moved) },

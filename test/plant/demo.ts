@@ -25,9 +25,10 @@ broker and the real collector as processes of their own, the collector with its 
 The collector publishes to the broker, and hosts an OPC UA server with the same values.
 Shows what arrives at the broker; now and then a machine is switched off, so that you see what the collector says of it.
 
-Settings, keys and state are in the folder .demo while it runs; the API is at http://127.0.0.1:8420, the broker at
-127.0.0.1:1883, the hosted server at opc.tcp://127.0.0.1:4840/: docs/api/examples.md and the README's commands work against it as printed. Where one of its ports is
-taken it takes another for that one, and says so; where it is the API's, a folder of its own, too.
+Settings, keys and state are in the folder .demo while it runs; the page for a browser is at http://127.0.0.1:8090, the API at
+http://127.0.0.1:8420, the broker at 127.0.0.1:1883, the hosted server at opc.tcp://127.0.0.1:4840/: docs/api/examples.md and the README's
+commands work against it as printed. Where one of its ports is taken it takes another for that one, and says so; where it is the API's, a
+folder of its own, too.
 
 Colours are left out where NO_COLOR is set; without a terminal, or where TERM is dumb, it writes plain lines.
 
@@ -103,7 +104,15 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
   let broker = await startBrokerProcess(ports.broker);
   say(`MQTT broker: 127.0.0.1:${broker.port}, a process of its own`);
   const start = () =>
-    startCollector({ dir, ports, ownGroup: true, settings: { bindings: MOULDER_BINDINGS }, ...(kill && { env: INSPECTABLE }) });
+    startCollector({
+      dir,
+      ports,
+      pagePort: ports.page,
+      ownGroup: true,
+      settings: { bindings: MOULDER_BINDINGS },
+      ...(kill && { env: INSPECTABLE }),
+    });
+  const pageUrl = `http://127.0.0.1:${ports.page}`;
   let collector = await start();
   say(`collector: process ${collector.pid}, configuration API ${collector.apiUrl}, settings ${path.relative("", collector.settingsFile)}`);
   const subscriber = await createSubscriber(broker.port, "plant/#");
@@ -113,7 +122,8 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
     const sinks = { broker: broker.port, opcua: ports.opcua };
     await configure(apiOf(collector.apiUrl, await collector.adminKey()), machines, sinks, (await collector.status()).collector);
     say(`configured over the API: ${machines.length} data sources, ${variables} variables, 2 data sinks`);
-    say(`OPC UA server: opc.tcp://127.0.0.1:${ports.opcua}/\n`);
+    say(`OPC UA server: opc.tcp://127.0.0.1:${ports.opcua}/`);
+    say(`page for a browser: ${pageUrl}/\n`);
     const began = performance.now();
     const elapsedS = () => (performance.now() - began) / 1000;
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
@@ -164,6 +174,7 @@ async function demo({ seconds, json, steady, kill, svg }: Options): Promise<numb
       last = (await statusOf(collector)) ?? last;
       picture = {
         elapsedS: elapsedS(),
+        pageUrl,
         apiUrl: collector.apiUrl,
         brokerUrl: `mqtt://127.0.0.1:${broker.port}`,
         opcuaUrl: `opc.tcp://127.0.0.1:${ports.opcua}/`,

@@ -35,7 +35,9 @@ broker.take();
 let collector = await start();
 const key = await collector.adminKey();
 await configure(apiOf(collector.apiUrl, key), machines, { broker: broker.port, opcua: PORTS.opcua }, (await collector.status()).collector);
-console.log(`dev: ${machines.length} machines, a broker at 127.0.0.1:${broker.port}; src and drivers are watched, Ctrl-C ends`);
+console.log(
+  `dev: ${machines.length} machines, a broker at 127.0.0.1:${broker.port}, the page at http://127.0.0.1:${PORTS.page}; src and drivers are watched, Ctrl-C ends`,
+);
 
 const watchers = ["src", "drivers"].map((folder) =>
   watch(path.join(ROOT, folder), { recursive: true }, (_, name) => {
@@ -55,6 +57,7 @@ async function start(): Promise<CollectorProcess> {
   const started = await startCollector({
     dir: FOLDER,
     ports: PORTS,
+    pagePort: PORTS.page,
     settings: { bindings: MOULDER_BINDINGS },
     waitForReady: changed === undefined,
   });

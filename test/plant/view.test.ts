@@ -8,6 +8,7 @@ const NAMES = ["press-1", "oven-2", "conveyor-3", "robot-4", "mixer-5", "palleti
 
 const picture: Picture = {
   elapsedS: 12.3,
+  pageUrl: "http://127.0.0.1:8090",
   apiUrl: "http://127.0.0.1:8420",
   brokerUrl: "mqtt://127.0.0.1:1883",
   opcuaUrl: "opc.tcp://127.0.0.1:4840/",

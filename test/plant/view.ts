@@ -4,6 +4,7 @@ import type { ServiceStatusJson } from "../support/collector-process.ts";
 /** What the demo shows at one moment. */
 export interface Picture {
   readonly elapsedS: number;
+  readonly pageUrl: string;
   readonly apiUrl: string;
   readonly brokerUrl: string;
   readonly opcuaUrl: string;
@@ -42,9 +43,9 @@ export function draw(picture: Picture, room: Room, colour: boolean): readonly st
   // Who asks for colours gets them, wherever they go.
   const paint: Paint = (style, text) => (colour ? styleText(style, text, { validateStream: false }) : text);
   const { columns, rows } = room;
-  const { apiUrl, brokerUrl, opcuaUrl } = picture;
+  const { pageUrl, apiUrl, brokerUrl, opcuaUrl } = picture;
   const where =
-    columns >= WIDE_FROM ? `configuration API ${apiUrl} · MQTT ${brokerUrl} · OPC UA ${opcuaUrl}` : `API ${apiUrl} · ${brokerUrl}`;
+    columns >= WIDE_FROM ? `page ${pageUrl} · API ${apiUrl} · MQTT ${brokerUrl} · OPC UA ${opcuaUrl}` : `${pageUrl} · API ${apiUrl}`;
   const title = paint("bold", `collector demo · ${picture.elapsedS.toFixed(0)} s · ${where}`);
   const sources = sourceLines(picture, columns, paint);
   const sinks = sinkLines(picture, paint);
