@@ -154,6 +154,7 @@ const agentOf = ({ clock, log, inForce, service, loaded }: Base, pipeline: Pipel
     frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),
     changed: () => service.sourceChanged(),
+    failed: (uuid, why) => service.sourceFailed(uuid, why),
   });
 
 const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service }: Base, pipeline: Pipeline, agent: Agent): Applier =>

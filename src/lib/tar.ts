@@ -2,7 +2,7 @@
 export interface TarFile {
   /** At most 100 bytes in UTF-8, with `/` between folders. */
   readonly name: string;
-  readonly content: string;
+  readonly content: string | Uint8Array;
 }
 
 const BLOCK = 512;

@@ -44,7 +44,17 @@ export interface ConfigStatus {
   readonly refused_keys?: number;
 }
 
-export type SourceStatus = Omit<SourceReport, "layout" | "discovers">;
+/** A file with what a source exchanged before it failed. */
+export interface FailureCapture {
+  readonly file: string;
+  /** When it was written. */
+  readonly at: string;
+}
+
+export type SourceStatus = Omit<SourceReport, "layout" | "discovers"> & {
+  /** The last one; absent: there is none. */
+  readonly capture?: FailureCapture;
+};
 
 /** A sink with its account, in values: accepted = delivered + pending + Σ dropped. Null: it keeps none. */
 export interface SinkStatus extends SinkReport {

@@ -10,11 +10,20 @@ import { formatDuration } from "../model/duration.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { SourceReport } from "../model/report.ts";
 import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
-import { type BufferStatus, type ClockStatus, type ServiceStatus, type SinkStatus, toSourceStatus } from "../model/service-status.ts";
+import {
+  type BufferStatus,
+  type ClockStatus,
+  type ServiceStatus,
+  type SinkStatus,
+  type SourceStatus,
+  toSourceStatus,
+} from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { freeBytes } from "../os/machine.ts";
 import type { PageHead } from "../threads/page/messages.ts";
 import type { Alarms } from "./alarms.ts";
+import { capturesFolder, FailureCaptures } from "./failure-captures.ts";
 import { FillForecast } from "./fill-forecast.ts";
 import { framesAnswer } from "./frames-answer.ts";
 import { Health } from "./health.ts";
@@ -88,6 +97,7 @@ export class Service {
   readonly #options: ServiceOptions;
   readonly #startedAt = new Date().toISOString();
   readonly #progress: Progress;
+  #captures: FailureCaptures | undefined;
   #socket: LocalSocket | undefined;
   #parts: ServiceParts | undefined;
   #metrics: Metrics | undefined;
@@ -127,6 +137,14 @@ export class Service {
   start(parts: ServiceParts): void {
     const { version, collector, settings, stateDir, listenRefusal, alarms, log, pki, workerUrl } = this.#options;
     this.#parts = parts;
+    this.#captures = new FailureCaptures({
+      folder: capturesFolder(stateDir),
+      maxBytes: settings.captures.files_bytes,
+      version,
+      clock: this.#options.clock,
+      log,
+      freeBytes: () => freeBytes(stateDir),
+    });
     const machine = new MachineLook(stateDir, pki, log);
     this.#metrics = createMetrics(
       () => this.#status(parts),
@@ -180,9 +198,24 @@ export class Service {
     this.#describing ??= setTimeout(() => {
       this.#describing = undefined;
       const { agent, pipeline } = this.#runningParts();
-      pipeline.describe(agent.reports());
+      const reports = agent.reports();
+      pipeline.describe(reports);
+      this.#captures?.keep(new Set(reports.map(({ uuid }) => uuid)));
       this.#page?.sourceChanged();
     }, DESCRIBE_AFTER_MS);
+  }
+
+  /** A source has begun to fail, or fails for another reason, which `why` names. */
+  sourceFailed(uuid: string, why: string): void {
+    this.#captures?.failed(uuid, why, () => {
+      const frames = this.#runningParts().agent.frames(uuid);
+      return frames === "none" ? undefined : frames;
+    });
+  }
+
+  #withCapture(source: SourceStatus): SourceStatus {
+    const capture = this.#captures?.of(source.uuid, source.name);
+    return capture ? { ...source, capture } : source;
   }
 
   /** The policy that `listenRefusal` follows is another one. */
@@ -207,7 +240,7 @@ export class Service {
   }
 
   #status(parts: ServiceParts): ServiceStatus {
-    return { ...this.#head(parts), sources: parts.agent.reports().map(toSourceStatus) };
+    return { ...this.#head(parts), sources: parts.agent.reports().map((report) => this.#withCapture(toSourceStatus(report))) };
   }
 
   /** The status but for the sources, which may be many. */

@@ -27,7 +27,7 @@ export const noteLines = (notes: readonly string[]): readonly string[] => folded
 
 /** One source: its state and counts, then each of its bad variables. `trouble`: what is wrong with it, and what to do. Pure. */
 export function sourceLines(source: SourceStatus, trouble: readonly string[], nowMs: number): readonly string[] {
-  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings } = source;
+  const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings, capture } = source;
   const { state, configured_variables: configured, last_readout_at: lastAt } = status;
   const word = shellWord(name, "SOURCE");
   return [
@@ -39,6 +39,7 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
     `  Readouts:  ${counters.readouts}, ${counters.failed_readouts} without a good value, ${counters.overruns} skipped`,
     `  Values:    ${counters.values_read} read, ${counters.values_faulted} bad; ${counters.connects} connections opened`,
     `  Uuid:      ${uuid}`,
+    ...(capture ? [`  Capture:   ${capture.file}: what passed before it failed (${capture.at})`] : []),
     ...(trouble.length === 0 ? [] : ["", ...trouble]),
     ...(faults.length === 0 ? [] : ["", "Bad variables:"]),
     ...faults.map((fault) => `  ${faultWords(fault)}`),

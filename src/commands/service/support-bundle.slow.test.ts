@@ -124,3 +124,25 @@ test("tail shows the last lines, and goes on with those that come", async () => 
   setTimeout(() => log.take(JSON.stringify({ level: "info", time: "2026-11-20T07:00:01.000Z", msg: "line 9" })), 100);
   expect(await following).toMatchObject({ code: EXIT.good, out: expect.stringMatching(/^\S+ INFO {2}line 9\n$/) });
 });
+
+test("takes captures along where it is asked to, and none that holds a secret of this machine", async () => {
+  const { folder, config } = await here();
+  const captures = join(folder, "captures");
+  mkdirSync(captures);
+  const frames = Buffer.of(0x0a, 0x0d, 0x0d, 0x0a, 0xff, 0xfe, 0x00);
+  writeFileSync(join(captures, "press-1-20260102T030405Z.pcapng"), frames);
+  writeFileSync(join(captures, "press-2-20260102T030405Z.pcapng"), Buffer.concat([frames, Buffer.from(CANARIES.passwordFile), frames]));
+  writeFileSync(config, `state_dir: ${folder}\nsources:\n  press-2:\n    password_file: pw\n`);
+  const bundle = join(folder, "bundle.tar.gz");
+  const plain = await runCommand("support-bundle", join(folder, "plain.tar.gz"), "--json", "--config", config);
+  expect((JSON.parse(plain.out) as { files: string[] }).files.join(" ")).not.toContain("captures/");
+  const { code, out, err } = await runCommand("support-bundle", bundle, "--captures", "--json", "--config", config);
+  expect(code).toBe(EXIT.good);
+  const { files } = JSON.parse(out) as { files: string[] };
+  expect(files.filter((name) => name.startsWith("captures/"))).toEqual(["captures/press-1-20260102T030405Z.pcapng"]);
+  expect(err).toContain("captures/press-2-20260102T030405Z.pcapng: left out, because it holds a secret of this machine");
+  const unpackedTo = temporaryFolder();
+  execFileSync("tar", ["-xzf", bundle, "-C", unpackedTo]);
+  expect(readFileSync(join(unpackedTo, "captures", "press-1-20260102T030405Z.pcapng"))).toEqual(frames);
+  expect(readFileSync(join(unpackedTo, "README.txt"), "utf8")).toContain("captures/           what failed data sources exchanged");
+});

@@ -13,6 +13,7 @@ import { holdsSecret, redact } from "../../lib/redact.ts";
 import { type TarFile, tarOf } from "../../lib/tar.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
+import { capturesFolder } from "../../service/failure-captures.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import type { LogLines } from "../../service/recent-log.ts";
 import { lastGoodFile } from "../../threads/api/messages.ts";
@@ -26,6 +27,13 @@ import { ServiceError, tellService } from "./local-client.ts";
 export interface BundleOptions {
   readonly config?: string;
   readonly json?: boolean;
+  /** Captures of failed data sources go along. */
+  readonly captures?: boolean;
+}
+
+/** A text of the bundle. */
+interface TextFile extends TarFile {
+  readonly content: string;
 }
 
 /** Of one file; what is longer loses its beginning. */
@@ -50,6 +58,13 @@ log.txt             the last lines of the log
 Passwords, keys and tokens are replaced by [redacted]. Addresses and names stay. A file that is missing could not be read.
 `;
 
+const ABOUT_CAPTURES = `captures/           what failed data sources exchanged with their devices before they failed (wireshark), values and addresses
+                    of the devices included; log-ins, secrets and what is encrypted are left out
+`;
+/** The newest ones. */
+const MAX_CAPTURES = 20;
+const MAX_CAPTURE_BYTES = 2 * 2 ** 20;
+
 /** `collector support-bundle [FILE]`: one file with all that a question needs, without secrets. Throws UsageError. */
 export async function supportBundle(named: string | undefined, options: BundleOptions, io: CommandIo): Promise<ExitCode> {
   const now = new Date();
@@ -57,9 +72,12 @@ export async function supportBundle(named: string | undefined, options: BundleOp
   const { secrets, problems } = secretsHere(options.config, io);
   const found = await collect(options.config, io);
   if (io.signal.aborted) return EXIT.interrupted;
-  const notes = [...found.notes, ...problems.map((problem) => `not read, so not looked for: ${problem}`)];
-  const about = notes.length === 0 ? ABOUT : `${ABOUT}\n${notes.join("\n")}\n`;
-  const files = [{ name: "README.txt", content: about }, ...found.files].map(({ name, content }) => ({
+  const captures = options.captures ? capturesHere(options.config, secrets) : { files: [], notes: [] };
+  const notes = [...found.notes, ...captures.notes, ...problems.map((problem) => `not read, so not looked for: ${problem}`)];
+  const known = captures.files.length === 0 ? ABOUT : `${ABOUT}\n${ABOUT_CAPTURES}`;
+  const about = notes.length === 0 ? known : `${known}\n${notes.join("\n")}\n`;
+  const texts: readonly TextFile[] = [{ name: "README.txt", content: about }, ...found.files];
+  const files = texts.map(({ name, content }) => ({
     name,
     content: redact(content.slice(-MAX_FILE_BYTES), secrets),
   }));
@@ -68,10 +86,10 @@ export async function supportBundle(named: string | undefined, options: BundleOp
     complain(io, `nothing was written: a secret is still in ${leaking.join(", ")}; this is a fault of the collector, please report it`);
     return EXIT.ownFailure;
   }
-  const bytes = gzipSync(tarOf(files, now.getTime()));
+  const bytes = gzipSync(tarOf([...files, ...captures.files], now.getTime()));
   write(file, bytes);
   for (const note of notes) complain(io, note);
-  const names = files.map(({ name }) => name);
+  const names = [...files, ...captures.files].map(({ name }) => name);
   answer(
     io,
     options,
@@ -91,13 +109,13 @@ function write(file: string, bytes: Buffer): void {
 }
 
 interface Collected {
-  readonly files: readonly TarFile[];
+  readonly files: readonly TextFile[];
   /** What could not be had. */
   readonly notes: readonly string[];
 }
 
 async function collect(config: string | undefined, io: CommandIo): Promise<Collected> {
-  const files: TarFile[] = [];
+  const files: TextFile[] = [];
   const notes: string[] = [];
   const add = (name: string, value: object): void => void files.push({ name, content: `${toJson(value)}\n` });
   const [examined, checked, status] = await Promise.all([examine(config, io), checkConfiguration(config, io), statusOf(config, io)]);
@@ -124,6 +142,44 @@ async function collect(config: string | undefined, io: CommandIo): Promise<Colle
   if (log === undefined) notes.push("log.txt: neither the service nor the journal has one for this user");
   else files.push({ name: "log.txt", content: log });
   return { files, notes };
+}
+
+/** What failed data sources exchanged. A file in which a secret of this machine still is stays here: drivers take their own out. */
+function capturesHere(
+  config: string | undefined,
+  secrets: ReadonlySet<string>,
+): { readonly files: readonly TarFile[]; readonly notes: readonly string[] } {
+  const folder = capturesFolder(path.resolve(stateDirIn(config)));
+  const files: TarFile[] = [];
+  const notes: string[] = [];
+  const timeOf = (name: string): string => name.slice(-CAPTURE_TIME.length);
+  const names = namesOf(folder, notes).filter((name) => name.endsWith(".pcapng"));
+  for (const name of names.toSorted((one, other) => timeOf(other).localeCompare(timeOf(one))).slice(0, MAX_CAPTURES)) {
+    try {
+      const content = readBoundedFile(path.join(folder, name), MAX_CAPTURE_BYTES);
+      if (holdsSecret(content.toString("latin1"), secrets) || holdsSecret(content.toString("utf8"), secrets))
+        notes.push(`captures/${name}: left out, because it holds a secret of this machine`);
+      else files.push({ name: `captures/${name.slice(-MAX_NAME)}`, content });
+    } catch (error) {
+      notes.push(`captures/${name}: ${messageOf(error)}`);
+    }
+  }
+  if (names.length === 0) notes.push("captures: there are none");
+  return { files, notes };
+}
+
+/** How the name of a capture ends. */
+const CAPTURE_TIME = "20260102T030405Z.pcapng";
+/** Of a name in an archive, behind its folder. */
+const MAX_NAME = 90;
+
+function namesOf(folder: string, notes: string[]): readonly string[] {
+  try {
+    return namesIn(folder);
+  } catch (error) {
+    if (!hasCode(error, "ENOENT")) notes.push(`captures: ${messageOf(error)}`);
+    return [];
+  }
 }
 
 async function plansOf(sources: readonly string[], config: string | undefined, io: CommandIo): Promise<object> {

@@ -118,7 +118,12 @@ export const SUPPORT_BUNDLE: Verb = {
   usage: "support-bundle [file]",
   description: "Write one file with all that a question about this collector needs, without secrets.",
   args: { file: "file to write; absent: collector-support-TIME.tar.gz here" },
-  examples: ["sudo collector support-bundle", "sudo collector support-bundle /tmp/question.tar.gz"],
+  examples: [
+    "sudo collector support-bundle",
+    "sudo collector support-bundle /tmp/question.tar.gz",
+    "sudo collector support-bundle --captures    with what failed data sources exchanged with their devices",
+  ],
+  options: [{ flags: "--captures", description: "add the captures of failed data sources: frames with values and addresses of devices" }],
   notes: `Holds versions, doctor, check, status, plans, settings, policy, configuration, log. Passwords, keys and tokens are taken out by the names of
 their fields and by their values; addresses and names of machines stay. Look it over before you send it: tar -xzf FILE.`,
   showsExitCodes: true,
