@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { build, type Metafile, type Plugin } from "esbuild";
+import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 import { HELP_TOPICS } from "./src/commands/help-topics.ts";
@@ -13,6 +13,25 @@ const THREADS = ["store", "delivery", "serving", "session", "api", "page"];
 const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
   { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },
 ];
+
+const COMMON = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node24",
+  // CommonJS inside an ES module needs a require of its own.
+  banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
+  // Names stay as they are written: minified ones would show in logs, and keeping them by `keepNames` takes 13 MB of heap.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  legalComments: "none",
+  metafile: true,
+  logLevel: "warning",
+} as const satisfies BuildOptions;
+
+const pluginsFor = (version: string | undefined): Plugin[] => [lean, nodeOpcua, ...(version === undefined ? [] : [versioned(version)])];
 
 export type Arch = "x64" | "arm64";
 
@@ -36,26 +55,13 @@ export interface Bundle {
 export async function bundle({ out, arch, packageDir, version }: BundleOptions): Promise<Bundle> {
   rmSync(out, { recursive: true, force: true });
   const { metafile } = await build({
-    absWorkingDir: ROOT,
+    ...COMMON,
     entryPoints: ["src/main.ts", ...THREADS.map((name) => `src/threads/${name}/worker.ts`)],
     outbase: "src",
     outdir: out,
-    bundle: true,
-    splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node24",
     // proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes.
     external: ["better-sqlite3", "proper-lockfile"],
-    plugins: [lean, nodeOpcua, ...(version === undefined ? [] : [versioned(version)])],
-    // CommonJS inside an ES module needs a require of its own.
-    banner: { js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);' },
-    // Names stay as they are written: minified ones would show in logs, and keeping them by `keepNames` takes 13 MB of heap.
-    minifyWhitespace: true,
-    minifySyntax: true,
-    legalComments: "none",
-    metafile: true,
-    logLevel: "warning",
+    plugins: pluginsFor(version),
   });
   const native = NATIVE.map(({ name }) => name.replace("ARCH", arch));
   for (const { name: pattern, parts } of NATIVE) {
@@ -66,17 +72,43 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
       cpSync(path.join(packageDir(name), part), target, { recursive: true });
     }
   }
-  const inside = Object.keys(metafile.inputs);
+  copyOpcuaFiles(metafile, out, packageDir);
+  mkdirSync(path.join(out, "help"));
+  for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
+  cpSync(path.join(ROOT, "src/service/page/assets"), path.join(out, "page"), { recursive: true });
+  writePackageFile(out);
+  return { metafile, native };
+}
+
+/** What node-opcua reads at run time, where its code is inside. */
+function copyOpcuaFiles({ inputs }: Metafile, out: string, packageDir: (name: string) => string): void {
+  const inside = Object.keys(inputs);
   for (const [name, files] of Object.entries(NODE_OPCUA_FILES))
     for (const file of inside.some((input) => input.includes(`node_modules/${name}/`)) ? files : []) {
       mkdirSync(path.join(out, path.dirname(file)), { recursive: true });
       cpSync(path.join(packageDir(name), file), path.join(out, file));
     }
-  mkdirSync(path.join(out, "help"));
-  for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
-  cpSync(path.join(ROOT, "src/service/page/assets"), path.join(out, "page"), { recursive: true });
+}
+
+const writePackageFile = (out: string): void =>
   writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
-  return { metafile, native };
+
+/**
+ * Bundles the simulators, for a package of their own beside the collector's: `main.js` is what `collector simulate` loads. Nothing in it depends
+ * on the architecture.
+ */
+export async function bundleSimulators({ out, packageDir, version }: Omit<BundleOptions, "arch">): Promise<Metafile> {
+  rmSync(out, { recursive: true, force: true });
+  const { metafile } = await build({
+    ...COMMON,
+    entryPoints: ["simulators/main.ts"],
+    outdir: out,
+    external: ["proper-lockfile"],
+    plugins: pluginsFor(version),
+  });
+  copyOpcuaFiles(metafile, out, packageDir);
+  writePackageFile(out);
+  return metafile;
 }
 
 /** Gives the program this version for that of package.json. */

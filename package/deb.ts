@@ -36,7 +36,7 @@ export function buildDeb({ tree, out, control, conffiles, scripts, modes, source
   const fields = Object.entries({ ...control, "Installed-Size": String(installedKiB) });
   const summed = files.filter(({ isFile, name }) => isFile && !conffiles.includes(name)).map(({ name }) => name);
   putMeta("control", `${fields.map(([key, value]) => `${key}: ${value}`).join("\n")}\n`, 0o644);
-  putMeta("conffiles", `${conffiles.map((file) => `/${file}`).join("\n")}\n`, 0o644);
+  if (conffiles.length > 0) putMeta("conffiles", `${conffiles.map((file) => `/${file}`).join("\n")}\n`, 0o644);
   putMeta("md5sums", execFileSync("md5sum", summed, { cwd: tree, encoding: "utf8" }), 0o644);
   for (const [name, text] of Object.entries(scripts)) putMeta(name, text, 0o755);
   for (const { name } of entriesOf(tree)) lutimesSync(path.join(tree, name), sourceDate, sourceDate);

@@ -13,11 +13,12 @@ import { bundledPackages, type Component, describePackage } from "./inventory.ts
 import { knownWords } from "./known-words.ts";
 import { fetchPackage } from "./registry.ts";
 import { cycloneDx } from "./sbom.ts";
+import { buildSimulators } from "./simulators.ts";
 import { ARCHITECTURES, type Architecture, lackingTools } from "./tools.ts";
 import { CONFFILES, layOut, MODES } from "./tree.ts";
 import { checkedVersion, versionOf } from "./version.ts";
 
-/** `npm run package`: the Debian packages of the collector, for each architecture, in dist-packages/. */
+/** `npm run package`: the Debian packages of the collector, for each architecture, and of its simulators, in dist-packages/. */
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const MAX_MIB = 32;
@@ -55,6 +56,17 @@ const version =
     : checkedVersion(values.version);
 mkdirSync(values.out, { recursive: true });
 for (const architecture of wanted) await packageFor(architecture);
+const lockFile = readJson<{ packages: Record<string, { version?: string; integrity?: string }> }>("package-lock.json");
+const options = {
+  out: values.out,
+  version,
+  maintainer: MAINTAINER,
+  sourceDate: sourceDateOf(),
+  lock: lockFile.packages,
+  small: !values.fast,
+};
+const { file, packages } = await buildSimulators(options);
+console.log(`${path.relative(process.cwd(), file)}: ${(statSync(file).size / 2 ** 20).toFixed(1)} MiB, ${packages} packages inside`);
 
 async function packageFor(architecture: Architecture): Promise<void> {
   const { arch, strip } = ARCHITECTURES[architecture];

@@ -31,7 +31,7 @@ const SCENARIOS: readonly Scenario[] = [
     what: "a press with a Modbus controller",
     port: 1502,
     faults: ["locked", "wrong-unit"],
-    load: async () => (await import("./machines/machines.ts")).startPress,
+    load: async () => (await import("./machines/press.ts")).startPress,
   },
   {
     type: "opcua",

@@ -1,10 +1,10 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import type { Metafile } from "esbuild";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { bundle } from "../../build.ts";
+import { bundle, bundleSimulators } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator, USERS } from "../../drivers/opcua/simulator.ts";
 import { createWitness } from "../../drivers/opcua/simulator-client.ts";
@@ -30,7 +30,8 @@ beforeAll(async () => {
   work = mkdtempSync(path.join(os.tmpdir(), "collector-bundle-"));
   const { arch } = process;
   if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}`);
-  const app = path.join(work, "app");
+  // Where the package installs it: the simulators are looked for beside its folder.
+  const app = path.join(work, "collector/app");
   ({ metafile } = await bundle({ out: app, arch, packageDir: (name) => path.join(ROOT, "node_modules", name) }));
   loadedFile = path.join(work, "loaded");
   const witness = path.join(work, "witness.mjs");
@@ -57,7 +58,7 @@ function inputsOf(entry: string): readonly string[] {
     seen.add(file);
     for (const { path: target, kind } of output.imports) if (kind === "import-statement") walk(path.resolve(ROOT, target));
   };
-  walk(path.join(work, "app", entry));
+  walk(path.join(work, "collector/app", entry));
   expect(seen.size).toBeGreaterThan(0);
   return [...seen].flatMap((file) => Object.keys(outputs.get(file)?.inputs ?? {}));
 }
@@ -99,6 +100,20 @@ describe("the bundle", { timeout: 60_000 }, () => {
   ])("%s needs nothing of node-opcua to start", (entry) => {
     expect(opcuaFiles()).not.toEqual([]);
     expect(inputsOf(entry).filter(isOpcua)).toEqual([]);
+  });
+
+  it("holds no simulator, and runs them where their package is", async () => {
+    const isSimulator = (input: string): boolean => /^(simulators|gateway)\/|^drivers\/.*simulator/.test(input);
+    expect(Object.keys(metafile.inputs).filter(isSimulator)).toEqual([]);
+    const [program, ...args] = command;
+    const simulate = (...words: string[]) => spawnSync(program, [...args, "simulate", ...words], { encoding: "utf8" });
+    expect(simulate("modbus_tcp")).toMatchObject({ status: 2, stderr: expect.stringContaining("package collector-simulators") });
+    const out = path.join(work, "collector-simulators");
+    const simulators = await bundleSimulators({ out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
+    expect(Object.keys(simulators.inputs).filter((input) => /^(src\/(?!model\/)|drivers\/(?!.*simulator))/.test(input))).toEqual([]);
+    const listed = simulate("--json");
+    expect(JSON.parse(listed.stdout).machines).toHaveLength(8);
+    expect(simulate("modbus_tcp", "--csv").stdout).toContain("temperature;holding:0;float32");
   });
 
   it("loads nothing of node-opcua and starts no session worker where nothing speaks OPC UA", async () => {

