@@ -33,6 +33,7 @@ test("sources: what was made, changed and deleted, by uuid and name", async () =
     name: "left",
     variables: 0,
     kept: { source: expect.stringMatching(/\.yaml$/), variables: null },
+    secrets_removed: [],
   });
   expect(await object("source", "add", "press-2", "s7", "host=h")).toMatchObject({ taken_as: [] });
 });
@@ -42,7 +43,7 @@ test("sinks: what was made, changed and deleted, by uuid and name", async () => 
   const { uuid, ...added } = await object("sink", "add", "plant", "mqtt", "host=h", "topic=t");
   expect([uuid, added]).toEqual([UUID, { action: "created", name: "plant" }]);
   expect(await object("sink", "set", "plant", "topic=u")).toEqual({ action: "changed", uuid, name: "plant" });
-  expect(await object("sink", "rm", "plant")).toEqual({ action: "deleted", uuid, name: "plant" });
+  expect(await object("sink", "rm", "plant")).toEqual({ action: "deleted", uuid, name: "plant", secrets_removed: [] });
 });
 
 test("variables: what was made, changed and deleted, by uuid and name, and of which source", async () => {

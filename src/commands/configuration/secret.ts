@@ -114,14 +114,6 @@ export async function keepSinkPassword(
   return `Password kept in ${kept.file}.\n${text}`;
 }
 
-/** Forgets the password that was kept for a data sink under its uuid. Throws the file system's error. */
-export async function forgetSinkPassword({ uuid }: Pick<KnownSink, "uuid">, options: SecretOptions, io: CommandIo): Promise<void> {
-  const place = placeOf(options);
-  if (!existsSync(path.join(place.plain, uuid)) && !existsSync(path.join(place.encrypted, uuid))) return;
-  for (const folder of [place.plain, place.encrypted]) rmSync(path.join(folder, uuid), { force: true });
-  await tell(place, { key: uuid, secret: null }, await askEntries(place.socket, io), io);
-}
-
 /** `collector secret list`: whose secrets are kept, never what they are. Throws UsageError. */
 export async function secretList(options: SecretOptions, io: CommandIo): Promise<ExitCode> {
   const place = placeOf(options);
@@ -146,7 +138,8 @@ interface KnownSink {
   readonly details: unknown;
 }
 
-interface Place {
+/** Where this machine keeps secrets. */
+export interface Place {
   readonly stateDir: string;
   readonly plain: string;
   readonly encrypted: string;
@@ -155,7 +148,8 @@ interface Place {
   readonly decryptedAtStart: boolean;
 }
 
-function placeOf({ config }: SecretOptions): Place {
+/** Throws UsageError. */
+export function placeOf({ config }: SecretOptions): Place {
   const { settings, file } = settingsOrUsage(config);
   const plain = credentialsFolder(file);
   return {
@@ -167,7 +161,8 @@ function placeOf({ config }: SecretOptions): Place {
   };
 }
 
-function fileNameOf(key: string): string {
+/** Throws UsageError. */
+export function fileNameOf(key: string): string {
   try {
     return credentialFileName(key);
   } catch (error) {
@@ -175,7 +170,8 @@ function fileNameOf(key: string): string {
   }
 }
 
-interface KnownEntry {
+/** A data source or a data sink that the service knows. */
+export interface KnownEntry {
   readonly uuid: string;
   readonly name: string | null;
   /** For people. */
@@ -183,7 +179,7 @@ interface KnownEntry {
 }
 
 /** What the running service reads and publishes to; undefined: none runs. */
-async function askEntries(socket: string, io: CommandIo): Promise<readonly KnownEntry[] | undefined> {
+export async function askEntries(socket: string, io: CommandIo): Promise<readonly KnownEntry[] | undefined> {
   try {
     const { sources, sinks } = (await askService(socket, "/status", io.signal)) as ServiceStatus;
     return [
@@ -196,8 +192,8 @@ async function askEntries(socket: string, io: CommandIo): Promise<readonly Known
   }
 }
 
-/** An entry may bear any name, also one that looks like another's user. */
-const fits = (key: string, { uuid, name }: KnownEntry): boolean =>
+/** Whether a secret is for an entry, which may bear any name, also one that looks like another's user. Pure. */
+export const fits = (key: string, { uuid, name }: Pick<KnownEntry, "uuid" | "name">): boolean =>
   [key, ownerOfKey(key)].some((owner) => uuid === owner.toLowerCase() || name === owner);
 
 function checkKey(key: string, known: readonly KnownEntry[] | undefined): void {
@@ -226,7 +222,7 @@ interface HandOver {
 }
 
 /** Hands a change to the running service; prints a refusal on stderr. */
-async function tell(
+export async function tell(
   { socket, stateDir }: Place,
   change: { key: string; secret: string | null; given?: { uuid: string; place: SecretPlace } },
   known: readonly KnownEntry[] | undefined,
@@ -268,7 +264,8 @@ async function bindKept(
   });
 }
 
-function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string; readonly encrypted: boolean }[] {
+/** Whose secrets are kept here. Throws UsageError where this user may not look. */
+export function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string; readonly encrypted: boolean }[] {
   const list = (folder: string): string[] => {
     try {
       return readdirSync(folder).sort();
@@ -285,14 +282,15 @@ function keptKeys({ plain, encrypted }: Place): readonly { readonly key: string;
   );
 }
 
-interface Kept {
+/** Where a secret was written. */
+export interface Kept {
   readonly file: string;
   /** For this machine alone. */
   readonly encrypted: boolean;
 }
 
 /** Writes the secret where the next start finds it, encrypted where this machine can. Throws Error. */
-async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<Kept> {
+export async function keep({ plain, encrypted, decryptedAtStart }: Place, file: string, secret: string): Promise<Kept> {
   const sealed = decryptedAtStart ? await encrypt(file, secret) : undefined;
   const [folder, other] = sealed ? [encrypted, plain] : [plain, encrypted];
   makePrivateFolder(folder);

@@ -11,7 +11,8 @@ import { passwordFrom } from "../files.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
-import { forgetSinkPassword, keepSinkPassword, requireSecretsWritable } from "./secret.ts";
+import { type EntrySecrets, followRename, forgetSecrets } from "./entry-secrets.ts";
+import { keepSinkPassword, requireSecretsWritable } from "./secret.ts";
 import {
   changeOptions,
   keptOptionsOf,
@@ -87,6 +88,8 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     };
     const isSent = Object.keys(patch).length > 0;
     if (!isSent && !local.isChanged && password === undefined) throw new UsageError("nothing is given to set; give key=value or an option");
+    const isRenamed = options.name !== undefined && options.name !== sink.name && existsSync(api.settings.state_dir);
+    const followed = isRenamed ? await followRename(sink, api, options, io) : undefined;
     if (isSent) await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
     const known = { uuid: sink.uuid, name: options.name ?? sink.name, details: next };
     if (local.isChanged)
@@ -97,7 +100,12 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
       );
     const kept = await keepHere(api, known, local, password, options, io);
     const { uuid } = sink;
-    answer(io, options, { action: "changed", ...kept.object, uuid, name: known.name }, plain`${known.name ?? uuid}: changed\n` + kept.text);
+    answer(
+      io,
+      options,
+      { action: "changed", ...kept.object, uuid, name: known.name },
+      plain`${known.name ?? uuid}: changed\n` + (followed?.text ?? "") + kept.text,
+    );
   });
 }
 
@@ -176,21 +184,27 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
-    if (existsSync(api.settings.state_dir)) await forgetHere(api, sink, options, io);
-    const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n`;
-    answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name }, text);
+    const secrets = existsSync(api.settings.state_dir) ? await forgetHere(api, sink, options, io) : undefined;
+    const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n` + (secrets?.text ?? "");
+    answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name, secrets_removed: secrets?.keys ?? [] }, text);
   });
 }
 
-/** What this machine keeps under the sink's uuid, which no other sink will have. */
-async function forgetHere({ settings }: ApiConnection, sink: { readonly uuid: string }, options: ApiOptions, io: CommandIo): Promise<void> {
-  const named = { uuid: sink.uuid, name: null };
+/** What this machine keeps for a sink that has been deleted: options under its uuid, and secrets. */
+async function forgetHere(
+  api: ApiConnection,
+  sink: { readonly uuid: string; readonly name: string | null },
+  options: ApiOptions,
+  io: CommandIo,
+): Promise<EntrySecrets> {
+  const { settings } = api;
   try {
-    if (Object.keys(keptOptionsOf(settings, named)).length > 0) await changeOptions(settings, (kept) => withOptions(kept, sink.uuid, {}));
-    await forgetSinkPassword(named, options, io);
+    if (Object.keys(keptOptionsOf(settings, { uuid: sink.uuid, name: null })).length > 0)
+      await changeOptions(settings, (kept) => withOptions(kept, sink.uuid, {}));
   } catch (error) {
-    complain(io, `what this machine keeps of it stays: ${messageOf(error)}`);
+    complain(io, `the options that this machine keeps of it stay: ${messageOf(error)}`);
   }
+  return forgetSecrets(sink, api, options, io);
 }
 
 /** `collector sink list`. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import * as z from "zod";
 import { withDetailsType } from "../../configuration/details-type.ts";
 import { formatDuration, parseDuration } from "../../model/duration.ts";
@@ -11,6 +12,7 @@ import { hostPort } from "../device/values.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { refuseElsewhere } from "./elsewhere.ts";
+import { followRename, forgetSecrets } from "./entry-secrets.ts";
 import { type KeptSource, keepRemoved, shellWord } from "./removed-source.ts";
 import { sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
@@ -103,6 +105,8 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
     };
     if (Object.keys(patch).length === 0) throw new UsageError("nothing to set; give key=value or an option");
     const path = `${PATH}/${source.uuid}`;
+    const isRenamed = options.name !== undefined && options.name !== source.name && existsSync(api.settings.state_dir);
+    const followed = isRenamed ? await followRename(source, api, options, io) : undefined;
     try {
       await api.send("PATCH", path, patch);
     } catch (error) {
@@ -111,7 +115,7 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
       await api.send("PATCH", path, { ...patch, details: detailsWith(await askBoundPassword(source.name, options, io)) });
     }
     const known = options.name ?? source.name;
-    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, plain`${known}: changed\n`);
+    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, plain`${known}: changed\n` + (followed?.text ?? ""));
   });
 }
 
@@ -127,13 +131,15 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
       complain(io, `no copy of ${source.name} is kept: ${messageOf(error)}`);
     }
     await api.send("DELETE", `${PATH}/${source.uuid}`);
+    const secrets = existsSync(api.settings.state_dir) ? await forgetSecrets(source, api, options, io) : undefined;
     const { uuid, name: known } = source;
     const number = variables?.length ?? null;
     const count =
       number === null ? "" : number === 0 ? "; it had no variables" : ` with its ${number === 1 ? "variable" : `${number} variables`}`;
     const lines = kept === undefined ? [] : ["To bring it back, type:", ...wayBack(known, kept).map((line) => `  ${line}`)];
     const text = [`${known}: deleted${count}`, ...lines].map((line) => plain`${line}\n`).join("");
-    answer(io, options, { action: "deleted", uuid, name: known, variables: number, kept: kept ?? null }, text);
+    const { text: forgotten, keys: secrets_removed } = secrets ?? { text: "", keys: [] };
+    answer(io, options, { action: "deleted", uuid, name: known, variables: number, kept: kept ?? null, secrets_removed }, text + forgotten);
   });
 }
 

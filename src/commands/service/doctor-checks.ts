@@ -7,15 +7,17 @@ import { silentLog } from "../../model/context.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
+import { shellWord } from "../../model/shell-word.ts";
 import { askSynchronised } from "../../os/clock.ts";
 import { freeBytes, portState } from "../../os/machine.ts";
 import { routeTo } from "../../os/route.ts";
+import { fits } from "../configuration/secret.ts";
 import type { Checked } from "./configuration-check.ts";
 import { apiCheck } from "./doctor-api.ts";
 
 /** One thing that was looked at. */
 export interface Diagnosis {
-  readonly check: "service" | "api" | "configuration" | "versions" | "clock" | "disk" | "names" | "policy" | "routes" | "ports";
+  readonly check: "service" | "api" | "configuration" | "versions" | "clock" | "disk" | "names" | "policy" | "routes" | "ports" | "secrets";
   /** unknown: it could not be looked at. */
   readonly result: "ok" | "warning" | "failed" | "unknown";
   readonly detail: string;
@@ -32,6 +34,8 @@ export interface Patient {
   readonly noStatus?: string;
   readonly version: string;
   readonly signal: AbortSignal;
+  /** Whose secrets this machine keeps, or why that cannot be looked at. */
+  readonly secrets: readonly string[] | { readonly problem: string };
 }
 
 /** Hosts that are looked at; a name takes at most so long. */
@@ -60,7 +64,8 @@ export async function diagnose(patient: Patient): Promise<readonly Diagnosis[]> 
     reachChecks(patient),
     checked.settings && apiCheck(checked.settings.settings, signal),
   ]);
-  const about = [serviceCheck(patient), configurationCheck(patient), versionCheck(patient)];
+  const secrets = secretsCheck(patient);
+  const about = [serviceCheck(patient), configurationCheck(patient), ...(secrets ? [secrets] : []), versionCheck(patient)];
   return [...about, ...(api ? [api] : []), clock, disk, ...reach, ...ports];
 }
 
@@ -95,6 +100,25 @@ function versionCheck({ status, version }: Patient): Diagnosis {
   if (!status || status.version === version) return ok("versions", `collector ${version}`);
   const words = `the service is version ${status.version}, this command is ${version}`;
   return trouble("versions", "warning", words, "Type `sudo systemctl restart collector`, so that the installed version runs.");
+}
+
+/** A password is forgotten with its entry where a verb of this machine removes that; undefined: the entries are not known. */
+function secretsCheck({ secrets, status }: Patient): Diagnosis | undefined {
+  if ("problem" in secrets) return trouble("secrets", "unknown", secrets.problem, "Type `sudo collector doctor`.");
+  if (secrets.length === 0) return ok("secrets", "none are kept on this machine");
+  if (!status || status.config.origin === "none") return undefined;
+  const entries = [...status.sources, ...status.sinks];
+  const unused = secrets.filter((key) => !entries.some((entry) => fits(key, entry)));
+  const [first] = unused;
+  if (first === undefined) return ok("secrets", `${secrets.length} kept on this machine, each for an entry of the configuration`);
+  const more = unused.length > MAX_NAMED ? ` and ${unused.length - MAX_NAMED} more` : "";
+  const names = unused.slice(0, MAX_NAMED).join(", ") + more;
+  return trouble(
+    "secrets",
+    "warning",
+    `kept on this machine for what the configuration does not have: ${names}`,
+    `Type \`sudo collector secret rm ${shellWord(first, "NAME")}\`, unless the entry is still to come: until then it stays.`,
+  );
 }
 
 async function clockCheck(): Promise<Diagnosis> {

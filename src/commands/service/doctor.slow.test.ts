@@ -3,6 +3,7 @@ import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
+import { credentialFileName } from "../../configuration/credentials.ts";
 import { saveLastGood } from "../../configuration/last-good.ts";
 import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
@@ -152,5 +153,36 @@ describe("doctor", () => {
     await socket.close();
     expect(resultsOf(json)).toMatchObject({ service: "warning", versions: "warning", disk: "failed", names: "ok", policy: "ok" });
     expect(json.out).toContain("ALARM: the disk is full");
+  });
+
+  test("secrets of entries that are gone are named, with the verb that forgets them", async () => {
+    const { folder, run } = await here({}, OPEN, [press]);
+    const secrets = join(folder, "credentials");
+    mkdirSync(secrets);
+    const keep = (key: string) => writeFileSync(join(secrets, credentialFileName(key)), "canary-secret\n");
+    const line = async () => (await run("doctor")).out.split("\nsecrets ")[1]?.split("\nversions")[0];
+    const status = {
+      version: "0",
+      started_at: "2026-11-20T07:00:00.000Z",
+      sources: [{ uuid: "00000000-0000-4000-8000-000000000001", name: "press-1", error: null }],
+      sinks: [],
+      alarms: [],
+      config: { ok: true, origin: "api" },
+      buffer: { bytes: 0, max_bytes: 2 ** 30 },
+    };
+    const socket = await startLocalSocket(
+      { path: localSocketPath(folder), handlers: { "/status": () => status } },
+      { signal: new AbortController().signal, log: silentLog },
+    );
+    onTestFinished(() => socket.close());
+    expect(await line()).toMatch(/^ +ok +none are kept on this machine$/);
+    keep("press-1");
+    keep("00000000-0000-4000-8000-000000000001/users/ann");
+    expect(await line()).toMatch(/^ +ok +2 kept on this machine, each for an entry/);
+    keep("old broker");
+    expect(await line()).toMatch(/^ +warning +kept on .*: old broker\n +Type `sudo collector secret rm 'old broker'`, unless/);
+    status.config.origin = "none";
+    expect(await line()).toBeUndefined();
+    expect((await run("doctor", "--json")).out).not.toContain("canary-secret");
   });
 });

@@ -1,13 +1,15 @@
 import { stateDirIn } from "../../configuration/settings-file.ts";
+import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { jsonWithoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import { versions } from "../../os/machine.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
-import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
+import { keptKeys, placeOf } from "../configuration/secret.ts";
+import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { checkConfiguration } from "./configuration-check.ts";
-import { type Diagnosis, diagnose } from "./doctor-checks.ts";
+import { type Diagnosis, diagnose, type Patient } from "./doctor-checks.ts";
 import { askService, ServiceError } from "./local-client.ts";
 
 /** What `doctor` finds. */
@@ -40,7 +42,20 @@ export async function doctor(
 export async function examine(config: string | undefined, io: CommandIo): Promise<Examined> {
   const [checked, asked] = await Promise.all([checkConfiguration(config, io), askStatus(config, io)]);
   const { version, signal } = io;
-  return { versions: { collector: version, ...versions() }, checks: await diagnose({ checked, ...asked, version, signal }) };
+  return {
+    versions: { collector: version, ...versions() },
+    checks: await diagnose({ checked, ...asked, version, signal, secrets: secretsKept(config) }),
+  };
+}
+
+/** Whose secrets are kept here, never what they are; none where the settings cannot be read. */
+function secretsKept(config: string | undefined): Patient["secrets"] {
+  try {
+    return keptKeys(placeOf({ ...(config !== undefined && { config }) })).map(({ key }) => key);
+  } catch (error) {
+    if (error instanceof UsageError) return { problem: messageOf(error) };
+    throw error;
+  }
 }
 
 /** The status of the service, or why it cannot be asked. */
