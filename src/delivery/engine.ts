@@ -211,7 +211,11 @@ export class DeliveryEngine {
       read: (from, to, maxBytes) => this.#usedStamps.restored(buffer.read(from, to, maxBytes)),
       epoch: () => buffer.epoch(),
       startOf: (id) => buffer.startOf(id),
-      sending: (rows) => this.#store.useStamps(this.#usedStamps.sending(rows)),
+      sending: (rows) => {
+        const sending = this.#usedStamps.sending(rows);
+        this.#store.useStamps(sending.used);
+        return sending.rows;
+      },
       life: this.#life,
       acknowledge: (settled) => this.#store.acknowledge(uuid, settled),
       deliveredUnstored: (values) => this.#store.post({ type: "delivered_unstored", sink: uuid, values }),

@@ -34,8 +34,8 @@ export interface PumpPort {
   epoch(): string;
   /** Names the start of the store since which batches have this id. */
   startOf(id: number): string;
-  /** These rows are about to be sent. */
-  sending(rows: readonly StoredBatch[]): void;
+  /** These rows are about to be sent. Returns them with the stamps to send them with. */
+  sending(rows: readonly StoredBatch[]): readonly StoredBatch[];
   /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
   readonly life: string;
   acknowledge(settled: Settled): void;
@@ -110,9 +110,7 @@ export class SinkPump {
       log: this.#log,
       layout: (id) => port.layout(id),
       names: { startOf: (id) => port.startOf(id), life: port.life },
-      sending: (rows) => {
-        if (this.keepsAll) port.sending(rows);
-      },
+      sending: (rows) => (this.keepsAll ? port.sending(rows) : rows),
       wrote: (source, refused, detail) => this.#state.wrote(source, refused, detail),
       dropped: (values, detail, source) => this.#state.dropped(values, detail, source),
       recovered: (source) => this.#state.recovered(source),

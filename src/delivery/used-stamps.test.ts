@@ -23,14 +23,35 @@ const stampsOf = (rows: readonly StoredBatch[]) => {
 
 test("a batch that was sent uncorrected is sent again so, and one that was not is sent corrected", () => {
   const used = new UsedStamps();
-  expect(used.sending([row(1, false), row(2, true), row(-3, false)])).toEqual([1]);
-  expect(used.sending([row(1, false), row(4, false, 0)])).toEqual([]);
+  expect(used.sending([row(1, false), row(2, true), row(-3, false)]).used).toEqual([1]);
+  expect(used.sending([row(1, false), row(4, false, 0)]).used).toEqual([]);
   const again = used.restored([row(1, false, 5000), row(3, false, 5000)]);
   expect(again.map(({ time }) => time)).toEqual([1000, 6000]);
   expect(stampsOf(again)).toEqual([
     [1000, undefined],
     [6000, 5000],
   ]);
+});
+
+test("a sink that read rows before a correction sends them as another was sent them: corrected or not, whoever comes first", () => {
+  const used = new UsedStamps();
+  // The broker was away while the clock was set, and has rows in memory; the platform read them afterwards.
+  expect(stampsOf(used.sending([row(1, false, 5000), row(2, false, 5000)]).rows)).toEqual([
+    [6000, 5000],
+    [6000, 5000],
+  ]);
+  const late = used.sending([row(1, false), row(2, false), row(3, false), row(4, true)]);
+  expect(late.used).toEqual([3]);
+  expect(late.rows.map(({ time }) => time)).toEqual([6000, 6000, 1000, 1000]);
+  expect(stampsOf(late.rows)).toEqual([
+    [6000, 5000],
+    [6000, 5000],
+    [1000, undefined],
+    [1000, undefined],
+  ]);
+  // The other way round: what the broker has sent by now goes to the platform so, although it read it corrected.
+  expect(used.sending([row(3, false, 5000), row(5, false, 7000)]).rows.map(({ time }) => time)).toEqual([1000, 8000]);
+  expect(used.sending([row(5, false)])).toMatchObject({ used: [], rows: [{ id: 5, time: 8000, correctionMs: 7000 }] });
 });
 
 test("what was sent uncorrected is known after a kill that the store did not learn of it before, of the same life of the file", () => {

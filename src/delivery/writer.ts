@@ -251,7 +251,9 @@ export class Writer {
     const { queue, layout, takesExploration, names, sending, wrote } = this.#options;
     let decoded: Decoded;
     try {
-      decoded = decodeJob(job, layout(job.group.layout), takesExploration, names);
+      const found = layout(job.group.layout);
+      const rows = found ? sending(job.group.rows) : job.group.rows;
+      decoded = decodeJob({ ...job, group: { ...job.group, rows } }, found, takesExploration, names);
     } catch (error) {
       this.#unreadable(error);
       return;
@@ -269,7 +271,6 @@ export class Writer {
         ? decoded.batch
         : { ...decoded.batch, isRetry, ...(maxMessageBytes !== undefined && { maxMessageBytes }) };
     this.#jobs.add(job);
-    sending(job.group.rows);
     try {
       const { refused, detail, refusals = [] } = await opening.sink.write(batch, opening.ctx);
       this.#jobs.delete(job);
