@@ -80,10 +80,10 @@ function sourcesSection(state: PageState, query: OverviewQuery, parts: Parts): H
 ${
   rows.length === 0
     ? html`<p>${sources.length === 0 ? "No data sources are configured." : "No data source fits."}</p>`
-    : html`<table class="sources">
+    : html`<table class="sources" role="table">
 <caption class="hidden">Data sources with their states</caption>
-<thead><tr><th scope="col">Source</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Reason</th><th scope="col">Next step</th><th scope="col">Value</th></tr></thead>
-<tbody>
+<thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Source</th><th scope="col" role="columnheader">State</th><th scope="col" role="columnheader">Since</th><th scope="col" role="columnheader">Reason</th><th scope="col" role="columnheader">Next step</th><th scope="col" role="columnheader">Value</th></tr></thead>
+<tbody role="rowgroup">
 ${rows.map((source) => sourceRow(source, state, parts))}</tbody>
 </table>`
 }

@@ -78,10 +78,10 @@ ${parts.add("readout", html`<p id="readout">${readoutWords(detail)}</p>`)}
 ${
   readout &&
   readout.values.length > 0 &&
-  html`<table class="variables">
+  html`<table class="variables" role="table">
 <caption class="hidden">Variables with their last readings</caption>
-<thead><tr><th scope="col">Variable</th><th scope="col">Value</th><th scope="col">Line</th><th scope="col">Quality</th><th scope="col">Type</th><th scope="col">Address</th></tr></thead>
-<tbody>
+<thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Variable</th><th scope="col" role="columnheader">Value</th><th scope="col" role="columnheader">Line</th><th scope="col" role="columnheader">Quality</th><th scope="col" role="columnheader">Type</th><th scope="col" role="columnheader">Address</th></tr></thead>
+<tbody role="rowgroup">
 ${readout.values.map((value) => variableRow(value, detail, parts))}</tbody>
 </table>`
 }
@@ -104,13 +104,13 @@ function variableRow(variable: LiveValue, detail: Detail, parts: Parts): Html {
   const reason = fault === null ? "" : faultWords({ variable: name, fault: fault as never, detail: why });
   return parts.add(
     `v-${uuid}`,
-    html`<tr id="v-${uuid}" data-variable="${name}" class="${quality === "bad" ? "bad" : "ok"}">
-<th scope="row" data-label="Variable">${name}</th>
-<td data-label="Value" data-field="value"><span class="number">${text}${value !== null && unit !== null && html` ${unit}`}</span>${raw !== null && html` <span class="kind">raw ${raw.slice(0, CUT)}</span>`}</td>
-<td data-label="Line">${sparkline(detail.rings.get(uuid)?.points ?? [])}</td>
-<td data-label="Quality" data-field="quality">${stateBadge(quality === "bad" ? "bad" : quality === "good" ? "ok" : "note", quality === "none" ? "not asked for" : quality)}${paragraphs(reason === "" ? [] : [reason])}${sourceTime !== null && html`<p>device time ${timeOf(sourceTime)}</p>`}</td>
-<td data-label="Type">${type}</td>
-<td data-label="Address">${address}</td>
+    html`<tr id="v-${uuid}" role="row" data-variable="${name}" class="${quality === "bad" ? "bad" : "ok"}">
+<th scope="row" role="rowheader" data-label="Variable">${name}</th>
+<td role="cell" data-label="Value" data-field="value"><span class="number">${text}${value !== null && unit !== null && html` ${unit}`}</span>${raw !== null && html` <span class="kind">raw ${raw.slice(0, CUT)}</span>`}</td>
+<td role="cell" data-label="Line">${sparkline(detail.rings.get(uuid)?.points ?? [])}</td>
+<td role="cell" data-label="Quality" data-field="quality">${stateBadge(quality === "bad" ? "bad" : quality === "good" ? "ok" : "note", quality === "none" ? "not asked for" : quality)}${paragraphs(reason === "" ? [] : [reason])}${sourceTime !== null && html`<p>device time ${timeOf(sourceTime)}</p>`}</td>
+<td role="cell" data-label="Type">${type}</td>
+<td role="cell" data-label="Address">${address}</td>
 </tr>
 `,
   );

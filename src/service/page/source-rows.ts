@@ -71,13 +71,13 @@ export function sourceRow(source: PageSource, state: PageState, parts: Parts): H
 function writeRow(source: PageSource, value: Html): Html {
   const { uuid, name, type, endpoint, interval_ms: intervalMs } = source;
   const since = sinceOf(source);
-  return html`<tr id="s-${uuid}" data-source="${name}" class="${levelOf(source)}">
-<th scope="row" data-label="Source"><a href="${pathOfSource(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}${intervalMs > 0 && html`, every ${formatDuration(intervalMs)}`}</span></th>
-<td data-label="State" data-field="state">${stateBadge(levelOf(source), sourceStateWords(source))}</td>
-<td data-label="Since" data-field="since">${ageOf(since)} <span class="exact">${timeOf(since)}</span></td>
-<td data-label="Reason" data-field="reason">${reasonOf(source)}</td>
-<td data-label="Next step" data-field="next-step">${stepsOf(source)}</td>
-<td data-label="Value" data-field="value">${value}</td>
+  return html`<tr id="s-${uuid}" role="row" data-source="${name}" class="${levelOf(source)}">
+<th scope="row" role="rowheader" data-label="Source"><a href="${pathOfSource(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}${intervalMs > 0 && html`, every ${formatDuration(intervalMs)}`}</span></th>
+<td role="cell" data-label="State" data-field="state">${stateBadge(levelOf(source), sourceStateWords(source))}</td>
+<td role="cell" data-label="Since" data-field="since">${ageOf(since)} <span class="exact">${timeOf(since)}</span></td>
+<td role="cell" data-label="Reason" data-field="reason">${reasonOf(source)}</td>
+<td role="cell" data-label="Next step" data-field="next-step">${stepsOf(source)}</td>
+<td role="cell" data-label="Value" data-field="value">${value}</td>
 </tr>
 `;
 }
