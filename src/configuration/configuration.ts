@@ -89,7 +89,8 @@ export class Configuration {
       message: state?.message ?? null,
       since: state?.since ?? null,
       warnings,
-      ...(this.#embedded && { refused_keys: this.#embedded.api.refusedKeys }),
+      taken_at: this.#current?.fetchedAt ?? null,
+      ...(this.#embedded && { refused_keys: this.#embedded.api.refusedKeys, changed: this.#embedded.api.lastChange }),
     };
   }
 

@@ -40,6 +40,10 @@ export interface ConfigStatus {
    * offer, with what to do instead. At most some hundred.
    */
   readonly warnings: readonly string[];
+  /** When the configuration at work came from the API, as it is now; null or absent: none did. */
+  readonly taken_at?: string | null;
+  /** The last change that somebody made through the embedded API; null: nobody has; absent: there is no embedded API. */
+  readonly changed?: ConfigChange | null;
   /** Requests to the embedded API that came without a valid key since the start, up to a minute behind; absent: there is no embedded API. */
   readonly refused_keys?: number;
 }
@@ -49,6 +53,21 @@ export interface FailureCapture {
   readonly file: string;
   /** When it was written. */
   readonly at: string;
+}
+
+/** A change of the configuration, as the embedded API's audit trail has it. */
+export interface ConfigChange {
+  readonly at: string;
+  readonly role: string;
+  /** Of the key; null: it has none. */
+  readonly key_name: string | null;
+  /** Where the request came from; `local`: this machine's own command line. */
+  readonly address: string;
+  /** The operating system's user, of this machine's own command line. */
+  readonly os_user: string | null;
+  readonly operation: string;
+  /** Of the record. */
+  readonly name: string | null;
 }
 
 export type SourceStatus = Omit<SourceReport, "layout" | "discovers"> & {

@@ -1,3 +1,4 @@
+import type { ConfigChange } from "../../model/service-status.ts";
 import type { FieldChange } from "./audit-changes.ts";
 import type { Database } from "./database.ts";
 import type { Caller } from "./keys.ts";
@@ -54,7 +55,7 @@ export interface Audit {
   /** The newest entries, newest first. */
   newest(limit: number): AuditEntry[];
   /** The newest entry of what has changed something; undefined: nothing has. */
-  lastChange(): (Pick<AuditEntry, "at"> & { readonly id: number }) | undefined;
+  lastChange(): (ConfigChange & { readonly id: number }) | undefined;
 }
 
 /** Entries of what changes nothing. */
@@ -78,8 +79,8 @@ export function openAudit(db: Database, maxEntries: number = MAX_ENTRIES): Audit
     const most = actors.reduce((first, next) => (next.entries > first.entries ? next : first));
     dropOldest.run(most.role, most.key_id, total - maxEntries);
   };
-  const lastChange = db.prepare<[string], { id: number; at: string }>(
-    "SELECT id, at FROM audit WHERE operation NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1",
+  const lastChange = db.prepare<[string], ConfigChange & { readonly id: number }>(
+    "SELECT id, at, role, key_name, address, os_user, operation, name FROM audit WHERE operation NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT 1",
   );
   let untilTrim = 0;
   const select = db.prepare<[number], Omit<AuditEntry, "fields" | "changes"> & { readonly fields: string; readonly changes: string }>(

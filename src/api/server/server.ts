@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { createThrottle } from "../../lib/throttle.ts";
 import { answerWithoutTls, followCertificate, readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
+import type { ConfigChange } from "../../model/service-status.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
 import { createApp, HTTP_OPTIONS } from "./app.ts";
@@ -37,6 +38,8 @@ export interface ApiServerOptions extends ApiWorkerData {
   readonly backupTimes?: Partial<BackupTimes>;
   /** Requests without a valid key, since the last call. */
   readonly onRefusedKeys?: (count: number) => void;
+  /** The last change that somebody made: at the start, and whenever it is another one. */
+  readonly onChanged?: (change: ConfigChange) => void;
 }
 
 export interface ApiServer {
@@ -106,6 +109,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     }
     const unfollow =
       options.tls && tls ? followCertificate(app.server, options.tls, tls, CERTIFICATE, log, options.certificateEveryMs) : () => {};
+    const unfollowChanges = followChanges(audit, options);
     const backups = startBackups(db, databaseFile, log, options.backupTimes);
     const bound = app.server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
@@ -114,6 +118,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       keyFiles,
       close: () => {
         unfollow();
+        unfollowChanges();
         local?.close();
         local?.closeAllConnections();
         if (closing) return closing;
@@ -136,6 +141,28 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     db.close();
     throw error;
   }
+}
+
+/** Looks for another last change: what the command line changes while the API runs is not asked for over HTTP. */
+const CHANGES_EVERY_MS = 2000;
+
+function followChanges(audit: Audit, { onChanged, log }: Pick<ApiServerOptions, "onChanged" | "log">): () => void {
+  if (!onChanged) return () => {};
+  let known: number | undefined;
+  const look = (): void => {
+    try {
+      const { id, ...change } = audit.lastChange() ?? { id: undefined };
+      if (id === undefined || id === known || !("at" in change)) return;
+      known = id;
+      onChanged(change);
+    } catch (error) {
+      log.debug({ err: error }, "the last change of the configuration cannot be looked up");
+    }
+  };
+  look();
+  const timer = setInterval(look, CHANGES_EVERY_MS);
+  timer.unref();
+  return () => clearInterval(timer);
 }
 
 /** In the log, in the trail and in the metrics. A full disk keeps nobody from being refused. */

@@ -15,7 +15,12 @@ export async function runApiWorker(port: MessagePort, data: ApiWorkerData): Prom
     });
   });
   try {
-    const server = await startApiServer({ ...data, log, onRefusedKeys: (count) => post({ type: "refused_keys", count }) });
+    const server = await startApiServer({
+      ...data,
+      log,
+      onRefusedKeys: (count) => post({ type: "refused_keys", count }),
+      onChanged: (change) => post({ type: "changed", change }),
+    });
     post({ type: "listening", url: server.url, keyFiles: server.keyFiles });
     await stopped;
     await server.close();

@@ -2,7 +2,7 @@ import { formatBytes } from "../../model/bytes.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
 import type { PageHead, PageSource } from "../../threads/page/messages.ts";
 import { summaryOf } from "../summary.ts";
-import { API_STEP, alarmSteps, bufferWords, clockWords, originWords, reachWords, sinkWords } from "../words/service-words.ts";
+import { API_STEP, alarmSteps, bufferWords, changeWords, clockWords, originWords, reachWords, sinkWords } from "../words/service-words.ts";
 import { sinkStateWords } from "../words/state-words.ts";
 import { foldedNotes, sinkTrouble } from "../words/trouble.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
@@ -145,14 +145,18 @@ ${rows}</tbody>
 }
 
 function configurationSection({ config, buffer }: PageHead): Html {
-  const { api_url: apiUrl, since, ok, message, warnings } = config;
+  const { api_url: apiUrl, since, ok, message, warnings, taken_at: takenAt, changed } = config;
   const [bufferLine = "", ...lossLines] = bufferWords(buffer);
   const share = Math.min(100, Math.round((100 * buffer.bytes) / Math.max(1, buffer.max_bytes)));
   return html`<section id="configuration" aria-labelledby="configuration-title">
 <h2 id="configuration-title">Configuration and buffer</h2>
 <dl>
-<dt>Configuration</dt><dd data-field="configuration">${originWords(config)}</dd>
-<dt>API</dt><dd data-field="api">${apiUrl}: ${stateBadge(ok ? "ok" : "note", reachWords(config))}${since !== null && html` for ${ageOf(since)}`}${!ok && message !== null && paragraphs([message, `Next step: ${API_STEP}`])}</dd>
+<dt>Configuration</dt><dd data-field="configuration">${originWords(config)}${takenAt && html`, taken ${timeOf(takenAt)} (${ageOf(takenAt)} ago)`}</dd>
+${
+  changed !== undefined &&
+  html`<dt>Last change</dt><dd data-field="changed">${changed === null ? "nobody has changed it yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changeWords(changed)}. <code>collector api audit</code> lists all.`}</dd>
+`
+}<dt>API</dt><dd data-field="api">${apiUrl}: ${stateBadge(ok ? "ok" : "note", reachWords(config))}${since !== null && html` for ${ageOf(since)}`}${!ok && message !== null && paragraphs([message, `Next step: ${API_STEP}`])}</dd>
 <dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, buffer.max_bytes - buffer.bytes))} free</span>${paragraphs(lossLines)}</dd>
 </dl>
 ${warnings.length > 0 && html`<div data-field="notes">${paragraphs(warnings.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`))}${warnings.length > MAX_NOTES_SHOWN && html`<p>… ${warnings.length - MAX_NOTES_SHOWN} more notes</p>`}</div>`}

@@ -114,6 +114,22 @@ describe("what the page answers", () => {
     expect(data).not.toContain("canary-1");
   });
 
+  it("says how old the configuration is and who changed it last, and no markup of theirs", async () => {
+    const { service } = page;
+    onTestFinished(() => {
+      service.head = HEAD;
+    });
+    const at = "2026-11-20T08:00:00.000Z";
+    const by = { role: "admin", key_name: "<b>laptop</b>", address: "10.0.0.3", os_user: null };
+    service.head = {
+      ...HEAD,
+      config: { ...HEAD.config, taken_at: at, changed: { ...by, at, operation: "patchDataSource", name: "press-1" } },
+    };
+    await expect
+      .poll(async () => (await fetch(page.url)).text(), { timeout: 9000 })
+      .toMatch(/2026-11-20 08:00:00 UTC.* by admin key &lt;b&gt;laptop&lt;\/b&gt; from 10\.0\.0\.3: patchDataSource of press-1/);
+  });
+
   it("says what there is not, and answers 404", async () => {
     for (const at of ["/sources/nothing", "/none", "/sources/%E0%A4%A", "/data/none"])
       expect((await fetch(`${page.url}${at}`)).status).toBe(404);

@@ -1,6 +1,6 @@
 import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
-import type { ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+import type { ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
 
 /** What the status says of the service itself, for the terminal and the page. Times are shown as they are at `nowMs`, epoch ms. */
 
@@ -18,6 +18,14 @@ export const originWords = ({ origin }: ServiceStatus["config"]): string =>
 /** Whether the configuration API answers; `null`: it has not been asked. Pure. */
 export const reachWords = ({ ok, since }: ServiceStatus["config"]): string =>
   since === null ? "not asked yet" : ok ? "reachable" : "not reachable";
+
+/** Who made a change of the configuration, and which. Pure. */
+export function changeWords({ role, key_name: keyName, address, os_user: user, operation, name }: ConfigChange): string {
+  const who =
+    role === "command_line" ? `${user ?? "somebody"} on this machine's command line` : `${role} key ${keyName ?? "without a name"}`;
+  const from = role === "command_line" ? "" : ` from ${address}${user === null ? "" : ` (${user})`}`;
+  return `${who}${from}: ${operation}${name === null ? "" : ` of ${name}`}`;
+}
 
 export const API_STEP = "`collector doctor` looks at the way to the API; what runs goes on as it is.";
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
 import type { Log } from "../../model/context.ts";
+import type { ConfigChange } from "../../model/service-status.ts";
 import { ApiDeaths } from "./deaths.ts";
 import { API_HEAP, type ApiWorkerData, type FromApi } from "./messages.ts";
 
@@ -28,6 +29,7 @@ export class EmbeddedApi {
   /** This worker has said why it ends. */
   #hasSaidWhy = false;
   #refusedKeys = 0;
+  #lastChange: ConfigChange | null = null;
 
   constructor(options: EmbeddedApiOptions) {
     const { entry, workerData, log } = options;
@@ -48,6 +50,11 @@ export class EmbeddedApi {
   /** Requests that came without a valid key since it was made; up to a minute behind. */
   get refusedKeys(): number {
     return this.#refusedKeys;
+  }
+
+  /** The last change that somebody made, some seconds behind; null: nobody has. */
+  get lastChange(): ConfigChange | null {
+    return this.#lastChange;
   }
 
   /** What a person should know of it, for status. */
@@ -71,7 +78,8 @@ export class EmbeddedApi {
       log.info({ url, adminKey: keyFiles.admin, collectorKey: keyFiles.collector }, "the embedded configuration API listens");
       this.#problem = undefined;
       this.#listening.resolve();
-    } else if (message.type === "refused_keys") this.#refusedKeys += message.count;
+    } else if (message.type === "changed") this.#lastChange = message.change;
+    else if (message.type === "refused_keys") this.#refusedKeys += message.count;
     else if (message.type === "failed") {
       this.#hasSaidWhy = true;
       const problem = `the embedded configuration API cannot start: ${message.message}`;

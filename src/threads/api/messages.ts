@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { LogMessage } from "../../lib/thread/log.ts";
+import type { ConfigChange } from "../../model/service-status.ts";
 
 /** Where the embedded API keeps the configuration. */
 export const embeddedDatabase = (stateDir: string): string => join(stateDir, "api", "api.db");
@@ -126,4 +127,6 @@ export type FromApi =
   | LogMessage
   /** Requests without a valid key, since the last such message. */
   | { readonly type: "refused_keys"; readonly count: number }
+  /** The last change that somebody made, where it is another one than in the last such message. */
+  | { readonly type: "changed"; readonly change: ConfigChange }
   | { readonly type: "stopped" };
