@@ -36,6 +36,11 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "how late readouts begin with hundreds of sources, half a hundred of them bad; the product with 1,000 beside a busy neighbour",
     run: async () => (await import("./timers.ts")).benchTimers(),
   },
+  page: {
+    about:
+      "what ten viewers of the local page cost the thread that reads 1,000 sources: CPU, skipped readouts, lateness, with and without them",
+    run: async () => (await import("./page.ts")).benchPage(),
+  },
   api: {
     about: "10,000 data sources in the embedded API: creations, pages beside a bare route, pulls",
     run: async () => (await import("./api.ts")).benchApi(),

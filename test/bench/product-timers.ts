@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { CollectorProcess } from "../support/collector-process.ts";
 import { figuresOf } from "../support/process-figures.ts";
-import { NODE, skippedOf, withProduct } from "./product.ts";
+import { NODE, readoutsOf, withProduct } from "./product.ts";
 
 const MEASURE_MS = 15_000;
 
@@ -64,7 +64,7 @@ export async function benchProductTimers(count: number): Promise<void> {
 }
 
 async function measure(title: string, product: CollectorProcess, gcFolder: string): Promise<void> {
-  const [skipped, cpu, fromMs] = [await skippedOf(product), figuresOf(product.pid).cpuMs, Date.now()];
+  const [{ skipped }, cpu, fromMs] = [await readoutsOf(product), figuresOf(product.pid).cpuMs, Date.now()];
   await delay(MEASURE_MS);
   const after = figuresOf(product.pid);
   // Of the thread that reads: its last figures are up to a second old.
@@ -76,7 +76,7 @@ async function measure(title: string, product: CollectorProcess, gcFolder: strin
     collections.filter(({ kind }) => kinds.includes(kind)).reduce((most, { ms }) => Math.max(most, ms), 0);
   const elapsedMs = Date.now() - fromMs;
   console.log(
-    `  ${title}: ${(await skippedOf(product)) - skipped} readouts skipped in ${(elapsedMs / 1000).toFixed(0)} s; ` +
+    `  ${title}: ${(await readoutsOf(product)).skipped - skipped} readouts skipped in ${(elapsedMs / 1000).toFixed(0)} s; ` +
       `longest collection of the thread that reads ${longest([1, 4, 8, 16]).toFixed(1)} ms (full ${longest([4]).toFixed(1)} ms, ` +
       `${collections.filter(({ kind }) => kind === 4).length} of them; young ${longest([1]).toFixed(1)} ms); ` +
       `RSS ${after.rssMiB.toFixed(0)} MiB; CPU ${(((after.cpuMs - cpu) / elapsedMs) * 100).toFixed(0)} % of a core`,

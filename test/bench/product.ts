@@ -30,7 +30,7 @@ export interface Product {
  */
 export async function withProduct(
   count: number,
-  options: (dir: string) => Pick<CollectorOptions, "settings" | "env">,
+  options: (dir: string) => Pick<CollectorOptions, "pagePort" | "env">,
   measure: (product: Product) => Promise<void>,
 ): Promise<void> {
   const built = spawnSync(NODE, [path.join(ROOT, "build.ts")], { cwd: ROOT, encoding: "utf8" });
@@ -65,8 +65,7 @@ export async function withProduct(
       const source = await api.post("/v2/data-sources", { name, collector: uuid, machine: randomUUID(), details });
       await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1000 });
     }
-    const { settings, env } = options(dir);
-    const own = {
+    const settings = {
       collector: uuid,
       readout_interval_unit: "milliseconds",
       api: { url: site.url, key_file: path.join(keysDir, "collector.key") },
@@ -74,8 +73,8 @@ export async function withProduct(
     const collector = await startCollector({
       dir,
       command: [NODE, path.join(ROOT, "dist/main.js")],
-      settings: { ...own, ...settings },
-      ...(env && { env }),
+      settings,
+      ...options(dir),
     });
     children.push(collector.child);
     await new Promise((done) => setTimeout(done, WARM_UP_MS));
@@ -88,8 +87,8 @@ export async function withProduct(
   }
 }
 
-/** Readouts that the product has skipped so far. Asked directly: a verb of its own would take more CPU than what is measured. */
-export async function skippedOf({ stateDir }: CollectorProcess): Promise<number> {
+/** Readouts of all sources that the product has made and skipped so far. Asked directly: a verb of its own would take more CPU than what is measured. */
+export async function readoutsOf({ stateDir }: CollectorProcess): Promise<{ readonly made: number; readonly skipped: number }> {
   const { sources } = await new Promise<Pick<ServiceStatusJson, "sources">>((done, failed) => {
     get({ socketPath: localSocketPath(stateDir), path: "/status" }, (response) => {
       const chunks: Buffer[] = [];
@@ -97,7 +96,9 @@ export async function skippedOf({ stateDir }: CollectorProcess): Promise<number>
       response.on("end", () => done(JSON.parse(Buffer.concat(chunks).toString()) as Pick<ServiceStatusJson, "sources">));
     }).on("error", failed);
   });
-  return sources.reduce((sum, { counters }) => sum + counters.overruns, 0);
+  const sum = (of: (counters: ServiceStatusJson["sources"][number]["counters"]) => number) =>
+    sources.reduce((total, { counters }) => total + of(counters), 0);
+  return { made: sum(({ readouts }) => readouts), skipped: sum(({ overruns }) => overruns) };
 }
 
 /** Starts a program of the bench that prints one line of JSON when it is ready. */
