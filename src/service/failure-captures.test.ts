@@ -74,6 +74,16 @@ it("keeps the newest within its bounds, and forgets what has gone", async () => 
   expect(captures.of("uuid of 4", "4")?.file).toContain("4-");
 });
 
+it("writes nothing of a source that nothing was exchanged with", async () => {
+  const { captures, stateDir } = here();
+  const frames = framesOf("a");
+  const events = frames.record.events.filter(({ kind }) => kind !== "data");
+  captures.failed("a", "CONNECTION_REFUSED", () => ({ ...frames, record: { ...frames.record, events } }));
+  captures.failed("a", "CONNECTION_REFUSED", () => undefined);
+  await captures.idle();
+  expect(readdirSync(stateDir)).toEqual([]);
+});
+
 it("writes ten a minute where many fail at once", async () => {
   const { captures, names } = here();
   let looks = 0;

@@ -70,7 +70,8 @@ export class FailureCaptures {
       return;
     }
     const frames = look();
-    if (!frames || frames.record.events.length === 0) return;
+    // An attempt to connect alone shows no more than the reason does.
+    if (!frames?.record.events.some(({ kind }) => kind === "data")) return;
     this.#recentMs = [...this.#recentMs, nowMs];
     this.#looked.set(uuid, { why, atMs: nowMs });
     const epochMs = clock.epochMs();
