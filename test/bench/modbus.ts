@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import type { AnySession, DriverContext, Point, Request } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { Ring, ringMemory } from "../../src/lib/capture/ring.ts";
 import { silentLog } from "../../src/model/context.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
@@ -43,11 +44,13 @@ async function device(delayMs: number): Promise<readonly [ChildProcess, number]>
 async function open(
   port: number,
   settings: object,
+  more: Partial<DriverContext> = {},
 ): Promise<{ readonly session: AnySession; readonly requests: readonly Request[]; readonly ctx: DriverContext }> {
   const ctx: DriverContext = {
     signal: new AbortController().signal,
     log: silentLog,
     timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 3000 },
+    ...more,
   };
   const parsed = modbus.settings.parse(settings);
   const session = await modbus.connect(
@@ -70,6 +73,20 @@ async function readOurs({ session, requests, ctx }: Awaited<ReturnType<typeof op
     }
   };
   await Promise.all(Array.from({ length: window }, lane));
+}
+
+/** What it costs to keep the frames of a connection for a capture, in turns on one device. */
+async function benchFrames(port: number): Promise<void> {
+  const [without, kept] = [await open(port, {}), await open(port, {}, { wire: new Ring(ringMemory(64 * 1024)) })];
+  for (const one of [without, kept]) await readOurs(one, READS, 1);
+  const pairs: (readonly [Measured, Measured])[] = [];
+  for (let i = 0; i < PAIRS; i++)
+    pairs.push([await timed(READS, () => readOurs(kept, READS, 1)), await timed(READS, () => readOurs(without, READS, 1))]);
+  const [cpuKept, cpuWithout] = [median(pairs.map(([a]) => a.cpuUs)), median(pairs.map(([, b]) => b.cpuUs))];
+  console.log(
+    `modbus: CPU per read with its frames kept: ${cpuKept.toFixed(1)} µs, without: ${cpuWithout.toFixed(1)} µs: ${median(pairs.map(([a, b]) => a.cpuUs / b.cpuUs)).toFixed(3)} times (median of ${PAIRS} pairs in turns)`,
+  );
+  for (const { session } of [without, kept]) await session.close();
 }
 
 /** libmodbus in C, where its header and a compiler are: the same reads, one after the other. */
@@ -105,6 +122,7 @@ export async function benchModbus(): Promise<void> {
   for (let i = 0; i < PAIRS; i++)
     pairs.push([await timed(READS, () => readOurs(ours, READS, 1)), await timed(READS, () => readBare(READS))]);
   const ratio = median(pairs.map(([a, b]) => a.cpuUs / b.cpuUs));
+  await benchFrames(port);
   const [cpuOurs, cpuBare] = [median(pairs.map(([a]) => a.cpuUs)), median(pairs.map(([, b]) => b.cpuUs))];
   console.log(
     `modbus: CPU per read of ${REGISTERS} registers, decoded: ${cpuOurs.toFixed(0)} µs, bare modbus-serial ${cpuBare.toFixed(0)} µs: ${ratio.toFixed(2)} times (median of ${PAIRS} pairs in turns)`,

@@ -41,7 +41,7 @@ describe("a ring", () => {
       [5, 1, "ended", "out", 15, 6, "", 0],
     ]);
     expect(events.map(({ withheld, ending }) => withheld ?? ending)).toEqual([...Array(4).fill(undefined), "log_in", "fin_out"]);
-    expect(events.map(({ wallMs, monotonicMs }) => [wallMs, monotonicMs])).toEqual(events.map((_, i) => [1_700_000_000_000, 10.5 + i]));
+    expect(events.map(({ wallMs, monotonicMs }) => [wallMs, monotonicMs])).toEqual(events.map((_, i) => [1_700_000_000_000 + i, 10.5 + i]));
     expect([...peers]).toEqual([[1, PEER]]);
     expect(dropped).toBe(0);
     expect(Buffer.from(memory).includes("hunter2")).toBe(false);

@@ -25,6 +25,8 @@ const EVENTS_AT = (HEAD_WORDS + PEERS * PEER_WORDS) * 4;
 /** Of an event, before its bytes: eight words, and two times. */
 const EVENT_BYTES = 48;
 const KINDS = ["opening", "opened", "data", "ended"] as const;
+const ASK_EPOCH_MS = 50;
+const DATA = KINDS.indexOf("data");
 /** Looks at a ring that is written to in another thread meanwhile. */
 const MAX_LOOKS = 50;
 
@@ -45,6 +47,9 @@ export class Ring implements Wire {
   #capacity: number;
   readonly #now: () => number;
   readonly #epoch: () => number;
+  /** When the epoch was asked for last, and by how much it was ahead of the monotonic clock. */
+  #askedMs = Number.NaN;
+  #aheadMs = 0;
 
   /** `now`: monotonic ms. `epoch`: epoch ms. */
   constructor(memory: SharedArrayBuffer, now: () => number = () => performance.now(), epoch: () => number = Date.now) {
@@ -89,9 +94,21 @@ export class Ring implements Wire {
     this.#begin();
     this.#keepPeer(connection, peer);
     this.#end();
-    const trace = new Trace(connection, (event) => this.#append(event, this.#epoch(), this.#now()));
+    const trace = new Trace(connection, (event) => {
+      const nowMs = this.#now();
+      this.#append(event, this.#wallAt(nowMs), nowMs);
+    });
     trace.begin();
     return trace;
+  }
+
+  /** Asked for seldom: a call costs as much as the rest of an event. */
+  #wallAt(nowMs: number): number {
+    if (!(nowMs - this.#askedMs < ASK_EPOCH_MS)) {
+      this.#askedMs = nowMs;
+      this.#aheadMs = this.#epoch() - nowMs;
+    }
+    return nowMs + this.#aheadMs;
   }
 
   #append(event: Appended, wallMs: number, monotonicMs: number): void {
@@ -103,7 +120,7 @@ export class Ring implements Wire {
     const [words, times] = [this.#words, this.#times];
     words[word] = size;
     words[word + 1] =
-      KINDS.indexOf(event.kind) |
+      (event.kind === "data" ? DATA : KINDS.indexOf(event.kind)) |
       (event.direction === "in" ? 1 << 8 : 0) |
       ((event.withheld === undefined ? 0 : WITHHELD.indexOf(event.withheld) + 1) << 16) |
       ((event.ending === undefined ? 0 : WIRE_ENDINGS.indexOf(event.ending) + 1) << 24);

@@ -262,8 +262,8 @@ describe("a capture", () => {
     const trace = ring.opening(PEER);
     trace.opened();
     trace.data("out", Buffer.from("a"));
-    monotonicMs += 10;
-    wallMs += 10 + 3_600_000;
+    monotonicMs += 100;
+    wallMs += 100 + 3_600_000;
     trace.data("in", Buffer.from("b"));
     const { events, peers } = recordIn(memory);
     const writer = new CaptureWriter(ORIGIN);
