@@ -44,7 +44,7 @@ describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
     work = mkdtempSync(path.join(os.tmpdir(), "collector-packages-"));
     build("first", 0o022);
     build("second", 0o077);
-  }, 180_000);
+  }, 600_000);
   afterAll(() => rmSync(work, { recursive: true, force: true }));
 
   it("are the same bytes whenever and wherever they are built", () => {
