@@ -69,7 +69,7 @@ describe("flows", () => {
     const text = [
       "# Network flows",
       "",
-      "Every connection that a collector with one data source of each type and one data sink of each type opens (out) or takes (in), as `collector flows` lists them for the configuration at hand. Hosts and ports are those of the example. The only other exits are the local socket of the command line (a file in the state folder) and what systemd passes on. Where a data source or sink may be is decided by `policy.yaml` on the machine.",
+      "Every connection that a collector with one data source of each type and one data sink of each type opens (out) or takes (in), as `collector flows` lists them for the configuration at hand. Hosts and ports are those of the example. The only other exits are the local socket of the command line (a file in the state folder) and what systemd passes on. `collector replay` and `collector simulate`, while a person runs them, listen as a device on loopback, or where `listen` of `policy.yaml` opens an address, and connect to no device. Where a data source or sink may be is decided by `policy.yaml` on the machine.",
       "",
       "| direction | for | host | port | transport | encryption |",
       "| --- | --- | --- | --- | --- | --- |",
