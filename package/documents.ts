@@ -162,7 +162,7 @@ function completes(words: readonly string[], argument: string): Completes | unde
   if (argument === "type") return group === "sink" ? "sink-type" : "source-type";
   if (argument === "name" && /^(source|sink) (set|rm)$/.test(verb)) return group === "sink" ? "sink" : "source";
   if (argument === "fields" || argument === "words") return "keys";
-  return /^(file|certificate|key)$/.test(argument) ? "file" : undefined;
+  return /^(file|certificate|key|capture)$/.test(argument) ? "file" : undefined;
 }
 
 /** Completion for bash: verbs, their options, names of data sources and sinks, types, keys of details, topics; files where one is taken. */
