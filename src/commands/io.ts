@@ -36,6 +36,8 @@ export interface Output {
   /** Settles once a slow reader has taken enough, or the signal aborts: awaited between writes by verbs whose output has no bound. */
   room(signal: AbortSignal): Promise<void>;
   readonly isTTY?: boolean | undefined;
+  /** Of the terminal; undefined: it goes elsewhere. */
+  readonly columns?: number | undefined;
   readonly writableLength?: number | undefined;
   /** The file handle it writes to. */
   readonly fd?: number | undefined;
@@ -67,6 +69,10 @@ export class PlainOutput implements Output {
 
   get isTTY(): boolean | undefined {
     return this.#output.isTTY;
+  }
+
+  get columns(): number | undefined {
+    return this.#output.columns;
   }
 
   get writableLength(): number | undefined {

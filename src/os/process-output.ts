@@ -6,6 +6,8 @@ import { hasCode } from "../lib/files.ts";
 export interface ProcessStream extends Writable {
   readonly fd?: number | undefined;
   readonly isTTY?: boolean | undefined;
+  /** Of the terminal. */
+  readonly columns?: number | undefined;
 }
 
 /** Bytes that may wait for a slow reader; whoever writes without end waits for `room` above it. */
@@ -40,6 +42,10 @@ export class ProcessOutput {
 
   get isTTY(): boolean | undefined {
     return this.#stream.isTTY;
+  }
+
+  get columns(): number | undefined {
+    return this.#stream.columns;
   }
 
   get fd(): number | undefined {

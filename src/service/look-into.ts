@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Agent } from "../agent/agent.ts";
 import type { IsMeant } from "../agent/live-values.ts";
+import { nearest } from "../model/nearest.ts";
 import { toSourceStatus } from "../model/service-status.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { LocalRequestError } from "./local-socket.ts";
@@ -34,7 +35,11 @@ export function lookInto(agent: Pick<Agent, "inspect" | "reports">, body: unknow
   }
   const names = agent.reports().map(({ name }) => name);
   const more = names.length > MAX_NAMED ? ", …" : "";
-  const known = names.length === 0 ? "it reads none" : `it reads ${names.slice(0, MAX_NAMED).join(", ")}${more}`;
+  const close = nearest(source, names);
+  const known =
+    names.length === 0
+      ? "it reads none"
+      : `${close === undefined ? "" : `did you mean ${close}?; `}it reads ${names.slice(0, MAX_NAMED).join(", ")}${more}`;
   throw new LocalRequestError(`the service reads no data source ${JSON.stringify(source)}; ${known}`);
 }
 

@@ -10,6 +10,7 @@ import { readBoundedFile } from "../../lib/bounded-file.ts";
 import type { Settings } from "../../model/settings.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { knownNames } from "../known-names.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { osUserOf } from "./api-task.ts";
 import { insteadOf } from "./not-offered.ts";
@@ -215,6 +216,5 @@ export function namedOf<T extends Named>(records: readonly T[], name: string, wh
       `${name} is the name of several ${what}s; name the uuid:\n${[found, ...others].map(({ uuid }) => uuid).join("\n")}`,
     );
   const names = records.flatMap((record) => (record.name === null ? [] : [record.name]));
-  const shown = names.slice(0, 20).join(", ");
-  throw new UsageError(`there is no ${what} ${name}${names.length === 0 ? "" : `; there are: ${shown}${names.length > 20 ? ", …" : ""}`}`);
+  throw new UsageError(`there is no ${what} ${name}${knownNames(name, names)}`);
 }

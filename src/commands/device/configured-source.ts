@@ -12,7 +12,8 @@ import { type ApiConnection, ApiError, isNotOffered, namedOf, withApi } from "..
 import { sinksOf } from "../configuration/sink.ts";
 import { sourcesOf } from "../configuration/source.ts";
 import { variableFiles } from "../configuration/variable-folder.ts";
-import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { knownNames } from "../known-names.ts";
 import { specOfRecord, type TargetOptions } from "./browse-target.ts";
 
 /** A data source as the service would read it. */
@@ -50,6 +51,8 @@ export async function withSource(
     if (sinkWork && !sources.some(isIt)) {
       const sinks = await found.sinks();
       if (sinks.some(isIt)) return sinkWork(namedOf(sinks, name, "data sink"));
+      const names = [...sources, ...sinks].flatMap((record) => record.name ?? []);
+      throw new UsageError(`there is no data source or data sink ${name}${knownNames(name, names)}`);
     }
     const record = namedOf(sources, name, "data source");
     const variables = (await localVariables(record, settings, options.config)) ?? (await found.variables(record.uuid));

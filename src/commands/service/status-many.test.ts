@@ -185,6 +185,20 @@ test("--failing and one source leave the rest away", () => {
   expect(one).toMatch(/\n {2}Cause: .*\n.*\n {2}v11: stale\n.*collector probe press-1\n.*\n$/s);
 });
 
+test("in a terminal the tables leave out what is in no hurry, instead of breaking their rows", () => {
+  const wide = source(1, timeout, { endpoint: "[2001:db8::1234:5678]:44818", type: "vendor_gateway" });
+  const of = (columns?: number) =>
+    linesOf(renderStatus(report([wide, source(2)]), NOW, { columns })).filter(
+      (line) => /^(SOURCE|press)/.test(line) && !line.includes(": "),
+    );
+  expect(of()[0]).toMatch(/^SOURCE +TYPE +ENDPOINT +STATE +FOR +INTERVAL +VARIABLES +BAD +READ +OVERRUNS$/);
+  expect(of(200)).toEqual(of());
+  expect(of(80)[0]).toMatch(/^SOURCE +TYPE +ENDPOINT +STATE +FOR +VARIABLES +BAD$|^SOURCE +ENDPOINT +STATE +FOR +VARIABLES +BAD$/);
+  for (const line of of(80)) expect(line.length).toBeLessThanOrEqual(80);
+  // What is wrong stays, however narrow it is.
+  expect(of(20)[0]).toMatch(/^SOURCE +STATE +FOR +BAD$/);
+});
+
 test("lines and lists of names fit their columns", () => {
   expect(wrapped("a bb ccc dddd", "  ", 6)).toEqual(["a bb", "  ccc", "  dddd"]);
   // A command stays whole, to be copied.

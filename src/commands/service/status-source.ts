@@ -5,18 +5,14 @@ import { forWords } from "../../service/words/service-words.ts";
 import { sourceStateWords } from "../../service/words/state-words.ts";
 import { faultSteps, faultWords, foldedNotes } from "../../service/words/trouble.ts";
 import { UsageError } from "../io.ts";
-
-/** Names in a refusal, at most. */
-const MAX_NAMED = 20;
+import { knownNames } from "../known-names.ts";
 
 /** The source with this uuid or name. Throws UsageError, which names those that there are. */
 export function sourceOf(sources: readonly SourceStatus[], name: string): SourceStatus {
   const found = sources.find(({ uuid }) => uuid === name.toLowerCase()) ?? sources.find((source) => source.name === name);
   if (found) return found;
   const names = sources.map((source) => source.name);
-  const known =
-    names.length === 0 ? "it reads none" : `it reads ${names.slice(0, MAX_NAMED).join(", ")}${names.length > MAX_NAMED ? ", …" : ""}`;
-  throw new UsageError(`the service reads no data source ${name}; ${known}`);
+  throw new UsageError(`the service reads no data source ${name}${knownNames(name, names, "it reads ") || "; it reads none"}`);
 }
 
 /** What to do, under what it is about. Pure. */

@@ -17,7 +17,7 @@ import {
 import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "../../service/words/state-words.ts";
 import { faultSteps, faultWords, sinkTrouble, sourceTrouble, type Trouble } from "../../service/words/trouble.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { formatTable } from "../table.ts";
+import { fittingTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
 import { foldFailing, foldLines, MAX_IN_TABLE, summaryLine } from "./status-folded.ts";
@@ -32,6 +32,8 @@ export interface StatusView {
   readonly failing?: boolean;
   /** All data sources are in the table, however many. */
   readonly all?: boolean;
+  /** Of the terminal; undefined: tables are as wide as they are. */
+  readonly columns?: number | undefined;
 }
 
 /** `collector status`: how the running service is. Throws UsageError where no service answers and the settings cannot be used. */
@@ -52,7 +54,11 @@ export async function status(
   }
   // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
   const report = partOf(answer as ServiceStatus, options);
-  io.stdout.write(options.json ? `${toJson(report, jsonWithoutCredentials)}\n` : renderStatus(report, Date.now(), options));
+  io.stdout.write(
+    options.json
+      ? `${toJson(report, jsonWithoutCredentials)}\n`
+      : renderStatus(report, Date.now(), { ...options, columns: io.stdout.columns }),
+  );
   return exitOf(report);
 }
 
@@ -106,7 +112,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     "",
     ...sourcesSection(report, nowMs, view),
     "",
-    ...(view.failing && sinks.length === 0 ? ["No data sink fails."] : sinkTable(sinks, nowMs)),
+    ...(view.failing && sinks.length === 0 ? ["No data sink fails."] : sinkTable(sinks, nowMs, view.columns)),
     ...sinks.flatMap((sink) => sinkParagraph(sink, nowMs)),
   ];
   return textOf(lines);
@@ -126,7 +132,7 @@ function configWords({ config }: ServiceStatus, nowMs: number): string {
 }
 
 /** How many are in which state, the table, and each trouble; of many sources only what is wrong with them, unless all are wished. */
-function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { failing = false, all = false }: StatusView): string[] {
+function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { failing = false, all = false, columns }: StatusView): string[] {
   if (failing && sources.length === 0) return ["No data source fails."];
   const isLong = sources.length > MAX_IN_TABLE;
   const summary = isLong || failing ? [summaryLine(sources, sinks)] : [];
@@ -135,13 +141,13 @@ function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { fail
   const folded = new Set(folds.flatMap((fold) => fold.sources));
   return [
     ...summary,
-    ...(isLong && !all ? [] : sourceTable(sources, nowMs)),
+    ...(isLong && !all ? [] : sourceTable(sources, nowMs, columns)),
     ...folds.flatMap((fold) => ["", ...foldLines(fold, nowMs)]),
     ...sources.flatMap((source) => sourceParagraph(folded.has(source) ? { ...source, error: null } : source, nowMs)),
   ];
 }
 
-function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] {
+function sourceTable(sources: readonly SourceStatus[], nowMs: number, columns: number | undefined): string[] {
   if (sources.length === 0) return ["No data sources are configured."];
   const rows = sources.map((source) => {
     const { name, type, endpoint, status, since, interval_ms: intervalMs, counters, faults } = source;
@@ -158,9 +164,13 @@ function sourceTable(sources: readonly SourceStatus[], nowMs: number): string[] 
       String(counters.overruns),
     ];
   });
-  return formatTable(
+  return fittingTable(
     [["SOURCE", "TYPE", "ENDPOINT", "STATE", "FOR", "INTERVAL", "VARIABLES", "BAD", "READ", "OVERRUNS"], ...rows],
-    new Set([6, 7, 8, 9]),
+    columns,
+    {
+      right: new Set(["VARIABLES", "BAD", "READ", "OVERRUNS"]),
+      dispensable: ["OVERRUNS", "READ", "INTERVAL", "TYPE", "VARIABLES", "ENDPOINT"],
+    },
   );
 }
 
@@ -184,7 +194,7 @@ function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
   return sourceStateWords(source) === "NO_VARIABLES" ? [`  ${NO_VARIABLES}`] : [];
 }
 
-function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
+function sinkTable(sinks: readonly SinkStatus[], nowMs: number, columns: number | undefined): string[] {
   if (sinks.length === 0) return ["No data sinks are configured."];
   const rows = sinks.map(({ uuid, name, type, endpoint, state, error, since, ledger }) => [
     name ?? uuid,
@@ -196,7 +206,10 @@ function sinkTable(sinks: readonly SinkStatus[], nowMs: number): string[] {
       ? [ledger.delivered, ledger.pending, Object.values(ledger.dropped).reduce((sum, n) => sum + n, 0)].map(String)
       : ["-", "-", "-"]),
   ]);
-  return formatTable([["SINK", "TYPE", "ENDPOINT", "STATE", "FOR", "DELIVERED", "PENDING", "DROPPED"], ...rows], new Set([5, 6, 7]));
+  return fittingTable([["SINK", "TYPE", "ENDPOINT", "STATE", "FOR", "DELIVERED", "PENDING", "DROPPED"], ...rows], columns, {
+    right: new Set(["DELIVERED", "PENDING", "DROPPED"]),
+    dispensable: ["TYPE", "ENDPOINT", "DELIVERED"],
+  });
 }
 
 function sinkParagraph(sink: SinkStatus, nowMs: number): string[] {
