@@ -166,6 +166,33 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
       ]);
     }, 30_000);
 
+    test("and has the right given while it runs: the values arrive, state and notes are well, without a reconnect", async () => {
+      const acl = path.join(folder, "acl");
+      await writeFile(acl, "topic read #\n", { mode: 0o600 });
+      const broker = await startMosquitto([`acl_file ${acl}`]);
+      const rig = await rigOf();
+      rig.ask({ type: "sources", sources: [] });
+      await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
+      rig.append(20);
+      await expect.poll(() => rig.report()?.error?.detail, { timeout: 10_000 }).toMatch(REFUSED);
+      expect(rig.report()?.warnings).toEqual([expect.stringMatching(/plant\/values\/status: Not authorized/)]);
+      await writeFile(acl, "topic readwrite #\n", { mode: 0o600 });
+      broker.kill("SIGHUP");
+      await expectDelivered(rig, 20);
+      const looked = () => {
+        rig.append(1);
+        rig.ask({ type: "sources", sources: [] });
+        return rig.report();
+      };
+      await expect.poll(looked, { timeout: 40_000, interval: 200 }).toMatchObject({ state: "OK", error: null, warnings: [] });
+      const since = rig.told.length;
+      for (let i = 0; i < 5; i++) looked();
+      await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ pending: 0, dropped: {} });
+      const states = rig.told.slice(since).flatMap((told) => (told.type === "report" ? told.sinks.map(({ state }) => state) : []));
+      expect(states.filter((state) => state !== "OK")).toEqual([]);
+      expect(logged(rig).filter((message) => message.includes("cannot be reached"))).toEqual([]);
+    }, 90_000);
+
     // mosquitto 2.0.11 compares what waits for this client, 0, with the bound, 0, after each publish that it denies.
     test("and ends the session after each refusal: the state says so and why, and each publish is settled", async () => {
       await deny(UNBOUNDED);
