@@ -8,11 +8,13 @@ import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../..
 import { runCommand, runCommandWith } from "../../src/commands/testing.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { freePort } from "../support/free-port.ts";
 
 const CANARY = "canary-of-verbs-7d1e";
 
 /** What a person asks a service that runs, with sources in the service's own thread and in that of the sessions. */
 let collector: CollectorProcess;
+let pageUrl: string;
 let plant: ModbusPlant;
 let server: OpcuaSimulator;
 const run = (...words: string[]) => runCommand(...words, "--config", collector.settingsFile);
@@ -20,15 +22,16 @@ const run = (...words: string[]) => runCommand(...words, "--config", collector.s
 beforeAll(async () => {
   plant = await startModbusPlant({ units: new Map([[1, { holding: new Map([0x41ac, 0, 235].entries()) }]]) });
   server = await startOpcuaSimulator({ bulk: 2 });
-  collector = await startCollector();
+  pageUrl = `http://127.0.0.1:${await freePort()}`;
+  collector = await startCollector({ pagePort: Number(new URL(pageUrl).port) });
   const api = apiOf(collector.apiUrl, await collector.adminKey());
   const { collector: uuid } = await collector.status();
   await addModbusSource(api, uuid, { name: "press-1", port: plant.port, readout_interval: 1, variables: { temperature: "holding:2" } });
   await run("source", "add", "line-1", "opcua", `endpoint_url=${server.endpointUrl}`, "--interval", "1s");
   await run("variables", "add", "line-1", "bulk", `nsu=${PLANT_NAMESPACE};s=Bulk.0`);
   const areRead = async () => (await collector.status()).sources.filter(({ status }) => status.state.type === "OK").length === 2;
-  await vi.waitUntil(areRead, { timeout: 30_000, interval: 500 });
-}, 60_000);
+  await vi.waitUntil(areRead, { timeout: 90_000, interval: 500 });
+}, 180_000);
 afterAll(async () => {
   await collector.stop();
   await plant.close();
@@ -81,7 +84,7 @@ describe("a service that runs", () => {
     expect(JSON.parse((await run("status", "--json")).out).clock).toMatchObject({ synchronised: expect.any(Boolean), jumped: null });
   });
 
-  it("is put into a bundle, and neither that nor any verb shows a secret", async () => {
+  it("is put into a bundle, and neither that nor any verb nor the page shows a secret", async () => {
     const config = ["--config", collector.settingsFile];
     await runCommandWith({ stdin: `${CANARY}\n` }, "secret", "set", "press-1", "--stdin", ...config);
     const folder = await mkdtemp(path.join(os.tmpdir(), "collector-bundle-"));
@@ -103,6 +106,12 @@ describe("a service that runs", () => {
     ]) {
       const { out, err } = await run(...words.split(" "));
       texts.push(out + err);
+    }
+    for (const at of ["/", "/sources/press-1", "/sources/line-1", "/data/status"]) {
+      const page = await fetch(`${pageUrl}${at}`);
+      const text = await page.text();
+      expect([at, page.status, text.includes("press-1") || text.includes("line-1")]).toEqual([at, 200, true]);
+      texts.push(text);
     }
     for (const secret of [CANARY, await collector.adminKey()]) expect(texts.filter((text) => text.includes(secret))).toEqual([]);
   });
