@@ -11,7 +11,7 @@ import { OS_USER_HEADER, osUserIn } from "../os-user.ts";
 import { ROUTES } from "../routes/index.ts";
 import type { Method, Route } from "../routes/route.ts";
 import type { AuditedHandlers } from "./audited.ts";
-import { BodyRoom, NOTHING_TAKEN } from "./body-room.ts";
+import { BodyRoom } from "./body-room.ts";
 import type { ConnectionBound } from "./connection-bound.ts";
 import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
 import { matchesNone } from "./etags.ts";
@@ -21,7 +21,6 @@ import { hasMoreParts } from "./json-parts.ts";
 import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
 import { describeApi } from "./openapi.ts";
-import { PageBuffers } from "./page-buffers.ts";
 import type { RefusedKeys } from "./refused-keys.ts";
 
 const BODY_BYTES = 2 ** 20;
@@ -167,7 +166,7 @@ function checkRequests(
       reply.header("retry-after", String(RETRY_BODY_AFTER_S));
       return void problem(reply, new HttpProblem(503, "the bodies of other requests take all the room there is: send this one again"));
     }
-    if (release !== NOTHING_TAKEN) reply.raw.once("close", release);
+    reply.raw.once("close", release);
     return done();
   });
 }
@@ -238,17 +237,13 @@ function addRoute(app: FastifyInstance, { definition, url, handler, callers, isE
   });
 }
 
-const pageBuffers = new PageBuffers();
-
-function respond(reply: FastifyReply, url: string, { status, headers, body, text, page }: Outgoing): void {
+function respond(reply: FastifyReply, url: string, { status, headers, body }: Outgoing): void {
   reply.code(status);
   const made = status === 201 ? uuidIn(body) : undefined;
   // RFC 9110, 10.2.2.
   if (made !== undefined) reply.header("location", `${url}/${made}`);
   if (headers) reply.headers({ ...headers });
-  if (page) reply.type(JSON_TYPE).send(pageBuffers.write(page, reply.raw));
-  else if (text !== undefined) reply.type(JSON_TYPE).send(text);
-  else reply.send(body);
+  reply.send(body);
 }
 
 const uuidIn = (body: unknown): string | undefined =>

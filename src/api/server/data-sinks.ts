@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DataSinkCreate, DataSinkPatch, DataSinkResponse, Page } from "../../model/resources.ts";
 import { defaultClientId, defaultPublishInterval, type SinkDetails, toReadSinkDetails } from "../../model/sink-details.ts";
 import type { Collectors } from "./collectors.ts";
-import { atomic, type Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { mergeSinkDetails } from "./details.ts";
 import { finder, nameCheck, uuidsByCollector } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
@@ -60,7 +60,7 @@ export function openDataSinks(
   return {
     list: page,
     get: (uuid, reach) => toResponse(find(uuid, reach)),
-    create: atomic(db, (request: DataSinkCreate) => {
+    create: db.transaction((request: DataSinkCreate) => {
       const uuid = randomUUID();
       requireFreeName(uuid, request.collector, request.name);
       const { details, secrets: written } = toReadSinkDetails(request.details);
@@ -73,8 +73,8 @@ export function openDataSinks(
       secrets.replace(uuid, written);
       collectors.touch(request.collector);
       return toResponse(find(uuid, undefined));
-    }),
-    patch: atomic(db, (uuid: string, patch: DataSinkPatch) => {
+    }).immediate,
+    patch: db.transaction((uuid: string, patch: DataSinkPatch) => {
       const row = find(uuid, undefined);
       requireFreeName(uuid, row.collector, patch.name);
       const stored = parseDetails(row.details);
@@ -82,13 +82,13 @@ export function openDataSinks(
       update.run({ uuid, name: patch.name ?? row.name, details: JSON.stringify(merged?.details ?? stored) });
       if (merged?.secrets) secrets.replace(uuid, merged.secrets);
       collectors.touch(row.collector);
-    }),
-    delete: atomic(db, (uuid: string) => {
+    }).immediate,
+    delete: db.transaction((uuid: string) => {
       const row = find(uuid, undefined);
       remove.run(uuid);
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
-    }),
+    }).immediate,
     uuidsOf: uuidsByCollector(db, "data_sinks"),
   };
 }

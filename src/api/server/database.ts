@@ -145,23 +145,6 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // One page less to be made durable with every change; the oldest entries of one actor are looked for seldom.
   "DROP INDEX audit_actor;",
-  // The record as JSON, as it is answered; null where something of it has changed since it was written.
-  `
-  ALTER TABLE data_sources ADD COLUMN answer TEXT;
-  CREATE TRIGGER data_sources_answer AFTER UPDATE ON data_sources
-    WHEN new.answer IS old.answer AND new.answer IS NOT NULL AND
-      (new.uuid, new.collector, new.machine, new.type, new.name, new.manufacturer, new.device_model, new.note, new.readout_interval,
-        new.readout_limit, new.details, new.variable_discovery, new.last_readout_at, new.reported_variables, new.state) IS NOT
-      (old.uuid, old.collector, old.machine, old.type, old.name, old.manufacturer, old.device_model, old.note, old.readout_interval,
-        old.readout_limit, old.details, old.variable_discovery, old.last_readout_at, old.reported_variables, old.state)
-    BEGIN UPDATE data_sources SET answer = NULL WHERE id = new.id; END;
-  CREATE TRIGGER variables_answer_insert AFTER INSERT ON variables
-    BEGIN UPDATE data_sources SET answer = NULL WHERE uuid = new.data_source AND answer IS NOT NULL; END;
-  CREATE TRIGGER variables_answer_delete AFTER DELETE ON variables
-    BEGIN UPDATE data_sources SET answer = NULL WHERE uuid = old.data_source AND answer IS NOT NULL; END;
-  CREATE TRIGGER variables_answer_update AFTER UPDATE OF status, data_source ON variables
-    BEGIN UPDATE data_sources SET answer = NULL WHERE uuid IN (old.data_source, new.data_source) AND answer IS NOT NULL; END;
-  `,
 ];
 
 export type Database = SQLite.Database;
@@ -174,12 +157,6 @@ export interface Schema {
   readonly migrations: readonly string[];
   /** What a person does about a damaged one. */
   readonly wayBack: string;
-}
-
-/** Runs `change` in a transaction of its own; where one is open as a part of that, which whoever opened it keeps or gives up as a whole. */
-export function atomic<A extends unknown[], R>(db: Database, change: (...given: A) => R): (...given: A) => R {
-  const transaction = db.transaction(change).immediate;
-  return (...given) => (db.inTransaction ? change(...given) : transaction(...given));
 }
 
 /** What a message about a damaged configuration ends with. */

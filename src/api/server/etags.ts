@@ -13,8 +13,8 @@ export type VersionedTable = (typeof TABLES)[number];
 export interface Etags {
   /** Of the configuration alone. */
   of(table: VersionedTable, uuid: string): string;
-  /** Of the whole record as it is answered; `text`: the record as JSON, where that is made already. */
-  ofContent(table: VersionedTable, record: { readonly uuid: string }, text?: string): string;
+  /** Of the whole record as it is answered. */
+  ofContent(table: VersionedTable, record: { readonly uuid: string }): string;
 }
 
 /** The only records that change without their configuration. */
@@ -31,9 +31,9 @@ export function openEtags(db: Database): Etags {
   const of: Etags["of"] = (table, uuid) => `"${epoch}-${statements.get(table)?.get(uuid) ?? 0}"`;
   return {
     of,
-    ofContent(table, record, text) {
+    ofContent(table, record) {
       const tag = of(table, record.uuid);
-      return WITH_STATUS.has(table) ? `${tag.slice(0, -1)}.${digest(text ?? JSON.stringify(record))}"` : tag;
+      return WITH_STATUS.has(table) ? `${tag.slice(0, -1)}.${digest(record)}"` : tag;
     },
   };
 }
@@ -53,6 +53,6 @@ export function requireMatch(ifMatch: string | undefined, etag: string): void {
 }
 
 const STATUS_PART = /\.[\w-]+"$/;
-const digest = (text: string): string => hash("sha256", text, "base64url").slice(0, 16);
+const digest = (record: object): string => hash("sha256", JSON.stringify(record), "base64url").slice(0, 16);
 
 const tags = (header: string | undefined): readonly string[] => (header ?? "").split(",").map((tag) => tag.trim());

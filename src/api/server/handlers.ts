@@ -11,7 +11,6 @@ import { type Etags, matchesNone, requireMatch, type VersionedTable } from "./et
 import type { Inventory } from "./inventory.ts";
 import type { Caller } from "./keys.ts";
 import type { MachineReach } from "./machine-reach.ts";
-import type { PageText } from "./page-buffers.ts";
 import type { Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 import type { Sites } from "./sites.ts";
@@ -39,10 +38,6 @@ export interface Incoming<R extends Route> {
 export interface Outgoing {
   readonly status: number;
   readonly body?: unknown;
-  /** The body as JSON, where that is made already. */
-  readonly text?: string | undefined;
-  /** The body where it is a page whose records are JSON already. */
-  readonly page?: PageText;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -114,8 +109,8 @@ class HandlerBasics {
     throw invalid({ loc: ["body", "machine"], msg: "the machine belongs to another site", type: "machine_out_of_reach", input: uuid });
   }
 
-  created(table: VersionedTable, body: { readonly uuid: string }, text?: string): Outgoing {
-    return { status: 201, body, text, headers: { etag: this.#etags.ofContent(table, body, text) } };
+  created(table: VersionedTable, body: { readonly uuid: string }): Outgoing {
+    return { status: 201, body, headers: { etag: this.#etags.ofContent(table, body) } };
   }
 
   /** What is done with one record of a table, within reach. `mayChange` throws HttpProblem where the key may not. */
@@ -169,15 +164,12 @@ export function createHandlers(resources: Resources): Handlers {
 function sourceHandlers({ dataSources }: Resources, common: HandlerBasics) {
   const ofSources = common.handlersOf("data_sources", dataSources, common.reachOf);
   return {
-    listDataSources: ({ query: { cursor, ...filters }, caller }) => ({
-      status: 200,
-      page: dataSources.listText({ cursor, filters, reach: common.reachOf(caller) }),
-    }),
+    listDataSources: ({ query: { cursor, ...filters }, caller }) =>
+      ok(dataSources.list({ cursor, filters, reach: common.reachOf(caller) })),
     createDataSource: ({ body, caller }) => {
       common.requireCollector(body.collector, caller);
       common.requireMachine(body.machine, caller);
-      const { record, text } = dataSources.create(body);
-      return common.created("data_sources", record, text);
+      return common.created("data_sources", dataSources.create(body));
     },
     getDataSource: ofSources.get,
     patchDataSource: (request) => {

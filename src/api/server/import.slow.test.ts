@@ -18,7 +18,6 @@ function importInto(folder: string, content: unknown, dryRun = false) {
     if (problems.length > 0) return { counts: null, problems, warnings };
     const actor = { role: "command_line", address: "local" } as const;
     const imported = importRecords(db, { collectors: openCollectors(db), audit: openAudit(db), actor }, records, dryRun);
-    expect(db.prepare("SELECT uuid FROM data_sources WHERE answer IS NULL").all()).toEqual([]);
     return { ...imported, warnings: [...warnings, ...imported.warnings] };
   } finally {
     db.close();

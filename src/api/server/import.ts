@@ -5,7 +5,6 @@ import type { Actor, Audit } from "./audit.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { type ImportedRecords, KINDS, type Kind } from "./import-file.ts";
-import { openSourceTexts } from "./source-rows.ts";
 
 export interface ImportCounts {
   readonly created: number;
@@ -144,7 +143,6 @@ class Import {
   run(): Imported {
     const counts = Object.fromEntries(KINDS.map((kind) => [kind, this.#put(kind)])) as Record<Kind, ImportCounts>;
     for (const collector of this.#touched) this.#collectors.touch(collector);
-    openSourceTexts(this.#db).renewMany("missing");
     return { counts, problems: this.#problems, warnings: this.#warnings };
   }
 

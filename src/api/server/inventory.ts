@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { InventoryCreate, InventoryPatch, InventoryRecord, Page } from "../../model/resources.ts";
-import { atomic, type Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { HttpProblem, invalid } from "./errors.ts";
 import { finder } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
@@ -85,19 +85,19 @@ export function openInventory(db: Database, table: "collectors" | "machines", si
   return {
     list: page,
     get: (uuid, reach) => toRecord(find(uuid, reach)),
-    create: atomic(db, (request: InventoryCreate) => {
+    create: db.transaction((request: InventoryCreate) => {
       const uuid = request.uuid ?? randomUUID();
       requireSite(request.site);
       if (byUuid.get(uuid)) throw new HttpProblem(409, `there is a ${what} with this uuid already`);
       insert.run({ uuid, name: request.name, site: request.site });
       return toRecord(find(uuid, undefined));
-    }),
-    patch: atomic(db, (uuid: string, patch: InventoryPatch) => {
+    }).immediate,
+    patch: db.transaction((uuid: string, patch: InventoryPatch) => {
       const row = find(uuid, undefined);
       requireSite(patch.site);
       update.run({ uuid, name: row.name, site: row.site, ...patch });
-    }),
-    delete: atomic(db, (uuid: string) => {
+    }).immediate,
+    delete: db.transaction((uuid: string) => {
       find(uuid, undefined);
       if (uuid === own) throw new HttpProblem(409, "this collector carries the API: it cannot be deleted here");
       for (const { what: user, statement } of counts) {
@@ -105,7 +105,7 @@ export function openInventory(db: Database, table: "collectors" | "machines", si
         if (n > 0) throw new HttpProblem(409, `the ${what} is in use by ${n} ${user}${n === 1 ? "" : "s"}: delete or move them first`);
       }
       for (const removal of removals) removal.run(uuid);
-    }),
+    }).immediate,
   };
 }
 

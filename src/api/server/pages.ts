@@ -4,7 +4,6 @@ import type { Page } from "../../model/resources.ts";
 import { cursorBinding, decodeCursor, encodeCursor, type Filters } from "./cursor.ts";
 import { cursorKey, type Database } from "./database.ts";
 import { invalid } from "./errors.ts";
-import type { PageText } from "./page-buffers.ts";
 
 /** Records on one page (DESIGN, 6). */
 export const PAGE_SIZE = 50;
@@ -48,53 +47,12 @@ export function pageReader<Row extends { readonly id: number }, T>(
   db: Database,
   table: PagedTable<Row, T>,
 ): (request: PageRequest) => Page<T> {
-  const read = rowReader<Row>(db, table, ({ id }) => id);
-  return (request) => {
-    const { rows, next_cursor } = read(request);
-    return { data: rows.map(table.toRecord), metadata: { next_cursor } };
-  };
-}
-
-/** A table that has the text of each record beside its row: `select` gives id and text. */
-export interface TextTable extends Omit<PagedTable<never, never>, "toRecord"> {
-  /** The text of a row that has none. */
-  readonly textOf: (id: number) => string;
-}
-
-type TextRow = readonly [id: number, text: string | null];
-
-/** As pageReader, each record as JSON. Rows are lists: making objects of them would cost as much as reading them. */
-export function pageTextReader(db: Database, table: TextTable): (request: PageRequest) => PageText {
-  const read = rowReader<TextRow>(
-    db,
-    table,
-    ([id]) => id,
-    (statement) => statement.raw(),
-  );
-  return (request) => {
-    const { rows, next_cursor } = read(request);
-    return { records: rows.map(([id, text]) => text ?? table.textOf(id)), next_cursor };
-  };
-}
-
-interface PageRows<Row> {
-  readonly rows: readonly Row[];
-  readonly next_cursor: string | null;
-}
-
-function rowReader<Row>(
-  db: Database,
-  table: Omit<PagedTable<never, never>, "toRecord">,
-  idOf: (row: Row) => number,
-  prepared: (statement: Statement<unknown[], Row>) => Statement<unknown[], Row> = (statement) => statement,
-): (request: PageRequest) => PageRows<Row> {
   const key = createSecretKey(cursorKey(db));
   /** By their conditions, of which there are as many as there are sets of parameters. */
   const statements = new Map<string, Statement<unknown[], Row>>();
   const statementOf = (where: string): Statement<unknown[], Row> => {
     const statement =
-      statements.get(where) ??
-      prepared(db.prepare<unknown[], Row>(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`));
+      statements.get(where) ?? db.prepare<unknown[], Row>(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`);
     statements.set(where, statement);
     return statement;
   };
@@ -103,10 +61,11 @@ function rowReader<Row>(
     const [after] = cursor === undefined ? [0] : (decodeCursor(key, cursor, binding, 1) ?? []);
     if (after === undefined) throw cursorInvalid("query");
     const { where, parameters } = conditionsOf(table, filters, reach);
-    const found = statementOf(where).all(after, ...parameters);
-    const rows = found.slice(0, PAGE_SIZE);
-    const last = rows.at(-1);
-    return { rows, next_cursor: found.length > PAGE_SIZE && last !== undefined ? encodeCursor(key, [idOf(last)], binding) : null };
+    const rows = statementOf(where).all(after, ...parameters);
+    const shown = rows.slice(0, PAGE_SIZE);
+    const last = shown.at(-1);
+    const next_cursor = rows.length > PAGE_SIZE && last ? encodeCursor(key, [last.id], binding) : null;
+    return { data: shown.map(table.toRecord), metadata: { next_cursor } };
   };
 }
 

@@ -27,7 +27,6 @@ import { openMachineReach } from "./machine-reach.ts";
 import { RefusedKeys, type TellRefused } from "./refused-keys.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
-import { openSourceTexts } from "./source-rows.ts";
 import { openValues } from "./values.ts";
 import { openVariables } from "./variables.ts";
 
@@ -67,7 +66,6 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   try {
     const collectors = openCollectors(db);
     collectors.ensure(collector.data);
-    openSourceTexts(db).renewMany("all");
     const keyFiles = ensureKeyFiles(db, options.keysDir, collector.data);
     const secrets = openSecretStore(db, join(options.keysDir, "secrets.key"), log);
     const sites = openSites(db);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Page, Site, SiteCreate, SitePatch } from "../../model/resources.ts";
-import { atomic, type Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { HttpProblem } from "./errors.ts";
 import { finder } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
@@ -37,23 +37,23 @@ export function openSites(db: Database): Sites {
   return {
     list: page,
     get: (uuid, reach) => toRecord(find(uuid, reach)),
-    create: atomic(db, (request: SiteCreate) => {
+    create: db.transaction((request: SiteCreate) => {
       const uuid = randomUUID();
       insert.run(uuid, request.name);
       return toRecord(find(uuid, undefined));
-    }),
-    patch: atomic(db, (uuid: string, patch: SitePatch) => {
+    }).immediate,
+    patch: db.transaction((uuid: string, patch: SitePatch) => {
       const { name } = find(uuid, undefined);
       update.run(patch.name ?? name, uuid);
-    }),
-    delete: atomic(db, (uuid: string) => {
+    }).immediate,
+    delete: db.transaction((uuid: string) => {
       find(uuid, undefined);
       for (const { what, count } of users) {
         const n = count.get(uuid)?.n ?? 0;
         if (n > 0) throw new HttpProblem(409, `the site is in use by ${n} ${n === 1 ? what.slice(0, -1) : what}: move them first`);
       }
       remove.run(uuid);
-    }),
+    }).immediate,
     exists: (uuid) => byUuid.get(uuid) !== undefined,
   };
 }

@@ -4,11 +4,10 @@ import type { Page } from "../../model/resources.ts";
 import type { Variable, variableCreateSchema } from "../../model/variable.ts";
 import type { VariablePatch, VariablesBatch, variablesChangedSchema } from "../routes/extensions.ts";
 import type { Collectors } from "./collectors.ts";
-import { atomic, type Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { notFound } from "./errors.ts";
 import { finder, nameCheck } from "./lookup.ts";
 import { type PageRequest, pageReader, type Reach } from "./pages.ts";
-import { openSourceTexts } from "./source-rows.ts";
 
 type VariableCreate = z.output<typeof variableCreateSchema>;
 
@@ -55,12 +54,10 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
   // What the collector counted before the change no longer holds; it reports the new count itself.
   const forgetCount = db.prepare<[string]>("UPDATE data_sources SET reported_variables = NULL WHERE uuid = ?");
 
-  const texts = openSourceTexts(db);
   const find = finder("variable", byUuid, ({ collector }) => collector);
   const requireFreeName = nameCheck(db, "variables", "data_source", { what: "variable", within: "data source" });
   const changed = (row: Pick<Row, "data_source" | "collector">): void => {
     forgetCount.run(row.data_source);
-    texts.renew(row.data_source);
     collectors.touch(row.collector);
   };
 
@@ -78,22 +75,22 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
   return {
     list: page,
     get: (uuid, reach) => toResponse(find(uuid, reach)),
-    create: atomic(db, (request: VariableCreate, collector: string) => {
+    create: db.transaction((request: VariableCreate, collector: string) => {
       const uuid = create(request, collector);
       changed({ data_source: request.data_source, collector });
       return toResponse(find(uuid, undefined));
-    }),
-    patch: atomic(db, (uuid: string, patch: VariablePatch) => {
+    }).immediate,
+    patch: db.transaction((uuid: string, patch: VariablePatch) => {
       const row = find(uuid, undefined);
       patchRow(row, patch);
       changed(row);
-    }),
-    delete: atomic(db, (uuid: string) => {
+    }).immediate,
+    delete: db.transaction((uuid: string) => {
       const row = find(uuid, undefined);
       remove.run(uuid);
       changed(row);
-    }),
-    changeMany: atomic(db, (batch: VariablesBatch, collector: string) => {
+    }).immediate,
+    changeMany: db.transaction((batch: VariablesBatch, collector: string) => {
       const { data_source } = batch;
       const own = (uuid: string): Row => {
         const row = find(uuid, undefined);
@@ -105,7 +102,7 @@ export function openVariables(db: Database, collectors: Collectors): Variables {
       for (const input of batch.create) create({ ...input, data_source }, collector);
       changed({ data_source, collector });
       return { deleted: batch.delete.length, changed: batch.change.length, created: batch.create.length };
-    }),
+    }).immediate,
     sourceOf: (uuid) => sourceOf.get(uuid),
   };
 }
