@@ -89,6 +89,7 @@ const FILES = [
   ["/etc/collector/credentials.encrypted/", "Secrets that are encrypted for this machine."],
   ["/var/lib/collector/", "The state folder (state_dir): what follows."],
   ["/var/lib/collector/buffer.db", "Values that wait for a data sink."],
+  ["/var/lib/collector/captures/", "What failed data sources exchanged with their devices before, for Wireshark."],
   ["/var/lib/collector/last-good.json", "The last good configuration of the API."],
   [
     "/var/lib/collector/last-good-settings.json, last-good-policy.json",
