@@ -61,7 +61,7 @@ export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOption
   version: "0",
   crashesTo: () => {},
   onHangup: () => {},
-  simulators: () => new URL("../../simulators/main.ts", import.meta.url),
+  simulators: () => new URL("../../test/support/simulators.ts", import.meta.url),
   workerUrl: (name) => new URL(`../threads/${name}/worker.ts`, import.meta.url),
 });
 

@@ -66,7 +66,7 @@ async function loaded(io: CommandIo): Promise<Simulation> {
       "the simulators are not installed: they are in the package collector-simulators (sudo apt install ./collector-simulators_*.deb), and in a checkout of the project",
     );
   const { simulation } = (await import(url.href)) as { readonly simulation: Simulation };
-  if (simulation.version !== io.version && io.version !== "0")
+  if (simulation.version !== io.version)
     throw new UsageError(
       `the package collector-simulators is of version ${simulation.version}, and the collector ${io.version}; install the same of both`,
     );

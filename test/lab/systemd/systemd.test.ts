@@ -259,7 +259,11 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     const at = await freePort();
     await machine.must(`systemd-run --quiet --unit=practice --uid=nobody collector-simulate modbus_tcp --listen 127.0.0.1:${at}`);
     const read = `collector read modbus_tcp host=127.0.0.1 port=${at} holding:12:uint64`;
-    await expect.poll(async () => (await machine.run(read)).stdout, { timeout: 30_000, interval: 500 }).toContain("9007199254740993");
+    const looked = async (): Promise<string> => {
+      const ran = await machine.run(read);
+      return ran.stdout + ran.stderr;
+    };
+    await expect.poll(looked, { timeout: 90_000, interval: 500 }).toContain("9007199254740993");
     expect(await machine.must("man -P cat collector-simulate 2>/dev/null | head -20")).toContain(
       "collector-simulate - run a simulated machine",
     );
