@@ -30,7 +30,7 @@ export interface Product {
  */
 export async function withProduct(
   count: number,
-  options: (dir: string) => Pick<CollectorOptions, "pagePort" | "env">,
+  options: (dir: string) => Pick<CollectorOptions, "pagePort" | "env"> | Promise<Pick<CollectorOptions, "pagePort" | "env">>,
   measure: (product: Product) => Promise<void>,
 ): Promise<void> {
   const built = spawnSync(NODE, [path.join(ROOT, "build.ts")], { cwd: ROOT, encoding: "utf8" });
@@ -74,7 +74,7 @@ export async function withProduct(
       dir,
       command: [NODE, path.join(ROOT, "dist/main.js")],
       settings,
-      ...options(dir),
+      ...(await options(dir)),
     });
     children.push(collector.child);
     await new Promise((done) => setTimeout(done, WARM_UP_MS));
