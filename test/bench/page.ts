@@ -65,11 +65,11 @@ export async function benchPage(): Promise<void> {
         }
         print("all without", without);
         print("all with", viewed);
-        const percent = (stretches: readonly Stretch[]) => stretches.map(({ threadPercent }) => threadPercent).toSorted((a, b) => a - b);
-        const [alone, watched] = [percent(without), percent(viewed)];
+        const costs = (stretches: readonly Stretch[]) => stretches.map(({ perReadoutUs }) => perReadoutUs).toSorted((a, b) => a - b);
+        const [alone, watched] = [costs(without), costs(viewed)];
         console.log(
-          `  CPU of the thread that reads, with viewers by without: ${(mean(watched) / mean(alone)).toFixed(3)}; ` +
-            `stretches without viewers alone differ from ${alone.at(0)?.toFixed(1)} to ${alone.at(-1)?.toFixed(1)} %`,
+          `  CPU of the thread that reads by readouts, with viewers by without: ${(mean(watched) / mean(alone)).toFixed(3)}; ` +
+            `stretches without viewers alone differ from ${alone.at(0)?.toFixed(0)} to ${alone.at(-1)?.toFixed(0)} µs`,
         );
       } finally {
         await browser?.close();
