@@ -1,13 +1,14 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
+import { readNote } from "../../src/buffer/note-file.ts";
 import { buildShim, hasCompiler } from "../lab/shim.ts";
+import type { FaultKind } from "./kill-plan.ts";
 
-/** What goes wrong on the machine itself, beside the kills, the broker and the acknowledgements. */
-export const FAULTS = ["disk", "clock", "pages"] as const;
-export type FaultKind = (typeof FAULTS)[number];
-
+/** How often the machine itself failed. */
 export interface FaultCounts {
+  /** Starts on a full disk, and lives in which it stayed full while neither broker nor platform was there. */
+  readonly fullDisks: number;
   /** Times that writes of the buffer failed. */
   readonly diskFaults: number;
   /** Times that the wall clock was set. */
@@ -19,14 +20,27 @@ export interface FaultCounts {
 const PAGE = 4096;
 const TICK_MS = 40;
 const ERRNOS = [constants.errno.ENOSPC, constants.errno.ENOSPC, constants.errno.EIO, constants.errno.EROFS];
+/** What is written in place has room on a full disk, and says what came while the buffer's file took nothing. */
+const IN_PLACE = ".unsaved,.sent,.tip";
 const UNTIL_HEALED = 1_000_000_000;
 const YEAR_MS = 365 * 86_400_000;
 /** After a life in which the disk stayed full values were handed out unstored. */
 const FULL_LIFE_MS = 7000;
 const FULL_EVERY = 20;
+/** For so long at most a disk is full from the start on. */
+const FULL_START_MS = 1500;
 
+const NEED_COMPILER: readonly FaultKind[] = ["disk", "full", "clock"];
 /** Whether these can be had on this machine. */
-export const canFail = (kinds: readonly FaultKind[]): boolean => !kinds.some((kind) => kind !== "pages") || hasCompiler();
+export const canFail = (kinds: readonly FaultKind[]): boolean => !kinds.some((kind) => NEED_COMPILER.includes(kind)) || hasCompiler();
+
+/** Of one life. */
+export interface MachinePlan {
+  /** It has to last for so long, ms; 0: any time. */
+  readonly leastMs: number;
+  /** The disk is full from its first commit on. */
+  readonly isFull: boolean;
+}
 
 /**
  * Makes the machine of the killed process fail by chance: its disk takes nothing for a while or until further notice, its wall clock is wrong
@@ -39,23 +53,26 @@ export class MachineFaults {
   readonly #disk: number | undefined;
   readonly #clock: number | undefined;
   readonly #env: NodeJS.ProcessEnv;
-  readonly #counts = { diskFaults: 0, clockSteps: 0, pagesDamaged: 0 };
+  readonly #counts = { fullDisks: 0, diskFaults: 0, clockSteps: 0, pagesDamaged: 0 };
+  #active: ReadonlySet<FaultKind> = new Set();
   #ticks: NodeJS.Timeout | undefined;
+  #healing: NodeJS.Timeout | undefined;
   #lives = 0;
   #isFull = false;
+  #sparesCopy = true;
 
-  /** Needs gcc for all but `pages`. */
+  /** Needs gcc for `disk`, `full` and `clock`. */
   constructor(kinds: readonly FaultKind[], folder: string, file: string, random: () => number) {
     this.#kinds = new Set(kinds);
     this.#file = file;
     this.#random = random;
     const preloaded: string[] = [];
     const env: NodeJS.ProcessEnv = {};
-    if (this.#kinds.has("disk")) {
+    if (this.#kinds.has("disk") || this.#kinds.has("full")) {
       const control = join(folder, "disk-control");
       this.#disk = controlOf(control, 32);
       preloaded.push(buildShim("failio", folder));
-      Object.assign(env, { FAIL_PREFIX: file, FAIL_CONTROL: control });
+      Object.assign(env, { FAIL_PREFIX: file, FAIL_CONTROL: control, FAIL_SPARED: IN_PLACE });
     }
     if (this.#kinds.has("clock")) {
       const control = join(folder, "clock-control");
@@ -76,37 +93,45 @@ export class MachineFaults {
     return this.#counts;
   }
 
-  /** Before a life: the clock may be wrong from its first moment. Returns for how long the life has to last, ms; 0: any time. */
-  begin(): number {
+  /** Before a life: the clock may be wrong, and the disk full, from its first moment. */
+  begin(active: ReadonlySet<FaultKind>): MachinePlan {
+    this.#active = active;
     this.#lives++;
-    if (this.#clock !== undefined && this.#random() < 0.7) this.#stepClock();
+    if (active.has("clock") && this.#random() < 0.7) this.#stepClock();
     this.#ticks = setInterval(() => this.#tick(), TICK_MS);
-    return this.#disk !== undefined && this.#lives % FULL_EVERY === 10 ? FULL_LIFE_MS : 0;
+    if (active.has("disk") && this.#lives % FULL_EVERY === 10) return { leastMs: FULL_LIFE_MS, isFull: true };
+    if (!active.has("full")) return { leastMs: 0, isFull: false };
+    if (this.#random() < 0.3) return { leastMs: 1000, isFull: true };
+    this.#fill();
+    this.#healing = setTimeout(() => this.#healDisk(), this.#random() * FULL_START_MS);
+    return { leastMs: 0, isFull: false };
   }
 
-  /** From the first commit of a life on. `forMs`: as `begin` returned. */
-  goOn(forMs: number): void {
-    if (forMs === 0) return;
-    this.#isFull = true;
-    this.#failWrites(1, UNTIL_HEALED, constants.errno.ENOSPC);
+  /** From the first commit of a life on. */
+  goOn({ isFull }: MachinePlan): void {
+    if (isFull) this.#fill();
   }
 
   /** After a life, before anybody else opens the file. */
   end(): void {
     clearInterval(this.#ticks);
-    this.#isFull = false;
+    clearTimeout(this.#healing);
     this.#healDisk();
   }
 
   /** Nobody has the file open. */
   damage(): void {
-    if (this.#kinds.has("pages") && this.#random() < 0.6) this.#damagePages(1 + Math.floor(this.#random() * 2));
+    if (this.#active.has("pages") && this.#random() < 0.6) this.#damagePages(1 + Math.floor(this.#random() * 2));
+  }
+
+  /** Somebody has opened the file, and what was damaged in it is well again. */
+  repaired(): void {
+    this.#sparesCopy = this.#random() < 0.5;
   }
 
   /** From now on all is well. */
   clear(): void {
-    clearInterval(this.#ticks);
-    this.#healDisk();
+    this.end();
     if (this.#clock !== undefined) this.#setClock(0, true);
   }
 
@@ -116,12 +141,12 @@ export class MachineFaults {
   }
 
   #tick(): void {
-    if (this.#disk !== undefined && !this.#isFull && this.#random() < 0.03) {
+    if (this.#active.has("disk") && !this.#isFull && this.#random() < 0.03) {
       const errno = ERRNOS[Math.floor(this.#random() * ERRNOS.length)] ?? constants.errno.EIO;
       this.#failWrites(1 + Math.floor(this.#random() * 60), 1 + Math.floor(this.#random() * 3), errno);
     }
-    if (this.#clock !== undefined && this.#random() < 0.08) this.#stepClock();
-    if (this.#kinds.has("pages") && this.#random() < 0.01) this.#damagePages(1);
+    if (this.#active.has("clock") && this.#random() < 0.08) this.#stepClock();
+    if (this.#active.has("pages") && this.#random() < 0.01) this.#damagePages(1);
   }
 
   #stepClock(): void {
@@ -145,7 +170,14 @@ export class MachineFaults {
     this.#counts.diskFaults++;
   }
 
+  #fill(): void {
+    this.#isFull = true;
+    this.#counts.fullDisks++;
+    this.#failWrites(1, UNTIL_HEALED, constants.errno.ENOSPC);
+  }
+
   #healDisk(): void {
+    this.#isFull = false;
     if (this.#disk !== undefined) writeSync(this.#disk, Buffer.alloc(32), 0, 32, 0);
   }
 
@@ -155,9 +187,11 @@ export class MachineFaults {
     const fd = openSync(this.#file, "r+");
     try {
       const pages = Math.floor(fstatSync(fd).size / PAGE);
+      const spared = this.#spared();
       for (let i = 0; i < count && pages > 0; i++) {
         const bytes = Buffer.alloc(PAGE);
         const page = Math.floor(this.#random() * pages);
+        if (spared.has(page + 1)) continue;
         if (this.#random() < 0.5) for (let at = 0; at < PAGE; at++) bytes.writeUInt8(Math.floor(this.#random() * 256), at);
         // Half a page is what a torn write leaves.
         const length = this.#random() < 0.3 ? PAGE / 2 : PAGE;
@@ -167,6 +201,17 @@ export class MachineFaults {
     } finally {
       closeSync(fd);
     }
+  }
+
+  /**
+   * The account is in the file twice. Where both are gone nobody knows what was pending, which is said, and breaks no promise: one of them is
+   * left as it is.
+   */
+  #spared(): ReadonlySet<number> {
+    const note: { readonly rows?: readonly { readonly tbl_name: string; readonly rootpage: number }[] } =
+      readNote(`${this.#file}.schema`) ?? {};
+    const spared = this.#sparesCopy ? ["account"] : ["meta", "sink"];
+    return new Set((note.rows ?? []).filter(({ tbl_name }) => spared.includes(tbl_name)).map(({ rootpage }) => rootpage));
   }
 }
 

@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import { killsHeld, soakKill } from "./kill.ts";
-import { FAULTS, type FaultKind } from "./kill-faults.ts";
+import { FAULT_WORDS, FAULTS, type FaultKind } from "./kill-plan.ts";
 import { soakPower } from "./power.ts";
 
 const whole = (text: string): number => {
@@ -21,21 +21,40 @@ const progress = (name: string, of: number) => (done: number) => {
 const tell = (what: string, result: object, startedMs: number): void => {
   const [cpu] = cpus();
   console.log(`${what}, ${Math.round((performance.now() - startedMs) / 1000)} s on ${cpus().length} × ${cpu?.model ?? "unknown CPU"}`);
-  for (const [name, value] of Object.entries(result)) console.log(`  ${name}: ${Array.isArray(value) ? JSON.stringify(value) : value}`);
+  for (const [name, value] of Object.entries(result))
+    console.log(`  ${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
 };
+
+interface KillArguments {
+  readonly rounds: number;
+  readonly seed: number;
+  readonly faults: readonly FaultKind[];
+  readonly without?: readonly FaultKind[];
+  readonly keep?: boolean;
+}
 
 const program = new Command("soak").description("Long tests of what the buffer promises. Exit: 0 the promise held, 1 it did not.");
 program
   .command("kill")
   .description(
-    "kill -9 of the whole pipeline, again and again, with a broker that refuses, acknowledgements that get lost, a disk that fails, a clock that is set and pages that are damaged; both ends are compared",
+    "kill -9 of the whole pipeline with an MQTT and a platform sink, again and again, while all around it fails; both ends are compared",
   )
   .option("--rounds <n>", "kills", whole, 50)
   .option("--seed <n>", "of the moments", whole, 1)
-  .option("--faults <list>", `of the machine: some of ${FAULTS.join()}, or none; disk and clock need gcc`, kinds, FAULTS)
-  .action(async ({ rounds, seed, faults }: { rounds: number; seed: number; faults: readonly FaultKind[] }) => {
+  .option(
+    "--faults <list>",
+    "what may fail, each life some of it: names with commas, or none; disk, full and clock need gcc",
+    kinds,
+    FAULTS,
+  )
+  .option("--without <list>", "all but these", kinds)
+  .option("--keep", "keeps the folder with the buffer")
+  .addHelpText("after", () => ["", "Faults:", ...FAULTS.map((kind) => `  ${kind.padEnd(18)}${FAULT_WORDS[kind]}`)].join("\n"))
+  .action(async ({ rounds, seed, without = [], keep, ...options }: KillArguments) => {
     const startedMs = performance.now();
-    const result = await soakKill({ rounds, seed, faults }, progress("kill", rounds));
+    const faults = options.faults.filter((kind) => !without.includes(kind));
+    const onKept = (folder: string) => console.log(`kept: ${folder}`);
+    const result = await soakKill({ rounds, seed, faults, ...(keep && { onKept }) }, progress("kill", rounds));
     tell(`soak kill --rounds ${rounds} --seed ${seed} --faults ${faults.join() || "none"}`, result, startedMs);
     process.exitCode = killsHeld(result) ? 0 : 1;
   });

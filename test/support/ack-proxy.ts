@@ -4,29 +4,52 @@ import net, { type AddressInfo } from "node:net";
 /** What happens to one PUBACK on its way from the broker: it passes, is dropped, or the connection is reset instead. */
 export type AckFault = "pass" | "drop" | "reset";
 
+export interface AckProxyOptions {
+  /** Whether a connection is reset as soon as the client asks for something on it. */
+  readonly resetsConnect?: () => boolean;
+}
+
 /** Stands between an MQTT client and its broker: the client's packets pass, the broker's acknowledgements as `fault` says. */
 export interface AckProxy {
   readonly port: number;
   /** Acknowledgements that the client never got. */
   dropped(): number;
   resets(): number;
+  /** Cuts every connection, and while true each new one at once. */
+  away(on: boolean): void;
   stop(): Promise<void>;
 }
 
 const PUBACK = 4;
 
-export async function startAckProxy(brokerPort: number, fault: () => AckFault): Promise<AckProxy> {
+export async function startAckProxy(
+  brokerPort: number,
+  fault: () => AckFault,
+  { resetsConnect = () => false }: AckProxyOptions = {},
+): Promise<AckProxy> {
   const open = new Set<net.Socket>();
   let dropped = 0;
   let resets = 0;
+  let isAway = false;
   const server = net.createServer({ noDelay: true }, (client) => {
+    if (isAway) {
+      client.resetAndDestroy();
+      return;
+    }
     const broker = net.connect({ host: "127.0.0.1", port: brokerPort, noDelay: true });
     for (const socket of [client, broker]) {
       open.add(socket);
       socket.on("error", () => {});
       socket.on("close", () => open.delete(socket));
     }
-    client.on("data", (chunk) => broker.write(chunk));
+    const isReset = resetsConnect();
+    client.on("data", (chunk) => {
+      if (!isReset) broker.write(chunk);
+      else if (!client.destroyed) {
+        resets++;
+        client.resetAndDestroy();
+      }
+    });
     client.on("close", () => broker.destroy());
     broker.on("close", () => client.destroySoon());
     let rest: Buffer = Buffer.alloc(0);
@@ -52,6 +75,10 @@ export async function startAckProxy(brokerPort: number, fault: () => AckFault): 
     port: (server.address() as AddressInfo).port,
     dropped: () => dropped,
     resets: () => resets,
+    away(on) {
+      isAway = on;
+      if (on) for (const socket of open) socket.resetAndDestroy();
+    },
     async stop() {
       const closed = once(server, "close");
       server.close();

@@ -29,31 +29,38 @@ const CONNECT = 1;
 const PUBLISH = 3;
 const PINGREQ = 12;
 
+/** What a broker speaks: 3.1.1 alone, 5 alone, or what it is asked for. */
+export type BrokerVersion = 4 | 5 | "both";
+
 /**
  * A broker on 127.0.0.1 that takes all but the publishes of values for which `refuse` says how they are refused. `onTaken` gets what it takes
- * instead of `taken`, and nothing else is kept: for more than one wants to keep.
+ * instead of `taken`, and nothing else is kept: for more than one wants to keep. In 3.1.1 an acknowledgement has no code: what is refused by
+ * one is acknowledged, and not taken.
  */
 export async function startRefusingBroker(
-  version: 4 | 5,
+  version: BrokerVersion,
   refuse: (publish: Publish) => Refusal | undefined,
   onTaken?: (publish: Publish) => void,
 ): Promise<RefusingBroker> {
   const taken: Publish[] = [];
   const refused: Publish[] = [];
   let refusalOf = refuse;
+  const asked = new WeakMap<Socket, number>();
+  const versionAt = (socket: Socket): number => (version === "both" ? (asked.get(socket) ?? 5) : version);
   const onPublish = (packet: RawPacket, socket: Socket): void => {
     if (socket.writableEnded || socket.destroyed) return;
-    const publish = publishOf(packet, version);
+    const publish = publishOf(packet, versionAt(socket));
     const isOfValues = publish.payload.includes('"readouts"');
     const refusal = isOfValues ? refusalOf(publish) : undefined;
     if (isOfValues && onTaken && !refusal) onTaken(publish);
     else if (isOfValues && !onTaken) (refusal ? refused : taken).push(publish);
     if (!refusal) socket.write(puback(packet));
-    else act(refusal, packet, socket);
+    else act(refusal, packet, socket, versionAt(socket) === 5);
   };
   const answer = (packet: RawPacket, socket: Socket): void => {
+    if (packet.type === CONNECT) asked.set(socket, versionOf(packet));
     if (packet.type === CONNECT && version === 4 && versionOf(packet) === 5) socket.end(connack4(1));
-    else if (packet.type === CONNECT) socket.write(version === 5 ? connack5(0) : connack4(0));
+    else if (packet.type === CONNECT) socket.write(versionAt(socket) === 5 ? connack5(0) : connack4(0));
     else if (packet.type === PINGREQ) socket.write(Buffer.from([0xd0, 0]));
     else if (packet.type === PUBLISH) onPublish(packet, socket);
   };
@@ -69,10 +76,10 @@ export async function startRefusingBroker(
   };
 }
 
-function act(refusal: Refusal, packet: RawPacket, socket: Socket): void {
+function act(refusal: Refusal, packet: RawPacket, socket: Socket, hasCodes: boolean): void {
   switch (refusal.how) {
     case "puback":
-      socket.write(puback(packet, refusal.code));
+      socket.write(hasCodes ? puback(packet, refusal.code) : puback(packet));
       if (refusal.closes && refusal.afterMs !== undefined) setTimeout(() => socket.end(), refusal.afterMs).unref();
       else if (refusal.closes) socket.end();
       return;
@@ -91,7 +98,7 @@ function act(refusal: Refusal, packet: RawPacket, socket: Socket): void {
 }
 
 /** MQTT 5.0, 3.3: topic, packet identifier, length of the properties (none are sent), payload. */
-function publishOf({ body }: RawPacket, version: 4 | 5): Publish {
+function publishOf({ body }: RawPacket, version: number): Publish {
   const topicEnd = 2 + body.readUInt16BE(0);
   const payload = body.subarray(topicEnd + 2 + (version === 5 ? 1 : 0)).toString();
   return { topic: body.subarray(2, topicEnd).toString(), payload, bytes: body.length };

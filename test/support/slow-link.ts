@@ -17,6 +17,8 @@ export interface SlowLink {
   readonly port: number;
   /** May be changed while it runs. */
   bytesPerS: number;
+  /** May be changed while it runs; what is on its way comes when it would have. */
+  roundTripMs: number;
   /** Connections accepted so far. */
   accepted(): number;
   /** Resets every connection. */
@@ -40,7 +42,7 @@ interface Pipe {
 
 /** Starts a slow link in front of a server on 127.0.0.1. */
 export async function startSlowLink(targetPort: number, options: SlowLinkOptions): Promise<SlowLink> {
-  const { roundTripMs = 0, bufferBytes = 16_384 } = options;
+  const { bufferBytes = 16_384 } = options;
   const pipes = { up: new Set<Pipe>(), down: new Set<Pipe>() };
   const sockets = new Set<Socket>();
   let accepted = 0;
@@ -81,7 +83,7 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
       else pipe.waiting[0] = chunk.subarray(taken.length);
       left -= taken.length;
       pipe.waitingBytes -= taken.length;
-      pipe.late.push({ dueMs: nowMs + roundTripMs / 2, chunk: taken });
+      pipe.late.push({ dueMs: nowMs + link.roundTripMs / 2, chunk: taken });
     }
     if (pipe.waitingBytes <= bufferBytes) pipe.from.resume();
     return left;
@@ -118,6 +120,7 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
   const link: SlowLink = {
     port: (server.address() as AddressInfo).port,
     bytesPerS: options.bytesPerS,
+    roundTripMs: options.roundTripMs ?? 0,
     accepted: () => accepted,
     reset() {
       for (const socket of sockets) socket.resetAndDestroy();

@@ -1,5 +1,6 @@
 // LD_PRELOAD: makes writes under FAIL_PREFIX fail. FAIL_CONTROL: a file of four int64 (little endian) that the program under test,
 // or another one, changes at any time: [0] calls until the first failure (0: none), [1] how many calls fail, [2] errno, [3] calls seen.
+// FAIL_SPARED: ends of names, with commas, of files that never fail: such as are written in place, for which a full disk has room.
 // Build: gcc -O1 -shared -fPIC -o shim.so shim.c -ldl
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,9 +35,20 @@ static void init(void) {
   if (!prefix) prefix = "\1";
 }
 
+static int is_spared(const char *path) {
+  const char *spared = getenv("FAIL_SPARED");
+  size_t length = strlen(path);
+  while (spared && *spared) {
+    size_t end = strcspn(spared, ",");
+    if (end > 0 && end <= length && !strncmp(path + length - end, spared, end)) return 1;
+    spared += end + (spared[end] == ',');
+  }
+  return 0;
+}
+
 static int opened(int fd, const char *path) {
   init();
-  if (fd >= 0 && fd < MAX_FD) watched[fd] = !strncmp(path, prefix, strlen(prefix)) && !strstr(path, "-shm");
+  if (fd >= 0 && fd < MAX_FD) watched[fd] = !strncmp(path, prefix, strlen(prefix)) && !strstr(path, "-shm") && !is_spared(path);
   return fd;
 }
 
