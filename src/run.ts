@@ -5,7 +5,6 @@ import { DRIVERS } from "../drivers/index.ts";
 import { Agent } from "./agent/agent.ts";
 import { createResolver } from "./agent/resolve.ts";
 import { apiAccess } from "./api/access.ts";
-import { isLoopback } from "./api/loopback.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
@@ -94,10 +93,6 @@ function baseOf(options: RunOptions): Base {
     if (problem) log.error({}, `${problem.message}; what it said when it was good stays in force`);
   const closed = settings.api ? undefined : listenRefusal(policy.policy, settings.embedded_api.listen);
   if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
-  const { page } = settings;
-  const closedPage =
-    page.enabled && !isLoopback(page.listen.slice(0, page.listen.lastIndexOf(":"))) && listenRefusal(policy.policy, page.listen);
-  if (closedPage) throw new Error(`page.listen: ${closedPage}`);
   const inForce = new PolicyInForce(policy.policy);
   const alarms = new Alarms(log);
   const clock = startClock(signal);

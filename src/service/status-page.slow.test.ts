@@ -24,7 +24,8 @@ const statusOf = (url: string): Promise<number | string> =>
 it("is served where settings and policy let it be, moves with them, and ends with the service", { timeout: 120_000 }, async () => {
   const [one, two] = [await freePort(), await freePort()];
   const urlOf = (port: number): string => `http://127.0.0.1:${port}/`;
-  let closed: string | undefined;
+  const refusal = "127.0.0.1 is not among the addresses that policy.yaml opens";
+  let closed: string | undefined = refusal;
   const other = net.createServer().listen(two, "127.0.0.1");
   onTestFinished(() => void other.close());
   const page = new StatusPage({
@@ -41,11 +42,16 @@ it("is served where settings and policy let it be, moves with them, and ends wit
     log: silentLog,
   });
   onTestFinished(() => page.stop());
+  // A start is no reload: what the policy closes ends the page, and nothing that is read.
+  expect(page.notes()).toEqual([`page.listen: ${refusal}; the page is not served`]);
+  expect(await statusOf(urlOf(one))).toBe("away");
+  closed = undefined;
+  page.look();
   await expect.poll(() => statusOf(urlOf(one)), WITHIN).toBe(200);
   expect(await (await fetch(urlOf(one))).text()).toContain('data-source="press-1"');
   expect(page.notes()).toEqual([]);
 
-  closed = "127.0.0.1 is not among the addresses that policy.yaml opens";
+  closed = refusal;
   page.look();
   expect(page.notes()).toEqual([`page.listen: ${closed}; the page is not served`]);
   await expect.poll(() => statusOf(urlOf(one)), WITHIN).toBe("away");
