@@ -51,6 +51,7 @@ describe("settings and policy of a running collector", { timeout: 120_000 }, () 
     collector: COLLECTOR_UUID,
     state_dir: collector.stateDir,
     http: { listen: `127.0.0.1:${ports.http}` },
+    page: { enabled: false },
     embedded_api: { listen: `127.0.0.1:${ports.api}`, poll_interval: "500ms" },
     sources: { kept: { interval: `${INTERVAL_MS}ms` } },
     ...more,
