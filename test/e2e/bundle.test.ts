@@ -191,7 +191,9 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)))).toEqual([]);
     const [serving = 0, ...others] = childrenOf(collector.pid);
     expect(others).toEqual([]);
-    expect(readFileSync(`/proc/${serving}/cmdline`, "utf8").split("\0")).toContain(path.join(work, "app/threads/serving/worker.js"));
+    expect(readFileSync(`/proc/${serving}/cmdline`, "utf8").split("\0")).toContain(
+      path.join(work, "collector/app/threads/serving/worker.js"),
+    );
     expect(await collector.stop()).toBe(0);
     expect(() => readFileSync(`/proc/${serving}/cmdline`)).toThrow("ENOENT");
     expect(collector.log.filter((line) => line.includes("did not end when asked"))).toEqual([]);

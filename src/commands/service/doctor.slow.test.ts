@@ -86,6 +86,7 @@ describe("check", () => {
     expect(words).toEqual([
       expect.stringMatching(/^error collector\.yaml: http\.listen: .* policy\.yaml opens/),
       expect.stringMatching(/^error collector\.yaml: embedded_api\.listen: /),
+      expect.stringMatching(/^error collector\.yaml: page\.listen: /),
       expect.stringMatching(/^error collector\.yaml: password_file gone: /),
       expect.stringMatching(/^warning collector\.yaml: sources\.press-9 fits no data source/),
       expect.stringMatching(/^error variables\/press-1\.csv:2: type: /),

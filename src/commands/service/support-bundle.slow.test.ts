@@ -49,6 +49,7 @@ test("holds what a question needs, and no secret in any form, wherever it was", 
     started_at: "2026-11-20T07:00:00.000Z",
     config: { ok: true },
     sources: [],
+    sinks: [],
     alarms: [`it says ${CANARIES.credential}`, CANARIES.adminKey],
     buffer: { bytes: 0, max_bytes: 1 },
   };
