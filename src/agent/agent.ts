@@ -36,11 +36,13 @@ export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "perm
   readonly frames?: FrameMemory;
 }
 
-/** A source at a glance. */
+/** A source at a glance: for whoever goes over many of them often. */
 export interface Glance {
-  readonly report: SourceReport;
-  /** Undefined: it was not read. */
-  readonly sample: Sample | undefined;
+  readonly uuid: string;
+  /** Another one whenever its state is another; undefined: its state is not read off so. */
+  readonly mark: object | undefined;
+  /** Its report, and one of its last values (undefined: it was not read). Undefined: nothing is known of it. */
+  look(): { readonly report: SourceReport; readonly sample: Sample | undefined } | undefined;
 }
 
 /** What a source is to run as, and a digest of all that this depends on. */
@@ -115,11 +117,15 @@ export class Agent {
     return this.#order.flatMap((id) => this.#reportOf(id) ?? []);
   }
 
-  /** As `reports`, one by one, each with one of its last values: for whoever goes over many of them by slices. */
+  /** As `reports`, one by one; what is not looked at costs next to nothing. */
   *glances(): Generator<Glance> {
-    for (const id of this.#order) {
-      const report = this.#reportOf(id);
-      if (report) yield { report, sample: this.#slots.get(id)?.sample() };
+    for (const uuid of this.#order) {
+      const slot = this.#slots.get(uuid);
+      const look = () => {
+        const report = this.#reportOf(uuid);
+        return report && { report, sample: slot?.sample() };
+      };
+      yield { uuid, mark: slot?.mark, look };
     }
   }
 

@@ -65,6 +65,11 @@ export class SourceSlot {
     return this.#running?.task.inspect?.(look);
   }
 
+  /** Of the instance that runs: another object whenever its state is another. */
+  get mark(): object | undefined {
+    return this.#running?.task.mark?.();
+  }
+
   /** Of the instance that runs. */
   sample(): Sample | undefined {
     return this.#running?.task.sample?.();

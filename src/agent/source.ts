@@ -63,6 +63,8 @@ export interface RunningSource {
   report(): SourceReport;
   /** Its plan, the last values of the variables that are meant, and how one comes about; absent: it cannot run as it is configured. */
   inspect?(look: Look): Looked;
+  /** Another object whenever its state is another. */
+  mark?(): object;
   /** One of its last values; absent or undefined: it was not read. */
   sample?(): Sample | undefined;
   /** What it exchanged last; absent: it cannot run as it is configured, or nothing is kept. */
@@ -88,6 +90,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     endpoint: spec.endpoint,
     report: () => task.report(),
     inspect: (look) => task.inspect(look),
+    mark: () => task.mark,
     sample: () => task.sample(),
     frames: () => task.frames(),
     stop: () => task.stop(),
@@ -220,6 +223,10 @@ class SourceTask {
     const plan = hasPlan ? planView(of) : null;
     const explained = explain === undefined ? undefined : (this.#explaining.look(explain) ?? null);
     return { plan, readout: this.#live.look(isMeant), ...(explained !== undefined && { explained }) };
+  }
+
+  get mark(): object {
+    return this.#state;
   }
 
   sample(): Sample | undefined {

@@ -7,7 +7,7 @@ import { createAuthority } from "../../test/support/certificates.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
-import { HEAD, reportOf } from "./page/testing.ts";
+import { glanceOf, HEAD, reportOf } from "./page/testing.ts";
 import { StatusPage } from "./status-page.ts";
 
 const settingsOf = (page: object): Settings => settingsSchema.parse({ page });
@@ -34,7 +34,7 @@ it("is served where settings and policy let it be, moves with them, and ends wit
     entry: new URL("../threads/page/worker.ts", import.meta.url),
     agent: {
       *glances() {
-        yield { report: reportOf(1), sample: undefined };
+        yield glanceOf(reportOf(1));
       },
       inspect: () => undefined,
     },

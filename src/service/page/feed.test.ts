@@ -1,18 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { SourceFeed } from "./feed.ts";
-import { failing, reportOf, uuidOf } from "./testing.ts";
+import { failing, glanceOf, reportOf, uuidOf } from "./testing.ts";
 
 type Report = ReturnType<typeof reportOf>;
 
-function feedOf(reports: Report[]) {
+function feedOf(reports: Report[], now?: () => number) {
   let at = 0;
-  const feed = new SourceFeed({
-    *glances() {
-      at++;
-      for (const report of reports) yield { report, sample: { variable: "speed", unit: null, at, value: "1" } };
+  const feed = new SourceFeed(
+    {
+      *glances() {
+        at++;
+        for (const report of reports) yield glanceOf(report, { variable: "speed", unit: null, at, value: "1" });
+      },
+      inspect: () => undefined,
     },
-    inspect: () => undefined,
-  });
+    now,
+  );
   return feed;
 }
 
@@ -63,6 +66,30 @@ describe("what crosses to the page's thread", () => {
     const samples = new Map();
     await feed.changes(samples);
     expect([...samples.keys()]).toEqual([uuidOf(3), uuidOf(1)]);
+  });
+
+  it("of a thousand looks at two hundred with each call, and at each whose state is another; after a pause at all", async () => {
+    let nowMs = 0;
+    const reports = Array.from({ length: 1000 }, (_, n) => reportOf(n));
+    const feed = feedOf(reports, () => nowMs);
+    const looked = async () => {
+      nowMs += 1000;
+      const samples = new Map();
+      const changes = await feed.changes(samples);
+      return { samples: [...samples.keys()], changed: changes?.changed.map(({ uuid }) => uuid) ?? [] };
+    };
+    expect((await looked()).samples).toHaveLength(1000);
+    // The same states, with a note each.
+    for (const [n, report] of reports.entries()) reports[n] = { ...report, warnings: ["a note"] };
+    reports[900] = reportOf(900, failing("connect ECONNREFUSED"));
+    const first = await looked();
+    expect(first.changed).toHaveLength(201);
+    expect(first.changed).toContain(uuidOf(900));
+    const told = new Set(first.changed);
+    for (let call = 0; call < 4; call++) for (const uuid of (await looked()).changed) told.add(uuid);
+    expect(told.size).toBe(1000);
+    nowMs += 60_000;
+    expect((await looked()).samples).toHaveLength(1000);
   });
 
   it("begins again for a worker that knows nothing", async () => {

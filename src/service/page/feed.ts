@@ -5,16 +5,33 @@ import { toSourceStatus } from "../../model/service-status.ts";
 import { createYielder } from "../../model/timer.ts";
 import { type PageSource, type SourceChanges, type SourceLook, type SourceView, VARIABLES_AT_ONCE } from "../../threads/page/messages.ts";
 
+/** Of more sources than these each is looked at less often than it is asked for, but for those whose state is another. */
+const LOOKED_AT = 200;
+/** After a pause all are looked at. */
+const PAUSE_MS = 5000;
+
+interface Known {
+  /** As it was told. */
+  readonly report: SourceReport;
+  readonly mark: object | undefined;
+}
+
 /** What the page is told of the sources, beside which they are read: by slices, and only what has changed. */
 export class SourceFeed {
   readonly #agent: Pick<Agent, "glances" | "inspect">;
-  /** As they were told, in their order. */
-  #known = new Map<string, SourceReport>();
+  /** Monotonic ms. */
+  readonly #now: () => number;
+  /** In their order. */
+  #known = new Map<string, Known>();
   /** When the newest sample of a source was read, epoch ms. */
   readonly #sampledAt = new Map<string, number>();
+  /** The place of the first that is looked at next. */
+  #next = 0;
+  #lastAt = Number.NEGATIVE_INFINITY;
 
-  constructor(agent: Pick<Agent, "glances" | "inspect">) {
+  constructor(agent: Pick<Agent, "glances" | "inspect">, now: () => number = () => performance.now()) {
     this.#agent = agent;
+    this.#now = now;
   }
 
   /** The worker knows nothing any more. */
@@ -23,20 +40,32 @@ export class SourceFeed {
     this.#sampledAt.clear();
   }
 
-  /** What has changed since the last call; undefined: nothing. Adds what was read to `samples`. */
+  /**
+   * What has changed since the last call; undefined: nothing. Adds what was read to `samples`. A change of a state is seen at once; notes, bad
+   * variables and values of many sources are those of the last few calls.
+   */
   async changes(samples?: Map<string, Sample>): Promise<SourceChanges | undefined> {
     const yieldToEventLoop = createYielder();
     const before = this.#known;
-    const now = new Map<string, SourceReport>();
+    const isTurn = this.#turn(before.size);
+    const now = new Map<string, Known>();
     const changed: PageSource[] = [];
-    for (const { report, sample } of this.#agent.glances()) {
-      const known = before.get(report.uuid);
-      const isSame = known !== undefined && isSameForPage(known, report);
-      now.set(report.uuid, isSame ? known : report);
+    let place = 0;
+    for (const { uuid, mark, look } of this.#agent.glances()) {
+      const known = before.get(uuid);
+      const hasTurn = isTurn(place++);
+      if (known && known.mark === mark && !hasTurn) {
+        now.set(uuid, known);
+        continue;
+      }
+      const { report, sample } = look() ?? {};
+      if (!report) continue;
+      const isSame = known !== undefined && isSameForPage(known.report, report);
+      now.set(uuid, { report: isSame ? known.report : report, mark });
       if (!isSame) changed.push(toPageSource(report));
-      if (samples && sample && this.#sampledAt.get(report.uuid) !== sample.at) {
-        samples.set(report.uuid, sample);
-        this.#sampledAt.set(report.uuid, sample.at);
+      if (samples && sample && this.#sampledAt.get(uuid) !== sample.at) {
+        samples.set(uuid, sample);
+        this.#sampledAt.set(uuid, sample.at);
       }
       await yieldToEventLoop();
     }
@@ -45,6 +74,17 @@ export class SourceFeed {
     const order = isSameOrder(before, now) ? null : [...now.keys()];
     if (order) for (const uuid of this.#sampledAt.keys()) if (!now.has(uuid)) this.#sampledAt.delete(uuid);
     return order || changed.length > 0 ? { type: "sources", order, changed } : undefined;
+  }
+
+  /** Whose turn it is, by the place of a source among `count`. */
+  #turn(count: number): (place: number) => boolean {
+    const nowMs = this.#now();
+    const hasPaused = nowMs - this.#lastAt > PAUSE_MS;
+    this.#lastAt = nowMs;
+    if (hasPaused || count <= LOOKED_AT) return () => true;
+    const from = this.#next % count;
+    this.#next = from + LOOKED_AT;
+    return (place) => (place - from + count) % count < LOOKED_AT;
   }
 
   /** One source in detail; undefined: there is none with this uuid. */

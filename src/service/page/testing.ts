@@ -1,5 +1,6 @@
 import { MessageChannel } from "node:worker_threads";
 import type { Glance } from "../../agent/agent.ts";
+import type { Sample } from "../../agent/live-values.ts";
 import type { Look } from "../../agent/source.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
 import type { LiveValue } from "../../model/source-insight.ts";
@@ -10,7 +11,7 @@ import { runPage } from "./run-page.ts";
 
 /** A page as its thread runs it, and the service that it asks, in this thread. For tests. */
 
-type Report = Glance["report"];
+type Report = NonNullable<ReturnType<Glance["look"]>>["report"];
 export const SINCE = "2026-11-20T09:00:00.000Z";
 
 export const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
@@ -65,6 +66,13 @@ export const HEAD: PageHead = {
   alarms: [],
 };
 
+/** A source as the agent shows it; its state is another where the report says so. */
+export const glanceOf = (report: Report, sample?: Sample): Glance => ({
+  uuid: report.uuid,
+  mark: report.status.state,
+  look: () => ({ report, sample }),
+});
+
 /** The service as the page asks it: what tests change is what the page sees with its next ask. */
 export class TestService {
   head: PageHead = HEAD;
@@ -80,7 +88,7 @@ export class TestService {
 
   *#glances(): Generator<Glance> {
     for (const report of this.reports)
-      yield { report, sample: { variable: "speed", unit: "1/min", at: this.readAt, value: String(this.readAt) } };
+      yield glanceOf(report, { variable: "speed", unit: "1/min", at: this.readAt, value: String(this.readAt) });
   }
 
   #inspect(uuid: string, { isMeant }: Look) {
