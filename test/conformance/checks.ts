@@ -1,5 +1,3 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect } from "vitest";
 import { z } from "zod";
@@ -8,6 +6,7 @@ import type { Log } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type DataType, SCALAR_TYPES } from "../../src/model/value.ts";
+import { collectGarbage } from "../support/collect-garbage.ts";
 import { freePort } from "../support/free-port.ts";
 import { ALLOWED, ALLOWED_INSIDE_TLS } from "./allowed.ts";
 import { type Check, expectAllGood, misbehaving } from "./check.ts";
@@ -31,10 +30,8 @@ const CYCLES = 1000;
 const MAX_GROWTH_BYTES = 8 * 2 ** 20;
 
 async function usedBytes(): Promise<number> {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
   for (let i = 0; i < 3; i++) {
-    collect();
+    collectGarbage();
     await new Promise(setImmediate);
   }
   const { heapUsed, arrayBuffers } = process.memoryUsage();
