@@ -1,8 +1,10 @@
 import { numberText } from "../../model/number.ts";
 
 const FIRST_BYTES = 64 * 1024;
-/** A scratch above this is given back after use. */
+/** A scratch above this is given back after a payload that needs less than a quarter of it. */
 const KEPT_BYTES = 2 ** 20;
+/** A scratch above this is given back after each payload. */
+const MOST_KEPT_BYTES = 2 ** 22;
 /** A longer text is left to Node's own encoder, whose call costs as much as so many characters. */
 const SHORT_TEXT = 24;
 const MAX_INT32 = 2 ** 31 - 1;
@@ -20,8 +22,9 @@ export class JsonBytes {
   }
 
   start(): void {
+    const { length: size } = this.#bytes;
+    if (size > MOST_KEPT_BYTES || (size > KEPT_BYTES && this.#length < size / 4)) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
     this.#length = 0;
-    if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
   }
 
   /** Forgets what came after. */
@@ -33,6 +36,16 @@ export class JsonBytes {
   copy(from = 0, to = this.#length): Buffer {
     const copied = Buffer.allocUnsafeSlow(to - from);
     this.#bytes.copy(copied, 0, from, to);
+    return copied;
+  }
+
+  /** A copy of all of it between two texts, in memory of its own. */
+  copyBetween(head: string, tail: string): Buffer {
+    const [headBytes, tailBytes] = [Buffer.byteLength(head), Buffer.byteLength(tail)];
+    const copied = Buffer.allocUnsafeSlow(headBytes + this.#length + tailBytes);
+    copied.write(head);
+    this.#bytes.copy(copied, headBytes, 0, this.#length);
+    copied.write(tail, headBytes + this.#length);
     return copied;
   }
 

@@ -163,9 +163,13 @@ function pack(
     const values = writeReadout(readout, columns, int64, from, to);
     if (values === 0) return;
     const size = frame() + out.length;
-    if (size <= Math.min(partBytes, maxBytes) || (to - from === 1 && size <= maxBytes))
-      add({ payload: out.copy(), values, parts: [{ readout: number, from, to }] });
-    else if (to - from === 1) tooLarge += values;
+    const parts = [{ readout: number, from, to }];
+    if (size <= Math.min(partBytes, maxBytes) || (to - from === 1 && size <= maxBytes)) {
+      // Large, and a message of its own: copied once.
+      if (size > splitBytes && group.length === 0)
+        messages.push({ payload: out.copyBetween(head(messages.length + 1), close), values, parts });
+      else add({ payload: out.copy(), values, parts });
+    } else if (to - from === 1) tooLarge += values;
     else {
       const middle = (from + to) >> 1;
       addPart(readout, number, from, middle);
