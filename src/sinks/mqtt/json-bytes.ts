@@ -39,14 +39,20 @@ export class JsonBytes {
     return copied;
   }
 
-  /** A copy of all of it between two texts, in memory of its own. */
-  copyBetween(head: string, tail: string): Buffer {
+  /** A copy of the first `count` bytes between two texts, in memory of its own; by default of all of it. */
+  copyBetween(head: string, tail: string, count = this.#length): Buffer {
     const [headBytes, tailBytes] = [Buffer.byteLength(head), Buffer.byteLength(tail)];
-    const copied = Buffer.allocUnsafeSlow(headBytes + this.#length + tailBytes);
+    const copied = Buffer.allocUnsafeSlow(headBytes + count + tailBytes);
     copied.write(head);
-    this.#bytes.copy(copied, headBytes, 0, this.#length);
-    copied.write(tail, headBytes + this.#length);
+    this.#bytes.copy(copied, headBytes, 0, count);
+    copied.write(tail, headBytes + count);
     return copied;
+  }
+
+  /** Forgets the first `count` bytes. */
+  dropFirst(count: number): void {
+    this.#bytes.copyWithin(0, count, this.#length);
+    this.#length -= count;
   }
 
   /** The bytes from <= i < to; by default all of them. */

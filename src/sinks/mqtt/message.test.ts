@@ -191,6 +191,34 @@ describe("a message too large for the broker", () => {
     expect(messages.map((m) => m.values)).toEqual([1, 1, 1]);
   });
 
+  test("goes where it fits with the batch's own id, and not with a number in it", () => {
+    const one = batchOf(layout, ...readings([100]));
+    const [whole] = writeBatch(one, OPTIONS).messages;
+    const maxBytes = whole?.payload.length ?? 0;
+    expect(writeBatch(one, { ...OPTIONS, maxBytes, partBytes: maxBytes, splitBytes: maxBytes }).messages).toEqual([whole]);
+    const two = batchOf(layout, ...readings([100, 1]));
+    const { messages, tooLarge } = writeBatch(two, { ...OPTIONS, maxBytes, partBytes: maxBytes, splitBytes: maxBytes });
+    expect([messages.length, tooLarge]).toEqual([1, 1]);
+    for (const { payload } of messages) expect(payload.length).toBeLessThanOrEqual(maxBytes);
+  });
+
+  test("is gone over once where no readout has to be split", () => {
+    const wide = layoutOf(["a", "bool"], ["b", "bool"]);
+    const readouts = Array.from({ length: 100 }, () => readoutOf([good(true), good(false)]));
+    let decoded = 0;
+    const counted = {
+      *[Symbol.iterator]() {
+        for (const readout of readouts) {
+          decoded++;
+          yield readout;
+        }
+      },
+    };
+    const { messages } = writeBatch({ ...withReadouts(wide), readouts: counted }, { ...OPTIONS, splitBytes: 1000 });
+    expect(messages.length).toBeGreaterThan(5);
+    expect(decoded).toBe(100);
+  });
+
   test("is refused where one value alone exceeds it; the others go", () => {
     const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500, splitBytes: 500 });
     expect(tooLarge).toBe(1);

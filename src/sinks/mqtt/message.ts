@@ -88,21 +88,10 @@ const writeKey = (columns: Columns, place: number): void => out.raw(columns.keys
  * None where nothing in it is published.
  */
 export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBatch {
-  const { head, columns } = prepare(batch.layout);
-  out.start();
-  out.text(open(batch.id, head));
-  let values = 0;
-  for (const readout of batch.readouts) {
-    const before = out.length;
-    if (values > 0) out.byte(COMMA);
-    const written = writeReadout(readout, columns, options.int64);
-    values += written;
-    if (written === 0) out.rewind(before);
-  }
-  if (values === 0) return { messages: [], tooLarge: 0 };
-  out.text(closing(batch));
-  if (out.length <= options.splitBytes) return { messages: [{ payload: out.copy(), values }], tooLarge: 0 };
-  return pack(batch, columns, (n) => open(`${batch.id}.${n}`, head), options);
+  const packing = new Packing(batch, options);
+  let number = 0;
+  for (const readout of batch.readouts) packing.add(readout, number++);
+  return packing.end();
 }
 
 /** One message for each reading, with the place of its variable in the layout; ids `<batch>.<readout>.<place>`. */
@@ -134,65 +123,103 @@ export const writeLoss = ({ id, reason, from, to, values, clock }: PublishedLoss
 const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}`;
 const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true}' : "]}");
 
-/** The batch in messages of at most splitBytes each. */
-function pack(
-  batch: SinkBatch,
-  columns: Columns,
-  head: (n: number) => string,
-  { maxBytes, splitBytes, partBytes, int64 }: MessageOptions,
-): WrittenBatch {
-  const close = closing(batch);
-  const messages: Message[] = [];
-  let tooLarge = 0;
-  let group: Message[] = [];
-  let bytes = 0;
-  const flush = () => {
-    if (group.length > 0) messages.push(join(group, head(messages.length + 1), close));
-    group = [];
-    bytes = 0;
-  };
-  const frame = (): number => Buffer.byteLength(head(messages.length + 2)) + close.length;
-  const add = (part: Message): void => {
-    if (frame() + bytes + part.payload.length > splitBytes) flush();
-    group.push(part);
-    bytes += part.payload.length + 1;
-  };
-  /** The readings from <= place < to of a readout; where they are too many, by halves. */
-  const addPart = (readout: Readout, number: number, from: number, to: number): void => {
-    out.start();
-    const values = writeReadout(readout, columns, int64, from, to);
-    if (values === 0) return;
-    const size = frame() + out.length;
-    const parts = [{ readout: number, from, to }];
-    if (size <= Math.min(partBytes, maxBytes) || (to - from === 1 && size <= maxBytes)) {
-      // Large, and a message of its own: copied once.
-      if (size > splitBytes && group.length === 0)
-        messages.push({ payload: out.copyBetween(head(messages.length + 1), close), values, parts });
-      else add({ payload: out.copy(), values, parts });
-    } else if (to - from === 1) tooLarge += values;
-    else {
-      const middle = (from + to) >> 1;
-      addPart(readout, number, from, middle);
-      addPart(readout, number, middle, to);
-    }
-  };
-  let number = 0;
-  for (const readout of batch.readouts) addPart(readout, number++, 0, columns.length);
-  flush();
-  return { messages, tooLarge };
-}
+/**
+ * Writes a batch in messages of at most splitBytes each. What is read from the file is decoded each time that it is gone over: each readout
+ * is written once, and once more only where it has to be split between its values.
+ */
+class Packing {
+  readonly #batch: SinkBatch;
+  readonly #options: MessageOptions;
+  readonly #columns: Columns;
+  readonly #head: string;
+  readonly #close: string;
+  /** Of a message without the number in its id, and without readouts. */
+  readonly #frameBytes: number;
+  readonly #messages: Message[] = [];
+  #tooLarge = 0;
+  /** It is not one message. */
+  #isCut = false;
+  /** Of the message that is being written: its readouts are in `out`. */
+  #values = 0;
+  #parts: BatchPart[] = [];
 
-function join(parts: readonly Message[], head: string, close: string): Message {
-  out.start();
-  out.text(head);
-  let values = 0;
-  for (const [i, part] of parts.entries()) {
-    if (i > 0) out.byte(COMMA);
-    out.raw(part.payload);
-    values += part.values;
+  constructor(batch: SinkBatch, options: MessageOptions) {
+    const { head, columns } = prepare(batch.layout);
+    this.#batch = batch;
+    this.#options = options;
+    this.#columns = columns;
+    this.#head = head;
+    this.#close = closing(batch);
+    this.#frameBytes = Buffer.byteLength(open(batch.id, head)) + this.#close.length;
+    out.start();
   }
-  out.text(close);
-  return { payload: out.copy(), values, parts: parts.flatMap((part) => part.parts ?? []) };
+
+  /** The readings from <= place < to of a readout; where they are too many, by halves. */
+  add(readout: Readout, number: number, from = 0, to = this.#columns.length): void {
+    const { int64, maxBytes, partBytes, splitBytes } = this.#options;
+    const before = out.length;
+    if (before > 0) out.byte(COMMA);
+    const begin = out.length;
+    const values = writeReadout(readout, this.#columns, int64, from, to);
+    if (values === 0) {
+      out.rewind(before);
+      return;
+    }
+    const isOne = to - from === 1;
+    // The only one of the batch has no number in its id: what is too large by these bytes may still go.
+    const isFirst = before === 0 && !this.#isCut;
+    const size = this.#sizeOf(out.length - begin) - (isOne && isFirst ? this.#numberBytes() : 0);
+    if (size > (isOne ? maxBytes : Math.min(partBytes, maxBytes))) {
+      out.rewind(before);
+      this.#isCut = true;
+      if (isOne) this.#tooLarge += values;
+      else this.#addHalves(readout, number, from, to);
+      return;
+    }
+    if (before > 0 && this.#sizeOf(out.length) > splitBytes) {
+      this.#isCut = true;
+      this.#flush(before);
+      out.dropFirst(begin);
+    }
+    this.#values += values;
+    this.#parts.push({ readout: number, from, to });
+  }
+
+  end(): WrittenBatch {
+    if (!this.#isCut && this.#values > 0) {
+      const payload = out.copyBetween(open(this.#batch.id, this.#head), this.#close);
+      return { messages: [{ payload, values: this.#values }], tooLarge: 0 };
+    }
+    this.#flush(out.length);
+    return { messages: this.#messages, tooLarge: this.#tooLarge };
+  }
+
+  #addHalves(readout: Readout, number: number, from: number, to: number): void {
+    const middle = (from + to) >> 1;
+    this.add(readout, number, from, middle);
+    this.add(readout, number, middle, to);
+  }
+
+  /** Of a message with so many bytes of readouts, and a number in its id. */
+  #sizeOf(bytes: number): number {
+    return this.#frameBytes + bytes + this.#numberBytes();
+  }
+
+  #numberBytes(): number {
+    return 1 + String(this.#messages.length + 2).length;
+  }
+
+  /** The first bytes of what is written become a message. */
+  #flush(bytes: number): void {
+    if (this.#values === 0) return;
+    if (this.#sizeOf(bytes) > this.#options.maxBytes) this.#tooLarge += this.#values;
+    else {
+      const payload = out.copyBetween(open(`${this.#batch.id}.${this.#messages.length + 1}`, this.#head), this.#close, bytes);
+      this.#messages.push({ payload, values: this.#values, parts: this.#parts });
+    }
+    this.#values = 0;
+    this.#parts = [];
+  }
 }
 
 /** Writes the readings from <= place < to; returns how many. */
