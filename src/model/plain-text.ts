@@ -26,7 +26,7 @@ export const plain = (parts: TemplateStringsArray, ...values: readonly (string |
 const isUnit = (unit: string): boolean => /^[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\s]$/u.test(unit);
 
 /** What a spreadsheet takes for the beginning of a formula, also in its full-width form. */
-const FORMULA = /^'*[=+\-@＝＋－＠]/;
+const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
 
 /**
  * A text as a CSV cell that steers no terminal and that no spreadsheet runs (CWE-1236): `'` in front of what looks like a formula, unsafe

@@ -102,6 +102,14 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(inputsOf(entry).filter(isOpcua)).toEqual([]);
   });
 
+  it("has no large file with a character above U+00FF: V8 keeps all of its text in two bytes a character, in each thread", () => {
+    const texts = Object.entries(metafile.outputs)
+      .filter(([file, { bytes }]) => file.endsWith(".js") && bytes > 50_000)
+      .map(([file]) => [path.basename(file), readFileSync(path.resolve(ROOT, file), "utf8")] as const);
+    expect(texts.length).toBeGreaterThan(5);
+    expect(texts.filter(([, text]) => /[^\0-\xff]/.test(text)).map(([file]) => file)).toEqual([]);
+  });
+
   it("holds no simulator, and runs them where their package is", async () => {
     const isSimulator = (input: string): boolean => /^(simulators|gateway)\/|^drivers\/.*simulator/.test(input);
     expect(Object.keys(metafile.inputs).filter(isSimulator)).toEqual([]);
