@@ -46,3 +46,6 @@ function shortByPrecision(value: number): number {
 
 /** A finite number in its shortest digits. The sign of a negative zero stays, which `String` leaves out. */
 export const numberText = (value: number): string => (Object.is(value, -0) ? "-0" : String(value));
+
+/** "1 request", "2 requests". */
+export const countOf = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -2,6 +2,7 @@ import type { Discovered, DriverContext } from "../../../drivers/driver.ts";
 import { MAX_ROWS } from "../../configuration/variable-file.ts";
 import { toReasonError } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
+import { countOf } from "../../model/number.ts";
 import { escapeControls } from "../../model/plain-text.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { withApi } from "../configuration/api-connection.ts";
@@ -64,13 +65,14 @@ interface Outcome {
 
 async function browseTarget(target: Target, how: How, options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
   const log = personLog(io);
+  await target.driver.load?.(io.signal);
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(how.timeoutMs)]);
   const pki = await pkiOf(target.driver.type, options.config, log, io);
   const ctx = contextOf(target, { signal, log, permit: target.permit, pki });
   const { found, count, readable, seen, failure } = await discoverAll(target, how, options, ctx, io);
   if (io.signal.aborted && count === 0) return EXIT.interrupted;
   if (!options.json && !(options.csv && failure && !io.signal.aborted)) print(found, options, io);
-  io.stderr.write(`${readable} variables${count < seen ? ` of ${seen} nodes` : ` and ${count - readable} others`}\n`);
+  io.stderr.write(`${countOf(readable, "variable")}${count < seen ? ` of ${countOf(seen, "node")}` : ` and ${count - readable} others`}\n`);
   if (io.signal.aborted) {
     complain(io, "stopped; this is what was found until then");
     return EXIT.good;
