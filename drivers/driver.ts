@@ -215,6 +215,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.
    */
   plan(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): R[];
+  /**
+   * Loads what connecting stands on, such as a library. Awaited before the time of a device begins: on a slow or busy machine it takes
+   * seconds, of which the device knows nothing. Undefined: it is loaded. Absent: there is nothing.
+   */
+  load?(signal: AbortSignal): Promise<void> | undefined;
   /** `ctx.signal` bounds connecting only; the session lives until close(). */
   connect(input: ConnectInput<D, S>, ctx: DriverContext): Promise<Session<A, R, L>>;
   /** Names the reason or fault of a library's own errors; undefined leaves it to the common rules. */
@@ -229,7 +234,7 @@ export type AnySession = Session;
 export interface DriverEntry {
   /**
    * True: its sessions run in the session worker, because what they stand on takes long slices. Addresses, requests, details,
-   * settings and secrets then cross threads: plain data. The driver's module itself stays light; what is heavy it loads in `connect`.
+   * settings and secrets then cross threads: plain data. The driver's module itself stays light; what is heavy comes with `load`.
    */
   readonly inWorker?: boolean;
   /** True: its sessions may need `pki` of their context. For the others the command line leaves the folder of the certificates alone. */

@@ -7,6 +7,14 @@ import { warningsOf } from "./warnings.ts";
 
 const endpoint = ({ host, port }: OpcuaDetails) => ({ host, port, transport: "tcp" as const });
 
+// node-opcua takes a second and fifty megabytes to load: only who reads OPC UA pays for it.
+let session: typeof import("./session.ts") | undefined;
+
+async function loaded(): Promise<typeof import("./session.ts")> {
+  session ??= await import("./session.ts");
+  return session;
+}
+
 export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead, Limits>({
   type: "opcua",
   title: "OPC UA",
@@ -23,9 +31,8 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   parseAddress,
   wireOf,
   plan,
+  load: () => (session ? undefined : loaded().then(() => undefined)),
   async connect(input, ctx) {
-    // node-opcua takes a second and fifty megabytes to load: only who reads OPC UA pays for it.
-    const { connect } = await import("./session.ts");
-    return connect(input, endpoint(input.details), ctx);
+    return (await loaded()).connect(input, endpoint(input.details), ctx);
   },
 });

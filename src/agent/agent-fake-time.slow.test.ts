@@ -11,6 +11,47 @@ afterEach(() => void vi.useRealTimers());
 /** Each step of fake time takes a turn of the real event loop: few readouts keep the test short on a busy machine. */
 const INTERVAL_MS = 1000;
 
+it("loading a driver is no time of its devices", { timeout: 60_000 }, async () => {
+  vi.useFakeTimers();
+  let isLoaded = false;
+  let loads = 0;
+  const answers: AnySession = {
+    limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+    read: async () => [{ quality: "good", value: 1 }],
+    alive: () => true,
+    close: async () => {},
+  };
+  const heavy: AnyDriver = {
+    ...modbus,
+    load() {
+      if (isLoaded) return undefined;
+      loads++;
+      return new Promise((done) =>
+        setTimeout(() => {
+          isLoaded = true;
+          done();
+        }, 60_000),
+      );
+    },
+    connect: async (_, { signal }) => {
+      signal.throwIfAborted();
+      return answers;
+    },
+  };
+  const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
+  const { agent, of, lines, report } = rig({ drivers: { modbus_tcp: { driver: async () => ({ default: heavy }) } }, clock: fake });
+  const input = source(1, 502, { variables: [variable(1, 1, "holding:0")] });
+  await agent.apply([{ ...input, record: { ...input.record, readout_interval: INTERVAL_MS } }]);
+  await vi.advanceTimersByTimeAsync(55_000);
+  expect([loads, of("machine-1").length, report(1)?.error]).toEqual([1, 0, null]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect([loads, of("machine-1").length > 2]).toEqual([1, true]);
+  expect(lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
+  const stopping = agent.stop();
+  await vi.advanceTimersByTimeAsync(20_000);
+  await stopping;
+});
+
 it("the agent says what is wrong with a driver that does not end, and reads the others on the device meanwhile", {
   timeout: 60_000,
 }, async () => {

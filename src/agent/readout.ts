@@ -223,6 +223,8 @@ export class Readouts {
       ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),
     };
     const open = async (): Promise<AnySession> => {
+      const loading = driver.load?.(stop);
+      if (loading) await deadline.during(loading);
       connecting();
       try {
         return await driver.connect(connect, ctx);
@@ -294,7 +296,7 @@ export class Readouts {
   }
 }
 
-/** The deadline of one readout, which stands still while addresses are looked up. */
+/** The deadline of one readout, which stands still while addresses are looked up, or the driver is loaded. */
 class ReadoutDeadline {
   readonly #controller = new AbortController();
   readonly #deadlineMs: number;
@@ -316,6 +318,16 @@ class ReadoutDeadline {
 
   pause(): void {
     this.#running?.cancel();
+  }
+
+  /** Stands still until this has settled, and throws what it throws. */
+  async during(work: Promise<void>): Promise<void> {
+    this.pause();
+    try {
+      await work;
+    } finally {
+      this.resume();
+    }
   }
 
   /** The whole time from now on. */

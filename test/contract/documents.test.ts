@@ -232,7 +232,7 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
     expect(setUp?.out).toMatch(/hall-3: created .*filler-1: created .*3 created.*filler-1 +modbus_tcp +127\.0\.0\.1:1502/s);
     expect(overHttp?.failed).toEqual([]);
     expect(overHttp?.out).toContain('"name":"press-2"');
-    expect(asClient?.failed).toEqual([]);
+    expect(asClient?.failed, asClient?.out).toEqual([]);
     expect(asClient?.out).toMatch(/DataSources.*press-1.*1:temperature +\d+(\.\d+)? +float32 +good/s);
     expect(serve?.failed).toEqual([]);
     expect(serve?.out).toMatch(/hall-4: created .*thumbprint +[0-9A-F]{40}/s);

@@ -66,6 +66,18 @@ export class PassDeadline {
     }
   }
 
+  /** As the driver's load; the pass's own time stands still meanwhile. */
+  async load(driver: AnyDriver): Promise<void> {
+    const loading = driver.load?.(this.#io.signal);
+    if (!loading) return;
+    this.end();
+    try {
+      await loading;
+    } finally {
+      this.#start();
+    }
+  }
+
   end(): void {
     clearTimeout(this.#timer);
   }
@@ -93,7 +105,10 @@ export async function readPass(
   };
   try {
     if (!kept) await given?.close();
-    const connect = () => driver.connect({ details, settings, secrets }, ctx);
+    const connect = async () => {
+      await deadline.load(driver);
+      return await driver.connect({ details, settings, secrets }, ctx);
+    };
     const prepare = async (session: AnySession) => {
       const hasLookedUp = await deadline.lookUp(preparation, session, ctx);
       learned.use(preparation.ready);

@@ -151,6 +151,7 @@ class Walk {
   async #connect(addresses: readonly Address[], route: Route | undefined): Promise<AnySession> {
     const { driver, details, settings, secrets } = this.#target;
     const { transport, port } = driver.endpoint(details, settings);
+    await this.#deadline.load(driver);
     const beganMs = performance.now();
     const at: { connected?: { readonly ms: number; readonly address: string }; loggingIn?: number } = {};
     const ctx: DriverContext = {

@@ -97,6 +97,22 @@ describe("the session worker", () => {
     expect(session.alive()).toBe(true);
   });
 
+  it("loads what a driver stands on before it connects, once in each life of the thread", async () => {
+    const { open, sessions } = start();
+    const { signal } = new AbortController();
+    await expect(open("is loaded")).rejects.toThrow("it is not loaded");
+    const [first, beside] = [sessions.load("far", signal), sessions.load("far", signal)];
+    await Promise.all([first, beside]);
+    expect(sessions.load("far", signal)).toBeUndefined();
+    const session = await open("is loaded");
+    await expect(session.read(asking("end"), context())).rejects.toThrow("died");
+    const again = sessions.load("far", signal);
+    expect(again).toBeInstanceOf(Promise);
+    await again;
+    await (await open("is loaded")).close();
+    await expect(sessions.load("near", signal)).rejects.toMatchObject({ condition: "type_not_supported" });
+  });
+
   it("aborts what is under way, with the reason", async () => {
     const { open, seen } = start();
     const session = await open();

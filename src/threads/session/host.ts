@@ -19,8 +19,11 @@ export interface SessionHostOptions {
   readonly abortGraceMs?: number;
 }
 
+/** What a call needs of its context here. */
+type AskContext = Pick<DriverContext, "signal" | "log" | "progress" | "resolve" | "connected">;
+
 interface Pending {
-  readonly ctx: DriverContext;
+  readonly ctx: AskContext;
   settle(answer: Answer | Error): void;
 }
 
@@ -36,6 +39,8 @@ export class SessionHost {
   readonly #pending = new Map<number, Pending>();
   readonly #sessions = new Map<number, Held>();
   readonly #link: RemoteLink;
+  /** Types whose drivers the worker of now has loaded. */
+  readonly #loaded = new Set<string>();
   #supervised: SupervisedWorker<FromSessionWorker> | undefined;
   #worker: RunningWorker | undefined;
   /** Calls that wait for a worker. */
@@ -56,6 +61,18 @@ export class SessionHost {
       hold: (id, held) => void this.#sessions.set(id, held),
       drop: (id) => void this.#sessions.delete(id),
     };
+  }
+
+  /** As the driver of this type does in the worker; a worker that has been started again loads it once more. */
+  load(type: string, signal: AbortSignal): Promise<void> | undefined {
+    return this.#loaded.has(type) ? undefined : this.#load(type, signal);
+  }
+
+  async #load(type: string, signal: AbortSignal): Promise<void> {
+    await this.#online(signal);
+    const worker = this.#worker;
+    await this.#ask({ type: "load", call: this.#link.nextCall(), driver: type }, { signal, log: this.#options.log });
+    if (worker === this.#worker) this.#loaded.add(type);
   }
 
   /**
@@ -116,6 +133,7 @@ export class SessionHost {
 
   #onExit(cause: string): void {
     this.#worker = undefined;
+    this.#loaded.clear();
     this.#failAll(internal(`the session worker died: ${cause}; it is started again`));
   }
 
@@ -169,7 +187,7 @@ export class SessionHost {
   }
 
   /** Passes an abort on; where the worker does not settle the call soon after, the call fails all the same. */
-  #ask(message: Ask, ctx: DriverContext): ReturnType<RemoteLink["ask"]> {
+  #ask(message: Ask, ctx: AskContext): ReturnType<RemoteLink["ask"]> {
     return new Promise((resolve, reject) => {
       const { call } = message;
       let grace: NodeJS.Timeout | undefined;
@@ -217,6 +235,7 @@ export class SessionHost {
       case "connected":
         this.#onConnected(message);
         return;
+      case "loaded":
       case "readings":
       case "page":
       case "failed":

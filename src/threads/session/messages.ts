@@ -24,7 +24,7 @@ export interface CallContext {
 }
 
 /**
- * A call (`connect`, `read`, `prepare`, `discover`) is known by a number that is never used again; a session by the number of its
+ * A call (`connect`, `load`, `read`, `prepare`, `discover`) is known by a number that is never used again; a session by the number of its
  * `connect`. The last two are answered page by page: each page is asked for, and the call goes on until its last page, a failure or
  * `release`.
  */
@@ -49,6 +49,8 @@ export type ToSessionWorker =
       readonly forget?: true;
       readonly context: CallContext;
     }
+  /** What the driver's sessions stand on is loaded. */
+  | { readonly type: "load"; readonly call: number; readonly driver: string }
   /** Points of the `prepare` that follows: many are sent in parts, so that none holds up this thread. */
   | { readonly type: "points"; readonly call: number; readonly points: readonly Point[] }
   | { readonly type: "prepare" | "discover"; readonly call: number; readonly session: number; readonly context: CallContext }
@@ -71,6 +73,7 @@ export type FromSessionWorker =
       readonly discovers: boolean;
       readonly epoch: string | undefined;
     }
+  | { readonly type: "loaded"; readonly call: number }
   | ({ readonly type: "page"; readonly call: number; readonly isLast: boolean } & PageContent)
   | { readonly type: "progress"; readonly call: number; readonly done: number; readonly total: number | undefined }
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
@@ -91,5 +94,5 @@ export type FromSessionWorker =
 export type PageContent = { readonly prepared: readonly PackedPrepared[] } | { readonly discovered: readonly Discovered[] };
 
 /** What is asked and answered. */
-export type Ask = Extract<ToSessionWorker, { type: "connect" | "read" | "prepare" | "discover" | "next" }>;
-export type Answer = Extract<FromSessionWorker, { type: "connected" | "readings" | "page" | "failed" }>;
+export type Ask = Extract<ToSessionWorker, { type: "connect" | "load" | "read" | "prepare" | "discover" | "next" }>;
+export type Answer = Extract<FromSessionWorker, { type: "connected" | "loaded" | "readings" | "page" | "failed" }>;

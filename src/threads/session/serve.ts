@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
+import type { AnyDriver, AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
 import { Ring } from "../../lib/capture/ring.ts";
 import { LineLimit, type LogOrigin, logOver } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
@@ -83,6 +83,9 @@ class SessionServer {
       case "connect":
         void this.#connect(message);
         return;
+      case "load":
+        void this.#load(message);
+        return;
       case "read":
         void this.#read(message);
         return;
@@ -164,10 +167,7 @@ class SessionServer {
     const { ctx: shared, state } = this.#open(call, call, context);
     const ctx: DriverContext = { ...shared, ...(frames && { wire: new Ring(frames) }) };
     try {
-      const { drivers } = this.#options;
-      const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
-      if (!entry) throw new ReasonError("UNKNOWN", `type ${type} has no driver here`, { condition: "type_not_supported" });
-      const session = await (await entry.driver()).default.connect(input, ctx);
+      const session = await (await this.#driverOf(type)).connect(input, ctx);
       if (state.abandoned || this.#stopping) {
         await session.close();
         this.#post({ type: "closed", session: call });
@@ -184,6 +184,26 @@ class SessionServer {
     } finally {
       this.#calls.delete(call);
     }
+  }
+
+  async #load({ call, driver: type }: Asked<"load">): Promise<void> {
+    const controller = new AbortController();
+    this.#calls.set(call, { controller, abandoned: false });
+    try {
+      await (await this.#driverOf(type)).load?.(controller.signal);
+      this.#post({ type: "loaded", call });
+    } catch (error) {
+      this.#fail(call, toReasonError(error));
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  async #driverOf(type: string): Promise<AnyDriver> {
+    const { drivers } = this.#options;
+    const entry = Object.hasOwn(drivers, type) ? drivers[type] : undefined;
+    if (!entry) throw new ReasonError("UNKNOWN", `type ${type} has no driver here`, { condition: "type_not_supported" });
+    return (await entry.driver()).default;
   }
 
   #openOf(id: number): OpenSession {

@@ -83,6 +83,14 @@ async function* discovered(count: number, does: string, ctx: DriverContext, seen
   }
 }
 
+let isLoaded = false;
+const load = (): Promise<void> | undefined =>
+  isLoaded
+    ? undefined
+    : later(50).then(() => {
+        isLoaded = true;
+      });
+
 /** Addresses are words for what becomes of a reading or of the whole request. */
 export default defineDriver<Details, object, string, Request<string>, Limits>({
   type: "far",
@@ -94,6 +102,7 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
   keepsConnection: () => true,
   parseAddress: (text, type) => ({ address: text, type: type ?? { scalar: "float64" } }),
   plan: (points) => (points.length === 0 ? [] : [{ points }]),
+  load,
   async connect({ details: { does, seen: shared } }, ctx) {
     const seen = new Int32Array(shared);
     if (does === "refuses")
@@ -102,6 +111,7 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
         "the server has too many sessions",
         { retryAfterMs: 7000, cause: new Error("outer", { cause: new Error("inner") }) },
       );
+    if (does === "is loaded" && !isLoaded) throw new Error("it is not loaded");
     if (does === "waits") await untilAborted(ctx.signal, seen);
     if (does === "comes late") await later(300);
     if (does === "spins") for (;;);
