@@ -1,6 +1,7 @@
 import type { AnyDriver, AnySession, DriverContext, Limits, Point, WirePlaces } from "../../drivers/driver.ts";
 import { toFailure } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
+import { countOf } from "../model/number.ts";
 import type { Explained, WireView } from "../model/source-insight.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading, type LearnedGroups } from "./learned-groups.ts";
@@ -75,7 +76,7 @@ export class Explaining {
     const closed = point && this.#learned.closed.get(point)?.reading;
     const aside = closed ?? refused.get(index);
     return {
-      request: planned ? (driver.describe?.(planned) ?? `a request for ${planned.points.length} variables`) : null,
+      request: planned ? (driver.describe?.(planned) ?? `a request for ${countOf(planned.points.length, "variable")}`) : null,
       set_aside: aside?.quality === "bad" ? `${aside.fault}${aside.detail === undefined ? "" : `: ${aside.detail}`}` : null,
       scaling: scalings.get(index) ?? null,
       wire: point ? this.#wireOf(index, point) : null,

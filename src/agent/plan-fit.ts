@@ -1,5 +1,6 @@
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
+import { countOf } from "../model/number.ts";
 import { shellWord } from "../model/shell-word.ts";
 import { ROOM } from "./plan-view.ts";
 import type { Outcome } from "./readout.ts";
@@ -44,9 +45,12 @@ export class PlanFit {
   #warn(unreached: number, eachMs: number, planned: number): void {
     const neededMs = planned * eachMs;
     const fits = Math.ceil((neededMs * ROOM) / 1000);
-    const missed = unreached > 0 ? `; ${unreached} variables were not reached in the last readout, the next one goes on there` : "";
+    const missed =
+      unreached > 0
+        ? `; ${countOf(unreached, "variable")} ${unreached === 1 ? "was" : "were"} not reached in the last readout, the next one goes on there`
+        : "";
     const isFirst = this.#warning === undefined;
-    this.#warning = `the plan does not fit its interval: ${planned} requests of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do (\`collector source set ${this.#source} --interval ${fits}s\`); \`collector plan ${this.#source}\` shows the requests`;
+    this.#warning = `the plan does not fit its interval: ${countOf(planned, "request")} of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do (\`collector source set ${this.#source} --interval ${fits}s\`); \`collector plan ${this.#source}\` shows the requests`;
     if (isFirst) this.#log.warn({}, this.#warning);
   }
 }

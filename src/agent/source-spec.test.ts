@@ -102,7 +102,7 @@ describe("specOf", () => {
     const variables = [variable("1", { status: "EXPLORATION" }), variable("2"), variable("3", { status: "INACTIVE" }), variable("4")];
     const spec = await specOf(input({ readout_limit: 2 }, { variables }));
     expect(spec.layout.variables.map((v) => v.name)).toEqual(["2", "4"]);
-    expect(spec.warnings).toEqual([expect.stringMatching(/readout_limit is 2: 1 variables are not read: 1/)]);
+    expect(spec.warnings).toEqual([expect.stringMatching(/readout_limit is 2: 1 variable is not read: 1/)]);
   });
 
   it("lets a bad address cost its own variable only", async () => {

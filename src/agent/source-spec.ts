@@ -5,6 +5,7 @@ import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
+import { countOf } from "../model/number.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Scaling } from "../model/scaling.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
@@ -207,7 +208,7 @@ function limit(
 }
 
 const beyondLimit = (most: number | null, beyond: readonly Variable[]): string =>
-  `readout_limit is ${most}: ${beyond.length} variables are not read: ${beyond
+  `readout_limit is ${most}: ${countOf(beyond.length, "variable")} ${beyond.length === 1 ? "is" : "are"} not read: ${beyond
     .slice(0, 20)
     .map((v) => v.name)
     .join(", ")}${beyond.length > 20 ? ", …" : ""}`;

@@ -2,6 +2,7 @@ import path from "node:path";
 import { readLastGood } from "../../configuration/last-good.ts";
 import { variablesDir } from "../../configuration/settings-file.ts";
 import type { VariableFiles } from "../../configuration/variable-files.ts";
+import { countOf } from "../../model/number.ts";
 import { plain } from "../../model/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
 import type { Variable } from "../../model/variable.ts";
@@ -84,7 +85,7 @@ export function variablesCheck(sourceName: string | undefined, options: ApiOptio
     const folder = variablesDir(settingsOrUsage(options.config));
     const lines = checked.map(
       ({ source, file, variables, problems: own }) =>
-        plain`${source.name}: ${file}: ${variables.length} variables, ${own.length} problems\n`,
+        plain`${source.name}: ${file}: ${countOf(variables.length, "variable")}, ${countOf(own.length, "problem")}\n`,
     );
     const text = lines.length === 0 ? plain`No data source has a variable file in ${folder}.\n` : lines.join("");
     answer(io, options, { folder, files: json, other_problems: stray.map(({ file, message }) => ({ file, message })) }, text);

@@ -43,7 +43,7 @@ it("tells of a source that the service reads: requests, bytes, time, interval, w
   });
   expect(found.feasible_interval_ms).toBeGreaterThan(0);
   const text = (await run("machine-1")).out;
-  expect(text).toMatch(/^machine-1 \(modbus_tcp 127.*\), as the service reads it\n {2}Plan: +1 requests for 4 variables, 4 B of answers/);
+  expect(text).toMatch(/^machine-1 \(modbus_tcp 127.*\), as the service reads it\n {2}Plan: +1 request for 4 variables, 4 B of answers/);
   expect(text).toMatch(/\n {2}Measured: .*median of \d+ readouts.*\n {2}Interval: +50 ms: the plan /);
   expect(Math.max(...text.split("\n").map(({ length }) => length))).toBeLessThan(200);
   expect(device.connections()).toBe(1);

@@ -305,7 +305,7 @@ describe("collector replay", () => {
     );
     const several = file("several.pcap", packets);
     expect(await refused(several)).toMatch(
-      /has several devices; name one with --device:\n.*--device 10\.0\.0\.2:502 {2}Modbus TCP: 1 requests, 1 answers, 1 connections\n.*10\.0\.0\.2:4001 {2}bytes over TCP: 2 requests/,
+      /has several devices; name one with --device:\n.*--device 10\.0\.0\.2:502 {2}Modbus TCP: 1 request, 1 answer, 1 connection\n.*10\.0\.0\.2:4001 {2}bytes over TCP: 2 requests/,
     );
     expect(await refused(several, "--device", "10.0.0.9")).toContain("has no conversation with 10.0.0.9");
     const served = await startReplay(packets, pcap, "--device", "10.0.0.2:502");
@@ -375,12 +375,12 @@ describe("collector replay", () => {
     stop.abort();
     expect(await running).toBe(0);
     expect(out.split("\n")).toEqual([
-      "10.0.0.2:502, Modbus TCP: 1 different requests, 1 answers",
+      "10.0.0.2:502, Modbus TCP: 1 different request, 1 answer",
       expect.stringContaining("listening on 127.0.0.1:"),
       expect.stringContaining("for a data source of the service: 127.0.0.1 is a loopback address"),
       `not in the capture: ${modbus(1, 77).toString("hex")}`,
       `  the nearest there is ${modbus(1, 5).toString("hex")} (other at 9)`,
-      "1 connections, 2 requests: 1 answered, 0 silent as in the capture, 1 not in the capture",
+      "1 connection, 2 requests: 1 answered, 0 silent as in the capture, 1 not in the capture",
       "",
     ]);
   });

@@ -1,6 +1,7 @@
 import { CaptureError, type CaptureFacts, endText, factsWords, readCapture } from "../../lib/capture/read.ts";
 import { toJson } from "../../model/json.ts";
 import { nearest } from "../../model/nearest.ts";
+import { countOf } from "../../model/number.ts";
 import type { Policy } from "../../model/policy.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
@@ -102,7 +103,7 @@ function chosen(devices: readonly RecordedDevice[], name: string, { device, type
 }
 
 const deviceWords = ({ end, protocol, counts }: RecordedDevice): string =>
-  `${endText(end)}  ${protocol.words}: ${counts.requests} requests, ${counts.answers} answers, ${counts.connections} connections`;
+  `${endText(end)}  ${protocol.words}: ${countOf(counts.requests, "request")}, ${countOf(counts.answers, "answer")}, ${countOf(counts.connections, "connection")}`;
 
 async function started(device: RecordedDevice, place: Place, report: Report): Promise<ReplayDevice> {
   try {
@@ -156,7 +157,7 @@ class Report {
     if (counts.unpaired > 0) complain(this.#io, `${name}: ${counts.unpaired} messages of the device answer no request of the capture`);
     if (counts.strayBytes > 0) complain(this.#io, `${name}: ${counts.strayBytes} bytes are no whole message of ${protocol.words}`);
     writeLines(this.#io, [
-      `${endText(end)}, ${protocol.words}: ${script.size} different requests, ${counts.answers} answers`,
+      `${endText(end)}, ${protocol.words}: ${countOf(script.size, "different request")}, ${countOf(counts.answers, "answer")}`,
       `listening on ${endText({ address: place.host, port: place.port })} (${transport.toUpperCase()}); Ctrl-C ends it`,
       ...readingNotes(policy, place),
     ]);
@@ -188,7 +189,7 @@ class Report {
       ...(ended > 0 ? [`${ended} connections were ended: no message of the protocol came, or nobody took the answers`] : []),
     ];
     writeLines(this.#io, [
-      `${connections} connections, ${requests} requests: ${answered} answered, ${silent} silent as in the capture, ${unknown} not in the capture`,
+      `${countOf(connections, "connection")}, ${countOf(requests, "request")}: ${answered} answered, ${silent} silent as in the capture, ${unknown} not in the capture`,
       ...extra,
     ]);
   }

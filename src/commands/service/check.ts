@@ -1,4 +1,5 @@
 import { toJson } from "../../model/json.ts";
+import { countOf } from "../../model/number.ts";
 import { jsonWithoutCredentials } from "../../model/plain-text.ts";
 import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
@@ -20,14 +21,14 @@ export async function check(
 
 function linesOf({ findings, settings, sources, sinks, variables }: Checked, errors: number): readonly string[] {
   const of = sources
-    ? `${sources.length} data sources, ${variables} variables, ${sinks.length} data sinks`
+    ? `${countOf(sources.length, "data source")}, ${countOf(variables, "variable")}, ${countOf(sinks.length, "data sink")}`
     : "no data sources are known yet";
   const file = settings?.file ?? "the defaults (there is no settings file)";
   return [
     ...findings.map(({ level, where, message }) => `${level.padEnd(7)}  ${where}: ${message}`),
     ...(findings.length > 0 ? [""] : []),
     errors === 0
-      ? `The configuration can be used: ${file}; ${of}; ${findings.length} warnings.`
-      : `${errors} errors, ${findings.length - errors} warnings. What is wrong is not used; the rest is.`,
+      ? `The configuration can be used: ${file}; ${of}; ${countOf(findings.length, "warning")}.`
+      : `${countOf(errors, "error")}, ${countOf(findings.length - errors, "warning")}. What is wrong is not used; the rest is.`,
   ];
 }

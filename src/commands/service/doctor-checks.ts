@@ -6,6 +6,7 @@ import { formatBytes } from "../../model/bytes.ts";
 import { silentLog } from "../../model/context.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
+import { countOf } from "../../model/number.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import { shellWord } from "../../model/shell-word.ts";
 import { askSynchronised } from "../../os/clock.ts";
@@ -92,7 +93,7 @@ function configurationCheck({ checked: { findings } }: Patient): Diagnosis {
   const errors = findings.filter(({ level }) => level === "error");
   const [first = findings[0]] = errors;
   if (!first) return ok("configuration", "settings, policy, variables and secrets can be used");
-  const words = `${errors.length} errors, ${findings.length - errors.length} warnings; ${first.where}: ${first.message}`;
+  const words = `${countOf(errors.length, "error")}, ${countOf(findings.length - errors.length, "warning")}; ${first.where}: ${first.message}`;
   return trouble("configuration", errors.length > 0 ? "failed" : "warning", words, "Type `collector check` for all of them.");
 }
 

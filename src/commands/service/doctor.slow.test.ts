@@ -63,9 +63,7 @@ describe("check", () => {
     const { code, out } = await run("check");
     expect([code, out]).toEqual([
       EXIT.good,
-      expect.stringMatching(
-        /^The configuration can be used: .*collector\.yaml; 1 data sources, 2 variables, 0 data sinks; 0 warnings\.\n$/,
-      ),
+      expect.stringMatching(/^The configuration can be used: .*collector\.yaml; 1 data source, 2 variables, 0 data sinks; 0 warnings\.\n$/),
     ]);
   });
 
@@ -98,7 +96,7 @@ describe("check", () => {
     writeFileSync(config, good);
     writeFileSync(join(folder, "policy.yaml"), OPEN);
     writeFileSync(join(folder, "variables", "press-1.csv"), "name;address;type\na;holding:0;\n");
-    expect((await run("check")).out).toContain("1 errors, 0 warnings");
+    expect((await run("check")).out).toContain("1 error, 0 warnings");
   });
 
   test("without a copy of the configuration, the files alone", async () => {

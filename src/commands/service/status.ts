@@ -21,8 +21,8 @@ import { fittingTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
 import { foldFailing, foldLines, MAX_IN_TABLE, summaryLine } from "./status-folded.ts";
-import { pageOfTrouble } from "./status-page.ts";
 import { noteLines, sourceLines, sourceOf, stepLine } from "./status-source.ts";
+import { pageOfTrouble } from "./status-trouble.ts";
 
 /** Which part of the status is shown. */
 export interface StatusView {

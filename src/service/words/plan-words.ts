@@ -1,5 +1,6 @@
 import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { countOf } from "../../model/number.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 
 /** A line about a plan. */
@@ -14,7 +15,7 @@ export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
   return [
     {
       label: "Plan",
-      words: `${requests} requests for ${variables} variables, ${formatBytes(bytes)} of answers in each readout`,
+      words: `${countOf(requests, "request")} for ${countOf(variables, "variable")}, ${formatBytes(bytes)} of answers in each readout`,
     },
     ...measuredFact(view),
     { label: "Interval", words: `${formatDuration(intervalMs)}: ${fitWords(view)}` },
@@ -23,7 +24,7 @@ export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
       ? [
           {
             label: "Set aside",
-            words: `${setAside} variables that are refused or have no answer; collector status ${source} names them`,
+            words: `${countOf(setAside, "variable")} that ${setAside === 1 ? "is" : "are"} refused or ${setAside === 1 ? "has" : "have"} no answer; collector status ${source} names them`,
           } as const,
         ]
       : []),
@@ -34,7 +35,7 @@ export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
 function measuredFact({ measured: times }: PlanView): readonly PlanFact[] {
   if (!times) return [];
   const waited = times.longest_wait_ms >= 1 ? `, after ${formatDuration(times.longest_wait_ms)} of waiting for the connection` : "";
-  const words = `${formatDuration(times.median_ms)} (median of ${times.readouts} readouts), ${formatDuration(times.longest_ms)} the longest${waited}`;
+  const words = `${formatDuration(times.median_ms)} (median of ${countOf(times.readouts, "readout")}), ${formatDuration(times.longest_ms)} the longest${waited}`;
   return [{ label: "Measured", words }];
 }
 

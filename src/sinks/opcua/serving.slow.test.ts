@@ -200,7 +200,7 @@ describe("describe", () => {
     await serving.write(batchOf(twin, [good(1), good(2)]));
     expect(shown("v-b")).toEqual(["Good", 2]);
     expect(shown("v-a")).toEqual(["BadWaitingForInitialData", null]);
-    expect(serving.warnings()).toEqual(["1 variables of oven cannot be served, the first of them a: v-a is taken"]);
+    expect(serving.warnings()).toEqual(["1 variable of oven cannot be served, the first of them a: v-a is taken"]);
     await serving.describe([reportOf(twin)]);
     expect(serving.variables).toBe(2);
     expect(serving.warnings()).toEqual([]);

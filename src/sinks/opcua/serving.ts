@@ -2,6 +2,7 @@ import { clockStateOf } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
+import { countOf } from "../../model/number.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { Readout } from "../../model/value.ts";
 import { copyReadout, type SinkBatch } from "../sink.ts";
@@ -199,7 +200,7 @@ export class Serving {
     source.layout = layout;
     this.#points = new WeakMap();
     if (failed === 0) this.#unserved.delete(uuid);
-    else this.#unserved.set(uuid, `${failed} variables of ${source.name} cannot be served, the first of them ${why}`);
+    else this.#unserved.set(uuid, `${countOf(failed, "variable")} of ${source.name} cannot be served, the first of them ${why}`);
     if (failed > 0) this.#log.warn({ source: source.name, failed, first: why }, "variables cannot be served by the OPC UA server");
   }
 
