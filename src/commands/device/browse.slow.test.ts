@@ -95,7 +95,7 @@ describe("browse TYPE key=value…", () => {
     const typed = await runWith({ typed: USERS["reader"] ?? "" }, ...words);
     expect([typed.code, typed.err]).toEqual([
       EXIT.good,
-      expect.stringMatching(/^Password of reader \(not shown\): \n.*first one from this peer.*\n1 variables of/),
+      expect.stringMatching(/^Password of reader \(not shown\): \n.*first one from this peer.*\n1 variable of/),
     ]);
     expect(lines(typed.out)).toHaveLength(1);
     expect(typed.out + typed.err).not.toContain(USERS["reader"]);
