@@ -12,10 +12,14 @@ function rig() {
     stop.abort();
     vi.useRealTimers();
   });
-  const state = { set: 0, suspendedMs: 0, isSynced: false, asked: 0 };
+  const state = { set: 0, suspendedMs: 0, isSynced: false, asked: 0, heldMs: 0 };
   let passedMs = 0;
   const clock = startClock(stop.signal, {
-    wallMs: () => START_MS + passedMs + state.set + state.suspendedMs,
+    wallMs() {
+      passedMs += state.heldMs;
+      state.heldMs = 0;
+      return START_MS + passedMs + state.set + state.suspendedMs;
+    },
     monotonicMs: () => START_MS + passedMs,
     uptimeMs: () => BOOT_MS + passedMs + state.suspendedMs,
     askSynced(answer) {
@@ -53,6 +57,19 @@ test("a jump is kept with its time and how far; a correction and a machine that 
   state.suspendedMs += 5_000_000;
   pass(1000);
   expect(clock.lastJump?.()?.byMs).toBe(60_000);
+});
+
+test("a thread that stood still while it looked at the clocks has seen no step", () => {
+  const { clock, state, pass } = rig();
+  const before = bootTimeOf(clock);
+  const { asked } = state;
+  state.heldMs = 5000;
+  pass(8000);
+  expect([bootTimeOf(clock), clock.lastJump?.(), state.asked, state.heldMs]).toEqual([before, undefined, asked, 0]);
+  state.set = -60_000;
+  state.heldMs = 5000;
+  pass(8000);
+  expect([clock.lastJump?.()?.byMs, state.asked]).toEqual([-60_000, asked + 1]);
 });
 
 test("a machine that was suspended was not set: its start stays where it was", () => {

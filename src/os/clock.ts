@@ -60,9 +60,11 @@ export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs,
   const check = setInterval(() => {
     const nowMs = monotonicMs();
     const bootedMs = nowMs - uptimeMs();
+    const seenMs = wallMs() - nowMs;
+    // This thread stood still between one clock and the next: their difference is none of theirs.
+    if (monotonicMs() - nowMs > STEP_MS) return;
     const suspendedMs = Math.abs(bootedMs - bootedAtMs) > SUSPENDED_MS ? bootedAtMs - bootedMs : 0;
     bootedAtMs -= suspendedMs;
-    const seenMs = wallMs() - nowMs;
     if (Math.abs(seenMs - offsetMs) <= STEP_MS) return;
     const byMs = seenMs - offsetMs - suspendedMs;
     if (Math.abs(byMs) >= JUMP_MS) lastJump = { atMs: wallMs(), byMs };
