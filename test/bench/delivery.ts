@@ -24,11 +24,13 @@ const WINDOW_S = 15;
 const BACKLOG = 10_000_000;
 const BUDGET_MIB = 20;
 const OVERDUE_S = 600;
+/** From the moment the broker is back: the backlog, and live values behind it. */
+const CPU_S = 60;
 const perSecond = (intervalMs: number): number => (DEVICES * REGISTERS * 1000) / intervalMs;
 
 /**
  * The memory of the bundled collector without and with a backlog, at the same load: all that differs is what waits in the file. Then how
- * the backlog drains beside live values that come at a tenth of that load.
+ * the backlog drains beside live values that come at a tenth of that load, and what CPU a value takes meanwhile.
  */
 export async function benchDelivery(): Promise<void> {
   const built = spawnSync(NODE, [path.join(ROOT, "build.ts")], { cwd: ROOT, encoding: "utf8" });
@@ -63,6 +65,8 @@ export async function benchDelivery(): Promise<void> {
     const [broker] = await child<{ port: number }>(children, ["test/bench/broker.ts", String(port)]);
     const began = performance.now();
     const before = await ask(broker, "?");
+    const { cpuMs } = figuresOf(collector.pid);
+    const { delivered: earlier } = await ledgerOf(collector);
     await ask(broker, "l");
     const peaks: number[] = [];
     while ((await ledgerOf(collector)).pending > 3 * livePerS) {
@@ -75,6 +79,10 @@ export async function benchDelivery(): Promise<void> {
     console.log(
       `drained ${backlog.toLocaleString("en")} values in ${seconds.toFixed(0)} s beside ${livePerS.toLocaleString("en")} live ones a second (${(older / seconds / livePerS).toFixed(1)} times their rate); live at most ${await ask(broker, "l")} ms old at the broker, with a publish_interval of 1000 ms; RSS meanwhile median ${median(peaks).toFixed(0)} MiB, at most ${Math.max(...peaks).toFixed(0)}`,
     );
+    await delay(CPU_S * 1000 - (performance.now() - began));
+    const values = (await ledgerOf(collector)).delivered - earlier;
+    const microseconds = ((figuresOf(collector.pid).cpuMs - cpuMs) * 1000) / values;
+    console.log(`CPU ${microseconds.toFixed(3)} µs for each of ${values.toLocaleString("en")} values delivered in the first ${CPU_S} s`);
     const after = await rss(collector, "drained");
     const { accepted, delivered, pending, dropped } = await ledgerOf(collector);
     console.log(`ledger: accepted ${accepted} = delivered ${delivered} + pending ${pending} + dropped ${JSON.stringify(dropped)}`);
