@@ -50,10 +50,11 @@ export class MachineLook {
   /** Never rejects, and takes a second at most. */
   async figures(): Promise<MachineFigures> {
     if (performance.now() - this.#lookedAtMs > LOOK_AT_CERTIFICATES_MS) this.#lookAtCertificates();
-    return { freeBytes: await this.#free(), certificates: this.#certificates };
+    return { freeBytes: await this.free(), certificates: this.#certificates };
   }
 
-  async #free(): Promise<number | undefined> {
+  /** Bytes that the disk of the state folder has left; undefined: it does not say. Never rejects, and takes a second at most. */
+  async free(): Promise<number | undefined> {
     this.#asking ??= freeBytes(this.#stateDir).finally(() => {
       this.#asking = undefined;
     });

@@ -275,7 +275,7 @@ export class Service {
   }
 
   async #lookAtRoom(machine: MachineLook, { pipeline }: ServiceParts): Promise<void> {
-    const { freeBytes } = await machine.figures();
+    const freeBytes = await machine.free();
     const { bytes, max_bytes: maxBytes } = pipeline.buffer();
     // Until the store has said how large its file is, it is none.
     if (bytes > 0) this.#forecast?.add({ atMs: performance.now(), freeBytes, bufferBytes: bytes, maxBytes });
