@@ -22,7 +22,8 @@ export function openCollectors(db: Database): Collectors {
   const select = db.prepare<[string], { id: number; revision: number; site: string | null }>(
     "SELECT id, revision, site FROM collectors WHERE uuid = ?",
   );
-  const siblings = db.prepare<[string], { uuid: string }>("SELECT uuid FROM collectors WHERE site = ? ORDER BY id");
+  // As in pages, `= +?`: this is asked with every request of a collector's key.
+  const siblings = db.prepare<[string], { uuid: string }>("SELECT uuid FROM collectors WHERE site = +? ORDER BY id");
   const siteOf = (uuid: string): string | null => select.get(uuid)?.site ?? null;
   return {
     ensure: (uuid) => void insert.run(uuid),

@@ -69,6 +69,12 @@ export function pageReader<Row extends { readonly id: number }, T>(
   };
 }
 
+/**
+ * Not `= ?`: beside ORDER BY, SQLite plans by the value that is bound there, and compiles the statement again whenever one is bound, which costs
+ * more than reading a page.
+ */
+const ONE_VALUE = "= +?";
+
 /** SQL that follows the condition on the cursor, and the values for its placeholders. */
 function conditionsOf(
   table: Pick<PagedTable<unknown, unknown>, "filters" | "reach">,
@@ -80,7 +86,9 @@ function conditionsOf(
   // With nothing else to go by, several collectors are compared while the rows are read in their order, and never sorted.
   if (reach) conditions.push([conditions.length === 0 && reach.length > 1 ? `+${table.reach}` : table.reach, reach]);
   // One value is compared as it is: the index then gives the rows in their order.
-  const where = conditions.map(([column, { length }]) => ` AND ${column} ${length === 1 ? "= ?" : "IN (SELECT value FROM json_each(?))"}`);
+  const where = conditions.map(
+    ([column, { length }]) => ` AND ${column} ${length === 1 ? ONE_VALUE : "IN (SELECT value FROM json_each(?))"}`,
+  );
   return {
     where: where.join(""),
     parameters: conditions.map(([, values]) => (values.length === 1 ? values[0] : JSON.stringify(values))),

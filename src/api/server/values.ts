@@ -393,9 +393,10 @@ function prepareStatements(db: Database) {
       `INSERT INTO samples (series, time, quality, value, clock) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (series, time) DO UPDATE SET quality = excluded.quality, value = excluded.value, clock = excluded.clock`,
     ),
-    firstSource: db.prepare<[string], string>("SELECT data_source FROM series WHERE variable = ? ORDER BY id LIMIT 1").pluck(),
+    // As in pages: `+?` beside ORDER BY and LIMIT, because with `?` each call compiles the statement again.
+    firstSource: db.prepare<[string], string>("SELECT data_source FROM series WHERE variable = +? ORDER BY id LIMIT 1").pluck(),
     range: db.prepare<[number, number, number, number], SampleRow>(
-      "SELECT time, quality, value, clock FROM samples WHERE series = ? AND time >= ? AND time < ? ORDER BY time LIMIT ?",
+      "SELECT time, quality, value, clock FROM samples WHERE series = +? AND time >= ? AND time < ? ORDER BY time LIMIT +?",
     ),
     dropBefore: db.prepare<[number]>(
       `DELETE FROM samples WHERE (series, time) IN (SELECT series, time FROM samples WHERE time < ? ORDER BY time LIMIT ${SWEEP_ROWS})`,
