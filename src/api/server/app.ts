@@ -237,13 +237,14 @@ function addRoute(app: FastifyInstance, { definition, url, handler, callers, isE
   });
 }
 
-function respond(reply: FastifyReply, url: string, { status, headers, body }: Outgoing): void {
+function respond(reply: FastifyReply, url: string, { status, headers, body, text }: Outgoing): void {
   reply.code(status);
   const made = status === 201 ? uuidIn(body) : undefined;
   // RFC 9110, 10.2.2.
   if (made !== undefined) reply.header("location", `${url}/${made}`);
   if (headers) reply.headers({ ...headers });
-  reply.send(body);
+  if (text === undefined) reply.send(body);
+  else reply.type(JSON_TYPE).send(text);
 }
 
 const uuidIn = (body: unknown): string | undefined =>

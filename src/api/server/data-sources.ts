@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { type Details, toReadDetails } from "../../model/details.ts";
 import type { DataSourceCreate, DataSourcePatch, DataSourceResponse, Page, ReadoutStatusReport } from "../../model/resources.ts";
-import type { ReadoutState } from "../../model/status.ts";
 import type { Collectors } from "./collectors.ts";
 import type { Database } from "./database.ts";
 import { mergeDetails } from "./details.ts";
 import { finder, uuidsByCollector } from "./lookup.ts";
-import { type PageRequest, pageReader, type Reach } from "./pages.ts";
+import { type PageRequest, pageTextReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
 /** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
@@ -14,6 +13,8 @@ const READOUT_INTERVAL = { seconds: 10, milliseconds: 10_000 } as const;
 
 export interface DataSources {
   list(request: PageRequest): Page<DataSourceResponse>;
+  /** As list, as JSON. */
+  listText(request: PageRequest): string;
   /** Throws HttpProblem 404, as every other access by uuid. `reach`: see PageRequest. */
   get(uuid: string, reach: Reach): DataSourceResponse;
   create(request: DataSourceCreate): DataSourceResponse;
@@ -25,7 +26,7 @@ export interface DataSources {
   uuidsOf(collector: string): string[];
 }
 
-interface Row {
+interface StoredRow {
   readonly id: number;
   readonly uuid: string;
   readonly collector: string;
@@ -37,17 +38,46 @@ interface Row {
   readonly note: string | null;
   readonly readout_interval: number;
   readonly readout_limit: number | null;
+  /** JSON. */
   readonly details: string | null;
   readonly variable_discovery: 0 | 1;
   readonly last_readout_at: string | null;
-  readonly configured_variables: number;
-  readonly state: string;
 }
 
-const SELECT = `
-  SELECT r.*, coalesce(r.reported_variables,
-    (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE')) AS configured_variables
-  FROM data_sources r`;
+/** SQL of a column's value as JSON. */
+const quoted = (column: keyof StoredRow): string => `json_quote(r.${column})`;
+
+/** SQL of an object as JSON, of the SQL of each field as JSON. */
+function jsonObject<T>(fields: { readonly [F in keyof T]: string }): string {
+  const parts = Object.entries<string>(fields).map(([name, sql], n) => `'${n === 0 ? "{" : ","}"${name}":', ${sql}`);
+  return `concat(${parts.join(", ")}, '}')`;
+}
+
+/**
+ * SQL of a record as JSON, as it is answered: making it of a row in this program takes more than twice the time, and SQLite's own `json_object`
+ * nearly as long. What is stored as JSON is taken as it is.
+ */
+const RECORD = jsonObject<DataSourceResponse>({
+  uuid: quoted("uuid"),
+  type: quoted("type"),
+  readout_limit: quoted("readout_limit"),
+  readout_interval: quoted("readout_interval"),
+  readout_status: jsonObject<DataSourceResponse["readout_status"]>({
+    last_readout_at: quoted("last_readout_at"),
+    configured_variables: `coalesce(r.reported_variables,
+      (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE'))`,
+    state: "r.state",
+  }),
+  name: quoted("name"),
+  collector: quoted("collector"),
+  manufacturer: quoted("manufacturer"),
+  device_model: quoted("device_model"),
+  note: quoted("note"),
+  capabilities: jsonObject<DataSourceResponse["capabilities"]>({ variable_discovery: "iif(r.variable_discovery, 'true', 'false')" }),
+  machine: quoted("machine"),
+  last_readout_at: quoted("last_readout_at"),
+  details: "coalesce(r.details, 'null')",
+});
 
 export function openDataSources(
   db: Database,
@@ -55,14 +85,17 @@ export function openDataSources(
   secrets: SecretStore,
   intervalUnit: "seconds" | "milliseconds",
 ): DataSources {
-  const byUuid = db.prepare<[string], Row>(`${SELECT} WHERE r.uuid = ?`);
-  const page = pageReader<Row, DataSourceResponse>(db, {
+  const listText = pageTextReader(db, {
     operation: "listDataSources",
-    select: SELECT,
+    select: `SELECT r.id, ${RECORD} FROM data_sources r`,
     reach: "r.collector",
     filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
-    toRecord: toResponse,
   });
+  const recordByUuid = db.prepare<[string], { collector: string; record: string }>(
+    `SELECT r.collector, ${RECORD} AS record FROM data_sources r WHERE r.uuid = ?`,
+  );
+  const findRecord = finder("data source", recordByUuid, ({ collector }) => collector);
+  const get: DataSources["get"] = (uuid, reach) => JSON.parse(findRecord(uuid, reach).record) as DataSourceResponse;
   const ensureMachine = db.prepare<[string, string | null]>("INSERT INTO machines (uuid, site) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const insert = db.prepare(`
     INSERT INTO data_sources (uuid, collector, machine, type, name, manufacturer, device_model, note, readout_interval, details)
@@ -73,11 +106,16 @@ export function openDataSources(
       version = version + 1
     WHERE uuid = @uuid`);
   const remove = db.prepare<[string]>("DELETE FROM data_sources WHERE uuid = ?");
-  const find = finder("data source", byUuid, ({ collector }) => collector);
+  const find = finder(
+    "data source",
+    db.prepare<[string], StoredRow>("SELECT * FROM data_sources WHERE uuid = ?"),
+    ({ collector }) => collector,
+  );
 
   return {
-    list: page,
-    get: (uuid, reach) => toResponse(find(uuid, reach)),
+    list: (request) => JSON.parse(listText(request)) as Page<DataSourceResponse>,
+    listText,
+    get,
     create: db.transaction((request: DataSourceCreate) => {
       const uuid = randomUUID();
       const { details, secrets: written } = toReadDetails(request.details);
@@ -96,7 +134,7 @@ export function openDataSources(
       });
       secrets.replace(uuid, written);
       collectors.touch(request.collector);
-      return toResponse(find(uuid, undefined));
+      return get(uuid, undefined);
     }).immediate,
     patch: db.transaction((uuid: string, patch: DataSourcePatch) => {
       const row = find(uuid, undefined);
@@ -114,13 +152,16 @@ export function openDataSources(
       secrets.replace(uuid, {});
       collectors.touch(row.collector);
     }).immediate,
-    report: reportTaker(db, byUuid),
+    report: reportTaker(db),
     uuidsOf: uuidsByCollector(db, "data_sources"),
   };
 }
 
 /** Takes statuses over, all in one transaction. */
-function reportTaker(db: Database, byUuid: { get(uuid: string): Row | undefined }): DataSources["report"] {
+function reportTaker(db: Database): DataSources["report"] {
+  const byUuid = db.prepare<[string], Pick<StoredRow, "id" | "collector" | "last_readout_at" | "variable_discovery">>(
+    "SELECT id, collector, last_readout_at, variable_discovery FROM data_sources WHERE uuid = ?",
+  );
   const report = db.prepare(`
     UPDATE data_sources SET state = @state, reported_variables = @configured_variables, last_readout_at = @last_readout_at,
       variable_discovery = @variable_discovery
@@ -148,26 +189,3 @@ function reportTaker(db: Database, byUuid: { get(uuid: string): Row | undefined 
 }
 
 const parseDetails = (text: string | null): Details | null => (text === null ? null : (JSON.parse(text) as Details));
-
-function toResponse(row: Row): DataSourceResponse {
-  return {
-    uuid: row.uuid,
-    type: row.type,
-    readout_limit: row.readout_limit,
-    readout_interval: row.readout_interval,
-    readout_status: {
-      last_readout_at: row.last_readout_at,
-      configured_variables: row.configured_variables,
-      state: JSON.parse(row.state) as ReadoutState,
-    },
-    name: row.name,
-    collector: row.collector,
-    manufacturer: row.manufacturer,
-    device_model: row.device_model,
-    note: row.note,
-    capabilities: { variable_discovery: row.variable_discovery === 1 },
-    machine: row.machine,
-    last_readout_at: row.last_readout_at,
-    details: parseDetails(row.details),
-  };
-}

@@ -38,6 +38,8 @@ export interface Incoming<R extends Route> {
 export interface Outgoing {
   readonly status: number;
   readonly body?: unknown;
+  /** The body as JSON, instead of it. */
+  readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -164,8 +166,10 @@ export function createHandlers(resources: Resources): Handlers {
 function sourceHandlers({ dataSources }: Resources, common: HandlerBasics) {
   const ofSources = common.handlersOf("data_sources", dataSources, common.reachOf);
   return {
-    listDataSources: ({ query: { cursor, ...filters }, caller }) =>
-      ok(dataSources.list({ cursor, filters, reach: common.reachOf(caller) })),
+    listDataSources: ({ query: { cursor, ...filters }, caller }) => ({
+      status: 200,
+      text: dataSources.listText({ cursor, filters, reach: common.reachOf(caller) }),
+    }),
     createDataSource: ({ body, caller }) => {
       common.requireCollector(body.collector, caller);
       common.requireMachine(body.machine, caller);
