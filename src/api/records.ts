@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { LargeMap } from "../lib/large-map.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Secrets } from "./desired.ts";
@@ -25,6 +26,13 @@ export type Judged<T> =
       /** What is wrong, in which field. */
       readonly why: string;
     };
+
+/** What a list holds of one uuid. */
+interface Listed<T> {
+  /** Undefined: no record of it is used. */
+  used: T | undefined;
+  isValid: boolean;
+}
 
 /** Pure. `owner` names the collector a record belongs to; undefined where records of this kind do not say. */
 export function judgeRecord<T extends { readonly uuid: string }>(
@@ -64,15 +72,13 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
   yieldToEventLoop: YieldToEventLoop = createYielder(),
 ): Promise<AcceptedRecords<T>> {
   const { what, received, previous, collector } = input;
-  const lastGood = new Map<string, T>();
+  const lastGood = new LargeMap<T>();
   for (const record of previous) {
     lastGood.set(record.uuid, record);
     await yieldToEventLoop();
   }
-  /** By uuid in the order of the list; undefined: no record of it is used. */
-  const records = new Map<string, T | undefined>();
-  const valid = new Set<string>();
-  const listed = new Set<string>();
+  const listed = new LargeMap<Listed<T>>();
+  const inOrder: Listed<T>[] = [];
   const repeated = new Map<string, number>();
   const invalid = createBoundedWarnings((more) => `${more} more ${what}s do not validate`);
   let count = 0;
@@ -82,28 +88,31 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     await yieldToEventLoop();
     count++;
     const { uuid, owner } = judged;
+    let one = uuid === undefined ? undefined : listed.get(uuid);
     if (uuid === undefined) unidentified++;
-    else if (listed.has(uuid)) repeated.set(uuid, (repeated.get(uuid) ?? 1) + 1);
-    else listed.add(uuid);
-    if (uuid !== undefined && owner !== undefined && owner !== collector) {
-      foreign++;
-      if (!records.has(uuid)) records.set(uuid, undefined);
-    } else if (!("why" in judged)) {
-      if (!valid.has(judged.uuid)) records.set(judged.uuid, judged.record);
-      valid.add(judged.uuid);
+    else if (one) repeated.set(uuid, (repeated.get(uuid) ?? 1) + 1);
+    else {
+      one = { used: undefined, isValid: false };
+      listed.set(uuid, one);
+      inOrder.push(one);
+    }
+    if (one && owner !== undefined && owner !== collector) foreign++;
+    else if (!("why" in judged)) {
+      if (one && !one.isValid) one.used = judged.record;
+      if (one) one.isValid = true;
     } else {
       const kept = uuid === undefined ? undefined : lastGood.get(uuid);
-      if (uuid !== undefined && !valid.has(uuid)) records.set(uuid, kept);
+      if (one && !one.isValid) one.used = kept;
       const consequence = kept ? "its last good configuration stays" : "it is left out";
       invalid.add(`${what} ${uuid ?? `number ${count} of the list`}: ${judged.why}; ${consequence}`);
     }
   }
   const used: T[] = [];
-  for (const record of records.values()) {
+  for (const { used: record } of inOrder) {
     if (record) used.push(record);
     await yieldToEventLoop();
   }
-  const unlisted = unidentified > 0 ? previous.filter(({ uuid }) => !listed.has(uuid)) : [];
+  const unlisted = unidentified > 0 ? previous.filter(({ uuid }) => !listed.get(uuid)) : [];
   return {
     records: unlisted.length > 0 ? [...used, ...unlisted] : used,
     warnings: [

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { configuredIntervalMs, type SourceInput } from "../agent/source-spec.ts";
+import { LargeMap } from "../lib/large-map.ts";
 import { isSecretName } from "../lib/loggable.ts";
 import { formatDuration } from "../model/duration.ts";
 import type { YieldToEventLoop } from "../model/timer.ts";
@@ -85,7 +86,7 @@ const sinkChanges = (was: SinkSpec, is: SinkSpec): readonly string[] => [
 
 /** `+3 −1 ~2`: added, removed, changed. Empty: none. */
 async function variableChanges(was: readonly Variable[], is: readonly Variable[], yieldToEventLoop: YieldToEventLoop): Promise<string> {
-  const known = new Map<string, Variable>();
+  const known = new LargeMap<Variable>();
   for (const variable of was) {
     known.set(variable.uuid, variable);
     await yieldToEventLoop();
