@@ -68,6 +68,11 @@ export class Pipeline {
     return this.#client.append(layout, readout);
   }
 
+  /** As StoreClient.prepare. */
+  prepare(layout: Layout): Promise<void> | undefined {
+    return this.#client.prepare(layout);
+  }
+
   /** Brings the sinks that run to the desired ones; unchanged ones notice nothing. */
   setSinks(desired: readonly SinkSpec[]): void {
     rememberNames(this.#names, desired);

@@ -145,6 +145,7 @@ const agentOf = ({ clock, log, inForce, service, loaded }: Base, pipeline: Pipel
     permit: inForce.permitSource,
     listenRefusal: inForce.listenRefusal,
     logFor: (fields) => log.child(fields),
+    prepare: (layout) => pipeline.prepare(layout),
     emit: (layout, readout) => void pipeline.append(layout, readout),
     frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),

@@ -24,7 +24,7 @@ import { StateLines } from "./state-lines.ts";
 import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
-export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late" | "failed"> {
+export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late" | "failed" | "prepare"> {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;
@@ -283,7 +283,7 @@ export class Agent {
   async #start({ input, startSpreadMs }: DesiredSource, last: SourceReport | undefined): Promise<RunningSource> {
     const deps = this.#deps;
     const { record, variables } = input;
-    const configured = configuredVariables(variables);
+    const configured = await configuredVariables(variables, createYielder());
     const seen = last?.status.last_readout_at ?? null;
     const lastReadoutAt = seen === null ? null : Date.parse(seen);
     const made = this.#lastSpec.then(() => specWithDriver(input, deps.drivers));

@@ -79,7 +79,7 @@ export interface Planned {
 export class LearnedGroups {
   /** What is planned; see `use`. */
   points: readonly Point[];
-  /** One more than the highest place in the layout. */
+  /** Places of a readout; no point is beyond. */
   readonly width: number;
   readonly closed = new Map<Point, Closed>();
   /** Points that no request holds together with points before them: the device lacks something in between. */
@@ -108,9 +108,10 @@ export class LearnedGroups {
   #plan: readonly Planned[] | undefined;
   #rotation = 0;
 
-  constructor(points: readonly Point[]) {
+  /** `width`: of the layout; absent: as wide as the points need. */
+  constructor(points: readonly Point[], width = widthOf(points)) {
     this.points = points;
-    this.width = points.reduce((width, { index }) => Math.max(width, index + 1), 0);
+    this.width = width;
   }
 
   /** Plans these points from now on: the same ones, or more of them are prepared. What was learned of those that stay is kept. */
@@ -285,6 +286,8 @@ export class LearnedGroups {
     return this.groups.find(({ fresh }) => fresh.points.includes(point));
   }
 }
+
+const widthOf = (points: readonly Point[]): number => points.reduce((width, { index }) => Math.max(width, index + 1), 0);
 
 function equalLimits(a: Limits, b: Limits): boolean {
   const keys = Object.keys(a) as (keyof Limits)[];

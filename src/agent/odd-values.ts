@@ -50,8 +50,6 @@ const isOdd = (value: number): boolean => {
   return size !== 0 && size !== Number.POSITIVE_INFINITY && (size < SMALLEST || size > LARGEST);
 };
 
-/** Whether bytes of a float come in one order or another, by the device; a protocol that has one order has no wrong one. Pure. */
-export function hasOrders({ wireOf }: Pick<AnyDriver, "wireOf">, points: readonly Point[]): boolean {
-  const float = points.find(({ type }) => type.scalar === "float32" || type.scalar === "float64");
-  return float !== undefined && (wireOf?.(float.address, float.type)?.orders.length ?? 0) > 0;
-}
+/** Whether the bytes of this float come in one order or another, by the device; a protocol that has one order has no wrong one. Pure. */
+export const hasOrders = ({ wireOf }: Pick<AnyDriver, "wireOf">, float: Point): boolean =>
+  (wireOf?.(float.address, float.type)?.orders.length ?? 0) > 0;

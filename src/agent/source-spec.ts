@@ -52,6 +52,10 @@ export interface SourceSpec {
   readonly scalings: ReadonlyMap<number, Scaling>;
   /** By place in the layout: variables whose raw value is a float32. */
   readonly float32s: ReadonlySet<number>;
+  /** Places of the variables whose types come with their first values. */
+  readonly auto: readonly number[];
+  /** One that is a floating point number on the device; undefined: there is none. */
+  readonly float: Point | undefined;
   readonly warnings: readonly string[];
 }
 
@@ -72,7 +76,18 @@ export function fingerprintOf({
   return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret, awaitedSecret, withheldSecret };
 }
 
-export const configuredVariables = (variables: readonly Variable[]): number => variables.filter((v) => v.status !== "INACTIVE").length;
+/** Variables that are looked at between two looks at the clock. */
+const LOOKED_AT_ONCE = 500;
+
+/** How many are not INACTIVE. Goes by slices. */
+export async function configuredVariables(variables: readonly Variable[], yieldToEventLoop: YieldToEventLoop): Promise<number> {
+  let configured = 0;
+  for (const [i, { status }] of variables.entries()) {
+    if (status !== "INACTIVE") configured++;
+    if (i % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
+  }
+  return configured;
+}
 
 /** Sorts a source's configuration into what can run and what cannot, and why. Pure; goes by slices. */
 export async function specOf(
@@ -99,10 +114,7 @@ export async function specOf(
   if (unfit) return problem(unfit.condition, unfit.detail);
   const interval = intervalOf(record.readout_interval, input.readoutIntervalUnit, settings.data.interval);
   if ("problem" in interval) return interval;
-  const { taken, beyond } = limit(
-    input.variables.filter((v) => v.status !== "INACTIVE"),
-    record.readout_limit,
-  );
+  const { taken, beyond } = await limit(input.variables, record.readout_limit, yieldToEventLoop);
   const warnings = [
     ...(driver.warningsOf?.(details.data, driverSettings.data) ?? []),
     ...interval.warnings,
@@ -112,21 +124,27 @@ export async function specOf(
   const refused = new Map<number, Reading>();
   const scalings = new Map<number, Scaling>();
   const float32s = new Set<number>();
+  const auto: number[] = [];
+  let float: Point | undefined;
   const variables: LayoutVariable[] = [];
   for (const [index, variable] of taken.entries()) {
     const parsed = parse(variable, driver, driverSettings.data);
     if ("reading" in parsed) refused.set(index, parsed.reading);
     else {
-      points.push({ index, address: parsed.address, type: parsed.type });
+      const point = { index, address: parsed.address, type: parsed.type };
+      points.push(point);
+      if (isFloat(parsed.type)) float ??= point;
       if (variable.scaling) scalings.set(index, variable.scaling);
       if (parsed.type.scalar === "float32") float32s.add(index);
     }
     const raw = "reading" in parsed ? (typeOf(driver, variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
+    const type = variable.scaling ? scaledType(raw) : raw;
+    if (type.scalar === "auto") auto.push(index);
     variables.push({
       uuid: variable.uuid,
       name: variable.name,
       address: variable.address,
-      type: variable.scaling ? scaledType(raw) : raw,
+      type,
       unit: variable.unit,
       comment: variable.comment,
       exploration: variable.status === "EXPLORATION",
@@ -152,6 +170,8 @@ export async function specOf(
       refused,
       scalings,
       float32s,
+      auto,
+      float,
       warnings,
     },
   };
@@ -197,13 +217,26 @@ export function configuredIntervalMs({ record, local, readoutIntervalUnit }: Sou
   return "ms" in found ? found.ms : 0;
 }
 
-/** ACTIVE before EXPLORATION, then in the order of the configuration (DESIGN 6). */
-function limit(
+const isFloat = ({ scalar }: DataType): boolean => scalar === "float32" || scalar === "float64";
+
+/** Those that are configured: ACTIVE before EXPLORATION where not all are taken, then in the order of the configuration (DESIGN 6). */
+async function limit(
   variables: readonly Variable[],
   most: number | null,
-): { readonly taken: readonly Variable[]; readonly beyond: readonly Variable[] } {
-  if (most === null || variables.length <= most) return { taken: variables, beyond: [] };
-  const ranked = [...variables.filter((v) => v.status === "ACTIVE"), ...variables.filter((v) => v.status !== "ACTIVE")];
+  yieldToEventLoop: YieldToEventLoop,
+): Promise<{ readonly taken: readonly Variable[]; readonly beyond: readonly Variable[] }> {
+  const configured: Variable[] = [];
+  const active: Variable[] = [];
+  const explored: Variable[] = [];
+  for (const [i, variable] of variables.entries()) {
+    if (variable.status !== "INACTIVE") {
+      configured.push(variable);
+      (variable.status === "ACTIVE" ? active : explored).push(variable);
+    }
+    if (i % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
+  }
+  if (most === null || configured.length <= most) return { taken: configured, beyond: [] };
+  const ranked = [...active, ...explored];
   return { taken: ranked.slice(0, Math.max(0, most)), beyond: ranked.slice(Math.max(0, most)) };
 }
 

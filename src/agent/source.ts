@@ -36,6 +36,11 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
   readonly startSpreadMs: number;
   /** As `log`, for what is no change of its state; all sources share its budget. */
   readonly notes: Log;
+  /**
+   * Makes ready for readouts with this layout, by slices; awaited before the first of them is emitted. Undefined: nothing has to be waited
+   * for. Must not reject.
+   */
+  prepare?(layout: Layout): Promise<void> | undefined;
   /** Takes a readout with at least one answer. */
   emit(layout: Layout, readout: Readout): void;
   /** A readout on the schedule began so many ms after its tick. */
@@ -133,10 +138,10 @@ class SourceTask {
     connects: 0,
   };
   #layout: Layout;
+  /** That of the last readout that was emitted. */
+  #emitted: Layout | undefined;
   /** Whether the type of a variable comes with its first value. */
   #hasAuto: boolean;
-  /** Places of the variables whose types come so. */
-  readonly #auto: readonly number[];
   #state: SourceState;
   #lastGoodAt: number | null;
   /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
@@ -156,11 +161,10 @@ class SourceTask {
     this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
     this.#lastGoodAt = lastReadoutAt;
     this.#layout = spec.layout;
-    this.#hasAuto = hasAuto(spec.layout);
-    this.#auto = spec.layout.variables.flatMap(({ type }, place) => (type.scalar === "auto" ? [place] : []));
+    this.#hasAuto = spec.auto.length > 0;
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
     this.#state = { type: "UNKNOWN", since: clock.epochMs() };
-    this.#learned = new LearnedGroups(spec.points);
+    this.#learned = new LearnedGroups(spec.points, spec.layout.variables.length);
     this.#readouts = new Readouts(spec, this.#learned, {
       ...deps,
       connecting: () => this.#counters.connects++,
@@ -173,7 +177,7 @@ class SourceTask {
     });
     this.#fit = new PlanFit(spec.intervalMs, spec.name, deps.notes);
     this.#deviceClock = new DeviceClock(spec.intervalMs);
-    this.#odd = hasOrders(spec.driver, spec.points) ? new OddValues(spec.name) : undefined;
+    this.#odd = spec.float && hasOrders(spec.driver, spec.float) ? new OddValues(spec.name) : undefined;
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps, clock.monotonicMs);
@@ -267,7 +271,9 @@ class SourceTask {
       if (!isProbe) late?.(clock.monotonicMs() - due);
       const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
-      due = this.#after(outcome, due);
+      const layout = this.#layoutOf(outcome);
+      if (layout !== this.#emitted && this.#isAnswered(outcome.readings)) await this.#deps.prepare?.(layout);
+      due = this.#after(outcome, layout, due);
     }
   }
 
@@ -279,9 +285,9 @@ class SourceTask {
   }
 
   /** Takes what a readout brought; gives when the next one is due, monotonic ms. */
-  #after(outcome: Outcome, due: number): number {
+  #after(outcome: Outcome, layout: Layout, due: number): number {
     const { clock } = this.#deps;
-    const problem = this.#settle(outcome);
+    const problem = this.#settle(outcome, layout);
     const now = clock.monotonicMs();
     this.#waitedMs = outcome.waitedMs;
     // Where other sources are answered over it, the connection is well.
@@ -321,14 +327,18 @@ class SourceTask {
     return nextTick(Math.max(now + restMs, due), intervalMs, this.#phaseMs);
   }
 
-  #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome): Problem | undefined {
+  /** With the types that came with these readings; that of the readout before where there is no answer. */
+  #layoutOf({ readings }: Outcome): Layout {
+    return this.#hasAuto ? settleTypes(this.#layout, readings) : this.#layout;
+  }
+
+  #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Problem | undefined {
     const { clock, changed, emit } = this.#deps;
     const counters = this.#counters;
     counters.readouts++;
-    const answered = this.#spec.points.length === 0 || readings.length > 0;
+    const answered = this.#isAnswered(readings);
     const came = answered ? complete(this.#spec, readings, failure) : readings;
-    const settled = this.#hasAuto ? settleTypes(this.#layout, came) : this.#layout;
-    const all = fitSettled(settled, came, this.#auto);
+    const all = fitSettled(settled, came, this.#spec.auto);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
@@ -347,8 +357,13 @@ class SourceTask {
     this.#deviceClock.watch(all, time + spanMs, clock.monotonicMs());
     this.#odd?.watch(this.#layout, all, clock.monotonicMs());
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
+    this.#emitted = this.#layout;
     emit(this.#layout, readout);
     return problem;
+  }
+
+  #isAnswered(readings: Outcome["readings"]): boolean {
+    return this.#spec.points.length === 0 || readings.length > 0;
   }
 
   #crashed(error: unknown): void {

@@ -1,5 +1,6 @@
 import { FAULTS, type Fault } from "../model/fault.ts";
 import type { Layout } from "../model/layout.ts";
+import { atOnce, type Steps } from "../model/timer.ts";
 import { type DataType, formatDataType, NUMBER_BYTES } from "../model/value.ts";
 
 /*
@@ -64,14 +65,20 @@ export interface Plan {
 
 const plans = new WeakMap<Layout, Plan>();
 
-export function planOf(layout: Layout): Plan {
+/** Variables in one step. */
+const VARIABLES_AT_ONCE = 1000;
+
+export const planOf = (layout: Layout): Plan => plans.get(layout) ?? atOnce(planSteps(layout));
+
+/** As planOf, in steps. */
+export function* planSteps(layout: Layout): Steps<Plan> {
   const known = plans.get(layout);
   if (known) return known;
   let bits = 0;
   let fixedBytes = HEADER_BYTES;
   // Most variables are of a few types: all but bools share one column, which a large layout would hold ten thousand times.
   const shared = new Map<string, Column>();
-  const columns = layout.variables.map(({ type, exploration }): Column => {
+  const columnOf = ({ type, exploration }: Layout["variables"][number]): Column => {
     const { scalar } = type;
     const isArray = type.count !== undefined;
     if (!isArray) fixedBytes += WIDTH[scalar];
@@ -80,7 +87,12 @@ export function planOf(layout: Layout): Plan {
     const column = shared.get(key) ?? { type, scalar, isArray, bit: -1, exploration };
     shared.set(key, column);
     return column;
-  });
+  };
+  const columns: Column[] = [];
+  for (const variable of layout.variables) {
+    columns.push(columnOf(variable));
+    if (columns.length % VARIABLES_AT_ONCE === 0) yield;
+  }
   const stateBytes = Math.ceil(columns.length / 4);
   const boolBytes = Math.ceil(bits / 8);
   const plan = { columns, stateBytes, boolBytes, fixedBytes: fixedBytes + stateBytes + boolBytes };

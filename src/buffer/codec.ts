@@ -1,4 +1,5 @@
 export { DamagedPayloadError } from "./bytes.ts";
+export { planSteps } from "./codec-format.ts";
 export { decodeReadout, wasClockSynced } from "./decode.ts";
 export { type EncodedReadout, encodeReadout } from "./encode.ts";
-export { layoutKey } from "./layout-key.ts";
+export { layoutKey, layoutKeySteps } from "./layout-key.ts";

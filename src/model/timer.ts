@@ -43,6 +43,26 @@ const RUN_MS = 2;
 /** Called in each turn of a long loop; settles at once, or after the event loop had its turn. */
 export type YieldToEventLoop = () => Promise<void>;
 
+/** Work in steps, each far shorter than a slice. */
+export type Steps<T> = Generator<void, T>;
+
+/** Does all steps at once. */
+export function atOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Does the steps by slices. */
+export async function inSlices<T>(steps: Steps<T>, yieldToEventLoop: YieldToEventLoop): Promise<T> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    await yieldToEventLoop();
+  }
+}
+
 /** Loops of this thread that wait for their next slice, the longest first. */
 const paused: (() => void)[] = [];
 

@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { decodeReadout } from "../../buffer/codec.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
+import type { Layout } from "../../model/layout.ts";
 import { StoreClient } from "./host.ts";
 import type { ToStore } from "./messages.ts";
 
@@ -92,6 +94,77 @@ describe("store client", () => {
     expect(seqs()).toEqual([4, 5, 6]);
     client.onMessage({ type: "committed", upTo: 6 });
     expect(client.unanswered()).toEqual({ batches: 0, bytes: 0 });
+  });
+
+  it("sends a large layout in parts, with turns of the event loop between them; what was appended follows in order", async () => {
+    const { client, posted, post, seqs, kinds } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    const large = plainLayout(5001);
+    client.append(layout, plainReadout(10, 1));
+    client.append(large, plainReadout(5001, 2));
+    client.append(layout, plainReadout(10, 3));
+    client.setSinks([{ id: "a", takesExploration: false }]);
+    client.append(layout, plainReadout(10, 4));
+    client.setSinks([{ id: "b", takesExploration: false }]);
+    expect(kinds()).toEqual(["begin", "layout", "append"]);
+    await poll(seqs).toEqual([1, 2, 3, 4]);
+    const parts = new Array<string>(10).fill("layout_part");
+    expect(kinds()).toEqual(["begin", "layout", "append", ...parts, "layout", "append", "sinks", "append", "sinks"]);
+    const crossed = posted.slice(3).flatMap((message) => {
+      if (message.type === "layout_part") return message.variables;
+      return message.type === "layout" ? message.layout.variables : [];
+    });
+    expect(crossed).toEqual(large.variables);
+    client.append(large, plainReadout(5001, 5));
+    client.setSinks([]);
+    expect(seqs()).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it("sends no more variables in a turn than one part has, of however many small layouts", async () => {
+    const { client, posted, post, seqs } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    let most = 0;
+    let seen = 0;
+    const look = (): void => {
+      const sent = posted.slice(seen).reduce((sum, message) => sum + (message.type === "layout" ? message.layout.variables.length : 0), 0);
+      seen = posted.length;
+      most = Math.max(most, sent);
+    };
+    for (let n = 1; n <= 20; n++) {
+      const own: Layout = { ...plainLayout(300), source: { uuid: String(n), name: String(n) } };
+      client.append(own, plainReadout(300, n));
+    }
+    client.setSinks([]);
+    while (seqs().length < 20) {
+      look();
+      await nextTurn();
+    }
+    look();
+    expect(most).toBeLessThanOrEqual(600);
+  });
+
+  it("sends a layout ahead, and again to a store that was restarted in the middle of it", async () => {
+    const { client, posted, post, seqs, kinds } = setUp();
+    const large = plainLayout(3000);
+    expect(client.prepare(layout)).toBeUndefined();
+    // There is no store yet.
+    await client.prepare(large);
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    const ahead = client.prepare(large);
+    client.append(large, plainReadout(3000, 1));
+    client.setSinks([]);
+    await poll(kinds).toContain("layout_part");
+    client.attach(post);
+    posted.length = 0;
+    client.onMessage({ type: "ready", life: 2, epoch: "e", lastSeq: 0 });
+    await ahead;
+    await poll(seqs).toEqual([1]);
+    expect(kinds()).toEqual(["begin", "sinks", ...new Array<string>(5).fill("layout_part"), "layout", "append"]);
+    await client.prepare(large);
+    expect(kinds().filter((kind) => kind === "layout")).toHaveLength(1);
   });
 
   it("rejects and counts what exceeds its bound, and takes again once the store has answered", () => {

@@ -1,8 +1,10 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
-import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
+import { encodeReadout, layoutKey, layoutKeySteps, planSteps } from "../../buffer/codec.ts";
 import { joinSpans, spanOf } from "../../buffer/commit-group.ts";
 import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
 import type { Layout } from "../../model/layout.ts";
+import { createYielder, inSlices } from "../../model/timer.ts";
 import type { Readout } from "../../model/value.ts";
 import type { FromStore, ToStore } from "./messages.ts";
 
@@ -37,6 +39,15 @@ const POST_DELAY_MS = 50;
 /** Payload bytes in one message; so many are posted at once. */
 const MESSAGE_BYTES = 2 ** 20;
 
+/** Variables of layouts that cross to the store in one go, in one message or several: about a millisecond. */
+const VARIABLES_AT_ONCE = 500;
+
+/** From which batch on the sinks are these. */
+interface SinksFrom {
+  readonly seq: number;
+  readonly sinks: readonly BufferSink[];
+}
+
 /** The host's end of the store: encodes each readout once, and keeps it until the store has answered, over restarts of the worker. */
 export class StoreClient {
   readonly #options: StoreClientOptions;
@@ -54,7 +65,15 @@ export class StoreClient {
   #isReady = false;
   /** Keys of layouts that this worker knows. */
   #sentLayouts = createRecentLayouts<string, true>();
+  /** Large ones that are on their way to this worker, by key. */
+  #layoutsUnderWay = new Map<string, Promise<void>>();
+  /** What is unposted follows a layout that is on its way. */
+  #isHeld = false;
+  /** Grows with each worker that is ready: what was begun for another one ends. */
+  #workers = 0;
   #sinks: readonly BufferSink[] | undefined;
+  /** Those that this worker was not posted yet, oldest first. */
+  #unpostedSinks: SinksFrom[] = [];
   #flushing: NodeJS.Timeout | undefined;
   #unpostedBytes = 0;
   #rejectedReadouts = 0;
@@ -135,11 +154,19 @@ export class StoreClient {
     return true;
   }
 
+  /**
+   * Makes what the first readout with a large layout needs, and sends the layout ahead, by slices. Undefined: it is small, and nothing has to
+   * be waited for. What is appended without it costs one long slice. Never rejects.
+   */
+  prepare(layout: Layout): Promise<void> | undefined {
+    return layout.variables.length > VARIABLES_AT_ONCE ? this.#prepare(layout) : undefined;
+  }
+
   /** The sinks that get the whole history from now on. What was appended before belongs to the earlier ones. */
   setSinks(sinks: readonly BufferSink[]): void {
-    this.#flush();
     this.#sinks = sinks;
-    if (this.#isReady) this.#post?.({ type: "sinks", sinks });
+    if (this.#isReady) this.#unpostedSinks.push({ seq: this.#nextSeq, sinks });
+    this.#flush();
   }
 
   unanswered(): { readonly batches: number; readonly bytes: number } {
@@ -172,7 +199,11 @@ export class StoreClient {
 
   #onReady(life: number, lastSeq: number): void {
     this.#isReady = true;
+    this.#workers++;
     this.#sentLayouts = createRecentLayouts();
+    this.#layoutsUnderWay = new Map();
+    this.#isHeld = false;
+    this.#unpostedSinks = [];
     this.#reportedRejectedValues = 0;
     this.#unreportedSpan = this.#rejectedSpan;
     this.#reportOverflow();
@@ -189,27 +220,91 @@ export class StoreClient {
     clearTimeout(this.#flushing);
     this.#flushing = undefined;
     this.#unpostedBytes = 0;
-    if (!this.#post || !this.#isReady) return;
+    const post = this.#post;
+    if (!post || !this.#isReady || this.#isHeld) return;
     let batches: NewBatch[] = [];
     let bytes = 0;
-    while (this.#nextToPost < this.#nextSeq) {
-      const entry = this.#unanswered.get(this.#nextToPost++);
-      if (!entry) continue;
-      this.#postLayout(entry);
-      batches.push(entry.batch);
-      bytes += entry.batch.payload.byteLength;
-      if (bytes < MESSAGE_BYTES) continue;
-      this.#post({ type: "append", batches });
+    let variables = 0;
+    const postBatches = (): void => {
+      if (batches.length > 0) post({ type: "append", batches });
       batches = [];
       bytes = 0;
+    };
+    for (; this.#nextToPost < this.#nextSeq; this.#nextToPost++) {
+      if (this.#unpostedSinks[0] && this.#unpostedSinks[0].seq <= this.#nextToPost) {
+        postBatches();
+        this.#postSinks(post, this.#nextToPost);
+      }
+      const entry = this.#unanswered.get(this.#nextToPost);
+      if (!entry) continue;
+      const { batch, layout } = entry;
+      if (!this.#sentLayouts.get(batch.layoutKey)) {
+        variables += layout.variables.length;
+        if (variables > VARIABLES_AT_ONCE) {
+          postBatches();
+          void this.#holdFor(batch.layoutKey, layout);
+          return;
+        }
+        post({ type: "layout", key: batch.layoutKey, layout });
+        this.#sentLayouts.add(batch.layoutKey, layout.source.uuid, true);
+      }
+      batches.push(batch);
+      bytes += batch.payload.byteLength;
+      if (bytes >= MESSAGE_BYTES) postBatches();
     }
-    if (batches.length > 0) this.#post({ type: "append", batches });
+    postBatches();
+    this.#postSinks(post, this.#nextSeq);
   }
 
-  #postLayout({ batch: { layoutKey: key }, layout }: Unanswered): void {
-    if (this.#sentLayouts.get(key)) return;
-    this.#post?.({ type: "layout", key, layout });
-    this.#sentLayouts.add(key, layout.source.uuid, true);
+  /** The latest that are for batches up to this one. */
+  #postSinks(post: (message: ToStore) => void, seq: number): void {
+    const due = this.#unpostedSinks.filter((one) => one.seq <= seq);
+    this.#unpostedSinks = this.#unpostedSinks.slice(due.length);
+    const last = due.at(-1);
+    if (last) post({ type: "sinks", sinks: last.sinks });
+  }
+
+  async #prepare(layout: Layout): Promise<void> {
+    const yieldToEventLoop = createYielder();
+    const key = await inSlices(layoutKeySteps(layout), yieldToEventLoop);
+    await inSlices(planSteps(layout), yieldToEventLoop);
+    if (this.#isReady && !this.#sentLayouts.get(key)) await this.#sendLayout(key, layout);
+  }
+
+  /** Batches follow once their layout has crossed. */
+  async #holdFor(key: string, layout: Layout): Promise<void> {
+    const worker = this.#workers;
+    this.#isHeld = true;
+    await this.#sendLayout(key, layout);
+    if (worker !== this.#workers) return;
+    this.#isHeld = false;
+    this.#flush();
+  }
+
+  #sendLayout(key: string, layout: Layout): Promise<void> {
+    const known = this.#layoutsUnderWay.get(key);
+    if (known) return known;
+    const underWay = this.#layoutsUnderWay;
+    const sent = this.#sendParts(key, layout).finally(() => underWay.delete(key));
+    underWay.set(key, sent);
+    return sent;
+  }
+
+  async #sendParts(key: string, layout: Layout): Promise<void> {
+    const worker = this.#workers;
+    const yieldToEventLoop = createYielder();
+    // This turn may have sent others.
+    await nextTurn();
+    const { source, variables } = layout;
+    let from = 0;
+    for (; from + VARIABLES_AT_ONCE < variables.length; from += VARIABLES_AT_ONCE) {
+      if (worker !== this.#workers || !this.#isReady) return;
+      this.#post?.({ type: "layout_part", key, variables: variables.slice(from, from + VARIABLES_AT_ONCE) });
+      await yieldToEventLoop();
+    }
+    if (worker !== this.#workers || !this.#isReady) return;
+    this.#post?.({ type: "layout", key, layout: { source, variables: variables.slice(from) } });
+    this.#sentLayouts.add(key, source.uuid, true);
   }
 
   #reportOverflow(): void {

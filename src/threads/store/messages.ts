@@ -26,7 +26,10 @@ export interface StoreWorkerData extends StoreOptions {
 export type ToStore =
   /** The answer to `ready`: all that is unanswered follows. What was posted before it is not looked at. */
   | { readonly type: "begin"; readonly life: number }
+  /** Its last variables, or all of them where nothing of it came before. */
   | { readonly type: "layout"; readonly key: string; readonly layout: Layout }
+  /** Of a large layout, in order. */
+  | { readonly type: "layout_part"; readonly key: string; readonly variables: Layout["variables"] }
   | { readonly type: "append"; readonly batches: readonly NewBatch[] }
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
   /** What is kept from now on. */

@@ -4,10 +4,11 @@ import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ledger, SinkLedger, StoredBatch } from "../../buffer/buffer.ts";
-import { decodeReadout } from "../../buffer/codec.ts";
+import { decodeReadout, layoutKey } from "../../buffer/codec.ts";
 import { openReader } from "../../buffer/reader.ts";
 import { temporaryFolder } from "../../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
+import type { Layout } from "../../model/layout.ts";
 import { StoreClient, type StoreClientOptions } from "./host.ts";
 import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "./messages.ts";
 import { serveStore } from "./serve.ts";
@@ -100,6 +101,7 @@ function startDelivery({ answers = true } = {}) {
   const send = (message: DeliveryToStore): void => port1.postMessage(message);
   const skippedTo = (): number | undefined => said.findLast((message) => message.type === "skipped")?.nextId;
   const losses = (): readonly string[] => said.findLast((message) => message.type === "losses")?.sinks ?? [];
+  const layouts = (): readonly Layout[] => said.flatMap((message) => (message.type === "layout" ? [message.layout] : []));
   port1.on("message", (message: StoreToDelivery) => {
     kinds.push(message.type);
     said.push(message);
@@ -108,7 +110,7 @@ function startDelivery({ answers = true } = {}) {
     if (answers) send({ type: "received" });
   });
   undo.push(() => port1.close());
-  return { port: port2, batches, unstored, kinds, skippedTo, losses, send };
+  return { port: port2, batches, unstored, kinds, skippedTo, losses, layouts, send };
 }
 
 const rowsOf = (file: string): readonly StoredBatch[] => {
@@ -144,6 +146,21 @@ describe("store", () => {
       .poll(() => store.said.findLast((message) => message.type === "ledger")?.ledger.sinks)
       .toEqual([{ sink: "a", accepted: 50, delivered: 40, pending: 10, dropped: {}, deliveredUnstored: 0 }]);
     expect(rowsOf(file).map(({ id }) => id)).toEqual(ids.slice(4));
+  });
+
+  it("puts a large layout together that crosses in parts, and forgets parts of a life before", async () => {
+    const large = plainLayout(1201);
+    const { client } = newClient();
+    const store = startStore(optionsOf(newFile()));
+    const delivery = startDelivery();
+    store.post({ type: "delivery", port: delivery.port, of: "every" }, [delivery.port]);
+    store.post({ type: "layout_part", key: layoutKey(large), variables: large.variables.slice(0, 500) });
+    client.attach(store.post);
+    client.onMessage({ type: "ready", life: 1, epoch: "", lastSeq: 0 });
+    client.setSinks([A]);
+    client.append(large, plainReadout(1201, 7));
+    await poll(() => delivery.batches.length).toBe(1);
+    expect(delivery.layouts()).toEqual([large]);
   });
 
   it("keeps to other bounds from the moment they are posted, in the file of now and in the next one", async () => {

@@ -1,6 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { BufferSink, Ledger, StoredBatch } from "../../buffer/buffer.ts";
 import { Store, type StoreListener } from "../../buffer/store.ts";
+import type { Layout, LayoutVariable } from "../../model/layout.ts";
 import type { DeliveryOf, DeliveryToStore, FromStore, StoreWorkerData, ToStore } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 
@@ -18,6 +19,8 @@ class StoreServer implements StoreListener {
   readonly #outboxes: Readonly<Record<DeliveryOf, Outbox>>;
   /** Until the delivery has said so, its sinks are taken for open. */
   #sinksOpen = { open: 0, closed: 0 };
+  /** Of layouts that are not complete, by key. */
+  readonly #layoutParts = new Map<string, LayoutVariable[]>();
   #isStopped = false;
 
   constructor(port: MessagePort, { maxUnderWayBytes, ...options }: StoreWorkerData) {
@@ -40,10 +43,14 @@ class StoreServer implements StoreListener {
     if (this.#isStopped) return;
     switch (message.type) {
       case "begin":
+        this.#layoutParts.clear();
         this.#store.begin(message.life);
         return;
       case "layout":
-        this.#store.addLayout(message.key, message.layout);
+        this.#store.addLayout(message.key, this.#completed(message.key, message.layout));
+        return;
+      case "layout_part":
+        this.#addLayoutPart(message.key, message.variables);
         return;
       case "append":
         this.#store.append(message.batches);
@@ -90,6 +97,18 @@ class StoreServer implements StoreListener {
         this.#store.check();
         return;
     }
+  }
+
+  #addLayoutPart(key: string, variables: Layout["variables"]): void {
+    const before = this.#layoutParts.get(key);
+    if (before) before.push(...variables);
+    else this.#layoutParts.set(key, [...variables]);
+  }
+
+  #completed(key: string, last: Layout): Layout {
+    const before = this.#layoutParts.get(key);
+    this.#layoutParts.delete(key);
+    return before ? { ...last, variables: [...before, ...last.variables] } : last;
   }
 
   #stop(): void {
