@@ -1,3 +1,5 @@
+import { LargeMap } from "../lib/large-map.ts";
+
 /** More than any collector reads: a list that goes on beyond has no end. */
 const MAX_LIST_PAGES = 20_000;
 const MAX_LIST_RECORDS = 500_000;
@@ -6,7 +8,7 @@ const MAX_PAGES_OF_NOTHING_NEW = 100;
 
 /** Tells a list that leads on and on from a long one. Defaults: 20,000 pages, 500,000 records. */
 export function createListLimits({ maxPages = MAX_LIST_PAGES, maxRecords = MAX_LIST_RECORDS } = {}) {
-  const listed = new Set<string>();
+  const listed = new LargeMap<true>();
   let pages = 0;
   let records = 0;
   let nothingNew = 0;
@@ -14,7 +16,7 @@ export function createListLimits({ maxPages = MAX_LIST_PAGES, maxRecords = MAX_L
     /** After each page but the last: which limit is exceeded. */
     exceededBy(page: readonly { readonly uuid: string | undefined }[]): string | undefined {
       const before = listed.size;
-      for (const { uuid } of page) if (uuid !== undefined) listed.add(uuid);
+      for (const { uuid } of page) if (uuid !== undefined) listed.set(uuid, true);
       pages++;
       records += page.length;
       nothingNew = listed.size > before ? 0 : nothingNew + 1;
