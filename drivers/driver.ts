@@ -5,7 +5,7 @@ import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
 import type { FaultError } from "../src/model/fault.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
-import { sleep } from "../src/model/timer.ts";
+import { type Steps, sleep } from "../src/model/timer.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
 import type { Wire } from "../src/model/wire.ts";
 
@@ -215,6 +215,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.
    */
   plan(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): R[];
+  /** As `plan`, in steps of well below a millisecond: other sources are read between them. Absent: 100,000 points take a few milliseconds. */
+  planSteps?(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): Steps<R[]>;
   /**
    * Loads what connecting stands on, such as a library. Awaited before the time of a device begins: on a slow or busy machine it takes
    * seconds, of which the device knows nothing. Undefined: it is loaded. Absent: there is nothing.

@@ -5,7 +5,7 @@ import { type DriverContext, defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress, wireOf } from "./address.ts";
 import { linkModbus } from "./link.ts";
-import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan } from "./plan.ts";
+import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 
 // The same limits for the same settings: the agent plans again when they are others.
@@ -36,6 +36,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   wireOf,
   answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,
+  planSteps,
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
     const link = linkModbus(connection, ctx.tap);

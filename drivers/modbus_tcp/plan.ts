@@ -1,5 +1,7 @@
+import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
-import { groupSpans } from "../lib/spans.ts";
+import { sortSteps } from "../lib/sort.ts";
+import { groupSpansSteps } from "../lib/spans.ts";
 import type { ModbusAddress } from "./address.ts";
 import { type Decoder, type Decoders, decoderOf, offsetOf } from "./decode.ts";
 import { ADDRESS_SPACE, AREA_WORDS, type FunctionCode, MAX_COUNT } from "./frames.ts";
@@ -42,24 +44,36 @@ export function limitsOf(settings: ModbusSettings): ModbusLimits {
 }
 
 /** Joins neighbours of one unit and function over small gaps, in the order of unit, function and address. A value is never split. Pure. */
-export function plan(points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): ModbusRead[] {
+export const plan = (points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): ModbusRead[] =>
+  atOnce(planSteps(points, limits, apart));
+
+/** Points in one step. */
+const AT_ONCE = 1000;
+
+/** As plan, in steps. */
+export function* planSteps(points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): Steps<ModbusRead[]> {
   const areas = new Map<number, Point<ModbusAddress>[]>();
-  for (const point of points) {
+  for (const [i, point] of points.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const key = point.address.unit * 8 + point.address.functionCode;
     const area = areas.get(key);
     if (area) area.push(point);
     else areas.set(key, [point]);
   }
   const decoders: Decoders = new Map();
-  return [...areas].sort(([a], [b]) => a - b).flatMap(([, area]) => readsOf(area, limits, decoders, apart));
+  const reads: ModbusRead[] = [];
+  for (const [, area] of [...areas].sort(([a], [b]) => a - b)) {
+    for (const read of yield* readsOf(area, limits, decoders, apart)) reads.push(read);
+  }
+  return reads;
 }
 
-function readsOf(
+function* readsOf(
   area: readonly Point<ModbusAddress>[],
   limits: ModbusLimits,
   decoders: Decoders,
   apart: ReadonlySet<Point> | undefined,
-): ModbusRead[] {
+): Steps<ModbusRead[]> {
   const first = area[0]?.address;
   if (!first) return [];
   const { unit, functionCode } = first;
@@ -71,18 +85,24 @@ function readsOf(
   );
   const gap = bits ? limits.maxGapCoils : limits.maxGap;
   // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
-  const ordered = [...area].sort((a, b) => a.index - b.index);
-  return groupSpans(ordered, (point) => point.address, { length, gap, count: limits.maxPoints }, apart).map((group) => ({
-    unit,
-    part: `unit ${unit}`,
-    functionCode,
-    start: group.start,
-    count: group.length,
-    points: group.items,
-    pauseMs: limits.pauseMs,
-    decoders: group.items.map(({ address, type }) => decoderOf(address, type, decoders)),
-    offsets: Int32Array.from(group.items, ({ address, type }) => offsetOf(address, type, group.start)),
-  }));
+  const ordered = yield* sortSteps(area, (a, b) => a.index - b.index);
+  const spans = yield* groupSpansSteps(ordered, (point) => point.address, { length, gap, count: limits.maxPoints }, apart);
+  const reads: ModbusRead[] = [];
+  for (const group of spans) {
+    reads.push({
+      unit,
+      part: `unit ${unit}`,
+      functionCode,
+      start: group.start,
+      count: group.length,
+      points: group.items,
+      pauseMs: limits.pauseMs,
+      decoders: group.items.map(({ address, type }) => decoderOf(address, type, decoders)),
+      offsets: Int32Array.from(group.items, ({ address, type }) => offsetOf(address, type, group.start)),
+    });
+    yield;
+  }
+  return reads;
 }
 
 /** `holding registers 10..12 of unit 1`. */

@@ -1,5 +1,6 @@
 import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts";
 import type { FaultError } from "../model/fault.ts";
+import { createYielder, inSlices, type Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import type { Narrowing } from "./narrowing.ts";
 
@@ -66,6 +67,16 @@ export interface Group {
   triedIn: number;
 }
 
+/** So many points are planned in a millisecond or two. */
+const PLANNED_AT_ONCE = 1000;
+
+interface Fresh {
+  readonly driver: AnyDriver;
+  readonly points: readonly Point[];
+  readonly limits: Limits;
+  readonly requests: readonly Request[];
+}
+
 export interface Planned {
   readonly request: Request;
   readonly group: Group;
@@ -106,6 +117,8 @@ export class LearnedGroups {
   #driver: AnyDriver | undefined;
   #limits: Limits | undefined;
   #plan: readonly Planned[] | undefined;
+  /** As the driver plans all points, and what that depends on: it outlives what is learned. */
+  #fresh: Fresh | undefined;
   #rotation = 0;
 
   /** `width`: of the layout; absent: as wide as the points need. */
@@ -139,6 +152,23 @@ export class LearnedGroups {
     this.groups = [];
   }
 
+  /** Plans all points afresh by slices, if `plan` would have to and it may take long; undefined: nothing has to be waited for. */
+  prepare(driver: AnyDriver, limits: Limits): Promise<void> | undefined {
+    if (!driver.planSteps || this.points.length <= PLANNED_AT_ONCE || this.#freshOf(driver, limits)) return undefined;
+    return this.#prepare(driver, limits, driver.planSteps(this.points, limits));
+  }
+
+  async #prepare(driver: AnyDriver, limits: Limits, steps: Steps<Request[]>): Promise<void> {
+    const { points } = this;
+    this.#fresh = { driver, points, limits, requests: await inSlices(steps, createYielder()) };
+  }
+
+  /** Those that are known of this driver, these limits and the points of now. */
+  #freshOf(driver: AnyDriver, limits: Limits): readonly Request[] | undefined {
+    const fresh = this.#fresh;
+    return fresh?.driver === driver && fresh.points === this.points && equalLimits(limits, fresh.limits) ? fresh.requests : undefined;
+  }
+
   /**
    * What a readout asks, in the order of the fresh plan. Planned again where the limits are others by value; closed points and cuts
    * then stay, searches begin again.
@@ -146,7 +176,11 @@ export class LearnedGroups {
   plan(driver: AnyDriver, limits: Limits): readonly Planned[] {
     if (driver !== this.#driver || limits !== this.#limits) {
       const isSame = driver === this.#driver && this.#limits !== undefined && equalLimits(limits, this.#limits);
-      if (!isSame) this.groups = driver.plan(this.points, limits).map((fresh) => ({ fresh, requests: [fresh], searches: [], triedIn: 0 }));
+      if (!isSame) {
+        const requests = this.#freshOf(driver, limits) ?? driver.plan(this.points, limits);
+        this.#fresh = { driver, points: this.points, limits, requests };
+        this.groups = requests.map((fresh) => ({ fresh, requests: [fresh], searches: [], triedIn: 0 }));
+      }
       this.#driver = driver;
       this.#limits = limits;
       if (!isSame) {

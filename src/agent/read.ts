@@ -77,10 +77,13 @@ export async function readOnce(
       session = undefined;
       continue;
     }
-    if (!hasBegun) deps.began?.();
-    hasBegun = true;
     try {
-      const end = await pass.run(session, deps.limitsOf?.(session) ?? session.limits, ctx, isKept);
+      const limits = deps.limitsOf?.(session) ?? session.limits;
+      const planned = learned.prepare(deps.driver, limits);
+      if (planned) await planned;
+      if (!hasBegun) deps.began?.();
+      hasBegun = true;
+      const end = await pass.run(session, limits, ctx, isKept);
       if (end === "unprepared") {
         deps.unprepared?.();
         isKept = false;
