@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Endpoint } from "../../drivers/driver.ts";
 import { withoutSecrets } from "../lib/capture/secrets.ts";
 import { createBackoff } from "../lib/retry.ts";
@@ -6,12 +7,10 @@ import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
-import type { ReasonError } from "../model/reason.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
-import { scale } from "../model/scaling.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { sleep } from "../model/timer.ts";
-import type { Reading, Readout } from "../model/value.ts";
+import type { Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
@@ -22,6 +21,7 @@ import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
+import { complete, countReadings, faultsOf, NO_FAULTS } from "./readings.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { fitSettled, settleTypes } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
@@ -78,7 +78,8 @@ export interface RunningSource {
   stop(): Promise<void>;
 }
 
-const NAMED_FAULTS = 100;
+/** So many readings are counted, looked at and encoded in a millisecond each. */
+const LARGE = 10_000;
 /** After trouble of this length the device may have another program: what was learned about it is forgotten. */
 const LONG_OUTAGE_MS = 600_000;
 /** Between two tries of a source without an answer, while others of its device are answered. */
@@ -273,7 +274,8 @@ class SourceTask {
       if (this.#stop.signal.aborted) return;
       const layout = this.#layoutOf(outcome);
       if (layout !== this.#emitted && this.#isAnswered(outcome.readings)) await this.#deps.prepare?.(layout);
-      due = this.#after(outcome, layout, due);
+      const problem = await this.#settle(outcome, layout);
+      due = this.#after(outcome, problem, due);
     }
   }
 
@@ -285,9 +287,8 @@ class SourceTask {
   }
 
   /** Takes what a readout brought; gives when the next one is due, monotonic ms. */
-  #after(outcome: Outcome, layout: Layout, due: number): number {
+  #after(outcome: Outcome, problem: Problem | undefined, due: number): number {
     const { clock } = this.#deps;
-    const problem = this.#settle(outcome, layout);
     const now = clock.monotonicMs();
     this.#waitedMs = outcome.waitedMs;
     // Where other sources are answered over it, the connection is well.
@@ -332,8 +333,10 @@ class SourceTask {
     return this.#hasAuto ? settleTypes(this.#layout, readings) : this.#layout;
   }
 
-  #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Problem | undefined {
+  /** Counts, shows and emits what was read; many readings by turns of the event loop. */
+  async #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Promise<Problem | undefined> {
     const { clock, changed, emit } = this.#deps;
+    const isLarge = readings.length >= LARGE;
     const counters = this.#counters;
     counters.readouts++;
     const answered = this.#isAnswered(readings);
@@ -354,10 +357,12 @@ class SourceTask {
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
     if (!problem) this.#faultLog.note(this.#faults, faulted, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
+    if (isLarge) await nextTurn();
     this.#deviceClock.watch(all, time + spanMs, clock.monotonicMs());
     this.#odd?.watch(this.#layout, all, clock.monotonicMs());
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
     this.#emitted = this.#layout;
+    if (isLarge) await nextTurn();
     emit(this.#layout, readout);
     return problem;
   }
@@ -406,44 +411,4 @@ const nothingAsked = (clock: Clock): Outcome => ({
   waitedMs: 0,
 });
 
-/**
- * One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the
- * rest.
- */
-function complete(
-  spec: SourceSpec,
-  readings: readonly (Reading | undefined)[],
-  failure: ReasonError | undefined,
-): readonly (Reading | undefined)[] {
-  if (spec.refused.size === 0 && spec.scalings.size === 0 && !failure) return readings;
-  return spec.layout.variables.map((_, index) => {
-    const refused = spec.refused.get(index);
-    if (refused) return refused;
-    const reading = readings[index];
-    if (!reading) return failure && { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
-    const scaling = spec.scalings.get(index);
-    return scaling ? scale(reading, scaling, spec.float32s.has(index)) : reading;
-  });
-}
-
-const NO_FAULTS: SourceReport["faults"] = [];
 const hasAuto = ({ variables }: Layout): boolean => variables.some(({ type }) => type.scalar === "auto");
-
-function countReadings(readings: readonly (Reading | undefined)[]): { readonly read: number; readonly faulted: number } {
-  let read = 0;
-  let faulted = 0;
-  for (const reading of readings)
-    if (reading?.quality === "bad") faulted++;
-    else if (reading) read++;
-  return { read, faulted };
-}
-
-function faultsOf(layout: Layout, readings: readonly (Reading | undefined)[]): SourceReport["faults"] {
-  const faults: SourceReport["faults"][number][] = [];
-  for (let i = 0; i < readings.length && faults.length < NAMED_FAULTS; i++) {
-    const reading = readings[i];
-    if (reading?.quality === "bad")
-      faults.push({ variable: layout.variables[i]?.name ?? String(i), fault: reading.fault, detail: reading.detail ?? null });
-  }
-  return faults;
-}
