@@ -2,7 +2,7 @@ import { DETAILS, type S7Details } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { parseAddress, type S7Address, wireOf } from "./address.ts";
-import { describeRead, plan, type S7Limits, type S7Read } from "./plan.ts";
+import { describeRead, plan, planSteps, type S7Limits, type S7Read } from "./plan.ts";
 import { endpointOf, S7Session } from "./session.ts";
 import { type S7Settings, settingsSchema } from "./settings.ts";
 
@@ -32,5 +32,6 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
   wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,
+  planSteps,
   connect: (input, ctx) => S7Session.connect(input, ctx),
 });

@@ -1,4 +1,6 @@
+import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { sortSteps } from "../lib/sort.ts";
 import type { Area, S7Address } from "./address.ts";
 import { type Decoder, type Decoders, decoderOf } from "./decode.ts";
 import { answerBytes, bytesOf, itemsRoom, maxItemBytes, type Range } from "./frames.ts";
@@ -65,43 +67,57 @@ type TakeRange = (from: number, to: number, start: number, length: number) => vo
  * As few jobs as the limits allow, in the order of area, block and byte. Neighbours become one range over small gaps, and over other gaps
  * where that saves jobs. A value is never split, unless one job cannot hold it. Pure.
  */
-export function plan(points: readonly Point<S7Address>[], limits: S7Limits, apart?: ReadonlySet<Point>): S7Read[] {
-  const areas = sortedAreas(points, apart);
+export const plan = (points: readonly Point<S7Address>[], limits: S7Limits, apart?: ReadonlySet<Point>): S7Read[] =>
+  atOnce(planSteps(points, limits, apart));
+
+/** Points in one step. */
+const AT_ONCE = 1000;
+
+/** As plan, in steps. */
+export function* planSteps(points: readonly Point<S7Address>[], limits: S7Limits, apart?: ReadonlySet<Point>): Steps<S7Read[]> {
+  const areas = yield* sortedAreas(points, apart);
   const { maxGap } = limits;
   const room = roomFor(limits);
   let gap = Math.min(CHEAP_GAP, maxGap);
-  let fewest = countJobs(areas, room, gap, Number.POSITIVE_INFINITY);
+  let fewest = yield* countJobs(areas, room, gap, Number.POSITIVE_INFINITY);
   for (const other of [maxGap, ...OTHER_GAPS]) {
     if (fewest <= 1) break;
     if (other > maxGap || other === gap) continue;
-    const count = countJobs(areas, room, other, fewest);
+    const count = yield* countJobs(areas, room, other, fewest);
     if (count < fewest) [gap, fewest] = [other, count];
   }
-  return readsOf(areas, room, gap);
+  return yield* readsOf(areas, room, gap);
 }
 
-function sortedAreas(points: readonly Point<S7Address>[], apart: ReadonlySet<Point> | undefined): readonly SortedArea[] {
-  return [...Map.groupBy(points, ({ address }) => AREA_ORDER[address.area] * BLOCKS + address.block)]
-    .sort(([a], [b]) => a - b)
-    .map(([, own]) => sortedArea(own, apart));
+function* sortedAreas(points: readonly Point<S7Address>[], apart: ReadonlySet<Point> | undefined): Steps<readonly SortedArea[]> {
+  const byArea = new Map<number, Point<S7Address>[]>();
+  for (const [i, point] of points.entries()) {
+    if (i % AT_ONCE === 0) yield;
+    const key = AREA_ORDER[point.address.area] * BLOCKS + point.address.block;
+    const own = byArea.get(key);
+    if (own) own.push(point);
+    else byArea.set(key, [point]);
+  }
+  const areas: SortedArea[] = [];
+  for (const [, own] of [...byArea].sort(([a], [b]) => a - b)) areas.push(yield* sortedArea(own, apart));
+  return areas;
 }
 
 // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
 const byPlace = (a: Point<S7Address>, b: Point<S7Address>): number =>
   a.address.start - b.address.start || a.address.length - b.address.length || a.index - b.index;
 
-function sortedArea(own: Point<S7Address>[], apart: ReadonlySet<Point> | undefined): SortedArea {
+function* sortedArea(own: readonly Point<S7Address>[], apart: ReadonlySet<Point> | undefined): Steps<SortedArea> {
   const { area, block } = own[0]?.address ?? { area: "DB", block: 0 };
-  own.sort(byPlace);
-  return {
-    area,
-    block,
-    points: own,
-    starts: Int32Array.from(own, ({ address }) => address.start),
-    ends: Int32Array.from(own, ({ address }) => address.start + address.length),
-    isApart: Uint8Array.from(own, (point) => (apart?.has(point) ? 1 : 0)),
-    unit: bytesOf({ area, length: 1 }),
-  };
+  const points = yield* sortSteps(own, byPlace);
+  const [starts, ends, isApart] = [new Int32Array(own.length), new Int32Array(own.length), new Uint8Array(own.length)];
+  for (const [i, point] of points.entries()) {
+    if (i % AT_ONCE === 0) yield;
+    starts[i] = point.address.start;
+    ends[i] = point.address.start + point.address.length;
+    isApart[i] = apart?.has(point) ? 1 : 0;
+  }
+  return { area, block, points, starts, ends, isApart, unit: bytesOf({ area, length: 1 }) };
 }
 
 function roomFor({ pduBytes, maxBytes, maxItems, maxPoints }: S7Limits): Room {
@@ -111,12 +127,13 @@ function roomFor({ pduBytes, maxBytes, maxItems, maxPoints }: S7Limits): Room {
 }
 
 /** Each range over gaps of at most so many bytes, none longer than an item can bring, unless it is one value. */
-function forEachRange({ starts, ends, isApart, unit }: SortedArea, room: Room, gapBytes: number, take: TakeRange): void {
+function* forEachRange({ starts, ends, isApart, unit }: SortedArea, room: Room, gapBytes: number, take: TakeRange): Steps<void> {
   const most = Math.floor(room.itemBytes / unit);
   const gap = Math.floor(gapBytes / unit);
   let from = 0;
   let [start, end] = [starts[0] ?? 0, ends[0] ?? 0];
   for (let i = 1; i < starts.length; i++) {
+    if (i % AT_ONCE === 0) yield;
     const next = starts[i] ?? 0;
     const joined = Math.max(end, ends[i] ?? 0);
     if (isApart[i] === 0 && next <= end + gap && joined - start <= most && i - from < room.points) end = joined;
@@ -161,11 +178,11 @@ class Packing {
 }
 
 /** How many jobs it takes; `enough` or more where it takes no fewer than that. */
-function countJobs(areas: readonly SortedArea[], room: Room, gap: number, enough: number): number {
+function* countJobs(areas: readonly SortedArea[], room: Room, gap: number, enough: number): Steps<number> {
   const packing = new Packing(room);
   for (const area of areas) {
     if (packing.jobs >= enough) break;
-    forEachRange(area, room, gap, (from, to, _start, length) => void packing.place(length * area.unit, to - from));
+    yield* forEachRange(area, room, gap, (from, to, _start, length) => void packing.place(length * area.unit, to - from));
   }
   return packing.jobs;
 }
@@ -177,11 +194,11 @@ interface Draft {
   readonly offsets: number[];
 }
 
-function readsOf(areas: readonly SortedArea[], room: Room, gap: number): S7Read[] {
+function* readsOf(areas: readonly SortedArea[], room: Room, gap: number): Steps<S7Read[]> {
   const packing = new Packing(room);
   const drafts: Draft[] = [];
   for (const area of areas)
-    forEachRange(area, room, gap, (from, to, start, length) => {
+    yield* forEachRange(area, room, gap, (from, to, start, length) => {
       const bytes = length * area.unit;
       const job = packing.place(bytes, to - from);
       drafts[job] ??= { points: [], items: [], offsets: [] };
@@ -195,12 +212,17 @@ function readsOf(areas: readonly SortedArea[], room: Room, gap: number): S7Read[
       }
     });
   const decoders: Decoders = new Map();
-  return drafts.map(({ points, items, offsets }) => ({
-    points,
-    items,
-    decoders: points.map(({ address, type }) => decoderOf(address, type, decoders)),
-    offsets: Int32Array.from(offsets),
-  }));
+  const reads: S7Read[] = [];
+  for (const { points, items, offsets } of drafts) {
+    reads.push({
+      points,
+      items,
+      decoders: points.map(({ address, type }) => decoderOf(address, type, decoders)),
+      offsets: Int32Array.from(offsets),
+    });
+    yield;
+  }
+  return reads;
 }
 
 /** `DB1.DBB0..21`, `MB20`, `T5..8`. */

@@ -1,7 +1,7 @@
 import { DETAILS, type VendorGatewayDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { type GatewayAddress, parseAddress } from "./address.ts";
-import { answerBytes, describeRead, type GatewayLimits, type GatewayRead, plan } from "./plan.ts";
+import { answerBytes, describeRead, type GatewayLimits, type GatewayRead, plan, planSteps } from "./plan.ts";
 import { endpointOf, GatewaySession } from "./session.ts";
 import { type GatewaySettings, settingsSchema } from "./settings.ts";
 
@@ -33,5 +33,6 @@ export default defineDriver<VendorGatewayDetails, GatewaySettings, GatewayAddres
   describe: describeRead,
   answerBytes,
   plan,
+  planSteps,
   connect: (input, ctx) => GatewaySession.connect(input, ctx),
 });

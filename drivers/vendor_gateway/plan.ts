@@ -1,5 +1,7 @@
+import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { DataType } from "../../src/model/value.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { sortSteps } from "../lib/sort.ts";
 import { quote } from "../lib/text.ts";
 import type { GatewayAddress } from "./address.ts";
 
@@ -24,11 +26,24 @@ export const valueBytes = ({ scalar, count = 1 }: DataType): number =>
 const itemBytes = ({ address: { item } }: Point<GatewayAddress>): number => Buffer.byteLength(JSON.stringify(item)) + 1;
 
 /** In the order of the layout, as many in a request as the limits allow; each point of `apart` begins one. Pure. */
-export function plan(points: readonly Point<GatewayAddress>[], limits: GatewayLimits, apart?: ReadonlySet<Point>): GatewayRead[] {
+export const plan = (points: readonly Point<GatewayAddress>[], limits: GatewayLimits, apart?: ReadonlySet<Point>): GatewayRead[] =>
+  atOnce(planSteps(points, limits, apart));
+
+/** Points in one step. */
+const AT_ONCE = 200;
+
+/** As plan, in steps. */
+export function* planSteps(
+  points: readonly Point<GatewayAddress>[],
+  limits: GatewayLimits,
+  apart?: ReadonlySet<Point>,
+): Steps<GatewayRead[]> {
   const requests: GatewayRead[] = [];
   let run: Point<GatewayAddress>[] = [];
   let [asked, answered] = [LINE_BYTES, LINE_BYTES];
-  for (const point of points.toSorted((one, other) => one.index - other.index)) {
+  const ordered = yield* sortSteps(points, (one, other) => one.index - other.index);
+  for (const [i, point] of ordered.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const [asks, answers] = [itemBytes(point), valueBytes(point.type)];
     const isFull = run.length >= limits.maxPoints || asked + asks > limits.maxRequestBytes || answered + answers > limits.maxBytes;
     if (run.length > 0 && (isFull || apart?.has(point))) {
