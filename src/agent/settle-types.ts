@@ -1,19 +1,27 @@
 import { fitsType, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
+import { atOnce, type Steps } from "../model/timer.ts";
 import type { DataType, Reading, Scalar } from "../model/value.ts";
 
 /**
  * The layout with the types that came with these readings, where it has `auto`; the same object while there is nothing new. A settled type
  * stays: a value that does not fit it later is that variable's fault. Pure.
  */
-export function settleTypes(layout: Layout, readings: readonly (Reading | undefined)[]): Layout {
+export const settleTypes = (layout: Layout, readings: readonly (Reading | undefined)[]): Layout => atOnce(settleSteps(layout, readings));
+
+/** Variables in one step. */
+const AT_ONCE = 500;
+
+/** As settleTypes, in steps. */
+export function* settleSteps(layout: Layout, readings: readonly (Reading | undefined)[]): Steps<Layout> {
   let settled: Layout["variables"][number][] | undefined;
-  layout.variables.forEach((variable, i) => {
+  for (const [i, variable] of layout.variables.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const reading = readings[i];
-    if (variable.type.scalar !== "auto" || reading === undefined || reading.quality === "bad") return;
+    if (variable.type.scalar !== "auto" || reading === undefined || reading.quality === "bad") continue;
     settled ??= [...layout.variables];
     settled[i] = { ...variable, type: reading.type ?? typeOfValue(reading.value) };
-  });
+  }
   return settled ? { ...layout, variables: settled } : layout;
 }
 

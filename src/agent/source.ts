@@ -9,7 +9,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
-import { sleep } from "../model/timer.ts";
+import { createYielder, inSlices, sleep } from "../model/timer.ts";
 import type { Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
@@ -23,7 +23,7 @@ import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { complete, countReadings, faultsOf, NO_FAULTS } from "./readings.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
-import { fitSettled, settleTypes } from "./settle-types.ts";
+import { fitSettled, settleSteps, settleTypes } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 import { type SharedLines, StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
@@ -272,7 +272,7 @@ class SourceTask {
       if (!isProbe) late?.(clock.monotonicMs() - due);
       const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
-      const layout = this.#layoutOf(outcome);
+      const layout = this.#hasAuto ? await this.#settled(outcome.readings) : this.#layout;
       if (layout !== this.#emitted && this.#isAnswered(outcome.readings)) await this.#deps.prepare?.(layout);
       const problem = await this.#settle(outcome, layout);
       due = this.#after(outcome, problem, due);
@@ -328,9 +328,10 @@ class SourceTask {
     return nextTick(Math.max(now + restMs, due), intervalMs, this.#phaseMs);
   }
 
-  /** With the types that came with these readings; that of the readout before where there is no answer. */
-  #layoutOf({ readings }: Outcome): Layout {
-    return this.#hasAuto ? settleTypes(this.#layout, readings) : this.#layout;
+  /** The layout with the types that came with these readings. */
+  #settled(readings: Outcome["readings"]): Layout | Promise<Layout> {
+    const isLarge = readings.length >= LARGE;
+    return isLarge ? inSlices(settleSteps(this.#layout, readings), createYielder()) : settleTypes(this.#layout, readings);
   }
 
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
@@ -342,6 +343,7 @@ class SourceTask {
     const answered = this.#isAnswered(readings);
     const came = answered ? complete(this.#spec, readings, failure) : readings;
     const all = fitSettled(settled, came, this.#spec.auto);
+    if (isLarge && this.#spec.auto.length >= LARGE) await nextTurn();
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
