@@ -1,6 +1,9 @@
+import { deserialize } from "node:v8";
 import type { MessagePort } from "node:worker_threads";
 import type { Port } from "../../lib/thread/port.ts";
-import type { DeliveryToStore, StoreToDelivery } from "../store/messages.ts";
+import type { Layout } from "../../model/layout.ts";
+import { createYielder } from "../../model/timer.ts";
+import type { DeliveryToStore, StoreToDelivery, StoreToRelay } from "../store/messages.ts";
 import type { FromDelivery, ToDelivery } from "./messages.ts";
 
 /** Host → a delivery in a process of its own, which can be given no port: what would come by it comes by the process's channel. */
@@ -8,16 +11,27 @@ export type ToServing =
   | Exclude<ToDelivery, { readonly type: "store" }>
   /** A new connection with the store takes the place of the one before. */
   | { readonly type: "store_linked"; readonly link: number; readonly file: string }
-  | { readonly type: "from_store"; readonly link: number; readonly message: StoreToDelivery };
+  | FromStore;
+
+interface FromStore {
+  readonly type: "from_store";
+  readonly link: number;
+  readonly message: StoreToRelay;
+}
 
 /** The delivery in a process of its own → host. */
 export type FromServing = FromDelivery | { readonly type: "to_store"; readonly link: number; readonly message: DeliveryToStore };
 
-/** The host's end: holds the port to the store in the place of the process. How much is under way is the store's to bound. */
+/**
+ * The host's end: holds the port to the store in the place of the process. How much is under way is the store's to bound. What a large layout
+ * consists of is handed on by slices, and all that follows it after it.
+ */
 export class StoreRelay {
   readonly #post: (message: ToServing) => void;
   #port: MessagePort | undefined;
   #link = 0;
+  /** Behind a large layout, oldest first. */
+  #waiting: FromStore[] = [];
 
   constructor(post: (message: ToServing) => void) {
     this.#post = post;
@@ -28,9 +42,26 @@ export class StoreRelay {
     this.#port = port;
     const link = ++this.#link;
     this.#post({ type: "store_linked", link, file });
-    port.on("message", (message: StoreToDelivery) => {
-      if (link === this.#link) this.#post({ type: "from_store", link, message });
+    port.on("message", (message: StoreToRelay) => {
+      if (link === this.#link) this.#take({ type: "from_store", link, message });
     });
+  }
+
+  #take(message: FromStore): void {
+    const isWaiting = this.#waiting.length > 0;
+    if (!isWaiting && message.message.type !== "layout_bytes") this.#post(message);
+    else if (this.#waiting.push(message) === 1) void this.#handOn(this.#waiting);
+  }
+
+  async #handOn(waiting: FromStore[]): Promise<void> {
+    const yieldToEventLoop = createYielder();
+    for (let next = waiting[0]; next; next = waiting[0]) {
+      await yieldToEventLoop();
+      // Another connection has begun, or none is left.
+      if (waiting !== this.#waiting) return;
+      this.#post(next);
+      waiting.shift();
+    }
   }
 
   /** Hands on what the process has for the store; of a connection before this one it is ignored. */
@@ -42,6 +73,7 @@ export class StoreRelay {
   close(): void {
     this.#port?.close();
     this.#port = undefined;
+    this.#waiting = [];
   }
 }
 
@@ -69,6 +101,8 @@ class RelayedPort implements Port {
   readonly #post: (message: DeliveryToStore) => void;
   #listener: ((message: StoreToDelivery) => void) | undefined;
   #isClosed = false;
+  /** Of the layout that is on its way. */
+  #pieces: Uint8Array[] = [];
 
   constructor(link: number, post: (message: DeliveryToStore) => void) {
     this.#link = link;
@@ -87,7 +121,18 @@ class RelayedPort implements Port {
     this.#isClosed = true;
   }
 
-  take(link: number, message: StoreToDelivery): void {
-    if (link === this.#link && !this.#isClosed) this.#listener?.(message);
+  take(link: number, message: StoreToRelay): void {
+    if (link !== this.#link || this.#isClosed) return;
+    if (message.type !== "layout_bytes") this.#listener?.(message);
+    else {
+      this.#pieces.push(message.bytes);
+      if (message.isLast) this.#takeLayout(message.id);
+    }
+  }
+
+  #takeLayout(id: number): void {
+    const layout = deserialize(Buffer.concat(this.#pieces)) as Layout;
+    this.#pieces = [];
+    this.#listener?.({ type: "layout", id, layout });
   }
 }

@@ -70,6 +70,12 @@ export type StoreToDelivery =
   /** These sinks have losses to publish (BufferReader.losses). */
   | { readonly type: "losses"; readonly sinks: readonly string[] };
 
+/** Store → delivery in a process of its own, whose messages pass the host: it copies the bytes of a large layout, and not the objects. */
+export type StoreToRelay =
+  | StoreToDelivery
+  /** A piece of a serialized layout, in order; the last one completes it. */
+  | { readonly type: "layout_bytes"; readonly id: number; readonly bytes: Uint8Array; readonly isLast: boolean };
+
 /** Delivery → store. */
 export type DeliveryToStore =
   | { readonly type: "acknowledge"; readonly acknowledgements: readonly Acknowledgement[] }

@@ -1,10 +1,14 @@
+import { serialize } from "node:v8";
 import type { MessagePort } from "node:worker_threads";
 import type { BufferSink, Start, StoredBatch } from "../../buffer/buffer.ts";
 import type { Layout } from "../../model/layout.ts";
-import type { DeliveryToStore, StoreToDelivery } from "./messages.ts";
+import type { DeliveryToStore, StoreToRelay } from "./messages.ts";
 
 /** Bytes under way to a delivery at once; it reads what is beyond from the file. */
 const MAX_UNDER_WAY_BYTES = 8 * 2 ** 20;
+/** Variables of a layout that a relay copies as objects: about a millisecond. */
+const RELAYED_AT_ONCE = 200;
+const PIECE_BYTES = 256 * 1024;
 /** What a batch costs in memory on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
 
@@ -13,6 +17,8 @@ export interface OutboxOptions {
   readonly onMessage: (message: Exclude<DeliveryToStore, { readonly type: "received" }>) => void;
   /** A layout by the id that a batch names. */
   readonly layout: (id: number) => Layout | undefined;
+  /** The delivery is in another process, behind a relay. */
+  readonly isRelayed: boolean;
   /** Default 8 MiB. */
   readonly maxUnderWayBytes?: number | undefined;
 }
@@ -21,6 +27,7 @@ export interface OutboxOptions {
 export class Outbox {
   readonly #onMessage: OutboxOptions["onMessage"];
   readonly #layout: OutboxOptions["layout"];
+  readonly #isRelayed: boolean;
   readonly #maxUnderWayBytes: number;
   #port: MessagePort | undefined;
   #sentLayouts = new Set<number>();
@@ -29,7 +36,8 @@ export class Outbox {
   #underWayBytes = 0;
   #skippedTo: number | undefined;
 
-  constructor({ onMessage, layout, maxUnderWayBytes = MAX_UNDER_WAY_BYTES }: OutboxOptions) {
+  constructor({ onMessage, layout, isRelayed, maxUnderWayBytes = MAX_UNDER_WAY_BYTES }: OutboxOptions) {
+    this.#isRelayed = isRelayed;
     this.#onMessage = onMessage;
     this.#layout = layout;
     this.#maxUnderWayBytes = maxUnderWayBytes;
@@ -87,7 +95,7 @@ export class Outbox {
     this.#port = undefined;
   }
 
-  #post(message: StoreToDelivery, transfer: readonly ArrayBuffer[] = []): void {
+  #post(message: StoreToRelay, transfer: readonly ArrayBuffer[] = []): void {
     this.#port?.postMessage(message, transfer);
   }
 
@@ -106,8 +114,17 @@ export class Outbox {
   #postLayout(id: number): void {
     if (this.#sentLayouts.has(id)) return;
     const layout = this.#layout(id);
-    if (layout) this.#post({ type: "layout", id, layout });
+    if (layout && this.#isRelayed && layout.variables.length > RELAYED_AT_ONCE) this.#postBytes(id, layout);
+    else if (layout) this.#post({ type: "layout", id, layout });
     this.#sentLayouts.add(id);
+  }
+
+  #postBytes(id: number, layout: Layout): void {
+    const bytes = serialize(layout);
+    for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
+      const piece = new Uint8Array(bytes.subarray(from, from + PIECE_BYTES));
+      this.#post({ type: "layout_bytes", id, bytes: piece, isLast: from + PIECE_BYTES >= bytes.length }, [piece.buffer]);
+    }
   }
 
   #received(): void {

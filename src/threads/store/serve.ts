@@ -26,13 +26,14 @@ class StoreServer implements StoreListener {
   constructor(port: MessagePort, { maxUnderWayBytes, ...options }: StoreWorkerData) {
     this.#port = port;
     this.#store = new Store(options, this);
-    const outbox = () =>
+    const outbox = (isRelayed: boolean) =>
       new Outbox({
+        isRelayed,
         maxUnderWayBytes,
         layout: (id) => this.#store.layout(id),
         onMessage: (message) => this.#onDelivery(message),
       });
-    this.#outboxes = { every: outbox(), latest: outbox() };
+    this.#outboxes = { every: outbox(false), latest: outbox(true) };
   }
 
   start(): void {
