@@ -99,8 +99,8 @@ function rowReader<Row>(
 }
 
 /**
- * Not `= ?`: beside ORDER BY, SQLite plans by the value that is bound there, and compiles the statement again whenever one is bound, which costs
- * more than reading a page.
+ * Not `= ?`: beside ORDER BY, SQLite plans by the value that is bound there, and compiles the statement again whenever one is bound, which takes
+ * as long as reading the page.
  */
 const ONE_VALUE = "= +?";
 
