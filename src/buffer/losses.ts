@@ -105,8 +105,9 @@ export function lossTable(db: Database.Database): LossTable {
 
 /** Reads a sink's losses through any connection. */
 export function lossReader(db: Database.Database): (sink: string) => readonly Loss[] {
+  // Not `= ?`: beside ORDER BY, SQLite plans by the value that is bound there, and compiles the statement again with each call.
   const rows = db.prepare<[string], LossRow>(
-    "SELECT reason, number, from_ts, to_ts, n, from_clock, to_clock FROM gap WHERE sink = ? AND is_open = 1 AND n IS NOT 0 ORDER BY from_ts, reason",
+    "SELECT reason, number, from_ts, to_ts, n, from_clock, to_clock FROM gap WHERE sink = +? AND is_open = 1 AND n IS NOT 0 ORDER BY from_ts, reason",
   );
   return (sink) =>
     rows.all(sink).map(({ reason, number, from_ts: from, to_ts: to, n: values, from_clock, to_clock }) => {

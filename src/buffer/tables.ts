@@ -194,7 +194,8 @@ function statementsOf(db: Database.Database) {
     .prepare<[number, number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?")
     .pluck();
   const deleteRange = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
-  const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT ?");
+  // Not `LIMIT ?`: SQLite plans by the value that is bound there, and compiles the statement again with each call.
+  const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT +?");
   const saveAge = db.prepare<[number, number, number | null]>("UPDATE meta SET age = ?, down = ?, age_at = ?");
   const addAgeMark = db.prepare<[number, number]>("INSERT INTO age VALUES (?, ?) ON CONFLICT (id) DO NOTHING");
   const dropAgeMarks = db.prepare<[number]>("DELETE FROM age WHERE id <= ?");
