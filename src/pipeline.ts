@@ -68,6 +68,11 @@ export class Pipeline {
     return this.#client.append(layout, readout);
   }
 
+  /** As StoreClient.appendInSlices. */
+  appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
+    return this.#client.appendInSlices(layout, readout);
+  }
+
   /** As StoreClient.prepare. */
   prepare(layout: Layout): Promise<void> | undefined {
     return this.#client.prepare(layout);

@@ -21,6 +21,7 @@ import { formatDuration } from "./model/duration.ts";
 import { messageOf } from "./model/failure.ts";
 import type { PkiPlace } from "./model/pki.ts";
 import type { Settings } from "./model/settings.ts";
+import { LARGE_READOUT } from "./model/value.ts";
 import { startClock } from "./os/clock.ts";
 import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
@@ -146,7 +147,10 @@ const agentOf = ({ clock, log, inForce, service, loaded }: Base, pipeline: Pipel
     listenRefusal: inForce.listenRefusal,
     logFor: (fields) => log.child(fields),
     prepare: (layout) => pipeline.prepare(layout),
-    emit: (layout, readout) => void pipeline.append(layout, readout),
+    emit: (layout, readout) => {
+      const isLarge = readout.readings.length >= LARGE_READOUT;
+      return isLarge ? pipeline.appendInSlices(layout, readout).then(() => {}) : void pipeline.append(layout, readout);
+    },
     frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),
     changed: () => service.sourceChanged(),

@@ -7,10 +7,8 @@ import { canonicalJson, reconcile } from "../lib/reconcile.ts";
 import { literalAddress } from "../model/address.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
-import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
-import type { Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { detailsProblem } from "./details-problem.ts";
@@ -24,12 +22,11 @@ import { StateLines } from "./state-lines.ts";
 import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
-export interface AgentDeps extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late" | "failed" | "prepare"> {
+export interface AgentDeps
+  extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late" | "failed" | "prepare" | "emit"> {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;
-  /** Takes a readout at once: the driver may reuse its readings from the source's readout after the next on. */
-  emit(layout: Layout, readout: Readout): void;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
   /** Absent: what passes over connections is not kept. */

@@ -10,7 +10,7 @@ import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { createYielder, inSlices, sleep } from "../model/timer.ts";
-import type { Readout } from "../model/value.ts";
+import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
@@ -41,8 +41,11 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
    * for. Must not reject.
    */
   prepare?(layout: Layout): Promise<void> | undefined;
-  /** Takes a readout with at least one answer. */
-  emit(layout: Layout, readout: Readout): void;
+  /**
+   * Takes a readout with at least one answer, at once or by the time that the promise settles: the driver may reuse its readings from the
+   * source's readout after the next on. Must not reject.
+   */
+  emit(layout: Layout, readout: Readout): void | Promise<void>;
   /** A readout on the schedule began so many ms after its tick. */
   late?(ms: number): void;
   /** After each change of state or reason. */
@@ -78,8 +81,6 @@ export interface RunningSource {
   stop(): Promise<void>;
 }
 
-/** So many readings are counted, looked at and encoded in a millisecond each. */
-const LARGE = 10_000;
 /** After trouble of this length the device may have another program: what was learned about it is forgotten. */
 const LONG_OUTAGE_MS = 600_000;
 /** Between two tries of a source without an answer, while others of its device are answered. */
@@ -330,20 +331,20 @@ class SourceTask {
 
   /** The layout with the types that came with these readings. */
   #settled(readings: Outcome["readings"]): Layout | Promise<Layout> {
-    const isLarge = readings.length >= LARGE;
+    const isLarge = readings.length >= LARGE_READOUT;
     return isLarge ? inSlices(settleSteps(this.#layout, readings), createYielder()) : settleTypes(this.#layout, readings);
   }
 
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
   async #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Promise<Problem | undefined> {
     const { clock, changed, emit } = this.#deps;
-    const isLarge = readings.length >= LARGE;
+    const isLarge = readings.length >= LARGE_READOUT;
     const counters = this.#counters;
     counters.readouts++;
     const answered = this.#isAnswered(readings);
     const came = answered ? complete(this.#spec, readings, failure) : readings;
     const all = fitSettled(settled, came, this.#spec.auto);
-    if (isLarge && this.#spec.auto.length >= LARGE) await nextTurn();
+    if (isLarge && this.#spec.auto.length >= LARGE_READOUT) await nextTurn();
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
@@ -365,7 +366,8 @@ class SourceTask {
     this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
     this.#emitted = this.#layout;
     if (isLarge) await nextTurn();
-    emit(this.#layout, readout);
+    const taken = emit(this.#layout, readout);
+    if (taken) await taken;
     return problem;
   }
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Layout } from "../model/layout.ts";
 import type { DataType, Reading, Readout, Value } from "../model/value.ts";
-import { DamagedPayloadError, decodeReadout, encodeReadout, layoutKey } from "./codec.ts";
+import { DamagedPayloadError, decodeReadout, encodeReadout, encodeSteps, layoutKey } from "./codec.ts";
 import { layoutAndReadout, plainLayout, plainReadout, variable } from "./testing/readouts.ts";
 
 const layoutOf = (...types: DataType[]): Layout => ({
@@ -34,6 +34,19 @@ describe("codec", () => {
         expect(encoded.payload.byteLength).toBe(encoded.payload.buffer.byteLength);
       }),
       { numRuns: 500 },
+    );
+  });
+
+  it("writes the same bytes in steps, whatever is written between them", () => {
+    const other = round(plainLayout(40), plainReadout(40, 1));
+    fc.assert(
+      fc.property(layoutAndReadout, fc.integer({ min: 1, max: 9 }), ({ layout, readout }, atOnce) => {
+        const steps = encodeSteps(layout, readout, atOnce);
+        let step = steps.next();
+        for (; !step.done; step = steps.next()) encodeReadout(plainLayout(40), other);
+        expect(step.value).toEqual(encodeReadout(layout, readout));
+      }),
+      { numRuns: 300 },
     );
   });
 

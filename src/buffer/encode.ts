@@ -1,5 +1,6 @@
 import { fitsScalar, type Unfit, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
+import type { Steps } from "../model/timer.ts";
 import type { DataType, Readout, Scalar, Value } from "../model/value.ts";
 import { ByteWriter } from "./bytes.ts";
 import {
@@ -12,6 +13,7 @@ import {
   FAULT_CODE,
   GOOD,
   MAX_WHOLE_TIME,
+  type Plan,
   planOf,
   SOURCE_TIMES,
   UNCERTAIN,
@@ -39,72 +41,175 @@ const details = new Map<string, number>();
  * Throws RangeError if the readings do not follow the layout.
  */
 export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout {
+  const plan = planFor(layout, readout);
   const { readings } = readout;
+  const { length } = readings;
+  const found = nothingFound();
+  judge(plan, readings, 0, length, found);
+  const places = begin(writer, plan, readout, found);
+  putValues(plan, readings, 0, length, found, writer, places);
+  if (found.hasBad) putBad(readings, found.bad);
+  writer.orByte(1, flagsOf(readout, found, places));
+  const { count, explorationCount } = found;
+  return { payload: writer.take(), count, explorationCount };
+}
+
+/** Readings in one step: a millisecond or two before the code is compiled. */
+const AT_ONCE = 5000;
+
+/** As encodeReadout, in steps, between which others may be encoded; the readings stay as they are until the end. */
+export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE): Steps<EncodedReadout> {
+  const plan = planFor(layout, readout);
+  const { readings } = readout;
+  const { length } = readings;
+  const found = nothingFound();
+  for (let from = 0; from < length; from += atOnce) {
+    judge(plan, readings, from, Math.min(length, from + atOnce), found);
+    yield;
+  }
+  const head = new ByteWriter();
+  const places = begin(head, plan, readout, found);
+  const pieces: Uint8Array[] = [];
+  const take = (put: () => void): void => {
+    writer.start();
+    put();
+    pieces.push(writer.take());
+  };
+  for (let from = 0; from < length; from += atOnce) {
+    const to = Math.min(length, from + atOnce);
+    take(() => {
+      writer.reserve(plan.fixedBytes);
+      putValues(plan, readings, from, to, found, head, places);
+    });
+    yield;
+  }
+  if (found.hasBad) take(() => putBad(readings, found.bad));
+  yield;
+  take(() => head.orByte(1, flagsOf(readout, found, places)));
+  const { count, explorationCount } = found;
+  return { payload: joined([head.take(), ...pieces]), count, explorationCount };
+}
+
+/** What is known of the readings before the first is written. */
+interface Found {
+  count: number;
+  explorationCount: number;
+  bad: Map<number, Unfit> | undefined;
+  hasBad: boolean;
+  isAllGood: boolean;
+  hasTimes: boolean;
+}
+
+const nothingFound = (): Found => ({
+  count: 0,
+  explorationCount: 0,
+  bad: undefined,
+  hasBad: false,
+  isAllGood: true,
+  hasTimes: false,
+});
+
+/** Where the bits of states and bools begin; -1: no states are written. */
+interface Places {
+  readonly statesAt: number;
+  readonly boolsAt: number;
+}
+
+function planFor(layout: Layout, { readings }: Readout): Plan {
   const plan = planOf(layout);
-  const { columns } = plan;
-  if (readings.length !== columns.length)
-    throw new RangeError(`a readout of ${layout.source.name} has ${readings.length} readings, its layout ${columns.length} variables`);
+  const { length } = plan.columns;
+  if (readings.length !== length)
+    throw new RangeError(`a readout of ${layout.source.name} has ${readings.length} readings, its layout ${length} variables`);
+  return plan;
+}
 
-  writer.start();
-  writer.reserve(plan.fixedBytes);
-  writer.putByte(VERSION);
-  writer.putByte(0);
-  writer.view.setFloat64(writer.position, readout.time, true);
-  writer.view.setFloat64(writer.position + 8, readout.spanMs, true);
-  writer.position += 16;
-  writer.putVarint(columns.length);
-
-  let count = 0;
-  let explorationCount = 0;
-  let flags = readout.clockSynced ? CLOCK_SYNCED : 0;
-  let bad: Map<number, Unfit> | undefined;
-  let hasBad = false;
-  let statesAt = -1;
-  // Most readouts are all good: whether this one is shows before a byte of states is spent on it.
-  for (let i = 0; i < columns.length; i++) {
+/** Most readouts are all good: whether this one is shows before a byte of states is spent on it. */
+function judge({ columns }: Plan, readings: Readout["readings"], from: number, to: number, found: Found): void {
+  let { count, explorationCount, bad, hasBad, isAllGood, hasTimes } = found;
+  for (let i = from; i < to; i++) {
     const column = columns[i];
     const reading = readings[i];
     if (!column) continue;
     if (reading === undefined) {
-      statesAt = 0;
+      isAllGood = false;
       continue;
     }
     if (column.exploration) explorationCount++;
     else count++;
     if (reading.quality === "bad") {
-      statesAt = 0;
+      isAllGood = false;
       hasBad = true;
       continue;
     }
-    if (reading.quality !== "good") statesAt = 0;
-    if (reading.sourceTime !== undefined) flags |= SOURCE_TIMES;
+    if (reading.quality !== "good") isAllGood = false;
+    if (reading.sourceTime !== undefined) hasTimes = true;
     if (!fits(column, reading.value)) {
       bad ??= new Map();
       bad.set(i, unfit(column.type, reading.value));
-      statesAt = 0;
+      isAllGood = false;
       hasBad = true;
     }
   }
-  if (statesAt < 0) flags |= ALL_GOOD;
-  else statesAt = writer.putZeros(plan.stateBytes);
-  const boolsAt = writer.putZeros(plan.boolBytes);
+  found.count = count;
+  found.explorationCount = explorationCount;
+  found.bad = bad;
+  found.hasBad = hasBad;
+  found.isAllGood = isAllGood;
+  found.hasTimes = hasTimes;
+}
 
-  for (let i = 0; i < columns.length; i++) {
+/** Writes all that comes before the values, with room for those of a fixed width behind it. */
+function begin(head: ByteWriter, plan: Plan, { time, spanMs }: Readout, { isAllGood }: Found): Places {
+  head.start();
+  head.reserve(plan.fixedBytes);
+  head.putByte(VERSION);
+  head.putByte(0);
+  head.view.setFloat64(head.position, time, true);
+  head.view.setFloat64(head.position + 8, spanMs, true);
+  head.position += 16;
+  head.putVarint(plan.columns.length);
+  const statesAt = isAllGood ? -1 : head.putZeros(plan.stateBytes);
+  return { statesAt, boolsAt: head.putZeros(plan.boolBytes) };
+}
+
+/** The values go to `writer`, bits of states and bools to the places in `head`. */
+function putValues(
+  { columns, fixedBytes }: Plan,
+  readings: Readout["readings"],
+  from: number,
+  to: number,
+  { bad }: Found,
+  head: ByteWriter,
+  { statesAt, boolsAt }: Places,
+): void {
+  for (let i = from; i < to; i++) {
     const column = columns[i];
     const reading = readings[i];
     if (!column) continue;
     const state =
       reading === undefined ? ABSENT : reading.quality === "bad" || bad?.has(i) ? BAD : reading.quality === "good" ? GOOD : UNCERTAIN;
-    if (state !== GOOD) writer.orByte(statesAt + (i >> 2), state << ((i & 3) * 2));
+    if (state !== GOOD) head.orByte(statesAt + (i >> 2), state << ((i & 3) * 2));
     if (reading === undefined || reading.quality === "bad" || state === BAD) continue;
-    if (column.isArray) putArray(column.scalar, reading.value as readonly Scalar[], plan.fixedBytes);
-    else if (column.bit < 0) putScalar(column.scalar, reading.value as Scalar, plan.fixedBytes);
-    else if (reading.value === true) writer.orByte(boolsAt + (column.bit >> 3), 1 << (column.bit & 7));
+    if (column.isArray) putArray(column.scalar, reading.value as readonly Scalar[], fixedBytes);
+    else if (column.bit < 0) putScalar(column.scalar, reading.value as Scalar, fixedBytes);
+    else if (reading.value === true) head.orByte(boolsAt + (column.bit >> 3), 1 << (column.bit & 7));
   }
-  if (hasBad) putBad(readings, bad);
-  if (flags & SOURCE_TIMES) flags = putSourceTimes(readout, bad, flags);
-  writer.orByte(1, flags);
-  return { payload: writer.take(), count, explorationCount };
+}
+
+/** Those of the readout; writes its source times, if it has any. */
+function flagsOf(readout: Readout, { bad, hasTimes }: Found, { statesAt }: Places): number {
+  const flags = (readout.clockSynced ? CLOCK_SYNCED : 0) | (statesAt < 0 ? ALL_GOOD : 0);
+  return hasTimes ? putSourceTimes(readout, bad, flags | SOURCE_TIMES) : flags;
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const payload = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    payload.set(piece, at);
+    at += piece.length;
+  }
+  return payload;
 }
 
 function fits(column: Column, value: Value): boolean {

@@ -69,6 +69,9 @@ export type Reading =
     }
   | { readonly quality: "bad"; readonly fault: Fault /** the protocol's own code and words */; readonly detail?: string };
 
+/** From so many readings on a readout is worked on by slices: each of counting, looking at and encoding so many takes a millisecond or two. */
+export const LARGE_READOUT = 10_000;
+
 /** One pass over a source's variables. `readings` are in the order of the source's layout; undefined = not asked for (above `readout_limit`). */
 export interface Readout {
   /** Moment the first request was sent, epoch ms UTC. */

@@ -121,6 +121,24 @@ describe("store client", () => {
     expect(seqs()).toEqual([1, 2, 3, 4, 5]);
   });
 
+  it("numbers a readout that is encoded by slices when it is encoded, among those that came meanwhile", async () => {
+    const { client, posted, post, seqs } = setUp();
+    client.attach(post);
+    client.onMessage({ type: "ready", life: 1, epoch: "e", lastSeq: 0 });
+    const large = plainLayout(12_000);
+    const taken = client.appendInSlices(large, plainReadout(12_000, 7));
+    expect(client.append(layout, plainReadout(10, 1))).toBe(true);
+    expect(await taken).toBe(true);
+    client.setSinks([]);
+    await poll(seqs).toEqual([1, 2]);
+    const batches = posted.flatMap((message) => (message.type === "append" ? message.batches : []));
+    expect(decodeReadout(large, batches[1]?.payload ?? new Uint8Array())).toEqual(plainReadout(12_000, 7));
+    const late = client.appendInSlices(large, plainReadout(12_000, 8));
+    void client.close(10_000);
+    expect(await late).toBe(false);
+    expect(client.rejected()).toEqual({ readouts: 1, values: 12_000 });
+  });
+
   it("sends no more variables in a turn than one part has, of however many small layouts", async () => {
     const { client, posted, post, seqs } = setUp();
     client.attach(post);

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
-import { encodeReadout, layoutKey, layoutKeySteps, planSteps } from "../../buffer/codec.ts";
+import { type EncodedReadout, encodeReadout, encodeSteps, layoutKey, layoutKeySteps, planSteps } from "../../buffer/codec.ts";
 import { joinSpans, spanOf } from "../../buffer/commit-group.ts";
 import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
 import type { Layout } from "../../model/layout.ts";
@@ -132,8 +132,16 @@ export class StoreClient {
 
   /** False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). */
   append(layout: Layout, readout: Readout): boolean {
+    return this.#append(layout, readout, encodeReadout(layout, readout));
+  }
+
+  /** As append, by slices; the readings stay as they are until then. It has its number once it is encoded. */
+  async appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
+    return this.#append(layout, readout, await inSlices(encodeSteps(layout, readout), createYielder()));
+  }
+
+  #append(layout: Layout, readout: Readout, { payload, count, explorationCount }: EncodedReadout): boolean {
     this.#waitingSinceMs ??= performance.now();
-    const { payload, count, explorationCount } = encodeReadout(layout, readout);
     const { time, clockSynced, bootTimeMs } = readout;
     const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time, count, explorationCount, payload, clockSynced, bootTimeMs };
     if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
