@@ -1,3 +1,5 @@
+import { atOnce, type Steps } from "../model/timer.ts";
+
 export const DELIMITERS = [";", ",", "\t"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
@@ -13,14 +15,29 @@ export interface CsvRow {
  * Text of a file as a spreadsheet may have written it: UTF-8 or UTF-16 with a byte order mark, UTF-8 without one, else Windows-1252. Never
  * throws.
  */
-export function decodeText(bytes: Uint8Array): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes);
+export const decodeText = (bytes: Uint8Array): string => atOnce(textSteps(bytes));
+
+/** Bytes in one step. */
+const BYTES_AT_ONCE = 256 * 1024;
+
+/** As decodeText, in steps. */
+export function* textSteps(bytes: Uint8Array): Steps<string> {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return yield* decodeSteps(bytes, new TextDecoder("utf-16le"));
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return yield* decodeSteps(bytes, new TextDecoder("utf-16be"));
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return yield* decodeSteps(bytes, new TextDecoder("utf-8", { fatal: true }));
   } catch {
-    return new TextDecoder("windows-1252").decode(bytes);
+    return yield* decodeSteps(bytes, new TextDecoder("windows-1252"));
   }
+}
+
+function* decodeSteps(bytes: Uint8Array, decoder: InstanceType<typeof TextDecoder>): Steps<string> {
+  const pieces: string[] = [];
+  for (let from = 0; from < bytes.length; from += BYTES_AT_ONCE) {
+    pieces.push(decoder.decode(bytes.subarray(from, from + BYTES_AT_ONCE), { stream: true }));
+    yield;
+  }
+  return [...pieces, decoder.decode()].join("");
 }
 
 /** The delimiter of which the line holds most outside quotes. */

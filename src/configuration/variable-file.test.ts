@@ -52,6 +52,16 @@ describe("CSV", () => {
     expect(decodeText(new Uint8Array([0xfe, 0xff, 0, 0x41]))).toBe("A");
   });
 
+  test("is decoded in pieces, which may end in the middle of a character, with a mark at the beginning alone", () => {
+    // Characters of three bytes lie across any border of a power of two.
+    const text = `x${"€ä𝄞".repeat(80_000)}`;
+    expect(decodeText(new TextEncoder().encode(text))).toBe(text);
+    expect(decodeText(Buffer.from(`\ufeff${text}`, "utf8"))).toBe(text);
+    expect(decodeText(Buffer.from(`\ufeff${text}`, "utf16le"))).toBe(text);
+    const broken = Buffer.concat([Buffer.from("ä".repeat(300_000)), Buffer.from([0xe4])]);
+    expect(decodeText(broken)).toBe(`${"Ã¤".repeat(300_000)}ä`);
+  });
+
   test("a bad line is named with its field, and the rest is read", () => {
     const { variables, problems } = csv(
       [

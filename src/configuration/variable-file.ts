@@ -1,10 +1,11 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
+import { LargeMap } from "../lib/large-map.ts";
 import { messageOf } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { cellText } from "../model/plain-text.ts";
-import type { YieldToEventLoop } from "../model/timer.ts";
+import { atOnce, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
 import { VARIABLE_STATUSES, type VariableInput, variableInputSchema } from "../model/variable.ts";
-import { type CsvRow, csvRows, DELIMITERS, decodeText, delimiterOf } from "./csv.ts";
+import { type CsvRow, csvRows, DELIMITERS, delimiterOf, textSteps } from "./csv.ts";
 
 export const MAX_ROWS = 100_000;
 export const MAX_PROBLEMS = 100;
@@ -37,27 +38,15 @@ export type CheckVariable = (variable: VariableInput) => string | undefined;
  * bad line, and one that `check` finds bad, is a problem and the rest is read; with a column that is not known nothing is read, since the
  * values could be wrong without it. Never throws.
  */
-export function parseVariableCsv(bytes: Uint8Array, check?: CheckVariable): ParsedVariables {
-  const steps = csvSteps(bytes, check);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}
+export const parseVariableCsv = (bytes: Uint8Array, check?: CheckVariable): ParsedVariables => atOnce(csvSteps(bytes, check));
 
 /** As parseVariableCsv, by slices. */
-export async function parseVariableCsvInSlices(bytes: Uint8Array, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> {
-  const steps = csvSteps(bytes);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-    await yieldToEventLoop();
-  }
-}
+export const parseVariableCsvInSlices = (bytes: Uint8Array, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> =>
+  inSlices(csvSteps(bytes), yieldToEventLoop);
 
-/** A step for each row. */
-function* csvSteps(bytes: Uint8Array, check?: CheckVariable): Generator<undefined, ParsedVariables> {
-  const text = decodeText(bytes);
+/** A step for each row, after those of the text. */
+function* csvSteps(bytes: Uint8Array, check?: CheckVariable): Steps<ParsedVariables> {
+  const text = yield* textSteps(bytes);
   const separator = /^sep=(.)(?:\r\n|\n|\r)/.exec(text);
   const body = separator ? text.slice(separator[0].length) : text;
   const header = /^\s*([^\r\n]*)/.exec(body)?.[1] ?? "";
@@ -130,7 +119,7 @@ export function parseVariableYaml(bytes: Uint8Array, check?: CheckVariable): Par
 
 /** Gathers variables of which each name occurs once, and a bounded number of problems. */
 export function collect(check: CheckVariable = () => undefined) {
-  const byName = new Map<string, number>();
+  const byName = new LargeMap<number>();
   const variables: VariableInput[] = [];
   const problems: LineProblem[] = [];
   let unnamed = 0;
