@@ -79,7 +79,7 @@ it("hands a large layout on as bytes in pieces, with all that follows it in orde
     one.type === "from_store" && one.message.type === "layout_bytes" ? [one.message.bytes.length] : [],
   );
   expect(pieces.length).toBeGreaterThan(3);
-  expect(Math.max(...pieces)).toBeLessThanOrEqual(256 * 1024);
+  expect(Math.max(...pieces)).toBeLessThanOrEqual(64 * 1024);
 });
 
 it("begins again with another connection, and hands nothing on of the one before", async () => {

@@ -8,7 +8,8 @@ import type { DeliveryToStore, StoreToRelay } from "./messages.ts";
 const MAX_UNDER_WAY_BYTES = 8 * 2 ** 20;
 /** Variables of a layout that a relay copies as objects: about a millisecond. */
 const RELAYED_AT_ONCE = 200;
-const PIECE_BYTES = 256 * 1024;
+/** Of its bytes in one message: below what memory of its own is asked of the system for. */
+const PIECE_BYTES = 64 * 1024;
 /** What a batch costs in memory on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
 
