@@ -215,7 +215,7 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.
    */
   plan(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): R[];
-  /** As `plan`, in steps of well below a millisecond: other sources are read between them. Absent: 100,000 points take a few milliseconds. */
+  /** As `plan`, in steps of well below a millisecond: other sources are read between them. Absent: they wait until all is planned. */
   planSteps?(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): Steps<R[]>;
   /**
    * Loads what connecting stands on, such as a library. Awaited before the time of a device begins: on a slow or busy machine it takes
