@@ -37,9 +37,6 @@ function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<boolean
   });
 }
 
-/** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
-const RUN_MS = 2;
-
 /** Called in each turn of a long loop; settles at once, or after the event loop had its turn. */
 export type YieldToEventLoop = () => Promise<void>;
 
@@ -63,24 +60,73 @@ export async function inSlices<T>(steps: Steps<T>, yieldToEventLoop: YieldToEven
   }
 }
 
-/** Loops of this thread that wait for their next slice, the longest first. */
-const paused: (() => void)[] = [];
+/** Well below the longest slice that may hold up a readout (5 ms), because what comes after a look at the clock has a length too. */
+const SLICE_MS = 2;
 
-/** Goes on with one of them in each turn of the event loop: two that run at once make no longer slices than one. */
-function resumeNext(): void {
-  paused.shift()?.();
-  if (paused.length > 0) setImmediate(resumeNext);
-}
+const AT_ONCE = Promise.resolve();
 
-/** For long loops: lets timers and sockets have their turn as soon as the loop has run for a slice (2 ms). */
-export function createYielder(now: () => number = () => performance.now()): YieldToEventLoop {
-  let began = now();
-  return async () => {
-    if (now() - began < RUN_MS) return;
-    await new Promise<void>((done) => {
-      paused.push(done);
-      if (paused.length === 1) setImmediate(resumeNext);
-    });
-    began = now();
+/**
+ * The long loops of one thread. All together they work for one slice between two looks at the timers: a loop that is begun by an answer, one
+ * that follows it, and one that was paused before make no longer slices than one loop.
+ */
+export class Slices {
+  readonly #now: () => number;
+  /** The longest first. */
+  readonly #paused: (() => void)[] = [];
+  /** When the first loop began to work since the timers had their turn; undefined: none has. */
+  #beganMs: number | undefined;
+  /** What holds the end of this turn; undefined: nothing. The timers of a test end with it, and what they held never comes. */
+  #scheduledBy: typeof setImmediate | undefined;
+  #hasWaited = false;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** For one loop, which begins. */
+  readonly yielder = (): YieldToEventLoop => {
+    this.#isOver();
+    return this.#yield;
   };
+
+  readonly #yield: YieldToEventLoop = () =>
+    this.#isOver()
+      ? new Promise((done) => {
+          this.#paused.push(done);
+        })
+      : AT_ONCE;
+
+  #isOver(): boolean {
+    const nowMs = this.#now();
+    this.#schedule();
+    this.#beganMs ??= nowMs;
+    return nowMs - this.#beganMs >= SLICE_MS;
+  }
+
+  /** Timers and sockets have their turn, then the check phase has both of these, and between them what the resumed loop does. */
+  #schedule(): void {
+    if (this.#scheduledBy === setImmediate) return;
+    this.#scheduledBy = setImmediate;
+    this.#beganMs = undefined;
+    setImmediate(() => this.#resumeNext());
+    setImmediate(() => this.#endTurn());
+  }
+
+  #resumeNext(): void {
+    if (this.#paused.length === 0) return;
+    // What sockets and timers began has had the slice of this turn; it may have it in every turn.
+    this.#hasWaited = this.#beganMs !== undefined && this.#now() - this.#beganMs >= SLICE_MS && !this.#hasWaited;
+    if (this.#hasWaited) return;
+    this.#beganMs = this.#now();
+    this.#paused.shift()?.();
+  }
+
+  #endTurn(): void {
+    this.#beganMs = undefined;
+    this.#scheduledBy = undefined;
+    if (this.#paused.length > 0) this.#schedule();
+  }
 }
+
+/** For long loops: lets timers and sockets have their turn as soon as the loops of this thread have run for a slice (2 ms). */
+export const createYielder = new Slices().yielder;
