@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { LargeMap } from "../lib/large-map.ts";
+import { LargeMap } from "../model/large-map.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Secrets } from "./desired.ts";

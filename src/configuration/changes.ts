@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { configuredIntervalMs, type SourceInput } from "../agent/source-spec.ts";
-import { LargeMap } from "../lib/large-map.ts";
 import { isSecretName } from "../lib/loggable.ts";
 import { formatDuration } from "../model/duration.ts";
+import { LargeMap } from "../model/large-map.ts";
 import type { YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";

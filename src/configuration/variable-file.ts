@@ -1,6 +1,6 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
-import { LargeMap } from "../lib/large-map.ts";
 import { messageOf } from "../model/failure.ts";
+import { LargeMap } from "../model/large-map.ts";
 import { nearest } from "../model/nearest.ts";
 import { cellText } from "../model/plain-text.ts";
 import { atOnce, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
