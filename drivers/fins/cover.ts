@@ -1,3 +1,6 @@
+import type { Steps } from "../../src/model/timer.ts";
+import { sortSteps } from "../lib/sort.ts";
+
 /**
  * Which words are read as ranges and which one by one, so that as few requests as possible are needed. A range is one request for up to
  * `maxWords` words that lie near each other; what is in no range shares requests of `maxItems` words from anywhere.
@@ -43,13 +46,17 @@ const DENSE_GAP = 4;
 /** Whether so many of these words are worth a range instead of a list: it takes no more bytes. */
 export const isDense = (words: number, items: number): boolean => words * WORD_BYTES <= items * ITEM_BYTES;
 
-/** Pure; takes a time in proportion to the units. */
-export function chooseRanges(spaces: readonly SpaceUnits[], bounds: Bounds): Choice {
+/** Units in one step. */
+const AT_ONCE = 1000;
+
+/** Pure; takes a time in proportion to the units, in steps. */
+export function* chooseRanges(spaces: readonly SpaceUnits[], bounds: Bounds): Steps<Choice> {
   const ranges: Range[] = [];
   const loose: { space: number; unit: number }[] = [];
   for (const [space, units] of spaces.entries()) {
-    const owner = cheapest(units, bounds);
-    for (let unit = 0; unit < owner.length; ) {
+    const owner = yield* cheapest(units, bounds);
+    for (let unit = 0, step = 0; unit < owner.length; step++) {
+      if (step % AT_ONCE === 0) yield;
       const end = owner[unit] ?? 0;
       if (end === 0) loose.push({ space, unit: unit++ });
       else {
@@ -58,7 +65,7 @@ export function chooseRanges(spaces: readonly SpaceUnits[], bounds: Bounds): Cho
       }
     }
   }
-  return withDenseRanges(spaces, { ranges, loose }, bounds);
+  return yield* withDenseRanges(spaces, { ranges, loose }, bounds);
 }
 
 const sizeOf = ({ starts, ends }: SpaceUnits, unit: number): number => (ends[unit] ?? 0) - (starts[unit] ?? 0);
@@ -68,7 +75,7 @@ const sizeOf = ({ starts, ends }: SpaceUnits, unit: number): number => (ends[uni
  * request. Gives for each unit at which a range begins the unit after it, 0 for those that are in none. As lists are filled up, no cover
  * needs fewer requests: a cover that costs less than n + 1 whole requests makes n at most.
  */
-function cheapest(units: SpaceUnits, { maxWords, maxItems, maxGap, maxPoints }: Bounds): Int32Array {
+function* cheapest(units: SpaceUnits, { maxWords, maxItems, maxGap, maxPoints }: Bounds): Steps<Int32Array> {
   const { starts, ends, firsts, isApart } = units;
   const n = starts.length;
   const cost = new Float64Array(n + 1);
@@ -78,6 +85,7 @@ function cheapest(units: SpaceUnits, { maxWords, maxItems, maxGap, maxPoints }: 
   // Units may overlap where they had to be split.
   let reach = starts[0] ?? 0;
   for (let i = 0; i < n; i++) {
+    if (i % AT_ONCE === 0) yield;
     const start = starts[i] ?? 0;
     // No range goes on over this.
     if (isApart[i] === 1 || start - reach > maxGap) first = i;
@@ -90,7 +98,8 @@ function cheapest(units: SpaceUnits, { maxWords, maxItems, maxGap, maxPoints }: 
     cost[i + 1] = Math.min(range, single);
   }
   const owner = new Int32Array(n);
-  for (let i = n - 1; i >= 0; ) {
+  for (let i = n - 1, step = 1; i >= 0; step++) {
+    if (step % AT_ONCE === 0) yield;
     const begin = from[i] ?? -1;
     if (begin >= 0) owner[begin] = i + 1;
     i = begin >= 0 ? begin - 1 : i - 1;
@@ -99,26 +108,31 @@ function cheapest(units: SpaceUnits, { maxWords, maxItems, maxGap, maxPoints }: 
 }
 
 /** Dense runs of what is left become ranges where that takes no more requests and fewer bytes. */
-function withDenseRanges(spaces: readonly SpaceUnits[], { ranges, loose }: Choice, bounds: Bounds): Choice {
+function* withDenseRanges(spaces: readonly SpaceUnits[], { ranges, loose }: Choice, bounds: Bounds): Steps<Choice> {
   const { maxItems } = bounds;
-  let left = loose.reduce((sum, { space, unit }) => sum + sizeOf(spaces[space] as SpaceUnits, unit), 0);
-  const dense = new Set<string>();
+  const found = yield* runsOf(spaces, loose, bounds);
+  let left = found.reduce((sum, { items }) => sum + items, 0);
+  /** 1: the unit of the space is in a dense run. */
+  const dense = spaces.map(({ starts }) => new Uint8Array(starts.length));
   const more: Range[] = [];
-  const runs = runsOf(spaces, loose, bounds).sort((a, b) => b.items - a.items);
-  for (const { space, first, end, items, words } of runs) {
+  const runs = yield* sortSteps(found, (a, b) => b.items - a.items);
+  for (const [i, { space, first, end, items, words }] of runs.entries()) {
+    if (i % AT_ONCE === 0) yield;
     // What the last list holds: a run that takes at least as much away saves that list.
     const inLast = left - (Math.ceil(left / maxItems) - 1) * maxItems;
     if (items < inLast || !isDense(words, items)) continue;
     left -= items;
     more.push({ space, first, end });
-    for (let unit = first; unit < end; unit++) dense.add(`${space} ${unit}`);
+    dense[space]?.fill(1, first, end);
     if (left === 0) break;
   }
   if (more.length === 0) return { ranges, loose };
-  return {
-    ranges: [...ranges, ...more].sort((a, b) => a.space - b.space || a.first - b.first),
-    loose: loose.filter(({ space, unit }) => !dense.has(`${space} ${unit}`)),
-  };
+  const rest: Choice["loose"][number][] = [];
+  for (const [i, one] of loose.entries()) {
+    if (i % AT_ONCE === 0) yield;
+    if (dense[one.space]?.[one.unit] !== 1) rest.push(one);
+  }
+  return { ranges: yield* sortSteps([...ranges, ...more], (a, b) => a.space - b.space || a.first - b.first), loose: rest };
 }
 
 interface Run extends Range {
@@ -128,10 +142,11 @@ interface Run extends Range {
 }
 
 /** Runs of units that are in no range, with small gaps between them. */
-function runsOf(spaces: readonly SpaceUnits[], loose: Choice["loose"], { maxWords, maxGap, maxPoints }: Bounds): Run[] {
+function* runsOf(spaces: readonly SpaceUnits[], loose: Choice["loose"], { maxWords, maxGap, maxPoints }: Bounds): Steps<Run[]> {
   const gap = Math.min(maxGap, DENSE_GAP);
   const runs: { space: number; first: number; end: number; items: number; words: number }[] = [];
-  for (const { space, unit } of loose) {
+  for (const [i, { space, unit }] of loose.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const units = spaces[space] as SpaceUnits;
     const { starts, ends, firsts, isApart } = units;
     const size = sizeOf(units, unit);

@@ -1,7 +1,7 @@
 import { DETAILS, type FinsDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
-import { describeRead, type FinsLimits, type FinsRead, plan } from "./plan.ts";
+import { describeRead, type FinsLimits, type FinsRead, plan, planSteps } from "./plan.ts";
 import { FinsSession } from "./session.ts";
 import { type FinsSettings, settingsSchema } from "./settings.ts";
 import { endpointOf } from "./target.ts";
@@ -40,5 +40,6 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
   wireOf,
   answerBytes: ({ dataBytes }) => dataBytes,
   plan,
+  planSteps,
   connect: (input, ctx) => FinsSession.connect(input, ctx),
 });

@@ -1,4 +1,7 @@
+import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { groupSteps } from "../lib/group.ts";
+import { sortSteps } from "../lib/sort.ts";
 import type { FinsVariable } from "./address.ts";
 import { areaName, type Place } from "./areas.ts";
 import { type Bounds, type Choice, chooseRanges, isDense, type SpaceUnits } from "./cover.ts";
@@ -57,19 +60,31 @@ interface Units {
  * As few requests as the limits allow, in the order of code and address: ranges where words are dense, and single words where they are
  * scattered. A value is never split, unless one range cannot hold it. Pure.
  */
-export function plan(points: readonly Point<FinsVariable>[], limits: FinsLimits, apart?: ReadonlySet<Point>): FinsRead[] {
+export const plan = (points: readonly Point<FinsVariable>[], limits: FinsLimits, apart?: ReadonlySet<Point>): FinsRead[] =>
+  atOnce(planSteps(points, limits, apart));
+
+/** Points, and units that lists are made of, in one step. */
+const [AT_ONCE, LOOSE_AT_ONCE] = [1000, 250];
+
+/** As plan, in steps. */
+export function* planSteps(points: readonly Point<FinsVariable>[], limits: FinsLimits, apart?: ReadonlySet<Point>): Steps<FinsRead[]> {
   const maxWords = Math.max(1, Math.min(limits.maxWords, limits.maxBytes >> 1));
   // In an answer each word comes behind its area code.
   const maxItems = Math.min(limits.maxItems, Math.floor(limits.maxBytes / 3));
   const bounds = { maxWords, maxItems, maxGap: limits.maxGap, maxPoints: limits.maxPoints };
-  const spaces = spacesOf(points, maxWords, limits.maxPoints, apart);
-  const { ranges, loose } = chooseRanges(
+  const spaces = yield* spacesOf(points, maxWords, limits.maxPoints, apart);
+  const { ranges, loose } = yield* chooseRanges(
     spaces.map(({ units }) => units),
     bounds,
   );
   const decoders: Decoders = new Map();
-  const dense = ranges.map(({ space, first, end }) => rangeOf({ space: spaceAt(spaces, space), first, end }, decoders));
-  return [...dense, ...listsOf(spaces, loose, bounds, decoders)];
+  const reads: FinsRead[] = [];
+  for (const { space, first, end } of ranges) {
+    reads.push(rangeOf({ space: spaceAt(spaces, space), first, end }, decoders));
+    yield;
+  }
+  yield* addLists(reads, { spaces, loose, bounds, decoders });
+  return reads;
 }
 
 function spaceAt(spaces: readonly Space[], at: number): Space {
@@ -85,15 +100,19 @@ const placeIn = ({ place, area, start }: FinsVariable): Place => {
 
 const BASES = 0x1_0000;
 
-function spacesOf(
+function* spacesOf(
   points: readonly Point<FinsVariable>[],
   maxWords: number,
   maxPoints: number,
   apart: ReadonlySet<Point> | undefined,
-): Space[] {
-  return [...Map.groupBy(points, ({ address }) => placeIn(address).code * BASES + placeIn(address).base)]
-    .sort(([a], [b]) => a - b)
-    .flatMap(([, own]) => spaceOf(own, maxWords, maxPoints, apart) ?? []);
+): Steps<Space[]> {
+  const byPlace = yield* groupSteps(points, ({ address }) => placeIn(address).code * BASES + placeIn(address).base);
+  const spaces: Space[] = [];
+  for (const [, own] of [...byPlace].sort(([a], [b]) => a - b)) {
+    const space = yield* spaceOf(own, maxWords, maxPoints, apart);
+    if (space) spaces.push(space);
+  }
+  return spaces;
 }
 
 // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
@@ -101,17 +120,18 @@ const byStart = (a: Point<FinsVariable>, b: Point<FinsVariable>): number =>
   a.address.start - b.address.start || a.address.count - b.address.count || a.index - b.index;
 
 /** Values that overlap are one unit, unless it becomes too long: they are asked for together. */
-function spaceOf(
-  own: Point<FinsVariable>[],
+function* spaceOf(
+  points: readonly Point<FinsVariable>[],
   maxWords: number,
   maxPoints: number,
   apart: ReadonlySet<Point> | undefined,
-): Space | undefined {
-  own.sort(byStart);
+): Steps<Space | undefined> {
+  const own = yield* sortSteps(points, byStart);
   const sample = own[0]?.address;
   if (!sample) return undefined;
-  const [starts, ends, firsts, aparts]: [number[], number[], number[], boolean[]] = [[], [], [], []];
+  const [starts, ends, firsts, aparts]: [number[], number[], number[], number[]] = [[], [], [], []];
   for (const [i, point] of own.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const { start, count } = point.address;
     const last = starts.length - 1;
     const [from = 0, to = -1, first = 0] = [starts[last], ends[last], firsts[last]];
@@ -122,15 +142,15 @@ function spaceOf(
       starts.push(start);
       ends.push(start + count);
       firsts.push(i);
-      aparts.push(isApart);
+      aparts.push(isApart ? 1 : 0);
     }
   }
   firsts.push(own.length);
   const units = {
-    starts: Int32Array.from(starts),
-    ends: Int32Array.from(ends),
-    firsts: Int32Array.from(firsts),
-    isApart: Uint8Array.from(aparts, Number),
+    starts: new Int32Array(starts),
+    ends: new Int32Array(ends),
+    firsts: new Int32Array(firsts),
+    isApart: new Uint8Array(aparts),
   };
   return { place: placeIn(sample), sample, elementBytes: sample.isFlag ? 1 : 2, points: own, units };
 }
@@ -155,9 +175,14 @@ function rangeOf({ space, first, end }: Units, decoders: Decoders): FinsRead {
 /** Behind the last word of these units, which may overlap. */
 const reachOf = ({ space: { units }, first, end }: Units): number => Math.max(...units.ends.subarray(first, end));
 
+interface Lists extends Pick<Choice, "loose"> {
+  readonly spaces: readonly Space[];
+  readonly bounds: Bounds;
+  readonly decoders: Decoders;
+}
+
 /** What is in no range, in lists: each filled up to what one read takes, and begun again where a point has to be apart. */
-function listsOf(spaces: readonly Space[], loose: Choice["loose"], bounds: Bounds, decoders: Decoders): FinsRead[] {
-  const reads: FinsRead[] = [];
+function* addLists(reads: FinsRead[], { spaces, loose, bounds, decoders }: Lists): Steps<void> {
   let held: Units[] = [];
   let [items, points] = [0, 0];
   const flush = () => {
@@ -166,7 +191,8 @@ function listsOf(spaces: readonly Space[], loose: Choice["loose"], bounds: Bound
     held = [];
     [items, points] = [0, 0];
   };
-  for (const { space: at, unit } of loose) {
+  for (const [i, { space: at, unit }] of loose.entries()) {
+    if (i % LOOSE_AT_ONCE === 0) yield;
     const space = spaceAt(spaces, at);
     const { starts, ends, firsts, isApart } = space.units;
     const size = (ends[unit] ?? 0) - (starts[unit] ?? 0);
@@ -177,7 +203,6 @@ function listsOf(spaces: readonly Space[], loose: Choice["loose"], bounds: Bound
     points += own;
   }
   flush();
-  return reads;
 }
 
 /** A list whose words are one dense run: a range of it has fewer bytes. */

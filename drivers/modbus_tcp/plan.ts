@@ -1,5 +1,6 @@
 import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { groupSteps } from "../lib/group.ts";
 import { sortSteps } from "../lib/sort.ts";
 import { groupSpansSteps } from "../lib/spans.ts";
 import type { ModbusAddress } from "./address.ts";
@@ -47,19 +48,9 @@ export function limitsOf(settings: ModbusSettings): ModbusLimits {
 export const plan = (points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): ModbusRead[] =>
   atOnce(planSteps(points, limits, apart));
 
-/** Points in one step. */
-const AT_ONCE = 1000;
-
 /** As plan, in steps. */
 export function* planSteps(points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): Steps<ModbusRead[]> {
-  const areas = new Map<number, Point<ModbusAddress>[]>();
-  for (const [i, point] of points.entries()) {
-    if (i % AT_ONCE === 0) yield;
-    const key = point.address.unit * 8 + point.address.functionCode;
-    const area = areas.get(key);
-    if (area) area.push(point);
-    else areas.set(key, [point]);
-  }
+  const areas = yield* groupSteps(points, ({ address }) => address.unit * 8 + address.functionCode);
   const decoders: Decoders = new Map();
   const reads: ModbusRead[] = [];
   for (const [, area] of [...areas].sort(([a], [b]) => a - b)) {

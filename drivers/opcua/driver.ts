@@ -1,7 +1,7 @@
 import { DETAILS, type OpcuaDetails } from "../../src/model/details.ts";
 import { defineDriver, type Limits } from "../driver.ts";
 import { type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
-import { type OpcuaRead, plan } from "./plan.ts";
+import { type OpcuaRead, plan, planSteps } from "./plan.ts";
 import { type OpcuaSettings, settingsSchema } from "./settings.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -31,6 +31,7 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   parseAddress,
   wireOf,
   plan,
+  planSteps,
   load: () => (session ? undefined : loaded().then(() => undefined)),
   async connect(input, ctx) {
     return (await loaded()).connect(input, endpoint(input.details), ctx);

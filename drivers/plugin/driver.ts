@@ -8,6 +8,7 @@ import type { ProfileSettings } from "../profile/settings.ts";
 import { HELLO_MS } from "./contract.ts";
 import { PluginLink } from "./link.ts";
 import { connectPlugin, runPlugin } from "./pipe.ts";
+import { plan, planSteps } from "./plan.ts";
 import { type PluginAddress, type PluginRequest, PluginSession } from "./session.ts";
 
 type Place = { readonly host: string; readonly port: number };
@@ -51,6 +52,10 @@ export function withPlugin(profile: AnyDriver): AnyDriver {
     parseAddress: (text, wanted, settings) => of(settings).parseAddress(text, wanted, settings),
     describe: (request) => ofAddress(request.points[0]?.address).describe?.(request) ?? "",
     plan: (points, limits, apart) => ofAddress(points[0]?.address).plan(points, limits, apart),
+    *planSteps(points, limits, apart) {
+      const driver = ofAddress(points[0]?.address);
+      return driver.planSteps ? yield* driver.planSteps(points, limits, apart) : driver.plan(points, limits, apart);
+    },
     connect: (input, ctx) => of(input.settings).connect(input, ctx),
   };
 }
@@ -82,6 +87,7 @@ function pluginDriver(type: BoundType, { title, details, settings: schema }: Any
     },
     describe: ({ points }) => `plugin: ${points.length} variables from ${points[0]?.address.pluginText ?? "none"}`,
     plan,
+    planSteps,
     connect: ({ details: given, settings }, ctx) => openPlugin(type, given as Place, settings as ProfileSettings, ctx),
   });
 }
@@ -92,17 +98,6 @@ const placeOf = (details: unknown): Place => {
 };
 
 const boundOf = (settings: unknown): Plugin => (settings as ProfileSettings).plugin ?? {};
-
-/** In the order of the variables; what is to be apart begins a request. Pure. */
-function plan(points: PluginRequest["points"], { maxPoints }: Limits, apart: ReadonlySet<PluginRequest["points"][number]> = new Set()) {
-  const requests: { points: PluginRequest["points"][number][] }[] = [];
-  for (const point of points.toSorted((one, other) => one.index - other.index)) {
-    const last = requests.at(-1);
-    if (last && last.points.length < maxPoints && !apart.has(point)) last.points.push(point);
-    else requests.push({ points: [point] });
-  }
-  return requests;
-}
 
 async function openPlugin(type: BoundType, details: Place, settings: ProfileSettings, ctx: DriverContext): Promise<PluginSession> {
   const { plugin, parameters } = settings;

@@ -9,7 +9,7 @@ import { openTcp } from "../lib/tcp.ts";
 import { type ProfileAddress, parseAddress } from "./address.ts";
 import { type Compiled, compile, type DetailFields, parameterProblems } from "./compiled.ts";
 import { expectPeer } from "./listener.ts";
-import { describeRequest, type ProfileRequest, plan } from "./plan.ts";
+import { describeRequest, type ProfileRequest, plan, planSteps } from "./plan.ts";
 import { ProfileSession } from "./session.ts";
 import { type ProfileSettings, settingsSchema } from "./settings.ts";
 
@@ -61,6 +61,7 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
     },
     describe: describeRequest,
     plan,
+    planSteps,
     async connect({ details: given, settings }, ctx) {
       const { profile, parameters } = settings;
       if (!profile) throw new FaultError("address_invalid", unboundWords(type));

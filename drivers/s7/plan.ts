@@ -1,5 +1,6 @@
 import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { groupSteps } from "../lib/group.ts";
 import { sortSteps } from "../lib/sort.ts";
 import type { Area, S7Address } from "./address.ts";
 import { type Decoder, type Decoders, decoderOf } from "./decode.ts";
@@ -90,14 +91,7 @@ export function* planSteps(points: readonly Point<S7Address>[], limits: S7Limits
 }
 
 function* sortedAreas(points: readonly Point<S7Address>[], apart: ReadonlySet<Point> | undefined): Steps<readonly SortedArea[]> {
-  const byArea = new Map<number, Point<S7Address>[]>();
-  for (const [i, point] of points.entries()) {
-    if (i % AT_ONCE === 0) yield;
-    const key = AREA_ORDER[point.address.area] * BLOCKS + point.address.block;
-    const own = byArea.get(key);
-    if (own) own.push(point);
-    else byArea.set(key, [point]);
-  }
+  const byArea = yield* groupSteps(points, ({ address }) => AREA_ORDER[address.area] * BLOCKS + address.block);
   const areas: SortedArea[] = [];
   for (const [, own] of [...byArea].sort(([a], [b]) => a - b)) areas.push(yield* sortedArea(own, apart));
   return areas;
@@ -128,6 +122,7 @@ function roomFor({ pduBytes, maxBytes, maxItems, maxPoints }: S7Limits): Room {
 
 /** Each range over gaps of at most so many bytes, none longer than an item can bring, unless it is one value. */
 function* forEachRange({ starts, ends, isApart, unit }: SortedArea, room: Room, gapBytes: number, take: TakeRange): Steps<void> {
+  yield;
   const most = Math.floor(room.itemBytes / unit);
   const gap = Math.floor(gapBytes / unit);
   let from = 0;

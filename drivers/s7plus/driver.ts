@@ -2,7 +2,7 @@ import { DETAILS, type S7plusDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { type PlusAddress, parseAddress, wireOf } from "./address.ts";
-import { describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
+import { describeRead, type PlusLimits, type PlusRead, plan, planSteps } from "./plan.ts";
 import { endpointOf, S7plusSession } from "./session.ts";
 import { type S7plusSettings, settingsSchema } from "./settings.ts";
 
@@ -26,5 +26,6 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   describe: describeRead,
   wireOf,
   plan,
+  planSteps,
   connect: (input, ctx) => S7plusSession.connect(input, ctx),
 });

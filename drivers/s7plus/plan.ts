@@ -1,4 +1,6 @@
+import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { sortSteps } from "../lib/sort.ts";
 import { sizeOf } from "../lib/step7-types.ts";
 import { accessString, type Place, type PlusAddress } from "./address.ts";
 import { BytesOut } from "./bytes-out.ts";
@@ -38,17 +40,25 @@ function valueBytes({ kind, chars, count }: Place): number {
  * As few requests as the limits allow, in the order of the source's variables, whatever order the points come in. Points without a place are
  * not to be had yet, and are in a request without items. One of `apart` begins a request: an answer may be unreadable as a whole. Pure.
  */
-export function plan(
+export const plan = (points: readonly Point<PlusAddress>[], limits: PlusLimits, apart?: ReadonlySet<Point>): PlusRead[] =>
+  atOnce(planSteps(points, limits, apart));
+
+/** Points in one step. */
+const AT_ONCE = 200;
+
+/** As plan, in steps. */
+export function* planSteps(
   points: readonly Point<PlusAddress>[],
   { maxItems, maxPoints, maxBytes }: PlusLimits,
   apart?: ReadonlySet<Point>,
-): PlusRead[] {
-  const inOrder = points.toSorted((one, other) => one.index - other.index);
+): Steps<PlusRead[]> {
+  const inOrder = yield* sortSteps(points, (one, other) => one.index - other.index);
   const decoders = new Map<string, Decoder>();
   const most = Math.max(1, Math.min(maxItems, maxPoints));
   const reads: PlusRead[] = [];
   let draft = new Draft(decoders);
-  for (const point of inOrder) {
+  for (const [i, point] of inOrder.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const isApart = draft.points.length > 0 && apart?.has(point) === true;
     if (!isApart && draft.take(point, most, maxBytes)) continue;
     reads.push(draft.read());

@@ -1,7 +1,7 @@
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { type CipAddress, parseAddress, wireOf } from "./address.ts";
-import { type CipLimits, type CipRead, describeRead, plan } from "./plan.ts";
+import { type CipLimits, type CipRead, describeRead, plan, planSteps } from "./plan.ts";
 import { CipSession, endpointOf } from "./session.ts";
 import { type CipSettings, settingsSchema } from "./settings.ts";
 
@@ -23,5 +23,6 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,
+  planSteps,
   connect: (input, ctx) => CipSession.connect(input, ctx),
 });

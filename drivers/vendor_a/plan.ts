@@ -1,4 +1,8 @@
+import { LargeMap } from "../../src/model/large-map.ts";
+import { atOnce, type Steps } from "../../src/model/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
+import { groupTextSteps } from "../lib/group.ts";
+import { sortSteps } from "../lib/sort.ts";
 import type { CipAddress } from "./address.ts";
 import {
   elementBytes,
@@ -85,13 +89,27 @@ interface Room {
  * As few requests as the limits allow. Neighbours in an array are read as one, and a structure as a whole where that takes fewer bytes than
  * its members one by one. Throws TypeError: a point was not looked up. Pure.
  */
-export function plan(points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): CipRead[] {
+export const plan = (points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): CipRead[] =>
+  atOnce(planSteps(points, limits, apart));
+
+/** Points, structures or runs in one step. */
+const AT_ONCE = 250;
+
+/** As plan, in steps. */
+export function* planSteps(points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): Steps<CipRead[]> {
   const room = roomFor(limits);
   const tree = new Node(undefined);
-  for (const point of points.toSorted((a, b) => a.index - b.index)) tree.add(point, placeOf(point), 0);
-  const runs = runsOf(tree.choose(room, apart).entries, room, apart);
+  for (const [i, point] of (yield* sortSteps(points, (a, b) => a.index - b.index)).entries()) {
+    if (i % AT_ONCE === 0) yield;
+    tree.add(point, placeOf(point), 0);
+  }
+  const runs = yield* runsOf((yield* tree.choose(room, apart)).entries, room, apart);
   const decoders: Decoders = new Map();
-  return pack(runs, room).map((packed) => readOf(packed, decoders));
+  const reads: CipRead[] = [];
+  for (const packed of yield* pack(runs, room)) {
+    reads.push(yield* readOf(packed, decoders));
+  }
+  return reads;
 }
 
 function placeOf({ address: { place, steps } }: Point<CipAddress>): Place {
@@ -115,11 +133,27 @@ interface Choice {
   readonly bytes: number;
 }
 
+/** Structures that are read as a whole, by their names. */
+type Structures = Pick<LargeMap<readonly Entry[]>, "get">;
+const NONE: Structures = new LargeMap();
+
+function* structuresIn(entries: readonly Entry[]): Steps<Structures> {
+  const structures = new LargeMap<Entry[]>();
+  for (const [i, entry] of entries.entries()) {
+    if (i % AT_ONCE === 0) yield;
+    const { code, name } = entry.source;
+    if (code !== STRUCTURE) continue;
+    structures.getOrMake(name, () => []).push(entry);
+  }
+  return structures;
+}
+
 /** A structure with the points in it, or all tags. */
 class Node {
   /** Undefined: all tags. */
   readonly #source: Source | undefined;
-  readonly #inner = new Map<string, Node>();
+  readonly #inner: Node[] = [];
+  #byElement: LargeMap<Node> | undefined;
   readonly #leaves: Entry[] = [];
   readonly #whole: Entry[] = [];
 
@@ -135,32 +169,45 @@ class Node {
       return;
     }
     const key = `${source.name}[${source.start}]`;
-    const node = this.#inner.get(key) ?? new Node(source);
-    this.#inner.set(key, node);
+    this.#byElement ??= new LargeMap();
+    const node = this.#byElement.getOrMake(key, () => this.#newInner(source));
     node.#whole.push({ point, place, source });
     node.add(point, place, depth + 1);
   }
 
+  #newInner(source: Source): Node {
+    const node = new Node(source);
+    this.#inner.push(node);
+    return node;
+  }
+
   /** A structure that is read as a whole anyway has its members with it. */
-  #chooseBeside(read: ReadonlyMap<string, readonly Entry[]>, room: Room, apart: ReadonlySet<Point> | undefined): Choice {
+  *#chooseBeside(read: Structures, room: Room, apart: ReadonlySet<Point> | undefined): Steps<Choice> {
     const own = this.#source;
     const isRead = read
       .get(own?.name ?? "")
       ?.some(({ source: { start, count } }) => own && start <= own.start && own.start < start + count);
     const isFree = isRead === true && !this.#whole.some(({ point }) => apart?.has(point));
-    return isFree ? { entries: this.#whole, bytes: 0 } : this.choose(room, apart);
+    return isFree ? { entries: this.#whole, bytes: 0 } : yield* this.choose(room, apart);
   }
 
-  choose(room: Room, apart: ReadonlySet<Point> | undefined): Choice {
-    const structures = Map.groupBy(
-      this.#leaves.filter(({ source }) => source.code === STRUCTURE),
-      ({ source }) => source.name,
-    );
-    const inner = [...this.#inner.values()].map((node) => node.#chooseBeside(structures, room, apart));
-    const entries = [...this.#leaves, ...inner.flatMap((choice) => choice.entries)];
+  *choose(room: Room, apart: ReadonlySet<Point> | undefined): Steps<Choice> {
+    const structures = this.#inner.length > 0 ? yield* structuresIn(this.#leaves) : NONE;
+    const entries = this.#leaves.slice();
+    let bytes = 0;
+    let work = 0;
+    for (const node of this.#inner) {
+      work += node.#whole.length;
+      if (work >= AT_ONCE) {
+        work = 0;
+        yield;
+      }
+      const choice = yield* node.#chooseBeside(structures, room, apart);
+      for (const entry of choice.entries) entries.push(entry);
+      bytes += choice.bytes;
+    }
     if (!this.#source) return { entries, bytes: 0 };
-    const leafBytes = runsOf(this.#leaves, room, apart).reduce((sum, run) => sum + run.requestBytes + run.replyBytes, 0);
-    const bytes = inner.reduce((sum, choice) => sum + choice.bytes, leafBytes);
+    for (const run of yield* runsOf(this.#leaves, room, apart)) bytes += run.requestBytes + run.replyBytes;
     const whole = runOf(this.#whole);
     const wholeBytes = whole.requestBytes + whole.replyBytes;
     const isWhole = this.#source.bytes <= room.dataBytes && wholeBytes < bytes && !this.#whole.some(({ point }) => apart?.has(point));
@@ -169,19 +216,42 @@ class Node {
 }
 
 /** Neighbours of one array are joined, where what lies between them is shorter than what another item takes. */
-function runsOf(entries: readonly Entry[], room: Room, apart: ReadonlySet<Point> | undefined): Run[] {
-  const groups = Map.groupBy(entries, ({ source }) => `${source.name} ${source.code} ${source.handle}`);
-  return [...groups.values()].flatMap((group) => joined(group, room, apart));
+function* runsOf(entries: readonly Entry[], room: Room, apart: ReadonlySet<Point> | undefined): Steps<Run[]> {
+  const runs: Run[] = [];
+  let work = 0;
+  for (const named of yield* groupTextSteps(entries, ({ source }) => source.name)) {
+    work += named.length;
+    if (work >= AT_ONCE) {
+      work = 0;
+      yield;
+    }
+    if (named.length === 1) runs.push(runOf(named));
+    else if (yield* isOneType(named)) yield* addJoined(runs, named, room, apart);
+    else for (const group of yield* groupTextSteps(named, typeIn)) yield* addJoined(runs, group, room, apart);
+  }
+  return runs;
 }
 
-function joined(group: Entry[], room: Room, apart: ReadonlySet<Point> | undefined): Run[] {
-  if (group.length === 1) return [runOf(group)];
-  // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
-  group.sort((a, b) => a.source.start - b.source.start || a.source.count - b.source.count || a.point.index - b.point.index);
-  const runs: Run[] = [];
+function* isOneType(entries: readonly Entry[]): Steps<boolean> {
+  const first = entries[0]?.source;
+  for (const [i, { source }] of entries.entries()) {
+    if (i > 0 && i % AT_ONCE === 0) yield;
+    if (source.code !== first?.code || source.handle !== first.handle) return false;
+  }
+  return true;
+}
+
+const typeIn = ({ source: { code, handle } }: Entry): string => `${code} ${handle}`;
+
+// Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
+const byPlace = ({ source: a, point: { index } }: Entry, { source: b, point: { index: other } }: Entry): number =>
+  a.start - b.start || a.count - b.count || index - other;
+
+function* addJoined(runs: Run[], group: readonly Entry[], room: Room, apart: ReadonlySet<Point> | undefined): Steps<void> {
   let held: Entry[] = [];
   let [start, end] = [0, 0];
-  for (const entry of group) {
+  for (const [i, entry] of (yield* sortSteps(group, byPlace)).entries()) {
+    if (i > 0 && i % AT_ONCE === 0) yield;
     const { source } = entry;
     const joinedEnd = Math.max(end, source.start + source.count);
     const gapBytes = (source.start - end) * source.bytes;
@@ -200,7 +270,6 @@ function joined(group: Entry[], room: Room, apart: ReadonlySet<Point> | undefine
     held.push(entry);
   }
   runs.push(runOf(held));
-  return runs;
 }
 
 /** What an item takes of a request and of its reply beside its data. */
@@ -231,9 +300,10 @@ function runOf(entries: readonly Entry[]): Run {
 }
 
 /** Requests of runs: each into the first of the last requests that has room. */
-function pack(runs: readonly Run[], room: Room): Run[][] {
+function* pack(runs: readonly Run[], room: Room): Steps<Run[][]> {
   const packed: { readonly runs: Run[]; request: number; reply: number; points: number }[] = [];
-  for (const run of runs) {
+  for (const [i, run] of runs.entries()) {
+    if (i % AT_ONCE === 0) yield;
     const points = run.entries.length;
     const fits = (one: { readonly runs: readonly Run[]; request: number; reply: number; points: number }): boolean =>
       one.runs.length < room.items &&
@@ -252,19 +322,21 @@ function pack(runs: readonly Run[], room: Room): Run[][] {
   return packed.map((one) => one.runs);
 }
 
-function readOf(runs: readonly Run[], known: Decoders): CipRead {
+function* readOf(runs: readonly Run[], known: Decoders): Steps<CipRead> {
   const points: Point<CipAddress>[] = [];
   const offsets: number[] = [];
   const decoders: Decoder[] = [];
-  const items = runs.map(({ source, count, entries }): CipItem => {
+  const items: CipItem[] = [];
+  for (const { source, count, entries } of runs) {
     const firstPoint = points.length;
     for (const entry of entries) {
+      if (points.length % AT_ONCE === 0) yield;
       points.push(entry.point);
       offsets.push((entry.source.start - source.start) * source.bytes + entry.source.offset);
       decoders.push(entry.point.address.isRaw ? rawDecoder(entry.place, entry.source) : decoderOf(entry.place, entry.source, known));
     }
-    return { ...itemOf(source, count), firstPoint, points: entries.length };
-  });
+    items.push({ ...itemOf(source, count), firstPoint, points: entries.length });
+  }
   return { points, items, decoders, offsets: Int32Array.from(offsets) };
 }
 
