@@ -35,7 +35,7 @@ const TIMED = [
   "test/isolation/**/*.test.ts",
   "test/faults/freeze/*.test.ts",
   "test/faults/mqtt/{drain,slow-link,changing-link}.test.ts",
-  "test/e2e/{reload,take-in,take-in-slices}.test.ts",
+  "test/e2e/{reload,take-in,take-in-slices,plan-steps}.test.ts",
   "src/delivery/isolation.slow.test.ts",
 ];
 

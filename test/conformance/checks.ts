@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { z } from "zod";
-import type { AnySession, Point } from "../../drivers/driver.ts";
+import type { AnySession, Point, Request } from "../../drivers/driver.ts";
 import type { Log } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { atOnce } from "../../src/model/timer.ts";
 import { type DataType, SCALAR_TYPES } from "../../src/model/value.ts";
 import { collectGarbage } from "../support/collect-garbage.ts";
 import { freePort } from "../support/free-port.ts";
@@ -106,8 +107,12 @@ export const CHECKS: readonly Check[] = [
       const { limits } = session;
       const { ready: points } = await prepareAll(session, pointsOf(simulator.variables), within(5000));
       await session.close();
-      const shape = (subset: readonly Point[], maxPoints: number) =>
-        driver.plan(subset, { ...limits, maxPoints }).map((request) => request.points.map((point) => point.index));
+      const placesOf = (requests: readonly Request[]) => requests.map((request) => request.points.map((point) => point.index));
+      const shape = (subset: readonly Point[], maxPoints: number) => {
+        const places = placesOf(driver.plan(subset, { ...limits, maxPoints }));
+        if (driver.planSteps) expect(placesOf(atOnce(driver.planSteps(subset, { ...limits, maxPoints })))).toEqual(places);
+        return places;
+      };
       const inOrder = (subset: readonly Point[]) => [...subset].sort((a, b) => a.index - b.index);
       fc.assert(
         fc.property(fc.shuffledSubarray(points), fc.integer({ min: 1, max: 5 }), (subset, maxPoints) => {

@@ -185,6 +185,17 @@ const PLANTED: readonly Planted[] = [
     /plans every point exactly once/,
     (driver) => ({ ...driver, plan: (points) => points.map((point) => ({ points: [point] })) }),
   ],
+  [
+    "plans something else in steps than at once",
+    /plans every point exactly once/,
+    (driver) => ({
+      ...driver,
+      // biome-ignore lint/correctness/useYield: the step of a plan that has one.
+      *planSteps(points, limits) {
+        return driver.plan(points.slice(1), limits);
+      },
+    }),
+  ],
   ["promises to say what the device has, and cannot", /says of its type/, (driver) => ({ ...driver, canDiscover: true })],
   ["takes any setting", /refuses unknown ones/, (driver) => ({ ...driver, settings: driver.settings.catch(driver.settings.parse({})) })],
   [
