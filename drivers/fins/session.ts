@@ -31,6 +31,8 @@ import { overFirst, TransportChoice } from "./transport.ts";
 import { strideOf } from "./types.ts";
 
 const MAX_POINTS = 65_536;
+/** Points in one batch of what is prepared. */
+const BATCH = 500;
 /** So many words of one datagram still fit into one packet of Ethernet. */
 const UDP_WORDS = 700;
 /** W227: of one read and one multiple read of the C series. */
@@ -118,7 +120,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
   }
 
   async *prepare(points: readonly Point<FinsVariable>[]): AsyncGenerator<readonly Prepared<FinsVariable>[]> {
-    yield points.map((point) => this.#prepared(point));
+    for (let at = 0; at < points.length; at += BATCH) yield points.slice(at, at + BATCH).map((point) => this.#prepared(point));
   }
 
   // Not async, and less is asked for from within the answer: a readout of many requests has a promise fewer for each.

@@ -1,5 +1,6 @@
-import { createYielder } from "../../src/model/timer.ts";
+import { createYielder, inSlices } from "../../src/model/timer.ts";
 import type { DriverContext, Point, Prepared } from "../driver.ts";
+import { groupTextSteps } from "../lib/group.ts";
 import { type Level, levelText, type PlusAddress } from "./address.ts";
 import { AREAS, type Program } from "./program.ts";
 import { locate, type Root, SymbolFault } from "./symbols.ts";
@@ -25,17 +26,15 @@ export async function* resolvePoints(
     await yieldToEventLoop();
   }
   if (raw.length === points.length) return;
-  const byRoot = Map.groupBy(
-    points.filter(({ address }) => address.levels),
-    ({ address }) => address.levels?.[0]?.name ?? "",
-  );
+  const symbols = points.filter(({ address }) => address.levels);
+  const byRoot = await inSlices(groupTextSteps(symbols, rootNameOf), yieldToEventLoop);
   const blocks = await program.blocks(ctx);
   const types = await program.typeIds(
-    [...byRoot.keys()].flatMap((name) => blocks.get(name) ?? []),
+    byRoot.flatMap(([first]) => (first && blocks.get(rootNameOf(first))) ?? []),
     ctx,
   );
   const resolver = new Resolver(program, blocks, types, checksNames, ctx);
-  for (const own of byRoot.values())
+  for (const own of byRoot)
     for (let at = 0; at < own.length && !ctx.signal.aborted; at += BATCH) {
       const batch: Prepared<PlusAddress>[] = [];
       for (const point of own.slice(at, at + BATCH)) batch.push(await resolver.prepare(point));
@@ -43,6 +42,8 @@ export async function* resolvePoints(
       await yieldToEventLoop();
     }
 }
+
+const rootNameOf = ({ address }: Point<PlusAddress>): string => address.levels?.[0]?.name ?? "";
 
 class Resolver {
   readonly #program: Program;

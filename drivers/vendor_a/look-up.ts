@@ -1,5 +1,8 @@
 import { FaultError } from "../../src/model/fault.ts";
+import { LargeMap } from "../../src/model/large-map.ts";
+import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../../src/model/timer.ts";
 import type { DeviceMemory, DriverContext, Point, Prepared } from "../driver.ts";
+import { groupTextSteps } from "../lib/group.ts";
 import { quote } from "../lib/text.ts";
 import { type CipAddress, textOf } from "./address.ts";
 import { readRequest, STATUS, tagPath } from "./cip.ts";
@@ -15,6 +18,8 @@ type Found = readonly Prepared<CipAddress>[];
 const KEY = "listed";
 /** Tags that are asked for one by one between two batches. */
 const ASKED_AT_ONCE = 20;
+/** Points in one step. */
+const AT_ONCE = 250;
 
 /** What a look-up needs of a session. */
 export interface LookUp {
@@ -38,31 +43,71 @@ interface Progress {
  * Looks up where points are: by the list of the tags, page by page, and what is not in it by asking for it. Throws as `SymbolList.page` does.
  */
 export async function* lookUp(points: readonly Wanted[], using: LookUp, ctx: DriverContext): AsyncGenerator<Found> {
-  const scopes = Map.groupBy(points, ({ address }) => address.program?.toLowerCase() ?? "");
-  for (const own of scopes.values()) {
-    const missing = Map.groupBy(own, ({ address }) => rootOf(address));
-    yield* fromList(missing, own[0]?.address.program, using, ctx);
-    yield* oneByOne([...missing.values()].flat(), using, ctx);
+  const yieldToEventLoop = createYielder();
+  for (const own of await inSlices(groupTextSteps(points, scopeOf), yieldToEventLoop)) {
+    const missing = new Missing();
+    await inSlices(missing.add(own), yieldToEventLoop);
+    yield* fromList(missing, own[0]?.address.program, { ...using, yieldToEventLoop }, ctx);
+    yield* oneByOne(await inSlices(missing.all(), yieldToEventLoop), using, ctx);
   }
 }
 
-function rootOf({ steps }: CipAddress): string {
+const scopeOf = ({ address: { program } }: Wanted): string => program?.toLowerCase() ?? "";
+
+function rootOf({ address: { steps } }: Wanted): string {
   const [root] = steps;
   return typeof root === "string" ? root.toLowerCase() : "";
 }
 
+/** Points of tags that have not been found, by the names of these. */
+class Missing {
+  #tags: readonly Wanted[][] = [];
+  readonly #byName = new LargeMap<readonly Wanted[]>();
+
+  *add(points: readonly Wanted[]): Steps<void> {
+    this.#tags = yield* groupTextSteps(points, rootOf);
+    for (const [i, own] of this.#tags.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) yield;
+      const [first] = own;
+      if (first) this.#byName.set(rootOf(first), own);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#byName.size === 0;
+  }
+
+  /** The points of a tag, which is missing no longer; undefined: nobody wants it. */
+  take(name: string): readonly Wanted[] | undefined {
+    const key = name.toLowerCase();
+    const wanted = this.#byName.get(key);
+    if (wanted) this.#byName.delete(key);
+    return wanted;
+  }
+
+  *all(): Steps<readonly Wanted[]> {
+    const points: Wanted[] = [];
+    if (this.isEmpty) return points;
+    for (const [i, own] of this.#tags.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) yield;
+      const [first] = own;
+      if (first && this.#byName.get(rootOf(first))) for (const point of own) points.push(point);
+    }
+    return points;
+  }
+}
+
+interface ListedLookUp extends LookUp {
+  readonly yieldToEventLoop: YieldToEventLoop;
+}
+
 /** What the controller lists; taken out of `missing`. */
-async function* fromList(
-  missing: Map<string, Wanted[]>,
-  program: string | undefined,
-  using: LookUp,
-  ctx: DriverContext,
-): AsyncGenerator<Found> {
+async function* fromList(missing: Missing, program: string | undefined, using: ListedLookUp, ctx: DriverContext): AsyncGenerator<Found> {
   const scope = program?.toLowerCase() ?? "";
   const begin = progressOf(ctx.device, scope, using.epoch);
   let from = begin;
   let isSecondRound = false;
-  while (missing.size > 0) {
+  while (!missing.isEmpty) {
     const page = await using.list.page(program, from, ctx).catch((error: unknown) => {
       if (error instanceof NotListed) return undefined;
       throw error;
@@ -70,10 +115,9 @@ async function* fromList(
     if (!page) return;
     const found: Prepared<CipAddress>[] = [];
     for (const symbol of page.symbols) {
-      const wanted = missing.get(symbol.name.toLowerCase());
+      const wanted = missing.take(symbol.name);
       if (!wanted) continue;
-      missing.delete(symbol.name.toLowerCase());
-      found.push(...(await locateAll(wanted, symbol, using, ctx)));
+      for (const one of await locateAll(wanted, symbol, using, ctx)) found.push(one);
     }
     if (found.length > 0) yield found;
     // From where an earlier look-up stopped, then what is before it.
@@ -93,14 +137,24 @@ function progressOf(memory: DeviceMemory | undefined, scope: string, epoch: stri
 
 const remember = (memory: DeviceMemory | undefined, progress: Progress): void => memory?.set(KEY, progress);
 
-async function locateAll(points: readonly Wanted[], symbol: ListedSymbol, { templates }: LookUp, ctx: DriverContext): Promise<Found> {
+async function locateAll(
+  points: readonly Wanted[],
+  symbol: ListedSymbol,
+  { templates, yieldToEventLoop }: ListedLookUp,
+  ctx: DriverContext,
+): Promise<Found> {
   const refuse = (refusal: FaultError): Found => points.map((point) => ({ point, refusal }));
   if (!symbol.isReadable)
     return refuse(new FaultError("access_denied", `${symbol.name}: External Access of the tag is None: set it to Read Only or Read/Write`));
   const { template, code } = symbol.type;
   try {
     const type = template === undefined ? { code } : { structure: await templates.get(template, ctx) };
-    return points.map((point) => prepared(point, () => locate(point.address, point.type, { ...symbol, type })));
+    const found: Prepared<CipAddress>[] = [];
+    for (const [i, point] of points.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) await yieldToEventLoop();
+      found.push(prepared(point, () => locate(point.address, point.type, { ...symbol, type })));
+    }
+    return found;
   } catch (error) {
     if (error instanceof FaultError && error.scope === "points") return refuse(error);
     throw error;

@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { VendorGatewayDetails } from "../../src/model/details.ts";
 import { type Fault, FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { createYielder, inSlices } from "../../src/model/timer.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
@@ -13,7 +14,7 @@ import { discover } from "./discover.ts";
 import { Doubts } from "./doubts.ts";
 import { type Body, browseBody, helloBody, openBody, readBody, resolveBody, serversBody, VERSION, withinMsOf } from "./frames.ts";
 import { GatewayLink, type Take } from "./link.ts";
-import { describeRead, type GatewayLimits, type GatewayRead, plan } from "./plan.ts";
+import { describeRead, type GatewayLimits, type GatewayRead, planSteps } from "./plan.ts";
 import { GatewayRefusal, itemFault, StaleEpoch } from "./refusals.ts";
 import { secure } from "./secure.ts";
 import type { GatewaySettings } from "./settings.ts";
@@ -98,7 +99,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
 
   async *prepare(points: readonly Point<GatewayAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<GatewayAddress>[]> {
     let done = 0;
-    for (const request of plan(points, this.limits)) {
+    for (const request of await inSlices(planSteps(points, this.limits), createYielder())) {
       const items = request.points.map(({ address }) => address.item);
       const body = resolveBody(items, withinMsOf(ctx.timeouts.answerMs));
       const what = () => `the look-up of ${describeRead(request)}`;

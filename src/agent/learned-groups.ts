@@ -131,9 +131,11 @@ export class LearnedGroups {
   use(points: readonly Point[]): void {
     if (points === this.points) return;
     this.points = points;
-    const known = new Set(points);
-    for (const point of this.closed.keys()) if (!known.has(point)) this.closed.delete(point);
-    for (const point of this.cuts) if (!known.has(point)) this.cuts.delete(point);
+    if (this.closed.size > 0 || this.cuts.size > 0) {
+      const known = new Set(points);
+      for (const point of this.closed.keys()) if (!known.has(point)) this.closed.delete(point);
+      for (const point of this.cuts) if (!known.has(point)) this.cuts.delete(point);
+    }
     this.#limits = undefined;
     this.groups = [];
   }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { AnySession, DriverContext, Point, Prepared } from "../../drivers/driver.ts";
 import { messageOf } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
+import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading } from "./learned-groups.ts";
 
@@ -14,6 +15,8 @@ interface Refused {
 /** What has no answer takes one part in so many of the time. */
 const COST_SHARE = 10;
 const LONGEST_PAUSE_MS = 30_000;
+/** Points in one step. */
+const AT_ONCE = 500;
 /** Runs in a row without an answer, after which the readout goes on with what is known. */
 const MAX_BARREN = 3;
 
@@ -79,7 +82,7 @@ export class Preparation {
 
   /**
    * Looks up what is missing for this session, until `ctx.signal` aborts; what was found is kept. False: nothing was missing, or the time
-   * was over from the beginning. Throws ReasonError: the source failed before that.
+   * was over from the beginning. Throws ReasonError: the source failed before that. Goes by slices.
    */
   async run(session: AnySession, ctx: DriverContext): Promise<boolean> {
     if (!session.prepare || !this.isDue(session)) return false;
@@ -91,13 +94,14 @@ export class Preparation {
     if (ctx.signal.aborted) return false;
     this.#refusal = undefined;
     this.#barren = 0;
-    const runs = this.#missingRuns();
+    const yieldToEventLoop = createYielder();
+    const runs = await inSlices(this.#missingRuns(), yieldToEventLoop);
     const unanswered: (readonly Point[])[] = [];
     try {
       for (let run = runs.shift(); run; run = runs.shift()) {
         const beganMs = this.#now();
-        const error = await this.#lookUp(session, run, ctx);
-        const rest = run.filter((point) => this.#isMissing(point));
+        const error = await this.#lookUp(session, run, ctx, yieldToEventLoop);
+        const rest = await inSlices(this.#missingOf(run), yieldToEventLoop);
         const hasNoAnswer = error !== undefined && !(error instanceof FaultError);
         if (rest.length > 1 && hasNoAnswer) runs.push(...halves(rest));
         else if (rest.length > 0) unanswered.push(rest);
@@ -108,7 +112,7 @@ export class Preparation {
       }
     } finally {
       this.#runs = [...runs, ...unanswered];
-      this.#settle();
+      await inSlices(this.#settle(), yieldToEventLoop);
     }
     return true;
   }
@@ -120,19 +124,37 @@ export class Preparation {
   }
 
   /** What is missing, by the runs in which it is asked for. */
-  #missingRuns(): (readonly Point[])[] {
-    const runs = this.#runs.map((run) => run.filter((point) => this.#isMissing(point))).filter(({ length }) => length > 0);
-    const known = new Set(runs.flat());
-    const others = this.#points.filter((point) => this.#isMissing(point) && !known.has(point));
+  *#missingRuns(): Steps<(readonly Point[])[]> {
+    const runs: (readonly Point[])[] = [];
+    const asked = new Set<Point>();
+    for (const before of this.#runs) {
+      const run = yield* this.#missingOf(before);
+      if (run.length > 0) runs.push(run);
+      for (const point of run) asked.add(point);
+    }
+    const others = yield* this.#missingOf(this.#points, asked);
     this.#runs = [];
     return others.length > 0 ? [others, ...runs] : runs;
   }
 
+  *#missingOf(points: readonly Point[], without?: ReadonlySet<Point>): Steps<readonly Point[]> {
+    const missing: Point[] = [];
+    for (const [i, point] of points.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) yield;
+      if (this.#isMissing(point) && !without?.has(point)) missing.push(point);
+    }
+    return missing;
+  }
+
   /** Why it was not looked up to its end; undefined: it was, or the signal aborted between two batches. */
-  async #lookUp(session: AnySession, points: readonly Point[], ctx: DriverContext): Promise<unknown> {
+  async #lookUp(session: AnySession, points: readonly Point[], ctx: DriverContext, yieldToEventLoop: YieldToEventLoop): Promise<unknown> {
     try {
       for await (const batch of session.prepare?.(points, ctx) ?? []) {
-        for (const one of batch) this.#take(one);
+        for (const [i, one] of batch.entries()) {
+          this.#take(one);
+          if (i > 0 && i % AT_ONCE === 0) await yieldToEventLoop();
+        }
+        await yieldToEventLoop();
         this.#barren = 0;
         ctx.progress?.(this.#known.size, this.#points.length);
         if (ctx.signal.aborted) break;
@@ -164,22 +186,26 @@ export class Preparation {
     this.#known.set(point, isSame ? before : { index: point.index, address, type });
   }
 
-  #settle(): void {
+  *#settle(): Steps<void> {
     const ready: Point[] = [];
     const refused: (readonly [index: number, reading: Reading])[] = [];
-    this.#dueMs = Number.POSITIVE_INFINITY;
-    for (const point of this.#points) {
+    let dueMs = Number.POSITIVE_INFINITY;
+    let isSame = true;
+    for (const [i, point] of this.#points.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) yield;
       const known = this.#known.get(point);
       if (!known) continue;
-      if ("address" in known) ready.push(known);
-      else {
+      if ("address" in known) {
+        isSame &&= known === this.#lastReady[ready.length];
+        ready.push(known);
+      } else {
         refused.push([point.index, known.reading]);
-        this.#dueMs = Math.min(this.#dueMs, known.dueMs);
+        dueMs = Math.min(dueMs, known.dueMs);
       }
     }
+    this.#dueMs = dueMs;
     if (this.#known.size === this.#points.length) this.#before.clear();
-    const isSame = ready.length === this.#lastReady.length && ready.every((point, i) => point === this.#lastReady[i]);
-    if (!isSame) this.#lastReady = ready;
+    if (!isSame || ready.length !== this.#lastReady.length) this.#lastReady = ready;
     this.#ready = this.#lastReady;
     this.#refused = refused;
   }
