@@ -28,9 +28,11 @@ export class Preparation {
   readonly #points: readonly Point[];
   /** Monotonic ms. */
   readonly #now: () => number;
-  readonly #known = new Map<Point, Point | Refused>();
+  /** By the place of the point: a map of so many would be copied in one go as it grows. */
+  #known: (Point | Refused | undefined)[] = [];
+  #knownCount = 0;
   /** Where points were before all was forgotten: one that is found there again stays the same object, with all that was learned of it. */
-  readonly #before = new Map<Point, Point>();
+  #before: (Point | undefined)[] = [];
   #epoch: string | undefined;
   #isNeeded = false;
   #ready: readonly Point[];
@@ -58,7 +60,7 @@ export class Preparation {
 
   /** How far it has come; undefined: all is known, or nothing has to be. */
   get progress(): { readonly done: number; readonly total: number } | undefined {
-    const [done, total] = [this.#known.size, this.#points.length];
+    const [done, total] = [this.#knownCount, this.#points.length];
     return this.#isNeeded && done < total ? { done, total } : undefined;
   }
 
@@ -67,13 +69,19 @@ export class Preparation {
     if (!session.prepare) return false;
     if (!this.#isNeeded || session.epoch !== this.#epoch) return true;
     if (this.#now() < this.#pausedUntilMs) return false;
-    return this.#known.size < this.#points.length || this.#now() >= this.#dueMs;
+    return this.#knownCount < this.#points.length || this.#now() >= this.#dueMs;
   }
 
   /** What was found holds no longer: the device has another program. */
   forget(): void {
-    for (const [point, known] of this.#known) if ("address" in known) this.#before.set(point, known);
-    this.#known.clear();
+    const known = this.#known;
+    // Of a source that begins nothing is known.
+    for (const { index } of this.#knownCount > 0 ? this.#points : []) {
+      const was = known[index];
+      if (was && "address" in was) this.#before[index] = was;
+    }
+    this.#known = [];
+    this.#knownCount = 0;
     this.#refused = [];
     this.#runs = [];
     this.#pausedUntilMs = Number.NEGATIVE_INFINITY;
@@ -106,7 +114,7 @@ export class Preparation {
         if (rest.length > 1 && hasNoAnswer) runs.push(...halves(rest));
         else if (rest.length > 0) unanswered.push(rest);
         // Where nothing was answered so far, nothing tells the device from this run.
-        if (hasNoAnswer && this.#known.size === 0) throw error;
+        if (hasNoAnswer && this.#knownCount === 0) throw error;
         if (hasNoAnswer) this.#pause((this.#now() - beganMs) * Math.max(1, unanswered.length), runs.length === 0);
         if (ctx.signal.aborted || (error !== undefined && (!hasNoAnswer || !session.alive() || this.#barren >= MAX_BARREN))) break;
       }
@@ -156,7 +164,7 @@ export class Preparation {
         }
         await yieldToEventLoop();
         this.#barren = 0;
-        ctx.progress?.(this.#known.size, this.#points.length);
+        ctx.progress?.(this.#knownCount, this.#points.length);
         if (ctx.signal.aborted) break;
       }
       return undefined;
@@ -170,20 +178,25 @@ export class Preparation {
   }
 
   #isMissing(point: Point): boolean {
-    const known = this.#known.get(point);
+    const known = this.#known[point.index];
     return known === undefined || ("dueMs" in known && known.dueMs <= this.#now());
   }
 
   #take(one: Prepared): void {
     const { point } = one;
     if ("refusal" in one) {
-      this.#known.set(point, { reading: badReading(one.refusal), dueMs: this.#now() + (one.retryAfterMs ?? Number.POSITIVE_INFINITY) });
+      this.#keep(point, { reading: badReading(one.refusal), dueMs: this.#now() + (one.retryAfterMs ?? Number.POSITIVE_INFINITY) });
       return;
     }
     const { address, type } = one;
-    const before = this.#before.get(point);
+    const before = this.#before[point.index];
     const isSame = before !== undefined && isDeepStrictEqual([before.address, before.type], [address, type]);
-    this.#known.set(point, isSame ? before : { index: point.index, address, type });
+    this.#keep(point, isSame ? before : { index: point.index, address, type });
+  }
+
+  #keep({ index }: Point, found: Point | Refused): void {
+    if (this.#known[index] === undefined) this.#knownCount++;
+    this.#known[index] = found;
   }
 
   *#settle(): Steps<void> {
@@ -193,7 +206,7 @@ export class Preparation {
     let isSame = true;
     for (const [i, point] of this.#points.entries()) {
       if (i > 0 && i % AT_ONCE === 0) yield;
-      const known = this.#known.get(point);
+      const known = this.#known[point.index];
       if (!known) continue;
       if ("address" in known) {
         isSame &&= known === this.#lastReady[ready.length];
@@ -204,7 +217,7 @@ export class Preparation {
       }
     }
     this.#dueMs = dueMs;
-    if (this.#known.size === this.#points.length) this.#before.clear();
+    if (this.#knownCount === this.#points.length) this.#before = [];
     if (!isSame || ready.length !== this.#lastReady.length) this.#lastReady = ready;
     this.#ready = this.#lastReady;
     this.#refused = refused;
@@ -214,13 +227,13 @@ export class Preparation {
   fill(readings: (Reading | undefined)[]): void {
     if (!this.#isNeeded) return;
     for (const [index, reading] of this.#refused) readings[index] ??= reading;
-    if (this.#known.size === this.#points.length) return;
+    if (this.#knownCount === this.#points.length) return;
     const waiting: Reading = this.#refusal ?? {
       quality: "bad",
       fault: "no_answer",
-      detail: `its address is being looked up: ${this.#known.size} of ${this.#points.length} are known`,
+      detail: `its address is being looked up: ${this.#knownCount} of ${this.#points.length} are known`,
     };
-    for (const point of this.#points) if (!this.#known.has(point)) readings[point.index] ??= waiting;
+    for (const point of this.#points) if (!this.#known[point.index]) readings[point.index] ??= waiting;
   }
 }
 

@@ -2,40 +2,76 @@ import type { Layout } from "../model/layout.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
 import { scale } from "../model/scaling.ts";
+import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import { fitSettledSteps } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
 const NAMED_FAULTS = 100;
 
+/** Readings in one step. */
+const AT_ONCE = 2000;
+
 export const NO_FAULTS: SourceReport["faults"] = [];
+
+/** Readings as they are passed on, and how many of them are good and bad. */
+export interface Looked {
+  readonly all: readonly (Reading | undefined)[];
+  readonly read: number;
+  readonly faulted: number;
+}
+
+/** What was read, with everything that the source knows of it; `layout` has the types that were settled with it. Pure, in steps. */
+export function* lookAt(
+  spec: SourceSpec,
+  readings: readonly (Reading | undefined)[],
+  failure: ReasonError | undefined,
+  layout: Layout,
+): Steps<Looked> {
+  const all = yield* fitSettledSteps(layout, yield* complete(spec, readings, failure), spec.auto);
+  return { all, ...(yield* count(all)) };
+}
 
 /**
  * One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the
  * rest.
  */
-export function complete(
+function* complete(
   spec: SourceSpec,
   readings: readonly (Reading | undefined)[],
   failure: ReasonError | undefined,
-): readonly (Reading | undefined)[] {
+): Steps<readonly (Reading | undefined)[]> {
   if (spec.refused.size === 0 && spec.scalings.size === 0 && !failure) return readings;
-  return spec.layout.variables.map((_, index) => {
-    const refused = spec.refused.get(index);
-    if (refused) return refused;
-    const reading = readings[index];
-    if (!reading) return failure && { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
-    const scaling = spec.scalings.get(index);
-    return scaling ? scale(reading, scaling, spec.float32s.has(index)) : reading;
-  });
+  const all: (Reading | undefined)[] = [];
+  for (let index = 0; index < spec.layout.variables.length; index++) {
+    if (index > 0 && index % AT_ONCE === 0) yield;
+    all.push(completeOne(spec, index, readings[index], failure));
+  }
+  return all;
 }
 
-/** Pure. */
-export function countReadings(readings: readonly (Reading | undefined)[]): { readonly read: number; readonly faulted: number } {
+function completeOne(
+  { refused, scalings, float32s }: SourceSpec,
+  index: number,
+  reading: Reading | undefined,
+  failure: ReasonError | undefined,
+): Reading | undefined {
+  const refusal = refused.get(index);
+  if (refusal) return refusal;
+  if (!reading) return failure && { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
+  const scaling = scalings.get(index);
+  return scaling ? scale(reading, scaling, float32s.has(index)) : reading;
+}
+
+function* count(readings: Looked["all"]): Steps<Pick<Looked, "read" | "faulted">> {
   let read = 0;
   let faulted = 0;
-  for (const reading of readings)
+  for (let i = 0; i < readings.length; i++) {
+    if (i > 0 && i % AT_ONCE === 0) yield;
+    const reading = readings[i];
     if (reading?.quality === "bad") faulted++;
     else if (reading) read++;
+  }
   return { read, faulted };
 }
 

@@ -29,14 +29,23 @@ export function* settleSteps(layout: Layout, readings: readonly (Reading | undef
  * What was read, with each value that does not fit the type that was settled with its variable's first one made bad: said here, status, log
  * and every sink say the same of it. `places`: of the variables whose types were settled. The same array while all fit. Pure.
  */
-export function fitSettled(
+export const fitSettled = (
+  layout: Layout,
+  readings: readonly (Reading | undefined)[],
+  places: readonly number[],
+): readonly (Reading | undefined)[] => atOnce(fitSettledSteps(layout, readings, places));
+
+/** As fitSettled, in steps. */
+export function* fitSettledSteps(
   { variables }: Layout,
   readings: readonly (Reading | undefined)[],
   places: readonly number[],
-): readonly (Reading | undefined)[] {
+): Steps<readonly (Reading | undefined)[]> {
   let fitted: (Reading | undefined)[] | undefined;
-  for (const place of places) {
-    const [type, reading] = [variables[place]?.type, readings[place]];
+  for (const [i, place] of places.entries()) {
+    if (i > 0 && i % AT_ONCE === 0) yield;
+    const type = variables[place]?.type;
+    const reading = readings[place];
     if (!type || !reading || reading.quality === "bad" || fitsType(reading.value, type)) continue;
     const { fault, detail } = unfit(type, reading.value);
     fitted ??= [...readings];
@@ -44,6 +53,15 @@ export function fitSettled(
     fitted[place] = { quality: "bad", fault, detail: words };
   }
   return fitted ?? readings;
+}
+
+/** Whether a type is not known yet, in steps. */
+export function* hasAuto({ variables }: Layout): Steps<boolean> {
+  for (const [i, { type }] of variables.entries()) {
+    if (type.scalar === "auto") return true;
+    if (i > 0 && i % AT_ONCE === 0) yield;
+  }
+  return false;
 }
 
 function typeOfValue(value: Scalar | readonly Scalar[]): DataType {

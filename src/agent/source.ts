@@ -9,7 +9,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
-import { createYielder, inSlices, sleep } from "../model/timer.ts";
+import { atOnce, createYielder, inSlices, sleep } from "../model/timer.ts";
 import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
@@ -21,9 +21,9 @@ import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
-import { complete, countReadings, faultsOf, NO_FAULTS } from "./readings.ts";
+import { faultsOf, lookAt, NO_FAULTS } from "./readings.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
-import { fitSettled, settleSteps, settleTypes } from "./settle-types.ts";
+import { hasAuto, settleSteps } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 import { type SharedLines, StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
@@ -331,8 +331,8 @@ class SourceTask {
 
   /** The layout with the types that came with these readings. */
   #settled(readings: Outcome["readings"]): Layout | Promise<Layout> {
-    const isLarge = readings.length >= LARGE_READOUT;
-    return isLarge ? inSlices(settleSteps(this.#layout, readings), createYielder()) : settleTypes(this.#layout, readings);
+    const steps = settleSteps(this.#layout, readings);
+    return readings.length >= LARGE_READOUT ? inSlices(steps, createYielder()) : atOnce(steps);
   }
 
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
@@ -342,19 +342,18 @@ class SourceTask {
     const counters = this.#counters;
     counters.readouts++;
     const answered = this.#isAnswered(readings);
-    const came = answered ? complete(this.#spec, readings, failure) : readings;
-    const all = fitSettled(settled, came, this.#spec.auto);
-    if (isLarge && this.#spec.auto.length >= LARGE_READOUT) await nextTurn();
+    const looks = lookAt(this.#spec, readings, failure, settled);
+    const { all, read, faulted } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
     if (!answered) return problem;
     if (settled !== this.#layout) {
       this.#layout = settled;
-      this.#hasAuto = hasAuto(settled);
+      const auto = hasAuto(settled);
+      this.#hasAuto = isLarge ? await inSlices(auto, createYielder()) : atOnce(auto);
       changed();
     }
-    const { read, faulted } = countReadings(all);
     counters.values_read += read;
     counters.values_faulted += faulted;
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
@@ -414,5 +413,3 @@ const nothingAsked = (clock: Clock): Outcome => ({
   requests: 0,
   waitedMs: 0,
 });
-
-const hasAuto = ({ variables }: Layout): boolean => variables.some(({ type }) => type.scalar === "auto");

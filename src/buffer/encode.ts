@@ -1,7 +1,7 @@
 import { fitsScalar, type Unfit, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Steps } from "../model/timer.ts";
-import type { DataType, Readout, Scalar, Value } from "../model/value.ts";
+import type { DataType, Reading, Readout, Scalar, Value } from "../model/value.ts";
 import { ByteWriter } from "./bytes.ts";
 import {
   ABSENT,
@@ -33,7 +33,6 @@ export interface EncodedReadout {
 }
 
 const writer = new ByteWriter();
-const details = new Map<string, number>();
 
 /**
  * Writes one readout in the compact form that the buffer keeps; `decodeReadout` with the same layout gives it back.
@@ -48,8 +47,8 @@ export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout 
   judge(plan, readings, 0, length, found);
   const places = begin(writer, plan, readout, found);
   putValues(plan, readings, 0, length, found, writer, places);
-  if (found.hasBad) putBad(readings, found.bad);
-  writer.orByte(1, flagsOf(readout, found, places));
+  if (found.hasBad) new BadReadings(readings, found.bad).put(0, length);
+  writer.orByte(1, flagsOf(readout, places) | (found.hasTimes ? putTimes(readout, found) : 0));
   const { count, explorationCount } = found;
   return { payload: writer.take(), count, explorationCount };
 }
@@ -75,19 +74,32 @@ export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE)
     put();
     pieces.push(writer.take());
   };
-  for (let from = 0; from < length; from += atOnce) {
-    const to = Math.min(length, from + atOnce);
-    take(() => {
-      writer.reserve(plan.fixedBytes);
-      putValues(plan, readings, from, to, found, head, places);
-    });
-    yield;
+  function* takeAll(put: (from: number, to: number) => void): Steps<void> {
+    for (let from = 0; from < length; from += atOnce) {
+      take(() => put(from, Math.min(length, from + atOnce)));
+      yield;
+    }
   }
-  if (found.hasBad) take(() => putBad(readings, found.bad));
-  yield;
-  take(() => head.orByte(1, flagsOf(readout, found, places)));
+  yield* takeAll((from, to) => {
+    writer.reserve(plan.fixedBytes);
+    putValues(plan, readings, from, to, found, head, places);
+  });
+  if (found.hasBad) {
+    const bad = new BadReadings(readings, found.bad);
+    yield* takeAll((from, to) => bad.put(from, to));
+  }
+  const times = new SourceTimes(readout, found);
+  if (found.hasTimes) {
+    for (let from = 0; from < length; from += atOnce) {
+      times.count(from, Math.min(length, from + atOnce));
+      yield;
+    }
+    take(() => times.begin());
+    if (times.flags !== 0) yield* takeAll((from, to) => times.put(from, to));
+  }
+  head.orByte(1, flagsOf(readout, places) | times.flags);
   const { count, explorationCount } = found;
-  return { payload: joined([head.take(), ...pieces]), count, explorationCount };
+  return { payload: yield* joined([head.take(), ...pieces]), count, explorationCount };
 }
 
 /** What is known of the readings before the first is written. */
@@ -196,18 +208,18 @@ function putValues(
   }
 }
 
-/** Those of the readout; writes its source times, if it has any. */
-function flagsOf(readout: Readout, { bad, hasTimes }: Found, { statesAt }: Places): number {
-  const flags = (readout.clockSynced ? CLOCK_SYNCED : 0) | (statesAt < 0 ? ALL_GOOD : 0);
-  return hasTimes ? putSourceTimes(readout, bad, flags | SOURCE_TIMES) : flags;
-}
+/** Those of the readout, without its source times. */
+const flagsOf = ({ clockSynced }: Readout, { statesAt }: Places): number =>
+  (clockSynced ? CLOCK_SYNCED : 0) | (statesAt < 0 ? ALL_GOOD : 0);
 
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
+/** Memory that has just come from the system is slow to write. */
+function* joined(pieces: readonly Uint8Array[]): Steps<Uint8Array> {
   const payload = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const piece of pieces) {
     payload.set(piece, at);
     at += piece.length;
+    yield;
   }
   return payload;
 }
@@ -268,62 +280,111 @@ function putArray(scalar: DataType["scalar"], values: readonly Scalar[], after: 
   for (const value of values) putScalar(scalar, value, after);
 }
 
-function putBad(readings: Readout["readings"], unfitOf: ReadonlyMap<number, Unfit> | undefined): void {
-  details.clear();
-  for (let i = 0; i < readings.length; i++) {
-    const reading = readings[i];
-    if (reading === undefined) continue;
-    const problem = reading.quality === "bad" ? reading : unfitOf?.get(i);
-    if (problem === undefined) continue;
+/** Writes why readings are bad, from the first to the last. */
+class BadReadings {
+  readonly #readings: Readout["readings"];
+  readonly #unfitOf: ReadonlyMap<number, Unfit> | undefined;
+  /** Those that are written, by the number that stands for them. */
+  readonly #details = new Map<string, number>();
+
+  constructor(readings: Readout["readings"], unfitOf: ReadonlyMap<number, Unfit> | undefined) {
+    this.#readings = readings;
+    this.#unfitOf = unfitOf;
+  }
+
+  put(from: number, to: number): void {
+    for (let i = from; i < to; i++) {
+      const reading = this.#readings[i];
+      if (reading === undefined) continue;
+      const problem = reading.quality === "bad" ? reading : this.#unfitOf?.get(i);
+      if (problem !== undefined) this.#putOne(problem);
+    }
+  }
+
+  #putOne({ fault, detail }: Unfit | Extract<Reading, { quality: "bad" }>): void {
     writer.reserve(10);
-    const code = FAULT_CODE[problem.fault];
-    if (problem.detail === undefined) {
+    const code = FAULT_CODE[fault];
+    if (detail === undefined) {
       writer.putByte(code);
-      continue;
+      return;
     }
     writer.putByte(code | WITH_DETAIL);
-    const known = details.get(problem.detail);
+    const known = this.#details.get(detail);
     writer.putVarint(known ?? 0);
-    if (known !== undefined) continue;
-    writer.putText(problem.detail, 0);
-    details.set(problem.detail, details.size + 1);
+    if (known !== undefined) return;
+    writer.putText(detail, 0);
+    this.#details.set(detail, this.#details.size + 1);
   }
 }
 
-/** Returns the flags with those that the times need. Times that are not a number are left out. */
-function putSourceTimes(readout: Readout, unfitOf: ReadonlyMap<number, Unfit> | undefined, flags: number): number {
-  const { readings } = readout;
-  const timeAt = (i: number): number | undefined => {
-    const reading = readings[i];
-    if (reading === undefined || reading.quality === "bad" || unfitOf?.has(i)) return undefined;
-    return Number.isFinite(reading.sourceTime) ? reading.sourceTime : undefined;
-  };
-  let entries = 0;
-  let whole = true;
-  for (let i = 0; i < readings.length; i++) {
-    const time = timeAt(i);
-    if (time === undefined) continue;
-    entries++;
-    if (!Number.isInteger(time) || Math.abs(time) > MAX_WHOLE_TIME || Object.is(time, -0)) whole = false;
+/** Gives the flags that the times need. */
+function putTimes(readout: Readout, found: Found): number {
+  const times = new SourceTimes(readout, found);
+  const { length } = readout.readings;
+  times.count(0, length);
+  times.begin();
+  times.put(0, length);
+  return times.flags;
+}
+
+/** Writes source times: all are counted, then all are put. Times that are not a number are left out. */
+class SourceTimes {
+  readonly #readings: Readout["readings"];
+  readonly #unfitOf: ReadonlyMap<number, Unfit> | undefined;
+  #entries = 0;
+  #isWhole = true;
+  #previousIndex = 0;
+  #previousTime: number;
+
+  constructor({ readings, time }: Readout, { bad }: Found) {
+    this.#readings = readings;
+    this.#unfitOf = bad;
+    this.#previousTime = baseTime(time);
   }
-  if (entries === 0) return flags & ~SOURCE_TIMES;
-  writer.reserve(8 + entries * 16);
-  writer.putVarint(entries);
-  let previousIndex = 0;
-  let previousTime = baseTime(readout.time);
-  for (let i = 0; i < readings.length; i++) {
-    const time = timeAt(i);
-    if (time === undefined) continue;
-    writer.putVarint(i - previousIndex);
-    if (whole) {
-      const distance = time - previousTime;
-      writer.putVarint(distance < 0 ? -2 * distance - 1 : 2 * distance);
-    } else {
-      writer.view.setFloat64(writer.position, time, true);
-      writer.position += 8;
+
+  /** Of the readout, once they are counted. */
+  get flags(): number {
+    if (this.#entries === 0) return 0;
+    return SOURCE_TIMES | (this.#isWhole ? WHOLE_TIMES : 0);
+  }
+
+  count(from: number, to: number): void {
+    for (let i = from; i < to; i++) {
+      const time = this.#timeAt(i);
+      if (time === undefined) continue;
+      this.#entries++;
+      if (!Number.isInteger(time) || Math.abs(time) > MAX_WHOLE_TIME || Object.is(time, -0)) this.#isWhole = false;
     }
-    previousIndex = i;
-    previousTime = time;
   }
-  return whole ? flags | WHOLE_TIMES : flags;
+
+  begin(): void {
+    if (this.#entries === 0) return;
+    writer.reserve(8);
+    writer.putVarint(this.#entries);
+  }
+
+  put(from: number, to: number): void {
+    if (this.#entries === 0) return;
+    writer.reserve((to - from) * 16);
+    for (let i = from; i < to; i++) {
+      const time = this.#timeAt(i);
+      if (time === undefined) continue;
+      writer.putVarint(i - this.#previousIndex);
+      if (this.#isWhole) {
+        const distance = time - this.#previousTime;
+        writer.putVarint(distance < 0 ? -2 * distance - 1 : 2 * distance);
+      } else {
+        writer.view.setFloat64(writer.position, time, true);
+        writer.position += 8;
+      }
+      this.#previousIndex = i;
+      this.#previousTime = time;
+    }
+  }
+
+  #timeAt(i: number): number | undefined {
+    const reading = this.#readings[i];
+    if (reading === undefined || reading.quality === "bad" || this.#unfitOf?.has(i)) return undefined;
+    return Number.isFinite(reading.sourceTime) ? reading.sourceTime : undefined;
+  }
 }
