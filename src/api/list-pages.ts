@@ -96,14 +96,16 @@ export class ListPages<T extends { readonly uuid: string }> {
 const isObject = (item: unknown): item is Readonly<Record<string, unknown>> =>
   typeof item === "object" && item !== null && !Array.isArray(item);
 
-const PIECE_CHARACTERS = 128 * 1024;
+/** Digested in one step. */
+const PIECE_CHARACTERS = 32 * 1024;
 
 async function digestOfText(text: string, yieldToEventLoop: YieldToEventLoop): Promise<string> {
   const hash = createHash("sha1");
   for (let from = 0; from < text.length; from += PIECE_CHARACTERS) {
+    // Before each piece: receiving the page has taken its part of this slice.
+    await yieldToEventLoop();
     // As UTF-16, in which a piece may end in the middle of a character.
     hash.update(text.slice(from, from + PIECE_CHARACTERS), "utf16le");
-    await yieldToEventLoop();
   }
   return hash.digest("base64");
 }
