@@ -32,6 +32,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
     run: async () => (await import("./opcua.ts")).benchOpcua(),
   },
+  plan: {
+    about: "CPU of planning a source of 100,000 variables and the longest of its steps, for every driver",
+    run: async () => (await import("./plan.ts")).benchPlan(),
+  },
   timers: {
     about: "how late readouts begin with hundreds of sources, half a hundred of them bad; the product with 1,000 beside a busy neighbour",
     run: async () => (await import("./timers.ts")).benchTimers(),
