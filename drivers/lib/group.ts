@@ -19,6 +19,7 @@ export function* groupSteps<T>(items: readonly T[], keyOf: (item: T) => number):
 
 /** The items of one text together, in the order in which the texts come, in steps: one where there are few. For any number of groups. */
 export function* groupTextSteps<T>(items: readonly T[], textOf: (item: T) => string): Steps<T[][]> {
+  if (items.length <= TEXTS_AT_ONCE) return [...Map.groupBy(items, textOf).values()];
   const groups: T[][] = [];
   const byText = new LargeMap<T[]>();
   const newGroup = (): T[] => {
@@ -27,7 +28,7 @@ export function* groupTextSteps<T>(items: readonly T[], textOf: (item: T) => str
     return group;
   };
   for (const [i, item] of items.entries()) {
-    if (i > 0 && i % TEXTS_AT_ONCE === 0) yield;
+    if (i % TEXTS_AT_ONCE === 0) yield;
     byText.getOrMake(textOf(item), newGroup).push(item);
   }
   return groups;
