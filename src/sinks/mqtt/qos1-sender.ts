@@ -25,7 +25,7 @@ const ANSWERS: ReadonlySet<string> = new Set(["puback", "pubrec", "pubcomp"]);
 
 /**
  * Publishes of QoS 1 over one connection, and which of them a packet of the broker answers. The client's own publish copies each payload
- * for a resend after a reconnect of its own (mqtt 5.16.0), which is never made here: it was a third of what the delivery left to collect.
+ * for a resend after a reconnect of its own (mqtt 5.16.0), which is never made here.
  */
 export class Qos1Sender {
   readonly #stream: Writable;
