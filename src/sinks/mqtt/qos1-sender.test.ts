@@ -15,7 +15,7 @@ function opened(version: 4 | 5) {
     sender.send({ topic: name, payload: Buffer.from(name), retain: false, userProperties: { unit: "°C" } }, (answer) =>
       answers.push([name, answer]),
     );
-  return { sender, sent, answers, send };
+  return { stream, sender, sent, answers, send };
 }
 const turn = () => new Promise((done) => setImmediate(done));
 const puback = (messageId: number, reasonCode?: number): Packet => ({
@@ -65,7 +65,8 @@ test("an answer to a publish of QoS 2 violates the protocol", async () => {
 });
 
 test("an identifier is used again when all others were, and never while it is unanswered", () => {
-  const { sender, answers, send } = opened(5);
+  const { stream, sender, answers, send } = opened(5);
+  stream.write = () => true;
   send("first");
   for (let i = 2; i <= 65_535; i++) send("other");
   expect(() => send("one more")).toThrow(RangeError);
