@@ -102,6 +102,12 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(inputsOf(entry).filter(isOpcua)).toEqual([]);
   });
 
+  it.each(["store", "page"])("the thread %s starts without the library of the schemas, which takes 3 MiB in each", (thread) => {
+    const usesSchemas = (entry: string): boolean => inputsOf(entry).some((input) => input.includes("node_modules/zod/"));
+    expect(usesSchemas("main.js")).toBe(true);
+    expect(usesSchemas(`threads/${thread}/worker.js`)).toBe(false);
+  });
+
   it("has no large file with a character above U+00FF: V8 keeps all of its text in two bytes a character, in each thread", () => {
     const texts = Object.entries(metafile.outputs)
       .filter(([file, { bytes }]) => file.endsWith(".js") && bytes > 50_000)
