@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { silentLog } from "../src/model/context.ts";
 import { FaultError } from "../src/model/fault.ts";
 import { ReasonError } from "../src/model/reason.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { FAULTS } from "../../src/model/fault.ts";
 import { BOUND_TYPES } from "../../src/model/profile-details.ts";
-import { reasonSchema } from "../../src/model/reason.ts";
+import { reasonSchema } from "../../src/model/reason-schema.ts";
 
 /** Version of what collector and plugin say to each other (docs/plugin-protocol.md). */
 export const CONTRACT = 1;

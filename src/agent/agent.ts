@@ -193,6 +193,7 @@ export class Agent {
     this.#order = [...inputs.keys()];
     for (const uuid of this.#startWarnings.keys()) if (!inputs.has(uuid)) this.#startWarnings.delete(uuid);
     const haveChanged = this.#takeWarnings(desired);
+    this.#rings?.expect(inputs.size);
     const startSpreadMs = Math.min(LONGEST_START_SPREAD_MS, Math.max(0, plan.start.length - 1) * START_GAP_MS);
     const changes: Promise<void>[] = [];
     for (const id of new Set([...plan.stop, ...plan.start])) {
@@ -200,7 +201,10 @@ export class Agent {
       await yieldToEventLoop();
     }
     if (haveChanged || changes.length > 0) this.#deps.changed();
-    return { made: Promise.all(changes).then(() => {}) };
+    const made = Promise.all(changes).then(() => {
+      if (this.#known === inputs) this.#rings?.expect(0);
+    });
+    return { made };
   }
 
   async #fingerprinted(desired: readonly SourceInput[], yieldToEventLoop: YieldToEventLoop): Promise<Map<string, DesiredInput>> {

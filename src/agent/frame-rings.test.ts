@@ -43,6 +43,32 @@ describe("memory for frames", () => {
     expect(events.at(-2)?.bytes[0]).toBe(399 % 256);
   });
 
+  it("is of its final size from the start where so many are expected, and of more where fewer come", async () => {
+    const made: number[] = [];
+    const rings = new FrameRings({ sourceBytes: 65_536, totalBytes: 1 << 20 });
+    const join = (name: string) => {
+      const member = rings.join(name);
+      made.push(member.bytes);
+      return member;
+    };
+    rings.expect(64);
+    const members = Array.from({ length: 20 }, (_, i) => join(`${i}`));
+    members[0]?.wire?.opening(PEER).opened();
+    await turns(100);
+    expect(new Set(made)).toEqual(new Set([16_384]));
+    expect(new Set(members.map(({ bytes }) => bytes))).toEqual(new Set([16_384]));
+    rings.expect(0);
+    await turns(100);
+    expect(new Set(members.map(({ bytes }) => bytes))).toEqual(new Set([32_768]));
+    expect(members[0]?.record().events).toHaveLength(2);
+  });
+
+  it("is there also where more are expected than there is memory for, since sources may share connections", () => {
+    const rings = new FrameRings({ sourceBytes: 65_536, totalBytes: 1 << 20 });
+    rings.expect(5000);
+    expect(rings.join("a").bytes).toBe(4096);
+  });
+
   it("has none left for connections beyond", () => {
     const rings = new FrameRings({ sourceBytes: 65_536, totalBytes: 1 << 20 });
     const members = Array.from({ length: 300 }, (_, i) => rings.join(`${i}`));

@@ -31,12 +31,13 @@ const NOTHING: WireRecord = { events: [], peers: new Map(), dropped: 0 };
 
 /**
  * A ring for each connection key. While all of them fit, each has as much as one may have; where they do not, all have the same: the largest
- * power of two with which they do. Those that have more then move, one in each turn of the event loop, with their newest frames; those whose
- * connection is in another thread with their next connection.
+ * power of two with which they do. Those that have more or less then move, one in each turn of the event loop, with their newest frames; those
+ * whose connection is in another thread with their next connection.
  */
 export class FrameRings {
   readonly #memory: FrameMemory;
   readonly #rings = new Map<string, Shared>();
+  #expected = 0;
   #moving: NodeJS.Immediate | undefined;
 
   constructor(memory: FrameMemory) {
@@ -46,6 +47,15 @@ export class FrameRings {
   /** Of all rings. */
   get bytes(): number {
     return [...this.#rings.values()].reduce((sum, { ring }) => sum + ring.memory().byteLength, 0);
+  }
+
+  /**
+   * So many rings there will be at most when those have joined that are about to: what all of them may have is given to the first at once,
+   * since memory that rings have moved out of stays with the process. 0: all have joined.
+   */
+  expect(rings: number): void {
+    this.#expected = Math.min(rings, Math.floor(this.#memory.totalBytes / LEAST_RING_BYTES));
+    this.#moving ??= setImmediate(() => this.#moveNext());
   }
 
   /** The text of a key may hold secrets: it stays here. */
@@ -86,9 +96,10 @@ export class FrameRings {
     return shared;
   }
 
-  /** What each of so many rings may have. */
-  #share(rings: number): number {
+  /** What each of so many rings may have, or of those that are expected. */
+  #share(atLeast: number): number {
     const { sourceBytes, totalBytes } = this.#memory;
+    const rings = Math.max(atLeast, this.#expected);
     if (rings * sourceBytes <= totalBytes) return sourceBytes;
     return Math.min(sourceBytes, 2 ** Math.floor(Math.log2(totalBytes / rings)));
   }
@@ -97,7 +108,7 @@ export class FrameRings {
     this.#moving = undefined;
     const share = this.#share(this.#rings.size);
     for (const shared of this.#rings.values()) {
-      if (shared.isElsewhere || shared.ring.memory().byteLength <= share) continue;
+      if (shared.isElsewhere || shared.ring.memory().byteLength === share) continue;
       this.#fit(shared);
       this.#moving = setImmediate(() => this.#moveNext());
       return;
@@ -106,6 +117,6 @@ export class FrameRings {
 
   #fit({ ring }: Shared): void {
     const share = this.#share(this.#rings.size);
-    if (ring.memory().byteLength > share) ring.move(ringMemory(share));
+    if (ring.memory().byteLength !== share) ring.move(ringMemory(share));
   }
 }

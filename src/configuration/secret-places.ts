@@ -1,5 +1,5 @@
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { readJsonIfThere, replaceFile } from "../lib/files.ts";
 import { isWithin } from "../lib/policy.ts";
 import type { Log } from "../model/context.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Desired } from "../api/desired.ts";
 import { networkSchema } from "../model/policy.ts";
 import { secretPlace } from "../model/secret-place.ts";

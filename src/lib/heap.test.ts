@@ -31,15 +31,23 @@ test("where a worker needs its heap all grow freely, whatever is configured afte
   expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=0"]);
 });
 
-test("while a configuration is taken in they grow freely, however it ends", async () => {
+test("while a configuration is taken in they grow by more, however it ends", async () => {
   const { flags, heaps } = recorded();
   const both = Promise.all([
     heaps.whileFilling(async () => heaps.fit({ sources: 1000, variables: 1 })),
     heaps.whileFilling(() => Promise.reject(new Error("on purpose"))).catch(() => {}),
   ]);
-  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=0"]);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=50"]);
   await both;
   expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
   heaps.fit({ sources: 1, variables: 1 });
   expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
+});
+
+test("taking in bounds no heap that a worker needs", async () => {
+  const { flags, heaps } = recorded();
+  heaps.free();
+  flags.length = 0;
+  await heaps.whileFilling(async () => heaps.fit({ sources: 1000, variables: 1 }));
+  expect(flags).toEqual([]);
 });

@@ -15,8 +15,16 @@ const SMALL_LOAD = 250;
  * and compacts it each time: of 1,000 sources of 10 values at 1 s every fourth readout was skipped.
  */
 const GROWTH_PERCENT = 30;
+/**
+ * The same while a configuration is taken in, whose objects live on: the saver would collect and compact all of them again for each few MiB
+ * that are added. Grown without a bound, a heap keeps that bound until the next collection, which then is long in coming.
+ */
+const FILLING_PERCENT = 50;
 
-type Growth = "saver" | "bounded" | "free";
+type Growth = "saver" | "bounded" | "filling" | "free";
+
+/** In percent; 0: as V8 decides. */
+const PERCENT: Readonly<Record<Growth, number>> = { saver: 0, bounded: GROWTH_PERCENT, filling: FILLING_PERCENT, free: 0 };
 
 /** How the heaps of this process grow: V8 has such switches for the process alone, and looks at them at each collection. */
 export class Heaps {
@@ -38,10 +46,7 @@ export class Heaps {
     this.#apply();
   }
 
-  /**
-   * While a configuration is taken in they grow freely: its objects live on, and the saver would collect and compact all of them again for
-   * each few MiB that are added (100,000 variables: collections of up to 125 ms, 9 ms without).
-   */
+  /** While a configuration is taken in they grow more before they are collected. */
   async whileFilling<T>(work: () => Promise<T>): Promise<T> {
     this.#filling++;
     this.#apply();
@@ -62,11 +67,11 @@ export class Heaps {
   #apply(): void {
     const { sources, variables } = this.#load;
     const isSmall = sources + variables / VARIABLES_PER_SOURCE <= SMALL_LOAD;
-    const growth: Growth = this.#isFree || this.#filling > 0 ? "free" : isSmall ? "saver" : "bounded";
+    const growth: Growth = this.#isFree ? "free" : this.#filling > 0 ? "filling" : isSmall ? "saver" : "bounded";
     if (growth === this.#growth) return;
     this.#growth = growth;
     this.#set(growth === "saver" ? "--memory-saver-mode" : "--no-memory-saver-mode");
-    this.#set(`--heap-growing-percent=${growth === "bounded" ? GROWTH_PERCENT : 0}`);
+    this.#set(`--heap-growing-percent=${PERCENT[growth]}`);
   }
 }
 

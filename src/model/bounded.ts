@@ -1,4 +1,6 @@
 import * as z from "zod";
+// Taken by name: by way of `z.core` the words of fifty languages come with it, 300 KB in each thread.
+import { $constructor, $ZodAsyncError, util } from "zod/v4/core";
 
 /** Issues after which validation ends, and entries of a 422 at most: beyond them nobody reads on, and each costs memory and time. */
 export const MAX_ISSUES = 100;
@@ -18,7 +20,7 @@ interface BoundedArray<T extends z.ZodType = z.ZodType> extends z.ZodArray<T> {
  * zod's own array validates every item, however many of them are wrong: a body of 1 MiB can hold 500,000. This one looks at no item where
  * there are too many of them, and at none after MAX_ISSUES issues.
  */
-const BoundedArray = z.core.$constructor<BoundedArray>("BoundedArray", (inst, def) => {
+const BoundedArray = $constructor<BoundedArray>("BoundedArray", (inst, def) => {
   ZodArray.init(inst, def);
   // What makes it `maxItems` in JSON Schema.
   inst._zod.bag["maximum"] = def.maxItems;
@@ -34,7 +36,7 @@ const BoundedArray = z.core.$constructor<BoundedArray>("BoundedArray", (inst, de
     let found = 0;
     for (const [index, item] of input.entries()) {
       const { value, issues } = ofSynchronous(def.element._zod.run({ value: item, issues: [] }, context));
-      payload.issues.push(...z.core.util.prefixIssues(index, issues));
+      payload.issues.push(...util.prefixIssues(index, issues));
       found += countOf(issues);
       if (found >= MAX_ISSUES) break;
       output.push(value);
@@ -59,7 +61,7 @@ interface BoundedRecord<V extends z.ZodType = z.ZodType> extends z.ZodRecord<z.Z
 }
 
 /** As BoundedArray: no field is looked at where there are too many. */
-const BoundedRecord = z.core.$constructor<BoundedRecord>("BoundedRecord", (inst, def) => {
+const BoundedRecord = $constructor<BoundedRecord>("BoundedRecord", (inst, def) => {
   ZodRecord.init(inst, def);
   const parse = inst._zod.parse;
   inst._zod.parse = (payload, context) => {
@@ -89,7 +91,7 @@ const tooBig = (
 });
 
 function ofSynchronous(payload: z.core.util.MaybeAsync<z.core.ParsePayload>): z.core.ParsePayload {
-  if (payload instanceof Promise) throw new z.core.$ZodAsyncError();
+  if (payload instanceof Promise) throw new $ZodAsyncError();
   return payload;
 }
 

@@ -6,7 +6,8 @@ import { CONDITIONS } from "./condition.ts";
 import { FAULTS } from "./fault.ts";
 import { explainFault } from "./fault-catalogue.ts";
 import { KNOWN_STATUSES, knownStatus } from "./opcua-statuses.ts";
-import { REASON_TYPES, type Reason, type ReasonType } from "./reason.ts";
+import type { Reason, ReasonType } from "./reason.ts";
+import { REASON_TYPES } from "./reason-schema.ts";
 
 const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
   LOOKUP_ERROR: { type: "LOOKUP_ERROR" },

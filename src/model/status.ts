@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { reasonSchema } from "./reason.ts";
+import { reasonSchema } from "./reason-schema.ts";
 
 const instant = z.iso.datetime({ offset: true });
 

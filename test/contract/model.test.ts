@@ -8,7 +8,7 @@ import {
   SECURITY_MODES,
   SECURITY_POLICIES,
 } from "../../src/model/details.ts";
-import { REASON_TYPES, reasonSchema } from "../../src/model/reason.ts";
+import { REASON_TYPES, reasonSchema } from "../../src/model/reason-schema.ts";
 import {
   dataSinkCreateSchema,
   dataSinkPatchSchema,

@@ -102,6 +102,22 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(inputsOf(entry).filter(isOpcua)).toEqual([]);
   });
 
+  it.each(["store", "page"])("the thread %s starts without the library of the schemas, which takes 3 MiB in each", (thread) => {
+    const usesSchemas = (entry: string): boolean => inputsOf(entry).some((input) => input.includes("node_modules/zod/"));
+    expect(usesSchemas("main.js")).toBe(true);
+    expect(usesSchemas(`threads/${thread}/worker.js`)).toBe(false);
+  });
+
+  it("has the words of no other language: the library of the schemas brings fifty where it is not taken by name", () => {
+    const words = Object.keys(metafile.inputs).filter(
+      (input) => input.includes("zod/v4/locales/") && metafile.inputs[input]?.imports.length === 1,
+    );
+    const inBundle = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs));
+    const kept = inBundle.filter(([input, { bytesInOutput }]) => words.includes(input) && bytesInOutput > 0).map(([input]) => input);
+    expect(words.length).toBeGreaterThan(40);
+    expect(kept).toEqual(["node_modules/zod/v4/locales/en.js"]);
+  });
+
   it("has no large file with a character above U+00FF: V8 keeps all of its text in two bytes a character, in each thread", () => {
     const texts = Object.entries(metafile.outputs)
       .filter(([file, { bytes }]) => file.endsWith(".js") && bytes > 50_000)

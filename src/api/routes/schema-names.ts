@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { DETAILS, detailsCreateSchema, detailsReadSchema } from "../../model/details.ts";
-import { reasonSchema } from "../../model/reason.ts";
+import { reasonSchema } from "../../model/reason-schema.ts";
 import {
   capabilitiesSchema,
   dataSinkCreateSchema,

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { dataSinkResponseSchema, dataSourceResponseSchema, inventoryRecordSchema, siteSchema } from "../../model/resources.ts";
 import { variableSchema } from "../../model/variable.ts";
 

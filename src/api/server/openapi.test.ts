@@ -2,7 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { describe, expect, it } from "vitest";
 import { DETAILS_TYPES } from "../../model/details.ts";
-import { REASON_TYPES } from "../../model/reason.ts";
+import { REASON_TYPES } from "../../model/reason-schema.ts";
 import { SINK_TYPES } from "../../model/sink-details.ts";
 import { ROUTES } from "../routes/index.ts";
 import { describeApi } from "./openapi.ts";

@@ -1,5 +1,5 @@
 import path from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import type { AnyDriver } from "../../../drivers/driver.ts";
 import { DRIVERS } from "../../../drivers/index.ts";
 import { type SourceSpec, specOf } from "../../agent/source-spec.ts";

@@ -7,9 +7,11 @@ import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
+import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
   connectRefused,
   isPassing,
+  isSuccess,
   isVersionRefusal,
   RETAIN_NOT_SUPPORTED,
   refusalText,
@@ -224,6 +226,7 @@ class MqttConnection implements Connection {
   readonly #endpoint: string;
   readonly #sink: string | undefined;
   readonly #tls: TlsSettings | undefined;
+  readonly #sender: Qos1Sender;
   readonly #publishes: PublishQueue;
   #lose: (reason: ReasonError) => void = () => {};
   #endCode: number | undefined;
@@ -243,6 +246,7 @@ class MqttConnection implements Connection {
     this.#endpoint = endpointOf(options);
     this.#sink = options.sink;
     this.#tls = options.tls;
+    this.#sender = new Qos1Sender(socket, version);
     this.link = options.link;
     this.lost = new Promise((done) => {
       this.#lose = done;
@@ -288,8 +292,9 @@ class MqttConnection implements Connection {
 
   #listen(): void {
     this.#socket.on("data", (chunk: Buffer) => this.#onData(chunk));
-    this.#client.on("packetreceive", () => {
+    this.#client.on("packetreceive", (packet) => {
       this.#incomingBytes = 0;
+      this.#sender.take(packet);
     });
     this.#client.on("disconnect", ({ reasonCode }) => this.#onDisconnect(reasonCode ?? 0));
     this.#client.on("error", (error) =>
@@ -325,23 +330,22 @@ class MqttConnection implements Connection {
     if (this.#end(reason)) discard(this.#client, this.#socket);
   }
 
-  #send({ topic, payload, retain, userProperties }: Publish, settle: (outcome: PublishOutcome) => void): void {
-    const properties = this.version === 5 && userProperties ? { userProperties: { ...userProperties } } : undefined;
-    this.#client.publish(topic, payload, { qos: 1, retain, ...(properties && { properties }) }, (error) => {
+  #send(publish: Publish, settle: (outcome: PublishOutcome) => void): void {
+    this.#sender.send(publish, (answer) => {
       if (this.#publishes.failure()) return;
-      const outcome = this.#outcomeOf(topic, error);
+      const outcome = this.#outcomeOf(publish.topic, answer);
       if (outcome) settle(outcome);
     });
   }
 
   /** Undefined: the connection is lost over it. */
-  #outcomeOf(topic: string, error: unknown): PublishOutcome | undefined {
-    if (!error) return { type: "accepted" };
-    const code = error instanceof ErrorWithReasonCode ? error.code : undefined;
-    if (code === undefined) {
-      this.#fail(reasonOfClient(error, this.#endpoint));
+  #outcomeOf(topic: string, answer: Qos1Answer): PublishOutcome | undefined {
+    if (answer.type === "violation") {
+      this.#fail(violation(`the broker ${this.#endpoint} answers a publish of QoS 1 with ${answer.cmd.toUpperCase()}`));
       return undefined;
     }
+    const { code } = answer;
+    if (isSuccess(code)) return { type: "accepted" };
     const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, this.#sink);
     if (isPassing(code)) {
       this.#fail(new ReasonError("UNKNOWN", `the broker ${this.#endpoint} does not take a publish now: ${text}`));

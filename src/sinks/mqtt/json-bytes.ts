@@ -1,4 +1,5 @@
 import { numberText } from "../../model/number.ts";
+import type { PayloadPool } from "./payload-pool.ts";
 
 const FIRST_BYTES = 64 * 1024;
 /** A scratch above this is given back after a payload that needs less than a quarter of it. */
@@ -39,10 +40,10 @@ export class JsonBytes {
     return copied;
   }
 
-  /** A copy of the first `count` bytes between two texts, in memory of its own; by default of all of it. */
-  copyBetween(head: string, tail: string, count = this.#length): Buffer {
+  /** A copy of the first `count` bytes between two texts, in memory from the pool; by default of all of it. */
+  copyBetween(head: string, tail: string, pool: PayloadPool, count = this.#length): Buffer {
     const [headBytes, tailBytes] = [Buffer.byteLength(head), Buffer.byteLength(tail)];
-    const copied = Buffer.allocUnsafeSlow(headBytes + count + tailBytes);
+    const copied = pool.take(headBytes + count + tailBytes);
     copied.write(head);
     this.#bytes.copy(copied, headBytes, 0, count);
     copied.write(tail, headBytes + count);

@@ -5,7 +5,10 @@ import type { Layout } from "../../model/layout.ts";
 import type { Reading } from "../../model/value.ts";
 import type { SinkBatch } from "../sink.ts";
 import { type MessageOptions, writeBatch, writeEach } from "./message.ts";
+import { PayloadPool } from "./payload-pool.ts";
 import { good, readoutOf, TIME, variableOf, batchOf as withReadouts, layoutOf as withVariables } from "./testing.ts";
+
+const packed = (batch: SinkBatch, options: MessageOptions) => writeBatch(batch, options, new PayloadPool());
 
 const OPTIONS: MessageOptions = { int64: "number", maxBytes: 1_000_000, partBytes: 1_000_000, splitBytes: 1_000_000 };
 
@@ -14,7 +17,7 @@ const layoutOf = (...variables: readonly (readonly [name: string, type: string, 
 const batchOf = (layout: Layout, ...readings: readonly (readonly (Reading | undefined)[])[]): SinkBatch =>
   withReadouts(layout, ...readings.map((one) => readoutOf(one)));
 const only = (batch: SinkBatch, options = OPTIONS): string => {
-  const { messages } = writeBatch(batch, options);
+  const { messages } = packed(batch, options);
   expect(messages).toHaveLength(1);
   return String(messages[0]?.payload);
 };
@@ -79,13 +82,13 @@ describe("the message", () => {
 
   test("is none where nothing was asked for or everything is explored only", () => {
     const layout = layoutOf(["a", "bool"], ["b", "bool", true]);
-    expect(writeBatch(batchOf(layout, [undefined, good(true)]), OPTIONS)).toEqual({ messages: [], tooLarge: 0 });
+    expect(packed(batchOf(layout, [undefined, good(true)]), OPTIONS)).toEqual({ messages: [], tooLarge: 0 });
   });
 
   test("counts the readings in it", () => {
     const layout = layoutOf(["a", "bool"], ["b", "bool"], ["c", "bool", true]);
     const batch = batchOf(layout, [good(true), { quality: "bad", fault: "stale" }, good(true)], [good(true), undefined, undefined]);
-    expect(writeBatch(batch, OPTIONS).messages.map((m) => m.values)).toEqual([3]);
+    expect(packed(batch, OPTIONS).messages.map((m) => m.values)).toEqual([3]);
   });
 });
 
@@ -140,7 +143,7 @@ describe("a message too large for the broker", () => {
         fc.integer({ min: 300, max: 4000 }),
         (sizes, maxBytes) => {
           const batch = batchOf(layout, ...readings(sizes));
-          const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes, splitBytes: maxBytes });
+          const { messages, tooLarge } = packed(batch, { ...OPTIONS, maxBytes, splitBytes: maxBytes });
           for (const message of messages) expect(Buffer.byteLength(message.payload)).toBeLessThanOrEqual(maxBytes);
           const parsed = messages.map((m) => JSON.parse(String(m.payload)));
           const written = parsed.flatMap((m) => m.readouts.map((r: { values: { text: string } }) => r.values.text.length));
@@ -154,7 +157,7 @@ describe("a message too large for the broker", () => {
   });
 
   test("goes alone where one readout exceeds what is split and not what the broker takes", () => {
-    const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 5000, splitBytes: 500 });
+    const { messages, tooLarge } = packed(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 5000, splitBytes: 500 });
     expect(tooLarge).toBe(0);
     expect(messages.map((m) => m.values)).toEqual([1, 1, 1]);
   });
@@ -172,7 +175,7 @@ describe("a message too large for the broker", () => {
             sizes.map((size) => good("é".repeat(size))),
             sizes.map(() => good("")),
           );
-          const { messages, tooLarge } = writeBatch(batch, { ...OPTIONS, maxBytes, partBytes, splitBytes: Math.min(maxBytes, partBytes) });
+          const { messages, tooLarge } = packed(batch, { ...OPTIONS, maxBytes, partBytes, splitBytes: Math.min(maxBytes, partBytes) });
           expect(tooLarge).toBe(0);
           for (const { payload } of messages) expect(Buffer.byteLength(payload)).toBeLessThanOrEqual(maxBytes);
           const readouts = messages.flatMap((m) => JSON.parse(String(m.payload)).readouts);
@@ -187,17 +190,17 @@ describe("a message too large for the broker", () => {
 
   test("is made of one value where nothing larger is wanted", () => {
     const wide = layoutOf(["a", "bool"], ["b", "bool"], ["c", "bool"]);
-    const { messages } = writeBatch(batchOf(wide, [good(true), good(false), good(true)]), { ...OPTIONS, partBytes: 1, splitBytes: 1 });
+    const { messages } = packed(batchOf(wide, [good(true), good(false), good(true)]), { ...OPTIONS, partBytes: 1, splitBytes: 1 });
     expect(messages.map((m) => m.values)).toEqual([1, 1, 1]);
   });
 
   test("goes where it fits with the batch's own id, and not with a number in it", () => {
     const one = batchOf(layout, ...readings([100]));
-    const [whole] = writeBatch(one, OPTIONS).messages;
+    const [whole] = packed(one, OPTIONS).messages;
     const maxBytes = whole?.payload.length ?? 0;
-    expect(writeBatch(one, { ...OPTIONS, maxBytes, partBytes: maxBytes, splitBytes: maxBytes }).messages).toEqual([whole]);
+    expect(packed(one, { ...OPTIONS, maxBytes, partBytes: maxBytes, splitBytes: maxBytes }).messages).toEqual([whole]);
     const two = batchOf(layout, ...readings([100, 1]));
-    const { messages, tooLarge } = writeBatch(two, { ...OPTIONS, maxBytes, partBytes: maxBytes, splitBytes: maxBytes });
+    const { messages, tooLarge } = packed(two, { ...OPTIONS, maxBytes, partBytes: maxBytes, splitBytes: maxBytes });
     expect([messages.length, tooLarge]).toEqual([1, 1]);
     for (const { payload } of messages) expect(payload.length).toBeLessThanOrEqual(maxBytes);
   });
@@ -214,13 +217,13 @@ describe("a message too large for the broker", () => {
         }
       },
     };
-    const { messages } = writeBatch({ ...withReadouts(wide), readouts: counted }, { ...OPTIONS, splitBytes: 1000 });
+    const { messages } = packed({ ...withReadouts(wide), readouts: counted }, { ...OPTIONS, splitBytes: 1000 });
     expect(messages.length).toBeGreaterThan(5);
     expect(decoded).toBe(100);
   });
 
   test("is refused where one value alone exceeds it; the others go", () => {
-    const { messages, tooLarge } = writeBatch(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500, splitBytes: 500 });
+    const { messages, tooLarge } = packed(batchOf(layout, ...readings([10, 400, 10])), { ...OPTIONS, maxBytes: 500, splitBytes: 500 });
     expect(tooLarge).toBe(1);
     expect(messages.flatMap((m) => JSON.parse(String(m.payload)).readouts)).toHaveLength(2);
   });

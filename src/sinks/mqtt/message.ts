@@ -3,6 +3,7 @@ import type { Layout } from "../../model/layout.ts";
 import type { Readout } from "../../model/value.ts";
 import type { BatchPart, PublishedLoss, SinkBatch } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
+import type { PayloadPool } from "./payload-pool.ts";
 import { type Int64, isWritable, timeText, writeFault, writeValue } from "./value-json.ts";
 
 /** One MQTT payload of the message format `v: 1` (README.md in this folder). */
@@ -85,10 +86,10 @@ const writeKey = (columns: Columns, place: number): void => out.raw(columns.keys
 
 /**
  * A batch as one message; as several, with ids `<batch>.1`, `<batch>.2`, …, where one would exceed splitBytes.
- * None where nothing in it is published.
+ * None where nothing in it is published. Their payloads are of the pool.
  */
-export function writeBatch(batch: SinkBatch, options: MessageOptions): WrittenBatch {
-  const packing = new Packing(batch, options);
+export function writeBatch(batch: SinkBatch, options: MessageOptions, pool: PayloadPool): WrittenBatch {
+  const packing = new Packing(batch, options, pool);
   let number = 0;
   for (const readout of batch.readouts) packing.add(readout, number++);
   return packing.end();
@@ -130,6 +131,7 @@ const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true
 class Packing {
   readonly #batch: SinkBatch;
   readonly #options: MessageOptions;
+  readonly #pool: PayloadPool;
   readonly #columns: Columns;
   readonly #head: string;
   readonly #close: string;
@@ -143,10 +145,11 @@ class Packing {
   #values = 0;
   #parts: BatchPart[] = [];
 
-  constructor(batch: SinkBatch, options: MessageOptions) {
+  constructor(batch: SinkBatch, options: MessageOptions, pool: PayloadPool) {
     const { head, columns } = prepare(batch.layout);
     this.#batch = batch;
     this.#options = options;
+    this.#pool = pool;
     this.#columns = columns;
     this.#head = head;
     this.#close = closing(batch);
@@ -187,7 +190,7 @@ class Packing {
 
   end(): WrittenBatch {
     if (!this.#isCut && this.#values > 0) {
-      const payload = out.copyBetween(open(this.#batch.id, this.#head), this.#close);
+      const payload = out.copyBetween(open(this.#batch.id, this.#head), this.#close, this.#pool);
       return { messages: [{ payload, values: this.#values }], tooLarge: 0 };
     }
     this.#flush(out.length);
@@ -214,7 +217,7 @@ class Packing {
     if (this.#values === 0) return;
     if (this.#sizeOf(bytes) > this.#options.maxBytes) this.#tooLarge += this.#values;
     else {
-      const payload = out.copyBetween(open(`${this.#batch.id}.${this.#messages.length + 1}`, this.#head), this.#close, bytes);
+      const payload = out.copyBetween(open(`${this.#batch.id}.${this.#messages.length + 1}`, this.#head), this.#close, this.#pool, bytes);
       this.#messages.push({ payload, values: this.#values, parts: this.#parts });
     }
     this.#values = 0;

@@ -26,6 +26,9 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
 /** Another client has connected with the same client identifier. */
 export const SESSION_TAKEN_OVER = 142;
 
+/** In PUBACK, MQTT 5.0, 3.4.2.1: success, and no matching subscribers. */
+export const isSuccess = (code: number): boolean => code === 0 || code === 16;
+
 /** Refusals that pass: the message is kept and tried again over a new connection. 145 packet identifier in use, 151 quota exceeded. */
 const PASSING = new Set([145, 151]);
 

@@ -6,9 +6,12 @@ import { FAULTS } from "../../model/fault.ts";
 import type { LayoutVariable } from "../../model/layout.ts";
 import type { Reading, Readout } from "../../model/value.ts";
 import type { SinkBatch } from "../sink.ts";
-import { writeBatch } from "./message.ts";
+import { type MessageOptions, writeBatch } from "./message.ts";
+import { PayloadPool } from "./payload-pool.ts";
 import { type SinglePayload, writeSingles } from "./single-value.ts";
 import { batchOf, good, layoutOf, readoutOf, TIME, variableOf } from "./testing.ts";
+
+const packed = (batch: SinkBatch, options: MessageOptions) => writeBatch(batch, options, new PayloadPool());
 
 const MAX = 1_000_000;
 const all = (batch: SinkBatch, payload: SinglePayload, maxBytes = MAX) => [...writeSingles(batch, { payload, maxBytes })];
@@ -54,7 +57,7 @@ describe("the page shows", () => {
     const readings = [{ quality: "uncertain", value: 21.5, sourceTime: TIME - 23 } as const, good(18446744073709551615n), BAD];
     const batch = batchOf(layoutOf(TEMP, COUNT, SPEED), readoutOf(readings));
     const options = { int64: "number", maxBytes: MAX, partBytes: MAX, splitBytes: MAX } as const;
-    const { messages } = writeBatch({ ...batch, id: "3f2a9c01-118-127" }, options);
+    const { messages } = packed({ ...batch, id: "3f2a9c01-118-127" }, options);
     const shown = /```json\n(\{\n {2}"v": 1,\n {2}"id": "3f2a9c01-118-127"[^`]*)```/.exec(page)?.[1] ?? "";
     expect(
       shown

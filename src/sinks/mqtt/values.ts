@@ -5,6 +5,7 @@ import type { BatchPart, Hold, Refusal, SinkBatch, WriteResult } from "../sink.t
 import type { Connection } from "./connect.ts";
 import type { HeldTopics } from "./held-topics.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
+import { PayloadPool } from "./payload-pool.ts";
 import type { Feed, Publish, PublishOutcome, UserProperties } from "./publish-queue.ts";
 import type { RetainedValues } from "./retained-values.ts";
 import { type SinglePayload, writeSingles } from "./single-value.ts";
@@ -61,6 +62,7 @@ export class ValuePublisher {
   readonly #plan: TopicPlan;
   readonly #options: ValueOptions;
   readonly #limit = createSizeLimit(SPLIT_BYTES);
+  readonly #payloads = new PayloadPool();
   readonly #variableTopics = new WeakMap<Layout, VariableTopics>();
   #underWay = 0;
 
@@ -95,6 +97,7 @@ export class ValuePublisher {
           userProperties: message.userProperties,
           done: (outcome) => {
             this.#underWay--;
+            this.#payloads.giveBack(message.payload);
             if (outcome.type === "accepted") {
               this.#options.held.accepted(message.topic);
               settled++;
@@ -169,7 +172,7 @@ export class ValuePublisher {
     const { retained } = this.#options;
     if (!this.#plan.perVariable) {
       const topic = dataTopic(this.#plan, batch.layout.source.name, "");
-      const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch));
+      const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch), this.#payloads);
       tally.refuseTooLarge(tooLarge);
       const refusal = this.#options.owners.claim(this.#plan, topic, batch.layout, 0);
       for (const message of messages)
