@@ -1,6 +1,7 @@
 import dgram from "node:dgram";
 import net, { type AddressInfo } from "node:net";
 import type { SimulatedFault } from "../src/model/simulation.ts";
+import { reset } from "./reset.ts";
 
 /** Stands before a simulated device, and does to its answers what a network and a device in trouble do. */
 
@@ -87,7 +88,7 @@ export class Gate {
   }
 
   #reset(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy();
+    for (const socket of this.#sockets) reset(socket);
   }
 
   #connect(near: net.Socket): void {

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
+import { reset } from "../../simulators/reset.ts";
 
 /** What happens to one PUBACK on its way from the broker: it passes, is dropped, or the connection is reset instead. */
 export type AckFault = "pass" | "drop" | "reset";
@@ -33,7 +34,7 @@ export async function startAckProxy(
   let isAway = false;
   const server = net.createServer({ noDelay: true }, (client) => {
     if (isAway) {
-      client.resetAndDestroy();
+      reset(client);
       return;
     }
     const broker = net.connect({ host: "127.0.0.1", port: brokerPort, noDelay: true });
@@ -47,7 +48,7 @@ export async function startAckProxy(
       if (!isReset) broker.write(chunk);
       else if (!client.destroyed) {
         resets++;
-        client.resetAndDestroy();
+        reset(client);
       }
     });
     client.on("close", () => broker.destroy());
@@ -63,7 +64,7 @@ export async function startAckProxy(
         else if (what === "drop") dropped++;
         else {
           resets++;
-          client.resetAndDestroy();
+          reset(client);
           return;
         }
       }
@@ -77,7 +78,7 @@ export async function startAckProxy(
     resets: () => resets,
     away(on) {
       isAway = on;
-      if (on) for (const socket of open) socket.resetAndDestroy();
+      if (on) for (const socket of open) reset(socket);
     },
     async stop() {
       const closed = once(server, "close");

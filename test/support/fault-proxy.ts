@@ -1,4 +1,5 @@
 import net, { type AddressInfo } from "node:net";
+import { reset } from "../../simulators/reset.ts";
 
 /** What the proxy does to the answers of the device behind it. */
 export const FAULTS = [
@@ -85,7 +86,7 @@ export async function startFaultProxy(targetPort: number, seed: number = Math.fl
         near.end(chunk.subarray(0, chunk.length >> 1));
         return;
       case "reset":
-        near.write(chunk.subarray(0, chunk.length >> 1), () => near.resetAndDestroy());
+        near.write(chunk.subarray(0, chunk.length >> 1), () => reset(near));
         return;
       case "flip": {
         const at = Math.floor(random() * chunk.length);

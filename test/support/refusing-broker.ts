@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { reset } from "../../simulators/reset.ts";
 import { connack4, connack5, puback, type RawBroker, type RawPacket, startRawBroker, versionOf } from "./raw-broker.ts";
 
 /** What a broker does about a publish instead of taking it. Codes: MQTT 5.0, 2.4; `closes`: a FIN follows the answer, `afterMs` later. */
@@ -90,7 +91,7 @@ function act(refusal: Refusal, packet: RawPacket, socket: Socket, hasCodes: bool
       socket.end();
       return;
     case "reset":
-      socket.resetAndDestroy();
+      reset(socket);
       return;
     case "silence":
       return;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import net, { type AddressInfo, type Socket } from "node:net";
+import { reset } from "../../simulators/reset.ts";
 
 export interface SlowLinkOptions {
   /** Of each direction, over all connections. */
@@ -58,7 +59,7 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
     from.on("end", () => {
       pipe.hasEnded = true;
     });
-    from.on("error", () => to.resetAndDestroy());
+    from.on("error", () => reset(to));
     from.on("close", () => {
       sockets.delete(from);
       pipe.hasEnded = true;
@@ -123,7 +124,7 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
     roundTripMs: options.roundTripMs ?? 0,
     accepted: () => accepted,
     reset() {
-      for (const socket of sockets) socket.resetAndDestroy();
+      for (const socket of sockets) reset(socket);
     },
     async stop() {
       clearInterval(timer);
