@@ -182,12 +182,12 @@ export class MachineFaults {
   }
 
   #damagePages(count: number): void {
-    // There is none before its first life, nor while a new one takes its place.
-    if (!existsSync(this.#file)) return;
+    const spared = this.#spared();
+    // There is none before its first life, nor while a new one takes its place; and in one that is being made nothing can be read around.
+    if (!existsSync(this.#file) || spared.size === 0) return;
     const fd = openSync(this.#file, "r+");
     try {
       const pages = Math.floor(fstatSync(fd).size / PAGE);
-      const spared = this.#spared();
       for (let i = 0; i < count && pages > 0; i++) {
         const bytes = Buffer.alloc(PAGE);
         const page = Math.floor(this.#random() * pages);
