@@ -29,18 +29,22 @@ export function layoutRows(db: Database.Database): (id: number) => KeyedLayout |
     } catch (error) {
       thrown = error;
     }
-    const whole = found && tried(() => wholeLayout(found.key, found.body));
+    const whole = found && wholeLayout(found.key, found.body);
     if (whole) return whole;
     const kept = tried(() => copy?.get(id));
-    const copied = kept && tried(() => wholeLayout(kept.key, inflateRawSync(kept.body, { maxOutputLength: MAX_LAYOUT_BYTES }).toString()));
+    const copied = kept && wholeLayout(kept.key, kept.body);
     if (!copied && thrown !== undefined) throw thrown;
     return copied;
   };
 }
 
-function wholeLayout(key: string, body: string): KeyedLayout | undefined {
-  const layout = JSON.parse(body) as Layout;
-  return layoutKey(layout) === key ? { key, layout } : undefined;
+/** `body`: as a text, or packed. Undefined: it is not the layout of this key. */
+export function wholeLayout(key: string, body: string | Uint8Array): KeyedLayout | undefined {
+  return tried(() => {
+    const text = typeof body === "string" ? body : inflateRawSync(body, { maxOutputLength: MAX_LAYOUT_BYTES }).toString();
+    const layout = JSON.parse(text) as Layout;
+    return layoutKey(layout) === key ? { key, layout } : undefined;
+  });
 }
 
 function tried<T>(work: () => T): T | undefined {

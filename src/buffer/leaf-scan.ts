@@ -1,9 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { hasCode } from "../lib/files.ts";
 import { type BatchRow, isIntact } from "./schema.ts";
 
 /*
- * SQLite file format, 1.6 (pages of a table's leaves), 2.1 (records) and 4.1 (WAL): finds the batches of a damaged file where the pages above
- * them, by which SQLite would come to them, are gone. A checksum over all of a row says which finds are right.
+ * SQLite file format, 1.6 (pages of a table's leaves), 2.1 (records) and 4.1 (WAL): finds the rows of a damaged file where the pages above
+ * them, by which SQLite would come to them, are gone. A checksum over all of a batch says which finds are right, and the key of a layout.
  */
 const LEAF = 0x0d;
 const PAGE_BYTES = 4096;
@@ -11,11 +12,42 @@ const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 /** Of the record of a batch: the id is the row's own, and empty in the record. */
 const COLUMNS = 7;
+const LAYOUT_COLUMNS = 3;
+/** The record's word for a text of 32 characters. */
+const KEY_TYPE = 13 + 2 * 32;
 /** A payload that is larger is none. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
 
+/** A row of a layout, or of its copy, or what looks like one: `body` is to be compared with `key`. */
+export interface FoundLayout {
+  readonly id: number;
+  readonly key: string;
+  readonly body: string | Uint8Array;
+}
+
 /** Every batch that is found in the file or its WAL, in no order; one may come twice. Throws what the file system throws. */
 export function* scanLeaves(file: string): Generator<BatchRow> {
+  for (const { id, record } of scanRecords(file)) {
+    const row = batchOf(record, id);
+    if (row && isIntact(row)) yield row;
+  }
+}
+
+/** What may be a layout, in no order; one may come twice. Throws what the file system throws. */
+export function* scanLayouts(file: string): Generator<FoundLayout> {
+  for (const { id, record } of scanRecords(file)) {
+    const found = layoutOf(record, id);
+    if (found) yield found;
+  }
+}
+
+interface FoundRecord {
+  readonly id: number;
+  readonly record: Buffer;
+}
+
+/** A record is in the memory of the one before, where it fits its page. */
+function* scanRecords(file: string): Generator<FoundRecord> {
   const pages = new Pages(file);
   try {
     for (const { page, isFirst } of pages.all()) {
@@ -23,8 +55,8 @@ export function* scanLeaves(file: string): Generator<BatchRow> {
       if (page.readUInt8(start) !== LEAF) continue;
       const cells = page.readUInt16BE(start + 3);
       for (let i = 0; i < cells && start + 10 + 2 * i <= page.length; i++) {
-        const row = batchAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
-        if (row && isIntact(row)) yield row;
+        const found = recordAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
+        if (found) yield found;
       }
     }
   } finally {
@@ -58,12 +90,11 @@ class Pages {
   *all(): Generator<{ readonly page: Buffer; readonly isFirst: boolean }> {
     const page = Buffer.alloc(PAGE_BYTES);
     for (let number = 1; number <= this.#count; number++) {
-      page.fill(0);
-      readSync(this.#file, page, 0, PAGE_BYTES, (number - 1) * PAGE_BYTES);
+      readPage(this.#file, page, (number - 1) * PAGE_BYTES);
       yield { page, isFirst: number === 1 };
     }
     for (let frame = 0; frame < this.#frames && this.#wal !== undefined; frame++) {
-      readSync(this.#wal, page, 0, PAGE_BYTES, this.#frameAt(frame) + FRAME_HEADER_BYTES);
+      readPage(this.#wal, page, this.#frameAt(frame) + FRAME_HEADER_BYTES);
       yield { page, isFirst: false };
     }
   }
@@ -73,11 +104,11 @@ class Pages {
     const page = Buffer.alloc(PAGE_BYTES);
     const frame = this.#inWal.get(number);
     if (frame !== undefined && this.#wal !== undefined) {
-      readSync(this.#wal, page, 0, PAGE_BYTES, this.#frameAt(frame) + FRAME_HEADER_BYTES);
+      readPage(this.#wal, page, this.#frameAt(frame) + FRAME_HEADER_BYTES);
       return page;
     }
     if (number < 1 || number > this.#count) return undefined;
-    readSync(this.#file, page, 0, PAGE_BYTES, (number - 1) * PAGE_BYTES);
+    readPage(this.#file, page, (number - 1) * PAGE_BYTES);
     return page;
   }
 
@@ -91,6 +122,16 @@ class Pages {
   }
 }
 
+/** One that the disk cannot read is empty: what is behind it can be read. */
+function readPage(fd: number, page: Buffer, at: number): void {
+  page.fill(0);
+  try {
+    readSync(fd, page, 0, PAGE_BYTES, at);
+  } catch (error) {
+    if (!hasCode(error, "EIO")) throw error;
+  }
+}
+
 function opened(path: string): number | undefined {
   try {
     return openSync(path, "r");
@@ -99,14 +140,14 @@ function opened(path: string): number | undefined {
   }
 }
 
-/** The batch whose cell begins there; undefined: it is none. */
-function batchAt(page: Buffer, at: number, pages: Pages): BatchRow | undefined {
+/** The record whose cell begins there; undefined: it is none. */
+function recordAt(page: Buffer, at: number, pages: Pages): FoundRecord | undefined {
   try {
     const size = varint(page, at);
     const id = varint(page, size.end);
     if (size.value > MAX_RECORD_BYTES || id.value < 1) return undefined;
     const record = recordOf(page, id.end, size.value, pages);
-    return record && batchOf(record, id.value);
+    return record && { id: id.value, record };
   } catch (error) {
     // Past the end of the page: what stands there is no cell.
     if (error instanceof RangeError) return undefined;
@@ -133,16 +174,36 @@ function recordOf(page: Buffer, at: number, bytes: number, pages: Pages): Buffer
   return Buffer.concat(parts);
 }
 
-function batchOf(record: Buffer, id: number): BatchRow | undefined {
-  const header = varint(record, 0);
-  const types: number[] = [];
-  for (let at = header.end; at < header.value; ) {
-    const type = varint(record, at);
-    types.push(type.value);
-    at = type.end;
+/** What the columns are and where the first one begins; undefined: they are not so many, or the first one is not the row's own id. */
+function columnsOf(record: Buffer, count: number): { readonly types: readonly number[]; readonly at: number } | undefined {
+  try {
+    const header = varint(record, 0);
+    const types: number[] = [];
+    for (let at = header.end; at < header.value && types.length <= count; ) {
+      const type = varint(record, at);
+      types.push(type.value);
+      at = type.end;
+    }
+    return types.length === count && types[0] === 0 ? { types, at: header.value } : undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
   }
-  if (types.length !== COLUMNS || types[0] !== 0) return undefined;
-  let at = header.value;
+}
+
+function layoutOf(record: Buffer, id: number): FoundLayout | undefined {
+  const { types: [, key, body = 0] = [], at = 0 } = columnsOf(record, LAYOUT_COLUMNS) ?? {};
+  const bodyAt = at + (KEY_TYPE - 13) / 2;
+  if (key !== KEY_TYPE || body < 12 || bodyAt + Math.floor((body - 12) / 2) !== record.length) return undefined;
+  const bytes = record.subarray(bodyAt);
+  return { id, key: record.toString("latin1", at, bodyAt), body: body % 2 === 1 ? bytes.toString() : bytes };
+}
+
+function batchOf(record: Buffer, id: number): BatchRow | undefined {
+  const columns = columnsOf(record, COLUMNS);
+  if (!columns) return undefined;
+  const { types } = columns;
+  let { at } = columns;
   const numbers: number[] = [];
   for (const type of types.slice(1, -1)) {
     const found = numberAt(record, at, type);

@@ -1,9 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { expect, it, onTestFinished } from "vitest";
 import type { Ledger, StoredBatch } from "./buffer.ts";
 import { openReader } from "./reader.ts";
 import { asideFiles, markForRecovery } from "./recover.ts";
+import { inSteps } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import { Store, type StoreListener } from "./store.ts";
 import { A, append, batch, layout, open } from "./testing/file.ts";
@@ -11,8 +13,10 @@ import { temporaryFolder } from "./testing/folder.ts";
 
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
 
-/** A backlog of 300 batches in a file that was set aside, without its account where `isBad`. */
-function aside(file: string, suffix: string, isBad: boolean): string {
+const PAGE = 4096;
+
+/** A backlog of 300 batches in a file that was set aside, with these pages damaged. */
+function aside(file: string, suffix: string, pages: readonly number[]): string {
   const before = join(file, "..", "before", "buffer.db");
   {
     using buffer = open(before);
@@ -20,8 +24,7 @@ function aside(file: string, suffix: string, isBad: boolean): string {
     for (let seq = 1; seq <= 300; seq += 100) append(buffer, ...Array.from({ length: 100 }, (_, i) => batch(seq + i)));
   }
   const bytes = readFileSync(before);
-  // The third page begins the tables, with the account.
-  if (isBad) bytes.fill(0x11, 2 * 4096, 3 * 4096);
+  for (const page of pages) bytes.fill(0x11, (page - 1) * PAGE, page * PAGE);
   writeFileSync(`${file}.${suffix}`, bytes);
   return `${file}.${suffix}`;
 }
@@ -53,13 +56,15 @@ function startStore(file: string) {
 }
 
 it.for([
-  ["a damaged file, by the verb's mark", "damaged-20270115T080000Z", false],
-  ["one of which the account is gone", "damaged-20270115T080000Z", true],
-  ["the file of a newer collector, by the newer one", `version-${SCHEMA_VERSION}`, false],
-] as const)("delivers what can be read of %s, once", async ([_, suffix, isBad]) => {
+  ["a damaged file, by the verb's mark", "damaged-20270115T080000Z", []],
+  // The first page says where the tables begin, the third one is the first of them, with the account.
+  ["one of which the account is gone", "damaged-20270115T080000Z", [3]],
+  ["one that does not say where its tables begin", "damaged-20270115T080000Z", [1, 3]],
+  ["the file of a newer collector, by the newer one", `version-${SCHEMA_VERSION}`, []],
+] as const)("delivers what can be read of %s, once", async ([_, suffix, pages]) => {
   using folder = temporaryFolder();
   const file = join(folder.path, "buffer.db");
-  aside(file, suffix, isBad);
+  aside(file, suffix, pages);
   const [found] = asideFiles(file);
   if (found?.state === "damaged") expect(existsSync(markForRecovery(file, found))).toBe(true);
   const { alarms, stored, ledger } = startStore(file);
@@ -71,4 +76,23 @@ it.for([
   expect(reader.layout(stored[0]?.layout ?? 0)).toEqual(layout);
   reader.close();
   expect(asideFiles(file).map(({ state }) => state)).toEqual(["recovered"]);
+});
+
+it("reads large batches few at a time, and small ones many", () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, "buffer.db");
+  {
+    using buffer = open(file);
+    buffer.setSinks([A]);
+    append(buffer, ...Array.from({ length: 32 }, (_, i) => ({ ...batch(i + 1), payload: new Uint8Array(2 ** 20) })));
+    append(buffer, ...Array.from({ length: 300 }, (_, i) => batch(33 + i)));
+  }
+  const db = new Database(file, { readonly: true });
+  const steps = [...inSteps(db, [{ from: 1, to: 333 }])];
+  db.close();
+  const large = steps.filter(({ from }) => from <= 32);
+  expect(Math.max(...large.map(({ from, to }) => Math.min(to, 33) - from))).toBeLessThanOrEqual(4);
+  expect(steps.length - large.length).toBeLessThan(5);
+  expect(steps.map(({ from }) => from)).toEqual([1, ...steps.slice(0, -1).map(({ to }) => to)]);
+  expect(steps.at(-1)?.to).toBe(333);
 });

@@ -4,10 +4,10 @@ import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { CommitWork, NewBatch } from "./buffer.ts";
 import { layoutKey } from "./codec.ts";
-import { layoutRows } from "./layout-rows.ts";
-import { scanLeaves } from "./leaf-scan.ts";
+import { layoutRows, wholeLayout } from "./layout-rows.ts";
+import { scanLayouts, scanLeaves } from "./leaf-scan.ts";
 import type { IdRange } from "./position.ts";
-import { inSteps, openDamaged, pendingIn, readThroughTables } from "./salvage.ts";
+import { inSteps, openWhole, pendingIn, readThroughTables } from "./salvage.ts";
 import { type BatchRow, SCHEMA_VERSION } from "./schema.ts";
 
 /** What a file beside the buffer is. taken: what could be read of it was taken over; waiting: it is to be delivered. */
@@ -55,21 +55,11 @@ export function markRecovered(file: string, { path, name }: AsideFile): string {
   return renamed(path, `${file}.${RECOVERED}${name.slice(basename(file).length + 1).replace(WAITING, "")}`);
 }
 
-/** What can be read of what was pending in it, or of all that is in it where nobody knows that any more. */
+/** What can be read of what was pending in it, or of all that is in it where nobody knows that any more. Throws what the file system throws. */
 export function* readAside(path: string): Generator<Recovered> {
-  const db = openDamaged(path);
-  if (!db) return;
+  const db = openWhole(path);
   try {
-    const layouts = new Map<number, Layout | undefined>();
-    const read = layoutRows(db);
-    const layoutOf = (id: number): Layout | undefined => {
-      if (!layouts.has(id))
-        layouts.set(
-          id,
-          parsed(() => read(id)?.layout),
-        );
-      return layouts.get(id);
-    };
+    const layoutOf = layoutsIn(db, path);
     let rows: BatchRow[] = [];
     let bytes = 0;
     for (const row of pendingRows(db, path)) {
@@ -82,17 +72,37 @@ export function* readAside(path: string): Generator<Recovered> {
     }
     if (rows.length > 0) yield asNew(rows, layoutOf);
   } finally {
-    db.close();
+    db?.close();
   }
 }
 
-/** Those that can be read, each once. */
-function* pendingRows(db: Database.Database, path: string): Generator<BatchRow> {
-  const pending = pendingIn(db);
+/** By id: through the tables, or where they do not lead to it, page by page. */
+function layoutsIn(db: Database.Database | undefined, path: string): (id: number) => Layout | undefined {
+  const known = new Map<number, Layout | undefined>();
+  const read = db && layoutRows(db);
+  let isScanned = false;
+  const scan = (): void => {
+    isScanned = true;
+    for (const { id, key, body } of scanLayouts(path)) if (!known.get(id)) known.set(id, wholeLayout(key, body)?.layout);
+  };
+  return (id) => {
+    if (!known.has(id))
+      known.set(
+        id,
+        tried(() => read?.(id)?.layout),
+      );
+    if (!known.get(id) && !isScanned) scan();
+    return known.get(id);
+  };
+}
+
+/** Those that can be read, each once. Without tables all that there are. */
+function* pendingRows(db: Database.Database | undefined, path: string): Generator<BatchRow> {
+  const pending = db && pendingIn(db);
   const unread: IdRange[] = [];
-  for (const range of inSteps(pending ?? [])) {
+  for (const range of db ? inSteps(db, pending ?? []) : []) {
     const rows: BatchRow[] = [];
-    unread.push(...readThroughTables(db, [range], (row) => rows.push(row)));
+    if (db) unread.push(...readThroughTables(db, [range], (row) => rows.push(row)));
     yield* rows;
   }
   if (pending && unread.length === 0) return;
@@ -133,7 +143,7 @@ function renamed(path: string, target: string): string {
 
 const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-function parsed(read: () => Layout | undefined): Layout | undefined {
+function tried(read: () => Layout | undefined): Layout | undefined {
   try {
     return read();
   } catch {

@@ -14,8 +14,9 @@ import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 
-/** Ids that are read at once; where one cannot be, all of them are looked for page by page. */
+/** Ids that are read at once, and their bytes, but for a single batch; where one cannot be read, all of them are looked for page by page. */
 const READ_IDS = 1024;
+const READ_BYTES = 4 * 2 ** 20;
 /** Tables of few rows without which nothing is known of the others. */
 const NEEDED = ["meta", "sink"] as const;
 const PROGRESS_MS = 10_000;
@@ -52,8 +53,8 @@ export function salvage(file: string, nowMs: number, onProgress: (part: number) 
   });
 }
 
-/** Undefined: not even its tables are known. */
-function openWhole(file: string): Database.Database | undefined {
+/** Opens it to read what can be read; undefined: not even its tables are known. */
+export function openWhole(file: string): Database.Database | undefined {
   const db = openDamaged(file);
   if (db && tried(() => KNOWN.map((table) => db.prepare(`SELECT * FROM ${table}`)))) return db;
   db?.close();
@@ -103,7 +104,7 @@ class UnreadableError extends Error {
 }
 
 /** Opens a file that may be damaged, of any version that this code reads; undefined: it cannot be read at all. */
-export function openDamaged(damaged: string): Database.Database | undefined {
+function openDamaged(damaged: string): Database.Database | undefined {
   let db: Database.Database | undefined;
   try {
     db = new Database(damaged, { readonly: true, fileMustExist: true });
@@ -216,15 +217,24 @@ function copyLayouts(db: Database.Database, from: Database.Database): void {
 }
 
 /** The ranges in pieces that are read at once. */
-export function* inSteps(ranges: readonly IdRange[]): Generator<IdRange> {
-  for (const { from, to } of ranges) for (let at = from; at < to; at += READ_IDS) yield { from: at, to: Math.min(to, at + READ_IDS) };
+export function* inSteps(from: Database.Database, ranges: readonly IdRange[]): Generator<IdRange> {
+  const bytesOf = from.prepare<[number, number], number>("SELECT total(length(payload)) FROM batch WHERE id >= ? AND id < ?").pluck();
+  function* halves(range: IdRange): Generator<IdRange> {
+    const bytes = tried(() => bytesOf.get(range.from, range.to)) ?? 0;
+    if (range.to - range.from === 1 || bytes <= READ_BYTES) return yield range;
+    const middle = Math.floor((range.from + range.to) / 2);
+    yield* halves({ from: range.from, to: middle });
+    yield* halves({ from: middle, to: range.to });
+  }
+  for (const { from: first, to } of ranges)
+    for (let at = first; at < to; at += READ_IDS) yield* halves({ from: at, to: Math.min(to, at + READ_IDS) });
 }
 
 /** Hands over the rows of the ranges that are found through the tables, and returns the ranges of which some are not. */
 export function readThroughTables(from: Database.Database, ranges: readonly IdRange[], take: (row: BatchRow) => void): readonly IdRange[] {
   const select = from.prepare<[number, number], BatchRow>("SELECT * FROM batch WHERE id >= ? AND id < ? ORDER BY id");
   const unread: IdRange[] = [];
-  for (const range of inSteps(ranges)) {
+  for (const range of inSteps(from, ranges)) {
     const rows = tried(() => select.all(range.from, range.to));
     if (rows?.every(isIntact)) rows.forEach(take);
     else unread.push(range);
