@@ -9,6 +9,10 @@ const SLICE_MS = 100;
 interface Current {
   readonly aside: AsideFile;
   readonly steps: Generator<Recovered>;
+  /** What the buffer did not take: it is stored before anything else is read. */
+  next: Recovered | undefined;
+  /** Nothing more is read of it, and why not, if that is an error: only its name is left to be changed. */
+  end: { readonly error?: string } | undefined;
   values: number;
   /** Of what was handed over. */
   bytes: number;
@@ -18,24 +22,27 @@ interface Current {
 export class Recovery {
   readonly #file: string;
   readonly #say: (message: string) => void;
+  readonly #read: typeof readAside;
   #current: Current | undefined;
   #nextLookMs = 0;
 
-  constructor(file: string, say: (message: string) => void) {
+  constructor(file: string, say: (message: string) => void, read = readAside) {
     this.#file = file;
     this.#say = say;
+    this.#read = read;
   }
 
-  /** `adopt` stores a part, and returns its values; undefined: it cannot be stored. Then the file begins again, and some of it comes twice. */
+  /** `adopt` stores a part, and returns its values; undefined: it cannot be stored, and comes again with the next step. */
   step(adopt: (recovered: Recovered) => number | undefined): void {
     const nowMs = performance.now();
-    if (!this.#current && nowMs < this.#nextLookMs) return;
+    if (nowMs < this.#nextLookMs && (!this.#current || this.#current.end)) return;
     this.#tellProgress(nowMs);
     try {
       this.#current ??= this.#begin();
-      while (this.#current && performance.now() - nowMs < SLICE_MS) this.#goOn(this.#current, adopt);
+      while (this.#current && performance.now() - nowMs < SLICE_MS) if (!this.#goOn(this.#current, adopt)) return;
     } catch (error) {
-      this.#current = undefined;
+      // What was handed over would come again from the beginning on.
+      if (this.#current?.values === 0) this.#current = undefined;
       this.#say(`a file that was set aside beside ${this.#file} cannot be recovered now: ${messageOf(error)}; it is tried again`);
     }
   }
@@ -43,7 +50,7 @@ export class Recovery {
   #tellProgress(nowMs: number): void {
     if (nowMs < this.#nextLookMs) return;
     this.#nextLookMs = nowMs + LOOK_EVERY_MS;
-    if (!this.#current) return;
+    if (!this.#current || this.#current.end) return;
     const { aside, values, bytes } = this.#current;
     const part = Math.min(99, Math.floor((100 * bytes) / Math.max(1, aside.bytes)));
     this.#say(`${values} values of ${aside.name} have been recovered so far, about ${part} % of the file`);
@@ -51,20 +58,44 @@ export class Recovery {
 
   #begin(): Current | undefined {
     const aside = asideFiles(this.#file).find(({ state }) => state === "waiting");
-    return aside && { aside, steps: readAside(aside.path), values: 0, bytes: 0 };
+    return aside && { aside, steps: this.#read(aside.path), next: undefined, end: undefined, values: 0, bytes: 0 };
   }
 
-  #goOn(current: Current, adopt: (recovered: Recovered) => number | undefined): void {
-    const step = current.steps.next();
-    if (step.done) {
-      const kept = markRecovered(this.#file, current.aside);
-      this.#say(`${current.values} values of ${current.aside.name} were recovered, and are delivered; it is kept as ${kept}`);
-      this.#current = undefined;
-      return;
+  /** False: the buffer takes nothing at this moment. */
+  #goOn(current: Current, adopt: (recovered: Recovered) => number | undefined): boolean {
+    current.next ??= readOn(current);
+    if (!current.next) {
+      this.#finish(current);
+      return true;
     }
-    const values = adopt(step.value);
-    if (values === undefined) throw new Error("the buffer takes no values");
+    // Before it is handed over: the payloads may leave this thread then.
+    const bytes = current.next.batches.reduce((sum, { payload }) => sum + payload.byteLength, 0);
+    const values = adopt(current.next);
+    if (values === undefined) return false;
     current.values += values;
-    current.bytes += step.value.batches.reduce((sum, { payload }) => sum + payload.byteLength, 0);
+    current.bytes += bytes;
+    current.next = undefined;
+    return true;
   }
+
+  #finish({ aside, values, end }: Current): void {
+    const kept = markRecovered(this.#file, aside);
+    this.#current = undefined;
+    const rest = end?.error === undefined ? "" : `; the rest of it cannot be read: ${end.error}`;
+    this.#say(`${values} values of ${aside.name} were recovered, and are delivered; it is kept as ${kept}${rest}`);
+  }
+}
+
+/** The next part; undefined: there is none, or it cannot be read. Throws where not even the first one can be read. */
+function readOn(current: Current): Recovered | undefined {
+  if (current.end) return undefined;
+  try {
+    const { value } = current.steps.next();
+    if (value) return value;
+    current.end = {};
+  } catch (error) {
+    if (current.values === 0) throw error;
+    current.end = { error: messageOf(error) };
+  }
+  return undefined;
 }
