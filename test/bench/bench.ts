@@ -53,6 +53,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "values per second and bytes per value of the durable buffer",
     run: async () => (await import("./buffer.ts")).benchBuffer(),
   },
+  recover: {
+    about: "buffer recover on files of millions of values whose account is gone: time, memory, what is said, and the numbers at both ends",
+    run: async () => (await import("./recover.ts")).benchRecover(),
+  },
   delivery: {
     about: "memory with a backlog of 10 million values, how that drains beside live values, and CPU per value meanwhile",
     run: async () => (await import("./delivery.ts")).benchDelivery(),
