@@ -1,24 +1,33 @@
 import { crc32 } from "node:zlib";
 import type Database from "better-sqlite3";
 
-/** The rows of the tables `meta` and `sink`, as they are. */
+type Rows = readonly Record<string, unknown>[];
+
+/** The rows of these tables, as they are; copies of earlier versions have those of `meta` and `sink` alone. */
 export interface AccountRows {
-  readonly meta: readonly Record<string, unknown>[];
-  readonly sink: readonly Record<string, unknown>[];
+  readonly meta: Rows;
+  readonly sink: Rows;
+  readonly rejected?: Rows;
+  readonly stamp?: Rows;
 }
+
+/** In the order in which they are in the copy, each with the order of its rows. */
+const TABLES = { meta: "rowid", sink: "rowid", rejected: "reason", stamp: "from_id" } as const;
+type Table = keyof typeof TABLES;
+
+const isTable = (name: string): name is Table => Object.hasOwn(TABLES, name);
 
 /**
  * Keeps the account of a file a second time, on pages of its own and with a checksum, written in each transaction: a page that is damaged costs
  * what is in it, and not all that the account is about.
  */
 export class AccountCopy {
-  readonly #meta: Database.Statement<[], Record<string, unknown>>;
-  readonly #sink: Database.Statement<[], Record<string, unknown>>;
+  readonly #read: Readonly<Record<Table, Database.Statement<[], Record<string, unknown>>>>;
   readonly #save: Database.Statement<[string, number]>;
 
   constructor(db: Database.Database) {
-    this.#meta = db.prepare("SELECT * FROM meta");
-    this.#sink = db.prepare("SELECT * FROM sink ORDER BY rowid");
+    const read = (table: Table) => db.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table} ORDER BY ${TABLES[table]}`);
+    this.#read = { meta: read("meta"), sink: read("sink"), rejected: read("rejected"), stamp: read("stamp") };
     this.#save = db.prepare(
       "INSERT INTO account VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE SET body = excluded.body, crc = excluded.crc",
     );
@@ -26,17 +35,17 @@ export class AccountCopy {
 
   /** Belongs into the transaction that changes one of the tables, behind its changes. */
   save(): void {
-    const body = this.#text();
+    const body = this.#text(Object.keys(TABLES));
     this.#save.run(body, crc32(body));
   }
 
-  /** Whether the tables hold what they held when they were copied. */
+  /** Whether the tables that were copied hold what they held then. */
   isOf(kept: string): boolean {
-    return this.#text() === kept;
+    return this.#text(Object.keys(JSON.parse(kept) as AccountRows)) === kept;
   }
 
-  #text(): string {
-    return JSON.stringify({ meta: this.#meta.all(), sink: this.#sink.all() } satisfies AccountRows);
+  #text(tables: readonly string[]): string {
+    return JSON.stringify(Object.fromEntries(tables.filter(isTable).map((table) => [table, this.#read[table].all()])));
   }
 }
 

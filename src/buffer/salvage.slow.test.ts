@@ -10,13 +10,30 @@ import { temporaryFolder } from "./testing/folder.ts";
 const PAGE = 4096;
 const ROWS = 3000;
 const TAKEN = 500;
+const REJECTED = 77;
 
-/** A backlog of two sinks, of which `a` has the first rows already. Returns the epoch. */
+/** Stamps of a clock that was not right, as they are in the file. */
+const stampsIn = (file: string): unknown => {
+  const db = new Database(file, { readonly: true });
+  const rows = db.prepare("SELECT * FROM stamp").all();
+  db.close();
+  return rows;
+};
+
+/** A backlog of two sinks, of which `a` has the first rows already, some stamped by a wrong clock, and others rejected. Returns the epoch. */
 function fill(file: string): string {
-  using buffer = open(file);
+  using buffer = open(file, { boot: "boot-1" });
   buffer.setSinks([A, B]);
   for (let seq = 1; seq <= ROWS; seq += 100)
-    append(buffer, ...Array.from({ length: 100 }, (_, i) => batch(seq + i, 8, 2, NOW + (seq + i) * 1000)));
+    append(
+      buffer,
+      ...Array.from({ length: 100 }, (_, i) => ({
+        ...batch(seq + i, 8, 2, NOW + (seq + i) * 1000),
+        clockSynced: seq > 1000,
+        bootTimeMs: NOW,
+      })),
+    );
+  buffer.commit({ run: "r1", layouts: [], batches: [], acknowledgements: [], rejected: { not_stored: REJECTED } });
   acknowledge(
     buffer,
     taken(
@@ -75,6 +92,8 @@ describe("a damaged page", () => {
     const original = join(folder.path, "original.db");
     const epoch = fill(original);
     const whole = readFileSync(original);
+    const stamps = stampsIn(original);
+    expect(stamps).toHaveLength(1);
     const mark = readFileSync(`${original}.mark`);
     const schema = readFileSync(`${original}.schema`);
     const pages = statSync(original).size / PAGE;
@@ -98,6 +117,7 @@ describe("a damaged page", () => {
       expect(b).toMatchObject({ accepted: ROWS * 10, delivered: 0, pending: ids.length * 10 });
       expect(b?.pending).toBeGreaterThan(0.9 * ROWS * 10);
       expectExact(buffer, file);
+      expect([page, buffer.ledger().rejected, stampsIn(file)]).toEqual([page, { not_stored: REJECTED }, stamps]);
       const lost = (b?.dropped.damaged ?? 0) / 10;
       expect(lost).toBe(ROWS - ids.length);
       const reader = openReader(file);

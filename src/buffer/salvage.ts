@@ -22,8 +22,9 @@ const NEEDED = ["meta", "sink"] as const;
 const PROGRESS_MS = 10_000;
 /** Tables that a file has in all its versions. */
 const KNOWN = ["meta", "sink", "batch", "layout"] as const;
-/** Tables of few rows without which something less is known. */
-const WANTED = ["rejected", "gap", "age", "stamp", "start"] as const;
+/** Tables of few rows without which something less is known: those that are in the copy of the account, and the others. */
+const COPIED = ["rejected", "stamp"] as const;
+const WANTED = ["gap", "age", "start"] as const;
 
 /** Columns that tables of older versions lack. */
 const ADDED: Readonly<Record<string, object>> = { meta: { overflow_of_run: 0 }, sink: { delivered_unstored: 0 } };
@@ -127,10 +128,12 @@ interface FillOptions {
 
 function fill(db: Database.Database, from: Database.Database, { epoch, nowMs, onProgress }: FillOptions): Salvaged {
   const kept = keptRows(from);
-  for (const table of NEEDED) {
-    const isCopied = kept ? insertRows(db, table, kept[table]) : copyTable(db, from, table);
-    if (!isCopied) throw new UnreadableError(table);
-  }
+  const copied = (table: (typeof NEEDED | typeof COPIED)[number]): boolean => {
+    const rows = kept?.[table];
+    return rows ? insertRows(db, table, rows) : copyTable(db, from, table);
+  };
+  for (const table of NEEDED) if (!copied(table)) throw new UnreadableError(table);
+  for (const table of COPIED) copied(table);
   for (const table of WANTED) copyTable(db, from, table);
   const { sinks, nextId, ...loaded } = load(db);
   if (epoch !== undefined && loaded.epoch !== epoch) throw new UnreadableError("meta");

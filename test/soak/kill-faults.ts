@@ -210,7 +210,7 @@ export class MachineFaults {
   #spared(): ReadonlySet<number> {
     const note: { readonly rows?: readonly { readonly tbl_name: string; readonly rootpage: number }[] } =
       readNote(`${this.#file}.schema`) ?? {};
-    const spared = this.#sparesCopy ? ["account"] : ["meta", "sink"];
+    const spared = this.#sparesCopy ? ["account"] : ["meta", "sink", "rejected", "stamp"];
     return new Set((note.rows ?? []).filter(({ tbl_name }) => spared.includes(tbl_name)).map(({ rootpage }) => rootpage));
   }
 }
