@@ -147,6 +147,7 @@ export class Store {
 
   /** Opens the file, now or as soon as it can be opened. */
   start(): void {
+    this.#uncounted.takeUp(this.#group);
     this.#ledgerTimer = setInterval(() => this.#look(), this.#options.ledgerIntervalMs ?? LEDGER_INTERVAL_MS);
     this.#flush();
   }
@@ -270,7 +271,7 @@ export class Store {
     const onAlarm = (message: string): void => this.#listener.alarm(message);
     const buffer = openBuffer(file, { ...this.#bounds, damage: this.#damage, onAlarm });
     this.#buffer = buffer;
-    this.#uncounted.takeUp(this.#group);
+    this.#uncounted.prepare();
     this.#lookAtDisk(buffer);
     this.#damage = undefined;
     this.#nextCheckMs = 0;

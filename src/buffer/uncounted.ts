@@ -20,11 +20,10 @@ export class Uncounted {
     return this.#isNoted;
   }
 
-  /** Adds to the group what the last process could not store and could not count. */
+  /** Adds to the group what the last process could not store and could not count. Comes before the first note, which takes its place. */
   takeUp(group: CommitGroup): void {
     const unsaved = readUnsaved(this.#file);
-    prepareUnsaved(this.#file);
-    if (!unsaved || this.#isNoted) return;
+    if (!unsaved) return;
     // In this process the host still has what waits, and says again what overflowed.
     const lost = unsaved.run === this.#run ? { ...unsaved, waiting: 0, overflow: 0 } : unsaved;
     group.addLost(lost);
@@ -34,6 +33,11 @@ export class Uncounted {
       this.#say(
         `the collector ended while the buffer ${this.#file} took no values: ${values} values of then are not stored, and counted as such now`,
       );
+  }
+
+  /** Makes the room for a note, where the buffer's file is. */
+  prepare(): void {
+    prepareUnsaved(this.#file);
   }
 
   /** Notes what is in the group, and `newOverflow` values that overflowed and are not in the file's account. */
