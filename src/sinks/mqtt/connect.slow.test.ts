@@ -103,10 +103,22 @@ describe("the version", () => {
     const broker = await closing((_number, version) => version === 5);
     const remembered = new Map<string, string>();
     expect((await open(broker.port, { remembered })).version).toBe(4);
-    expect(versions(broker)).toEqual([5, 5, 5, 4, 5, 4]);
+    expect(versions(broker)).toEqual([5, 5, 5, 4, 5, 4, 5, 4, 5, 4, 5, 4]);
     expect((await open(broker.port, { remembered })).version).toBe(4);
-    expect(versions(broker).slice(6)).toEqual([5, 4]);
+    expect(versions(broker).slice(12)).toEqual([5, 4]);
   });
+
+  // Under 3.1.1 it acknowledges what it refuses: these values would be lost, and count as delivered.
+  test.each([1, 2, 3])(
+    "stays MQTT 5 where three connections are reset, and %i more of that version between some that are not",
+    async (more) => {
+      let left = 3 + more;
+      const broker = await closing((_number, version) => version === 5 && left-- > 0);
+      const remembered = new Map<string, string>();
+      expect((await open(broker.port, { remembered })).version).toBe(5);
+      expect(versions(broker)).toEqual([5, 5, 5, ...Array.from({ length: more }, () => [4, 5]).flat(), 4, 5]);
+    },
+  );
 
   test("goes back to MQTT 5 where the broker answers it again, and then a close is nothing but a close", async () => {
     let closesOn5 = true;

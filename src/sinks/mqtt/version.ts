@@ -18,6 +18,8 @@ const ANSWERS_5 = "answers 5";
 const CLOSES_ON_5 = "closes on 5, answers 3.1.1";
 /** Closes on MQTT 5, before 3.1.1 is tried, to distinguish a broker of that version from a connection that breaks. */
 const CLOSES = 3;
+/** So often 3.1.1 has to be answered then, and 5 closed on once more: a way on which connections break now and then does that by chance once. */
+const ROUNDS = 4;
 
 /**
  * Connects with MQTT 5; with 3.1.1 where the broker says that it does not speak 5, or closes on it each time while it answers 3.1.1 between.
@@ -44,12 +46,15 @@ export async function chooseVersion<C extends Closable>(
     if (!(five instanceof OtherVersionError)) return five;
     if (five.saysSo || remembered.get(VERSION) === CLOSES_ON_5) return await attempt(4);
     if (remembered.get(VERSION) === ANSWERS_5) throw five.cause;
-    if (closes < CLOSES) continue;
+    if (closes >= CLOSES) break;
+  }
+  for (let round = 0; round < ROUNDS; round++) {
     const four = await attempt(4);
     await four.close();
-    const again = await tryFive();
-    if (!(again instanceof OtherVersionError)) return again;
-    if (!again.saysSo) remembered.set(VERSION, CLOSES_ON_5);
-    return await attempt(4);
+    const five = await tryFive();
+    if (!(five instanceof OtherVersionError)) return five;
+    if (five.saysSo) return await attempt(4);
   }
+  remembered.set(VERSION, CLOSES_ON_5);
+  return await attempt(4);
 }
