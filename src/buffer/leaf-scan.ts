@@ -25,19 +25,25 @@ export interface FoundLayout {
   readonly body: string | Uint8Array;
 }
 
-/** Every batch that is found in the file or its WAL, in no order; one may come twice. Throws what the file system throws. */
-export function* scanLeaves(file: string): Generator<BatchRow> {
-  for (const { id, record } of scanRecords(file)) {
-    const row = batchOf(record, id);
-    if (row && isIntact(row)) yield row;
+/** Pages after which a scan pauses: it is long for who may not wait. */
+const PAUSE_PAGES = 256;
+
+/**
+ * Every batch that is found in the file or its WAL, in no order; one may come twice. Undefined: nothing was found for a while. Throws what the
+ * file system throws.
+ */
+export function* scanLeaves(file: string): Generator<BatchRow | undefined> {
+  for (const found of scanRecords(file)) {
+    const row = found && batchOf(found.record, found.id);
+    if (!found || (row && isIntact(row))) yield row;
   }
 }
 
-/** What may be a layout, in no order; one may come twice. Throws what the file system throws. */
-export function* scanLayouts(file: string): Generator<FoundLayout> {
-  for (const { id, record } of scanRecords(file)) {
-    const found = layoutOf(record, id);
-    if (found) yield found;
+/** What may be a layout, as `scanLeaves`. */
+export function* scanLayouts(file: string): Generator<FoundLayout | undefined> {
+  for (const found of scanRecords(file)) {
+    const layout = found && layoutOf(found.record, found.id);
+    if (!found || layout) yield layout;
   }
 }
 
@@ -46,11 +52,13 @@ interface FoundRecord {
   readonly record: Buffer;
 }
 
-/** A record is in the memory of the one before, where it fits its page. */
-function* scanRecords(file: string): Generator<FoundRecord> {
+/** A record is in the memory of the one before, where it fits its page. Undefined: a pause. */
+function* scanRecords(file: string): Generator<FoundRecord | undefined> {
   const pages = new Pages(file);
+  let seen = 0;
   try {
     for (const { page, isFirst } of pages.all()) {
+      if (++seen % PAUSE_PAGES === 0) yield undefined;
       const start = isFirst ? 100 : 0;
       if (page.readUInt8(start) !== LEAF) continue;
       const cells = page.readUInt16BE(start + 3);

@@ -55,49 +55,69 @@ export function markRecovered(file: string, { path, name }: AsideFile): string {
   return renamed(path, `${file}.${RECOVERED}${name.slice(basename(file).length + 1).replace(WAITING, "")}`);
 }
 
-/** What can be read of what was pending in it, or of all that is in it where nobody knows that any more. Throws what the file system throws. */
+const NOTHING: Recovered = { layouts: [], batches: [] };
+
+/**
+ * What can be read of what was pending in it, or of all that is in it where nobody knows that any more. A part without batches is a pause in
+ * long work. Throws what the file system throws.
+ */
 export function* readAside(path: string): Generator<Recovered> {
   const db = openWhole(path);
   try {
-    const layoutOf = layoutsIn(db, path);
+    const layouts = new Layouts(db, path);
     let rows: BatchRow[] = [];
     let bytes = 0;
     for (const row of pendingRows(db, path)) {
-      rows.push(row);
-      bytes += row.payload.byteLength;
+      if (!row) yield NOTHING;
+      else {
+        rows.push(row);
+        bytes += row.payload.byteLength;
+      }
       if (bytes < STEP_BYTES) continue;
-      yield asNew(rows, layoutOf);
+      yield* asNew(rows, layouts);
       rows = [];
       bytes = 0;
     }
-    if (rows.length > 0) yield asNew(rows, layoutOf);
+    if (rows.length > 0) yield* asNew(rows, layouts);
   } finally {
     db?.close();
   }
 }
 
-/** By id: through the tables, or where they do not lead to it, page by page. */
-function layoutsIn(db: Database.Database | undefined, path: string): (id: number) => Layout | undefined {
-  const known = new Map<number, Layout | undefined>();
-  const read = db && layoutRows(db);
-  let isScanned = false;
-  const scan = (): void => {
-    isScanned = true;
-    for (const { id, key, body } of scanLayouts(path)) if (!known.get(id)) known.set(id, wholeLayout(key, body)?.layout);
-  };
-  return (id) => {
-    if (!known.has(id))
-      known.set(
+/** The layouts of a file by id: through the tables, or where these do not lead to one, page by page. */
+class Layouts {
+  readonly #path: string;
+  readonly #read: ReturnType<typeof layoutRows> | undefined;
+  readonly #known = new Map<number, Layout | undefined>();
+  #isScanned = false;
+
+  constructor(db: Database.Database | undefined, path: string) {
+    this.#path = path;
+    this.#read = db && layoutRows(db);
+  }
+
+  get(id: number): Layout | undefined {
+    if (!this.#known.has(id))
+      this.#known.set(
         id,
-        tried(() => read?.(id)?.layout),
+        tried(() => this.#read?.(id)?.layout),
       );
-    if (!known.get(id) && !isScanned) scan();
-    return known.get(id);
-  };
+    return this.#known.get(id);
+  }
+
+  /** Looks for those that the rows lack, once. Pauses where it takes long. */
+  *look(rows: readonly BatchRow[]): Generator<Recovered> {
+    if (this.#isScanned || rows.every(({ layout }) => this.get(layout))) return;
+    this.#isScanned = true;
+    for (const found of scanLayouts(this.#path)) {
+      if (!found) yield NOTHING;
+      else if (!this.#known.get(found.id)) this.#known.set(found.id, wholeLayout(found.key, found.body)?.layout);
+    }
+  }
 }
 
-/** Those that can be read, each once. Without tables all that there are. */
-function* pendingRows(db: Database.Database | undefined, path: string): Generator<BatchRow> {
+/** Those that can be read, each once. Without tables all that there are. Undefined: a pause. */
+function* pendingRows(db: Database.Database | undefined, path: string): Generator<BatchRow | undefined> {
   const pending = db && pendingIn(db);
   const unread: IdRange[] = [];
   for (const range of db ? inSteps(db, pending ?? []) : []) {
@@ -108,22 +128,23 @@ function* pendingRows(db: Database.Database | undefined, path: string): Generato
   if (pending && unread.length === 0) return;
   const seen = new Set<number>();
   for (const row of scanLeaves(path)) {
-    if (seen.has(row.id) || (pending && !unread.some(({ from, to }) => row.id >= from && row.id < to))) continue;
-    seen.add(row.id);
-    yield row;
+    const isWanted = row && !seen.has(row.id) && (!pending || unread.some(({ from, to }) => row.id >= from && row.id < to));
+    if (isWanted) seen.add(row.id);
+    if (!row || isWanted) yield row;
   }
 }
 
-function asNew(rows: readonly BatchRow[], layoutOf: (id: number) => Layout | undefined): Recovered {
+function* asNew(rows: readonly BatchRow[], layouts: Layouts): Generator<Recovered> {
+  yield* layouts.look(rows);
   const used = new Map<string, Layout>();
   const batches = rows.flatMap(({ layout: id, ts, n, n_exploration, payload }) => {
-    const layout = layoutOf(id);
+    const layout = layouts.get(id);
     if (!layout) return [];
     const key = layoutKey(layout);
     used.set(key, layout);
     return [{ layoutKey: key, time: ts, count: n, explorationCount: n_exploration, payload }];
   });
-  return { layouts: [...used].map(([key, layout]) => ({ key, layout })), batches };
+  yield { layouts: [...used].map(([key, layout]) => ({ key, layout })), batches };
 }
 
 function stateOf(suffix: string): AsideState | undefined {

@@ -70,7 +70,7 @@ export class Recovery {
     }
     // Before it is handed over: the payloads may leave this thread then.
     const bytes = current.next.batches.reduce((sum, { payload }) => sum + payload.byteLength, 0);
-    const values = adopt(current.next);
+    const values = current.next.batches.length === 0 ? 0 : adopt(current.next);
     if (values === undefined) return false;
     current.values += values;
     current.bytes += bytes;

@@ -150,7 +150,7 @@ function fill(db: Database.Database, from: Database.Database, { epoch, nowMs, on
   };
   const unread = readThroughTables(from, pending, take);
   const isUnread = (id: number): boolean => unread.some((range) => id >= range.from && id < range.to);
-  if (unread.length > 0) for (const row of scanLeaves(from.name)) if (isUnread(row.id)) take(row);
+  if (unread.length > 0) for (const row of scanLeaves(from.name)) if (row && isUnread(row.id)) take(row);
   const holes = holesIn(db, unread);
   let lost = 0;
   for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, nowMs, stamps: loaded.stamps });
