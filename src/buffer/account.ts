@@ -8,8 +8,11 @@ export interface AccountRows {
   readonly meta: Rows;
   readonly sink: Rows;
   readonly rejected?: Rows;
+  /** Absent also where there are too many to be written with each transaction. */
   readonly stamp?: Rows;
 }
+
+const MAX_STAMPS = 64;
 
 /** In the order in which they are in the copy, each with the order of its rows. */
 const TABLES = { meta: "rowid", sink: "rowid", rejected: "reason", stamp: "from_id" } as const;
@@ -45,7 +48,8 @@ export class AccountCopy {
   }
 
   #text(tables: readonly string[]): string {
-    return JSON.stringify(Object.fromEntries(tables.filter(isTable).map((table) => [table, this.#read[table].all()])));
+    const rows = tables.filter(isTable).map((table) => [table, this.#read[table].all()] as const);
+    return JSON.stringify(Object.fromEntries(rows.filter(([table, { length }]) => table !== "stamp" || length <= MAX_STAMPS)));
   }
 }
 

@@ -39,8 +39,8 @@ export interface Stamp {
 export const OPEN_END = Number.MAX_SAFE_INTEGER;
 /** Clocks closer than this are one: times of the machine's start are measured this well, and small steps need no correction. */
 const SAME_CLOCK_MS = 1000;
-/** With more ranges the oldest is given up: its stamps stay as they are. */
-const MAX_RANGES = 64;
+/** With more ranges some are given up: their stamps stay as they are. What is sent of one source and waits of another makes many of one. */
+const MAX_RANGES = 1024;
 
 export const isSameClock = (a: number, b: number): boolean => Math.abs(a - b) < SAME_CLOCK_MS;
 
@@ -56,7 +56,17 @@ export function withStamp(
   if (!clockSynced && open && open.boot === boot && isSameClock(open.bootTimeMs, bootTimeMs)) return ranges;
   const closed = open ? closedAt(ranges.slice(0, -1), open, id) : ranges;
   if (clockSynced) return closed;
-  return [...closed, { from: id, to: OPEN_END, boot, bootTimeMs, correctionMs: null }].slice(-MAX_RANGES);
+  return bounded([...closed, { from: id, to: OPEN_END, boot, bootTimeMs, correctionMs: null }]);
+}
+
+/** Gives up the oldest, those that are corrected last: they may have been sent so, and would come again with another stamp. */
+function bounded(ranges: readonly StampRange[]): readonly StampRange[] {
+  const excess = ranges.length - MAX_RANGES;
+  if (excess <= 0) return ranges;
+  const isUnknown = ({ correctionMs, to }: StampRange): boolean => correctionMs === null && to !== OPEN_END;
+  const isCorrected = ({ correctionMs }: StampRange): boolean => correctionMs !== null;
+  const givenUp = new Set([...ranges.filter(isUnknown), ...ranges.filter(isCorrected)].slice(0, excess));
+  return ranges.filter((range) => !givenUp.has(range));
 }
 
 /** With the range ended at the id; without it where nothing is in it, because all that was has been sent. */
@@ -76,7 +86,7 @@ export function corrected(ranges: readonly StampRange[], boot: string, bootTimeM
 /** The ranges without ids (rising, apart) that were sent with the stamps they have. The same array where nothing changes. */
 export function withoutUsed(ranges: readonly StampRange[], used: readonly IdRange[]): readonly StampRange[] {
   if (!ranges.some((range) => used.some(({ from, to }) => from < range.to && to > range.from))) return ranges;
-  return ranges.flatMap((range) => without([range], used).map((rest) => ({ ...range, ...rest }))).slice(-MAX_RANGES);
+  return bounded(ranges.flatMap((range) => without([range], used).map((rest) => ({ ...range, ...rest }))));
 }
 
 /** A clock that was set is taken for right after this, although nobody says that it is synchronised. */
