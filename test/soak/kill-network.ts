@@ -12,6 +12,8 @@ export interface NetworkCounts {
   readonly refusals: number;
   /** Such as were refused as too large. */
   readonly tooLarge: number;
+  /** Publishes that the broker acknowledged as one of 3.1.1 and did not take: what they held and did not come again is lost. */
+  readonly swallowed: number;
   /** Acknowledgements and answers that the collector never got. */
   readonly acknowledgementsDropped: number;
   readonly resets: number;
@@ -101,7 +103,8 @@ export class Network {
   get counts(): NetworkCounts {
     const { refusals, tooLarge, answersLost, cuts, linkChanges, outages } = this.#counts;
     const [dropped, resets] = [this.#proxy?.dropped() ?? 0, this.#proxy?.resets() ?? 0];
-    return { refusals, tooLarge, acknowledgementsDropped: dropped + answersLost, resets: resets + cuts, linkChanges, outages };
+    const swallowed = this.#broker?.swallowed() ?? 0;
+    return { refusals, tooLarge, swallowed, acknowledgementsDropped: dropped + answersLost, resets: resets + cuts, linkChanges, outages };
   }
 
   /** For one life. `isAway`: neither end is there until it is well. */

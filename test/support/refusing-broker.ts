@@ -20,6 +20,8 @@ export interface RefusingBroker extends RawBroker {
   readonly taken: readonly Publish[];
   /** Publishes of values that it did not take. */
   readonly refused: readonly Publish[];
+  /** Publishes of values that it acknowledged under 3.1.1 and did not take. */
+  swallowed(): number;
   /** Every value that it took, as `source/readout time/variable`, and how often. */
   values(): ReadonlyMap<string, number>;
   /** Replaces what is refused; undefined: nothing. */
@@ -46,6 +48,7 @@ export async function startRefusingBroker(
   const taken: Publish[] = [];
   const refused: Publish[] = [];
   let refusalOf = refuse;
+  let swallowed = 0;
   const asked = new WeakMap<Socket, number>();
   const versionAt = (socket: Socket): number => (version === "both" ? (asked.get(socket) ?? 5) : version);
   const onPublish = (packet: RawPacket, socket: Socket): void => {
@@ -55,6 +58,7 @@ export async function startRefusingBroker(
     const refusal = isOfValues ? refusalOf(publish) : undefined;
     if (isOfValues && onTaken && !refusal) onTaken(publish);
     else if (isOfValues && !onTaken) (refusal ? refused : taken).push(publish);
+    if (refusal?.how === "puback" && versionAt(socket) !== 5) swallowed++;
     if (!refusal) socket.write(puback(packet));
     else act(refusal, packet, socket, versionAt(socket) === 5);
   };
@@ -70,6 +74,7 @@ export async function startRefusingBroker(
     ...broker,
     taken,
     refused,
+    swallowed: () => swallowed,
     values: () => countValues(taken),
     refuse(next) {
       refusalOf = next;
