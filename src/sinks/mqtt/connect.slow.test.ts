@@ -108,6 +108,22 @@ describe("the version", () => {
     expect(versions(broker).slice(12)).toEqual([5, 4]);
   });
 
+  test("is 3.1.1 also where no opening lasts until that is seen often enough", async () => {
+    let answers = 0;
+    // Each third 3.1.1 fails too.
+    const broker = await closing((_number, version) => version === 5 || ++answers % 3 === 0);
+    const remembered = new Map<string, string>();
+    const openings = async () => {
+      for (let openings = 1; openings <= 10; openings++) {
+        const connection = await open(broker.port, { remembered }).catch(() => undefined);
+        if (connection) return { openings, version: connection.version };
+      }
+      return undefined;
+    };
+    expect(await openings()).toEqual({ openings: 3, version: 4 });
+    expect(versions(broker).filter((version) => version === 4)).toHaveLength(7);
+  });
+
   // Under 3.1.1 it acknowledges what it refuses: these values would be lost, and count as delivered.
   test.each([1, 2, 3])(
     "stays MQTT 5 where three connections are reset, and %i more of that version between some that are not",

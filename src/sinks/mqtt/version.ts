@@ -20,6 +20,8 @@ const CLOSES_ON_5 = "closes on 5, answers 3.1.1";
 const CLOSES = 3;
 /** So often 3.1.1 has to be answered then, and 5 closed on once more: a way on which connections break now and then does that by chance once. */
 const ROUNDS = 4;
+/** Key of how often that was so, by openings that did not come to an end too: a slow way may have no time for all of them at once. */
+const SEEN = "closed on 5 after an answer to 3.1.1";
 
 /**
  * Connects with MQTT 5; with 3.1.1 where the broker says that it does not speak 5, or closes on it each time while it answers 3.1.1 between.
@@ -48,12 +50,13 @@ export async function chooseVersion<C extends Closable>(
     if (remembered.get(VERSION) === ANSWERS_5) throw five.cause;
     if (closes >= CLOSES) break;
   }
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let seen = Number(remembered.get(SEEN) ?? 0); seen < ROUNDS; ) {
     const four = await attempt(4);
     await four.close();
     const five = await tryFive();
     if (!(five instanceof OtherVersionError)) return five;
     if (five.saysSo) return await attempt(4);
+    remembered.set(SEEN, String(++seen));
   }
   remembered.set(VERSION, CLOSES_ON_5);
   return await attempt(4);
