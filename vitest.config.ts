@@ -97,7 +97,8 @@ export default defineConfig(({ mode }) => ({
   test:
     mode === "quick"
       ? {
-          maxWorkers: Math.max(2, os.availableParallelism() - 1),
+          // One more than there are processors: some tests wait.
+          maxWorkers: os.availableParallelism() + 1,
           projects: [{ test: { ...QUICK, setupFiles: [...QUICK.setupFiles, path.join(import.meta.dirname, "test/support/few-runs.ts")] } }],
         }
       : {
