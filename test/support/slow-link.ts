@@ -100,22 +100,7 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
     direction.delete(pipe);
   };
 
-  let lastMs = performance.now();
-  const timer = setInterval(() => {
-    const nowMs = performance.now();
-    for (const direction of [pipes.up, pipes.down]) {
-      let budget = Math.max(1, Math.round((link.bytesPerS * (nowMs - lastMs)) / 1000));
-      // Those with the least first: what they leave is the others'.
-      const pipes = [...direction].sort((a, b) => a.waitingBytes - b.waitingBytes);
-      for (const [i, pipe] of pipes.entries()) {
-        const share = Math.ceil(budget / (pipes.length - i));
-        budget -= share - carry(pipe, share, nowMs);
-        deliver(pipe, direction, nowMs);
-      }
-    }
-    lastMs = nowMs;
-  }, TICK_MS);
-
+  // Before anything that has to be ended: a port may be taken.
   server.listen(options.port ?? 0, "127.0.0.1");
   await once(server, "listening");
   const link: SlowLink = {
@@ -134,5 +119,20 @@ export async function startSlowLink(targetPort: number, options: SlowLinkOptions
       await closed;
     },
   };
+  let lastMs = performance.now();
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    for (const direction of [pipes.up, pipes.down]) {
+      let budget = Math.max(1, Math.round((link.bytesPerS * (nowMs - lastMs)) / 1000));
+      // Those with the least first: what they leave is the others'.
+      const pipes = [...direction].sort((a, b) => a.waitingBytes - b.waitingBytes);
+      for (const [i, pipe] of pipes.entries()) {
+        const share = Math.ceil(budget / (pipes.length - i));
+        budget -= share - carry(pipe, share, nowMs);
+        deliver(pipe, direction, nowMs);
+      }
+    }
+    lastMs = nowMs;
+  }, TICK_MS);
   return link;
 }
