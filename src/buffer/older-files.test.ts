@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import Database from "better-sqlite3";
 import { expect, it } from "vitest";
 import { layoutKey } from "./codec.ts";
@@ -32,6 +33,10 @@ CREATE TABLE age (id INTEGER PRIMARY KEY, at REAL NOT NULL) STRICT;
 CREATE TABLE stamp (from_id INTEGER PRIMARY KEY, to_id INTEGER NOT NULL, boot TEXT NOT NULL, boot_time REAL NOT NULL, correction REAL) STRICT;
 CREATE TABLE start (from_id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;`;
 
+const SINCE_6 = `
+CREATE TABLE account (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+CREATE TABLE layout_copy (id INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL) STRICT;`;
+
 /** Files as each version wrote them, with three batches of which sink `a` waits for the last two. */
 const OLDER: Readonly<Record<number, string>> = {
   1: `CREATE TABLE meta (${META}) STRICT; CREATE TABLE sink (${SINK}) STRICT; ${COMMON}
@@ -50,6 +55,10 @@ const OLDER: Readonly<Record<number, string>> = {
       ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
       INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
+  6: `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}${SINCE_4}${SINCE_6}
+      ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
+      INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
+      INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
 };
 
 function writeOlder(file: string, version: number): void {
@@ -62,6 +71,10 @@ function writeOlder(file: string, version: number): void {
     const { payload } = batch(id);
     const row = { id, layout: 1, ts: NOW, n: 8, n_exploration: 2, payload };
     db.prepare("INSERT INTO batch VALUES (?, 1, ?, 8, 2, ?, ?)").run(id, NOW, checksumOf(row), payload);
+  }
+  if (version === 6) {
+    const body = JSON.stringify({ meta: db.prepare("SELECT * FROM meta").all(), sink: db.prepare("SELECT * FROM sink").all() });
+    db.prepare("INSERT INTO account VALUES (1, ?, ?)").run(body, crc32(body));
   }
   db.close();
 }
