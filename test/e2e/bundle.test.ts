@@ -146,6 +146,9 @@ describe("the bundle", { timeout: 60_000 }, () => {
     const collector = await collectorOf();
     await addSource(collector, { type: "modbus_tcp", host: "127.0.0.1", port: plant.port }, ["holding:0"]);
     await expect.poll(() => stateOf(collector), WITHIN).toBe("OK");
+    const [program, ...first] = command;
+    const { stdout } = spawnSync(program, [...first, "status", "--json", "--config", collector.settingsFile], { encoding: "utf8" });
+    expect(Object.keys(JSON.parse(stdout))).toEqual(Object.keys(await collector.status()));
     expect(loaded().some((url) => url.includes("/threads/delivery/worker.js"))).toBe(true);
     expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/threads/session/worker.js"))).toEqual([]);
     expect(threadsOf(collector)).toContain("delivery");

@@ -1,14 +1,17 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { stringify } from "yaml";
+import { askService } from "../../src/commands/service/local-client.ts";
+import { localSocketPath } from "../../src/service/local-socket.ts";
 import { freePort } from "./free-port.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const READY_WITHIN_MS = 30_000;
 const MAX_LINES = 10_000;
 const STATUS_TRIES = 3;
+const STATUS_PAUSE_MS = 250;
 
 /** The real program as its own process, with a state folder and settings of its own. */
 export interface CollectorProcess {
@@ -21,7 +24,7 @@ export interface CollectorProcess {
   readonly stateDir: string;
   /** Lines of its log so far, oldest first; the newest MAX_LINES. */
   readonly log: readonly string[];
-  /** What `collector status --json` prints. */
+  /** What `collector status --json` asks the service for. */
   status(): Promise<ServiceStatusJson>;
   adminKey(): Promise<string>;
   /** Asks it to end, waits, and returns its exit code (a signal counts as 128 and more). */
@@ -148,7 +151,9 @@ export async function startCollector(options: CollectorOptions = {}): Promise<Co
     settingsFile,
     stateDir,
     log,
-    status: () => statusOf([program, ...first], settingsFile, { child, log }),
+    // As the process sees it, whose mounts may be its own.
+    status: () =>
+      statusOf(localSocketPath(`/proc/${child.pid}/root${String(options.settings?.["state_dir"] ?? stateDir)}`), { child, log }),
     async adminKey() {
       // The service is ready before its API is: the log says when that listens.
       await untilLogged(collector, /configuration API listens/, ended);
@@ -186,27 +191,25 @@ async function untilLogged({ log, child }: CollectorProcess, line: RegExp, ended
 }
 
 /**
- * What the verb prints. The verb waits five seconds for the service, which a machine under load may need all of: it is asked as often as
- * the tests' margin says, while the process lives. The error says whether it does, and what it logged last.
+ * What the service answers, asked without the program, whose start costs as much as a hundred questions. It waits five seconds, which a machine
+ * under load may need all of: it is asked as often as the tests' margin says, while the process lives. The error says whether it does, and what
+ * it logged last.
  */
 async function statusOf(
-  [program, ...first]: readonly [string, ...string[]],
-  settingsFile: string,
+  socketPath: string,
   { child, log }: { readonly child: ChildProcess; readonly log: readonly string[] },
 ): Promise<ServiceStatusJson> {
   for (let tries = 1; ; tries++) {
-    const { stdout, failure } = await new Promise<{ readonly stdout: string; readonly failure: string }>((done) => {
-      const args = [...first, "status", "--config", settingsFile, "--json"];
-      execFile(program, args, { maxBuffer: 64 * 1024 * 1024, timeout: 20_000 }, (error, out, err) =>
-        done({ stdout: out, failure: `${error?.message ?? ""} ${err}` }),
-      );
-    });
-    // Its exit code speaks of the sources; the object is printed all the same.
-    if (stdout.trim() !== "") return JSON.parse(stdout) as ServiceStatusJson;
-    const ended = child.exitCode ?? child.signalCode;
-    if (ended === null && tries < STATUS_TRIES) continue;
-    throw new Error(
-      `collector status printed nothing (${tries} times): ${failure}\nThe collector ${ended === null ? "runs" : `ended with ${ended}`}; its log ends:\n${log.slice(-20).join("\n")}`,
-    );
+    try {
+      return (await askService(socketPath, "/status", new AbortController().signal)) as ServiceStatusJson;
+    } catch (error) {
+      const ended = child.exitCode ?? child.signalCode;
+      if (ended !== null || tries >= STATUS_TRIES) {
+        const state = ended === null ? "runs" : `ended with ${ended}`;
+        const words = `the service did not answer (asked ${tries} times)\nThe collector ${state}; its log ends:\n${log.slice(-20).join("\n")}`;
+        throw new Error(words, { cause: error });
+      }
+    }
+    await new Promise((done) => setTimeout(done, STATUS_PAUSE_MS));
   }
 }
