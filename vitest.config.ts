@@ -11,6 +11,7 @@ const SLOW = "**/*.slow.test.ts";
 /** The files that take a minute and more, the longest first: begun last, one of them would be waited for alone. */
 const LONGEST = [
   "test/isolation/shared-lane.test.ts",
+  "test/isolation/s7plus.test.ts",
   "test/lab/systemd/package.test.ts",
   "test/cabinet/cabinet.test.ts",
   "test/contract/documents.test.ts",
@@ -39,14 +40,21 @@ const TIMED = [
   "src/delivery/isolation.slow.test.ts",
 ];
 
+/**
+ * Servers and threads whose files leave nothing behind: they share a process, since a process and its modules take nearly half a second of CPU.
+ * What loads node-opcua cannot: it leaves variables of the environment and address spaces.
+ */
+const SHARED = ["src/{api,configuration,os,service}/**/*.slow.test.ts"];
+
 const gone = LONGEST.filter((file) => !existsSync(path.join(import.meta.dirname, file)));
 if (gone.length > 0) throw new Error(`vitest.config.ts names files that are not there: ${gone.join(", ")}`);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification): number => {
+    const place = ({ moduleId, project }: TestSpecification): number => {
       const found = LONGEST.indexOf(path.relative(import.meta.dirname, moduleId));
-      return found === -1 ? LONGEST.length : found;
+      // A process is shared by files that follow one another: those of a project stay together.
+      return found === -1 ? LONGEST.length + PROJECTS.findIndex(({ name }) => name === project.name) : found;
     };
     return (await super.sort(files)).toSorted((one, other) => place(one) - place(other));
   }
@@ -86,11 +94,15 @@ const WHOLE = {
     "package/**/*.slow.test.ts",
     "test/**/*.test.ts",
   ],
-  exclude: [...configDefaults.exclude, "test/architecture/**", ...TIMED],
+  exclude: [...configDefaults.exclude, "test/architecture/**", ...TIMED, ...SHARED],
 } satisfies ViteUserConfig["test"];
+
+const SHARING = { ...BEHIND, name: "shared", include: SHARED, isolate: false } satisfies ViteUserConfig["test"];
 
 /** Seen late once, a machine may have stalled; seen twice, the product is late. */
 const AHEAD = { ...COMMON, name: "timed", include: TIMED, retry: 1 } satisfies ViteUserConfig["test"];
+
+const PROJECTS = [AHEAD, WHOLE, SHARING, QUICK];
 
 /** Everything; with `--mode quick` the quick tests alone. */
 export default defineConfig(({ mode }) => ({
@@ -105,6 +117,6 @@ export default defineConfig(({ mode }) => ({
           // Most tests wait for sockets and timers.
           maxWorkers: 2 * os.availableParallelism(),
           sequence: { sequencer: LongestFirst },
-          projects: [{ test: AHEAD }, { test: WHOLE }, { test: QUICK }],
+          projects: PROJECTS.map((test) => ({ test })),
         },
 }));
