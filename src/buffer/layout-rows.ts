@@ -14,7 +14,18 @@ const LEVEL = 1;
 /** A copy that would be larger is none. */
 const MAX_LAYOUT_BYTES = 256 * 2 ** 20;
 
-export const packedLayout = (body: string): Uint8Array => deflateRawSync(body, { level: LEVEL });
+/** Windows of zlib, as powers of two. */
+const WINDOW_BITS = { least: 10, most: 15 } as const;
+/** How much larger a window is than what its tables are made for (zlib: memLevel 8 with 15 bits). */
+const TABLES_BELOW_BITS = 7;
+const PACKED_AT_ONCE = { leastBytes: 256, mostBytes: 16 * 1024 } as const;
+
+/** With memory of the body's own size: otherwise zlib takes 256 KiB for each layout, and its result keeps 64 KiB until it is collected. */
+export function packedLayout(body: string): Uint8Array {
+  const windowBits = Math.max(WINDOW_BITS.least, Math.min(WINDOW_BITS.most, 32 - Math.clz32(body.length)));
+  const chunkSize = Math.max(PACKED_AT_ONCE.leastBytes, Math.min(PACKED_AT_ONCE.mostBytes, body.length >> 1));
+  return deflateRawSync(body, { level: LEVEL, windowBits, memLevel: windowBits - TABLES_BELOW_BITS, chunkSize });
+}
 
 /** Reads layouts through any connection: where one is damaged, its copy. Undefined: the file has neither. Throws if the file cannot be read. */
 export function layoutRows(db: Database.Database): (id: number) => KeyedLayout | undefined {
