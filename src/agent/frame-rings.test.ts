@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Ring } from "../lib/capture/ring.ts";
 import type { WirePeer } from "../model/wire.ts";
 import { FrameRings } from "./frame-rings.ts";
@@ -10,6 +10,8 @@ const turns = (count: number): Promise<void> =>
     const next = (): void => void (left-- > 0 ? setImmediate(next) : done());
     next();
   });
+
+afterEach(() => void vi.useRealTimers());
 
 describe("memory for frames", () => {
   it("is one ring for sources that share their connections, until the last of them leaves", () => {
@@ -51,16 +53,34 @@ describe("memory for frames", () => {
       made.push(member.bytes);
       return member;
     };
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     rings.expect(64);
     const members = Array.from({ length: 20 }, (_, i) => join(`${i}`));
     members[0]?.wire?.opening(PEER).opened();
     await turns(100);
     expect(new Set(made)).toEqual(new Set([16_384]));
     expect(new Set(members.map(({ bytes }) => bytes))).toEqual(new Set([16_384]));
-    rings.expect(0);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(new Set(members.map(({ bytes }) => bytes))).toEqual(new Set([16_384]));
+    await vi.advanceTimersByTimeAsync(1000);
     await turns(100);
     expect(new Set(members.map(({ bytes }) => bytes))).toEqual(new Set([32_768]));
     expect(members[0]?.record().events).toHaveLength(2);
+  });
+
+  it("is of its final size from the start where sources join in rounds", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const rings = new FrameRings({ sourceBytes: 65_536, totalBytes: 16 << 20 });
+    const bytes = new Set<number>();
+    const members = [];
+    for (const round of [479, 521]) {
+      rings.expect(1000);
+      for (let i = 0; i < round; i++) members.push(rings.join(`${members.length}`));
+      await turns(1000);
+      await vi.advanceTimersByTimeAsync(30_000);
+      for (const member of members) bytes.add(member.bytes);
+    }
+    expect(bytes).toEqual(new Set([16_384]));
   });
 
   it("is there also where more are expected than there is memory for, since sources may share connections", () => {

@@ -9,6 +9,9 @@ export interface FrameMemory {
   readonly totalBytes: number;
 }
 
+/** A configuration comes in rounds, each with more of its variables: what is expected holds until none has come for so long. */
+const EXPECTED_FOR_MS = 60_000;
+
 /** The ring of the connections that a source shares with those of the same key. */
 export interface RingMember {
   /** Undefined: nothing is kept, since there is no memory for it. */
@@ -38,6 +41,7 @@ export class FrameRings {
   readonly #memory: FrameMemory;
   readonly #rings = new Map<string, Shared>();
   #expected = 0;
+  #settling: NodeJS.Timeout | undefined;
   #moving: NodeJS.Immediate | undefined;
 
   constructor(memory: FrameMemory) {
@@ -50,11 +54,18 @@ export class FrameRings {
   }
 
   /**
-   * So many rings there will be at most when those have joined that are about to: what all of them may have is given to the first at once,
-   * since memory that rings have moved out of stays with the process. 0: all have joined.
+   * So many rings there will be at most once those have joined that are about to, within a minute: what all of them may have is given to the
+   * first at once, since memory that rings have moved out of stays with the process.
    */
   expect(rings: number): void {
     this.#expected = Math.min(rings, Math.floor(this.#memory.totalBytes / LEAST_RING_BYTES));
+    clearTimeout(this.#settling);
+    this.#settling = setTimeout(() => this.#settle(), EXPECTED_FOR_MS);
+    this.#settling.unref();
+  }
+
+  #settle(): void {
+    this.#expected = 0;
     this.#moving ??= setImmediate(() => this.#moveNext());
   }
 
