@@ -8,23 +8,26 @@ import { NODE, readoutsOf, withProduct } from "./product.ts";
 
 const MEASURE_MS = 15_000;
 
-/** In each thread of the program: its last collections, once a second to a file. */
+/** In the thread that reads: its last collections, once a second to a file. In the others it would take memory that is measured here. */
 const GC_PROBE = `
   import { renameSync, writeFileSync } from "node:fs";
-  import { PerformanceObserver } from "node:perf_hooks";
-  import { threadId, isMainThread } from "node:worker_threads";
+  import { isMainThread } from "node:worker_threads";
+  const { PerformanceObserver } = isMainThread ? await import("node:perf_hooks") : {};
   const folder = process.env.BENCH_GC_FOLDER;
   const found = [];
-  new PerformanceObserver((list) => {
-    for (const { duration, detail, startTime } of list.getEntries()) found.push([Date.now(), duration, detail.kind]);
-    if (found.length > 5000) found.splice(0, 2500);
-  }).observe({ entryTypes: ["gc"] });
-  const file = folder + "/" + (isMainThread ? "main" : threadId) + ".json";
-  const timer = setInterval(() => {
-    writeFileSync(file + ".tmp", JSON.stringify({ found }));
-    renameSync(file + ".tmp", file);
-  }, 1000);
-  timer.unref();`;
+  const file = folder + "/main.json";
+  const begin = () => {
+    new PerformanceObserver((list) => {
+      for (const { duration, detail } of list.getEntries()) found.push([Date.now(), duration, detail.kind]);
+      if (found.length > 500) found.splice(0, 250);
+    }).observe({ entryTypes: ["gc"] });
+    const timer = setInterval(() => {
+      writeFileSync(file + ".tmp", JSON.stringify({ found }));
+      renameSync(file + ".tmp", file);
+    }, 1000);
+    timer.unref();
+  };
+  if (isMainThread) begin();`;
 
 /** Takes a core, and keeps in a file for how many ms it stood still at most: what this machine takes away from a thread that never waits. */
 const NEIGHBOUR = `
