@@ -94,7 +94,7 @@ class Opening {
   }
 
   #try(address: Address): void {
-    let connection: StreamConnection | undefined;
+    const opened = new Opened();
     const socket = net.connect({
       host: address.address,
       family: address.family,
@@ -104,25 +104,20 @@ class Opening {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,
-      onread: {
-        buffer: RECEIVED,
-        callback: (bytes) => {
-          connection?.received(RECEIVED.subarray(0, bytes));
-          return true;
-        },
-      },
+      onread: { buffer: RECEIVED, callback: opened.onRead },
     });
     const trace = this.#ctx.wire?.opening({ transport: "tcp", address: address.address, port: this.#endpoint.port });
     this.#sockets.set(socket, trace);
-    // One listener for the socket's whole life: an 'error' nobody listens to ends the process, also after destroy().
-    socket.on("error", (error) => {
-      if (connection) connection.lose(toReasonError(error));
-      else this.#failed(address, socket, toReasonError(error));
-    });
+    const onFailure = (error: Error) => this.#failed(address, socket, toReasonError(error));
+    socket.on("error", onFailure);
     socket.once("connect", () => {
       this.#sockets.delete(socket);
       this.#end();
-      connection = new StreamConnection(socket, this.#where, trace);
+      // The socket's listeners keep what they know for as long as it lives: nothing of the opening from here on.
+      socket.on("error", opened.onError);
+      socket.off("error", onFailure);
+      const connection = new StreamConnection(socket, this.#where, trace);
+      opened.connection = connection;
       this.#ctx.connected?.(this.#endpoint.host, address.address);
       this.#resolve(connection);
     });
@@ -167,6 +162,19 @@ class Opening {
     const message = `${worst.message}; ${this.#endpoint.host} has ${failures.length} addresses: ${each}`;
     return new ReasonError(reason, message, { cause: worst.cause, ...(condition && { condition }) });
   }
+}
+
+/** What the listeners of a socket know that is open. */
+class Opened {
+  connection: StreamConnection | undefined;
+
+  readonly onRead = (bytes: number): boolean => {
+    this.connection?.received(RECEIVED.subarray(0, bytes));
+    return true;
+  };
+
+  /** Listens for the rest of the socket's life: an 'error' nobody listens to ends the process, also after destroy(). */
+  readonly onError = (error: Error): void => this.connection?.lose(toReasonError(error));
 }
 
 function telling({ reason }: ReasonError): number {
