@@ -18,7 +18,7 @@ describe("memory for frames", () => {
     const rings = new FrameRings({ sourceBytes: 65_536, totalBytes: 1 << 20 });
     const [one, other, apart] = [rings.join("a"), rings.join("a"), rings.join("b")];
     one.wire?.opening(PEER).opened();
-    expect([one, other, apart].map(({ record }) => record().events.length)).toEqual([2, 2, 0]);
+    expect([one, other, apart].map((member) => member.record().events.length)).toEqual([2, 2, 0]);
     expect(rings.bytes).toBe(2 * 65_536);
     one.leave();
     one.leave();

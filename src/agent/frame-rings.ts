@@ -31,6 +31,44 @@ interface Shared {
 }
 
 const NOTHING: WireRecord = { events: [], peers: new Map(), dropped: 0 };
+const NO_MEMBER: RingMember = { wire: undefined, bytes: 0, record: () => NOTHING, leave: () => {} };
+
+/** A source at the ring of its connections. */
+class Member implements RingMember {
+  readonly wire: Wire;
+  readonly #shared: Shared;
+  readonly #rings: { move(): void; leave(): void };
+  #isMember = true;
+
+  constructor(shared: Shared, rings: { move(): void; leave(): void }) {
+    this.#shared = shared;
+    this.#rings = rings;
+    shared.members++;
+    const { ring } = shared;
+    this.wire = {
+      opening: (peer) => ring.opening(peer),
+      memory: () => {
+        shared.isElsewhere = true;
+        rings.move();
+        return ring.memory();
+      },
+    };
+  }
+
+  get bytes(): number {
+    return this.#shared.ring.memory().byteLength;
+  }
+
+  record(): WireRecord {
+    return recordIn(this.#shared.ring.memory());
+  }
+
+  leave(): void {
+    if (!this.#isMember) return;
+    this.#isMember = false;
+    this.#rings.leave();
+  }
+}
 
 /**
  * A ring for each connection key. While all of them fit, each has as much as one may have; where they do not, all have the same: the largest
@@ -72,30 +110,13 @@ export class FrameRings {
   /** The text of a key may hold secrets: it stays here. */
   join(key: string): RingMember {
     const shared = this.#rings.get(key) ?? this.#make(key);
-    if (!shared) return { wire: undefined, bytes: 0, record: () => NOTHING, leave: () => {} };
-    shared.members++;
-    let isMember = true;
-    const { ring } = shared;
-    return {
-      wire: {
-        opening: (peer) => ring.opening(peer),
-        memory: () => {
-          shared.isElsewhere = true;
-          this.#fit(shared);
-          return ring.memory();
-        },
-      },
-      get bytes() {
-        return ring.memory().byteLength;
-      },
-      record: () => recordIn(ring.memory()),
-      leave: () => {
-        if (!isMember) return;
-        isMember = false;
-        shared.members--;
-        if (shared.members === 0) this.#rings.delete(key);
-      },
-    };
+    if (!shared) return NO_MEMBER;
+    return new Member(shared, { move: () => this.#fit(shared), leave: () => this.#leave(shared) });
+  }
+
+  #leave(shared: Shared): void {
+    shared.members--;
+    if (shared.members === 0) this.#rings.delete(shared.key);
   }
 
   #make(key: string): Shared | undefined {

@@ -167,15 +167,20 @@ export async function specOf(
       intervalMs: interval.ms,
       layout: { source: { uuid: record.uuid, name: record.name }, variables },
       points,
-      refused,
-      scalings,
-      float32s,
+      refused: refused.size > 0 ? refused : NO_READINGS,
+      scalings: scalings.size > 0 ? scalings : NO_SCALINGS,
+      float32s: float32s.size > 0 ? float32s : NO_INDEXES,
       auto,
       float,
       warnings,
     },
   };
 }
+
+/** Most sources have none: an empty map takes as much memory as four readings. */
+const NO_READINGS: ReadonlyMap<number, Reading> = new Map();
+const NO_SCALINGS: ReadonlyMap<number, Scaling> = new Map();
+const NO_INDEXES: ReadonlySet<number> = new Set();
 
 const problem = (condition: Condition, detail: string): { readonly problem: Problem } => ({
   problem: { reason: { type: "UNKNOWN" }, condition, detail },
