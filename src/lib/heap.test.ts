@@ -1,5 +1,10 @@
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Heaps } from "./heap.ts";
+
+const SETTLED_MS = 10_000;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
 function recorded() {
   const flags: string[] = [];
@@ -15,7 +20,8 @@ test("a small configuration leaves the memory saver at work, a large one bounds 
     { sources: 1, variables: 100_000 },
   ])
     heaps.fit(load);
-  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
+  vi.advanceTimersByTime(SETTLED_MS);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
   heaps.fit({ sources: 1, variables: 10 });
   expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
 });
@@ -23,6 +29,7 @@ test("a small configuration leaves the memory saver at work, a large one bounds 
 test("where a worker needs its heap all grow freely, whatever is configured after", () => {
   const { flags, heaps } = recorded();
   heaps.fit({ sources: 1000, variables: 10_000 });
+  vi.advanceTimersByTime(SETTLED_MS);
   flags.length = 0;
   heaps.free();
   heaps.free();
@@ -39,9 +46,57 @@ test("while a configuration is taken in they grow by more, however it ends", asy
   ]);
   expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=50"]);
   await both;
-  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
+  expect(flags.splice(0)).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
+  vi.advanceTimersByTime(SETTLED_MS);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
   heaps.fit({ sources: 1, variables: 1 });
   expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
+});
+
+test("a large configuration that was taken in is followed by a time in which they are compacted; a pull that brings nothing is not", async () => {
+  const { flags, heaps } = recorded();
+  await heaps.whileFilling(async () => heaps.fit({ sources: 1000, variables: 1 }));
+  vi.advanceTimersByTime(SETTLED_MS / 2);
+  flags.length = 0;
+  await heaps.whileFilling(async () => {});
+  expect(flags.splice(0)).toEqual([
+    "--no-memory-saver-mode",
+    "--heap-growing-percent=50",
+    "--memory-saver-mode",
+    "--heap-growing-percent=0",
+  ]);
+  vi.advanceTimersByTime(SETTLED_MS / 2 - 1);
+  expect(flags.splice(0)).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
+  await heaps.whileFilling(async () => {});
+  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=50", "--no-memory-saver-mode", "--heap-growing-percent=20"]);
+});
+
+test("a change of a few sources among many is followed by none", () => {
+  const { flags, heaps } = recorded();
+  heaps.fit({ sources: 1000, variables: 10_000 });
+  vi.advanceTimersByTime(SETTLED_MS);
+  flags.length = 0;
+  heaps.fit({ sources: 1001, variables: 10_010 });
+  heaps.fit({ sources: 900, variables: 9000 });
+  expect(flags).toEqual([]);
+});
+
+test("one that is long in being taken in is followed by that time too", async () => {
+  const { flags, heaps } = recorded();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const filling = heaps.whileFilling(async () => {
+    heaps.fit({ sources: 1000, variables: 1 });
+    await promise;
+  });
+  vi.advanceTimersByTime(SETTLED_MS * 3);
+  flags.length = 0;
+  resolve();
+  await filling;
+  expect(flags.splice(0)).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
+  vi.advanceTimersByTime(SETTLED_MS);
+  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
 });
 
 test("taking in bounds no heap that a worker needs", async () => {

@@ -14,12 +14,20 @@ const SMALL_LOAD = 250;
  * By how much a heap may grow before it is collected, in percent of what lives. The saver collects a large heap more than once a second,
  * and compacts it each time: of 1,000 sources of 10 values at 1 s every fourth readout was skipped.
  */
-const GROWTH_PERCENT = 30;
+const GROWTH_PERCENT = 20;
 /**
  * The same while a configuration is taken in, whose objects live on: the saver would collect and compact all of them again for each few MiB
  * that are added. Grown without a bound, a heap keeps that bound until the next collection, which then is long in coming.
  */
 const FILLING_PERCENT = 50;
+
+/** A configuration that weighs so many times the one before leaves heaps behind that are worth compacting. */
+const MUCH_MORE = 1.1;
+/** So long the saver is at work after that: it compacts. */
+const SETTLING_MS = 10_000;
+
+/** In sources of a few variables. */
+const weightOf = ({ sources, variables }: Load): number => sources + variables / VARIABLES_PER_SOURCE;
 
 type Growth = "saver" | "bounded" | "filling" | "free";
 
@@ -35,6 +43,10 @@ export class Heaps {
   #isFree = false;
   /** Works under way that fill the heap. */
   #filling = 0;
+  /** False: they have taken in a much larger configuration, or are about to. */
+  #isSettled = true;
+  /** Set while they settle. */
+  #settling: NodeJS.Timeout | undefined;
 
   constructor(set: (flag: string) => void = setFlagsFromString) {
     this.#set = set;
@@ -42,8 +54,9 @@ export class Heaps {
 
   /** Sizes them by what is to be read from now on. */
   fit(load: Load): void {
+    if (weightOf(load) > weightOf(this.#load) * MUCH_MORE) this.#isSettled = false;
     this.#load = load;
-    this.#apply();
+    this.#settle();
   }
 
   /** While a configuration is taken in they grow more before they are collected. */
@@ -54,8 +67,22 @@ export class Heaps {
       return await work();
     } finally {
       this.#filling--;
-      this.#apply();
+      this.#settle();
     }
+  }
+
+  /** Those that have taken in a much larger configuration are compacted, and what they have grown by is given back. */
+  #settle(): void {
+    if (this.#filling === 0 && !this.#isSettled) {
+      this.#isSettled = true;
+      clearTimeout(this.#settling);
+      this.#settling = setTimeout(() => {
+        this.#settling = undefined;
+        this.#apply();
+      }, SETTLING_MS);
+      this.#settling.unref();
+    }
+    this.#apply();
   }
 
   /** From now on they grow as Node lets them by itself. */
@@ -65,9 +92,8 @@ export class Heaps {
   }
 
   #apply(): void {
-    const { sources, variables } = this.#load;
-    const isSmall = sources + variables / VARIABLES_PER_SOURCE <= SMALL_LOAD;
-    const growth: Growth = this.#isFree ? "free" : this.#filling > 0 ? "filling" : isSmall ? "saver" : "bounded";
+    const isSmall = weightOf(this.#load) <= SMALL_LOAD;
+    const growth: Growth = this.#isFree ? "free" : this.#filling > 0 ? "filling" : isSmall || this.#settling ? "saver" : "bounded";
     if (growth === this.#growth) return;
     this.#growth = growth;
     this.#set(growth === "saver" ? "--memory-saver-mode" : "--no-memory-saver-mode");
