@@ -2,7 +2,10 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { anyText } from "../../../test/support/any-text.ts";
+import { detailsCreateSchema } from "../../model/details.ts";
 import { type DataSourceCreate, dataSourceCreateSchema, dataSourceResponseSchema } from "../../model/resources.ts";
+import { readoutStatusSchema } from "../../model/status.ts";
+import { uuidSchema } from "../../model/uuid.ts";
 import { openCollectors } from "./collectors.ts";
 import { type DataSources, openDataSources } from "./data-sources.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -53,6 +56,24 @@ test("a record is answered as it was given, alone and on a page, whatever charac
       const page = sources.listText({ ...ALL, filters: { uuid: [created.uuid] } });
       expect(page).toBe(JSON.stringify({ data: [record], metadata: { next_cursor: null } }));
       sources.delete(created.uuid);
+    }),
+  );
+});
+
+test("what is written into a record without being quoted needs no quotes: uuids, types and times", () => {
+  const uuid = "0b6f3f0e-0f4f-4b3c-8b0f-5a1c2d3e4f50";
+  const time = "2027-01-15T08:00:00.000Z";
+  const { last_readout_at } = readoutStatusSchema.shape;
+  for (const type of detailsCreateSchema.options.map(({ shape }) => shape.type.value)) expect(JSON.stringify(type)).toBe(`"${type}"`);
+  fc.assert(
+    fc.property(anyText(), fc.nat({ max: time.length }), fc.nat({ max: 3 }), (text, at, removed) => {
+      for (const [schema, good] of [
+        [uuidSchema, uuid],
+        [last_readout_at, time],
+      ] as const) {
+        const { success, data } = schema.safeParse(good.slice(0, at) + text + good.slice(at + removed));
+        if (success) expect(JSON.stringify(data)).toBe(`"${data}"`);
+      }
     }),
   );
 });

@@ -44,40 +44,82 @@ interface StoredRow {
   readonly last_readout_at: string | null;
 }
 
-/** SQL of a column's value as JSON. */
-const quoted = (column: keyof StoredRow): string => `json_quote(r.${column})`;
+/** JSON as it is put together: text that is the same in every record, and SQL of what is not. */
+type JsonPart = { readonly text: string } | { readonly sql: string };
 
-/** SQL of an object as JSON, of the SQL of each field as JSON. */
-function jsonObject<T>(fields: { readonly [F in keyof T]: string }): string {
-  const parts = Object.entries<string>(fields).map(([name, sql], n) => `'${n === 0 ? "{" : ","}"${name}":', ${sql}`);
-  return `concat(${parts.join(", ")}, '}')`;
+/** A text that may hold any character. */
+const quoted = (column: keyof StoredRow): JsonPart[] => [{ sql: `json_quote(r.${column})` }];
+/** As quoted, often absent: a function is called for what is there alone. */
+const quotedOrNull = (column: keyof StoredRow): JsonPart[] => [{ sql: `iif(r.${column} IS NULL, 'null', json_quote(r.${column}))` }];
+/** A text whose schema lets nothing in that JSON would escape (uuids, types): quoting takes as long as reading the column. */
+const plain = (column: keyof StoredRow): JsonPart[] => [{ text: '"' }, { sql: `r.${column}` }, { text: '"' }];
+/** As plain, often absent. */
+const plainOrNull = (column: keyof StoredRow): JsonPart[] => [{ sql: `coalesce('"' || r.${column} || '"', 'null')` }];
+/** A number, or what is stored as JSON. */
+const json = (column: keyof StoredRow | "state"): JsonPart[] => [{ sql: `r.${column}` }];
+const jsonOrNull = (column: keyof StoredRow): JsonPart[] => [{ sql: `coalesce(r.${column}, 'null')` }];
+
+function jsonObject<T>(fields: { readonly [F in keyof T]: readonly JsonPart[] }): JsonPart[] {
+  const parts = Object.entries<readonly JsonPart[]>(fields).flatMap(([name, value], n) => [
+    { text: `${n === 0 ? "{" : ","}"${name}":` },
+    ...value,
+  ]);
+  return [...parts, { text: "}" }];
+}
+
+/** SQL of the JSON. Texts in a row become one: each argument of a function costs as much as its characters. */
+function sqlOf(parts: readonly JsonPart[]): string {
+  const args: string[] = [];
+  let text = "";
+  const flush = (): void => {
+    if (text !== "") args.push(`'${text}'`);
+    text = "";
+  };
+  for (const part of parts) {
+    if ("text" in part) {
+      text += part.text;
+      continue;
+    }
+    flush();
+    args.push(part.sql);
+  }
+  flush();
+  return `concat(${args.join(", ")})`;
 }
 
 /**
  * SQL of a record as JSON, as it is answered: making it of a row in this program takes more than twice the time, and SQLite's own `json_object`
- * nearly as long. What is stored as JSON is taken as it is.
+ * nearly as long.
  */
-const RECORD = jsonObject<DataSourceResponse>({
-  uuid: quoted("uuid"),
-  type: quoted("type"),
-  readout_limit: quoted("readout_limit"),
-  readout_interval: quoted("readout_interval"),
-  readout_status: jsonObject<DataSourceResponse["readout_status"]>({
-    last_readout_at: quoted("last_readout_at"),
-    configured_variables: `coalesce(r.reported_variables,
-      (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE'))`,
-    state: "r.state",
+const RECORD = sqlOf(
+  jsonObject<DataSourceResponse>({
+    uuid: plain("uuid"),
+    type: plain("type"),
+    readout_limit: jsonOrNull("readout_limit"),
+    readout_interval: json("readout_interval"),
+    readout_status: jsonObject<DataSourceResponse["readout_status"]>({
+      last_readout_at: plainOrNull("last_readout_at"),
+      configured_variables: [
+        {
+          sql: `coalesce(r.reported_variables,
+            (SELECT count(*) FROM variables v WHERE v.data_source = r.uuid AND v.status <> 'INACTIVE'))`,
+        },
+      ],
+      state: json("state"),
+    }),
+    name: quoted("name"),
+    collector: plain("collector"),
+    manufacturer: quotedOrNull("manufacturer"),
+    device_model: quotedOrNull("device_model"),
+    note: quotedOrNull("note"),
+    capabilities: jsonObject<DataSourceResponse["capabilities"]>({
+      variable_discovery: [{ sql: "iif(r.variable_discovery, 'true', 'false')" }],
+    }),
+    machine: plain("machine"),
+    last_readout_at: plainOrNull("last_readout_at"),
+    details: jsonOrNull("details"),
   }),
-  name: quoted("name"),
-  collector: quoted("collector"),
-  manufacturer: quoted("manufacturer"),
-  device_model: quoted("device_model"),
-  note: quoted("note"),
-  capabilities: jsonObject<DataSourceResponse["capabilities"]>({ variable_discovery: "iif(r.variable_discovery, 'true', 'false')" }),
-  machine: quoted("machine"),
-  last_readout_at: quoted("last_readout_at"),
-  details: "coalesce(r.details, 'null')",
-});
+);
 
 export function openDataSources(
   db: Database,
