@@ -129,7 +129,8 @@ export function openDataSources(
 ): DataSources {
   const listText = pageTextReader(db, {
     operation: "listDataSources",
-    select: `SELECT r.id, ${RECORD} FROM data_sources r`,
+    table: "data_sources",
+    record: RECORD,
     reach: "r.collector",
     filters: { uuid: "r.uuid", machine: "r.machine", collector: "r.collector" },
   });

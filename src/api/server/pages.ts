@@ -47,54 +47,84 @@ export function pageReader<Row extends { readonly id: number }, T>(
   db: Database,
   table: PagedTable<Row, T>,
 ): (request: PageRequest) => Page<T> {
-  const read = rowReader<Row>(db, table, (sql) => db.prepare(sql));
+  const read = positionReader(db, table);
+  const statementOf = keptStatements<Row>((where) =>
+    db.prepare(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`),
+  );
   return (request) => {
-    const { rows, next_cursor } = read(request, ({ id }) => id);
+    const { after, where, parameters, cursorAfter } = read(request);
+    const found = statementOf(where).all(after, ...parameters);
+    const rows = found.slice(0, PAGE_SIZE);
+    const last = rows.at(-1);
+    const next_cursor = found.length > PAGE_SIZE && last !== undefined ? cursorAfter(last.id) : null;
     return { data: rows.map(table.toRecord), metadata: { next_cursor } };
   };
 }
 
-/** One row of a table whose `select` gives the id and the record as JSON. */
-type TextRow = readonly [id: number, record: string];
+/** One table whose records the database makes. */
+export interface TextTable extends Pick<PagedTable<never, never>, "operation" | "reach" | "filters"> {
+  /** Its name in the database. */
+  readonly table: string;
+  /** SQL of a record as JSON. */
+  readonly record: string;
+}
 
-/** As pageReader, where the database makes the JSON of each record: the text of the whole page. */
-export function pageTextReader(db: Database, table: Omit<PagedTable<TextRow, never>, "toRecord">): (request: PageRequest) => string {
-  // Lists: an object for each row costs as much as reading it.
-  const read = rowReader<TextRow>(db, table, (sql) => db.prepare<unknown[], TextRow>(sql).raw());
+/** The records of a page, and the id of the last one where there are more. */
+type TextRow = readonly [next: number | null, records: string];
+
+/**
+ * As pageReader, where the database makes the JSON of the records, in one row: a row for each costs as much as reading it.
+ */
+export function pageTextReader(db: Database, table: TextTable): (request: PageRequest) => string {
+  const read = positionReader(db, table);
+  const statementOf = keptStatements<TextRow>((where) => {
+    const rows = (after: string) => `FROM ${table.table} r WHERE r.id > ${after}${where}`;
+    const page = `SELECT r.id, ${table.record} AS record ${rows("?")} ORDER BY r.id LIMIT ${PAGE_SIZE}`;
+    const joined = `SELECT count(*) AS n, max(id) AS last, coalesce(group_concat(record, ','), '') AS records FROM (${page})`;
+    const next = `iif(n = ${PAGE_SIZE} AND EXISTS (SELECT 1 ${rows("last")}), last, NULL)`;
+    return db.prepare<unknown[], TextRow>(`SELECT ${next}, records FROM (${joined})`).raw();
+  });
   return (request) => {
-    const { rows, next_cursor } = read(request, ([id]) => id);
-    const records = rows.map(([, record]) => record).join(",");
-    return `{"data":[${records}],"metadata":${JSON.stringify({ next_cursor })}}`;
+    const { after, where, parameters, cursorAfter } = read(request);
+    // The conditions are in it twice, first in the question whether there are more.
+    const [next, records] = statementOf(where).get(...parameters, after, ...parameters) ?? [null, ""];
+    const metadata = JSON.stringify({ next_cursor: next === null ? null : cursorAfter(next) });
+    return `{"data":[${records}],"metadata":${metadata}}`;
   };
 }
 
-interface PageRows<Row> {
-  readonly rows: readonly Row[];
-  readonly next_cursor: string | null;
+/** Where a page begins, and how it and its successor are found. */
+interface Position {
+  /** The id before its first record. */
+  readonly after: number;
+  /** SQL that follows the condition on the id. */
+  readonly where: string;
+  /** Values for the placeholders of `where`. */
+  readonly parameters: readonly unknown[];
+  /** The cursor of the page that begins after this id. */
+  cursorAfter(id: number): string;
 }
 
-function rowReader<Row>(
+function positionReader(
   db: Database,
-  table: Omit<PagedTable<Row, unknown>, "toRecord">,
-  prepare: (sql: string) => Statement<unknown[], Row>,
-): (request: PageRequest, idOf: (row: Row) => number) => PageRows<Row> {
+  table: Pick<PagedTable<never, never>, "operation" | "reach" | "filters">,
+): (request: PageRequest) => Position {
   const key = createSecretKey(cursorKey(db));
-  /** By their conditions, of which there are as many as there are sets of parameters. */
-  const statements = new Map<string, Statement<unknown[], Row>>();
-  const statementOf = (where: string): Statement<unknown[], Row> => {
-    const statement = statements.get(where) ?? prepare(`${table.select} WHERE r.id > ?${where} ORDER BY r.id LIMIT ${PAGE_SIZE + 1}`);
-    statements.set(where, statement);
-    return statement;
-  };
-  return ({ cursor, filters, reach }, idOf) => {
+  return ({ cursor, filters, reach }) => {
     const binding = cursorBinding(table.operation, filters);
     const [after] = cursor === undefined ? [0] : (decodeCursor(key, cursor, binding, 1) ?? []);
     if (after === undefined) throw cursorInvalid("query");
-    const { where, parameters } = conditionsOf(table, filters, reach);
-    const found = statementOf(where).all(after, ...parameters);
-    const rows = found.slice(0, PAGE_SIZE);
-    const last = rows.at(-1);
-    return { rows, next_cursor: found.length > PAGE_SIZE && last !== undefined ? encodeCursor(key, [idOf(last)], binding) : null };
+    return { after, ...conditionsOf(table, filters, reach), cursorAfter: (id) => encodeCursor(key, [id], binding) };
+  };
+}
+
+/** Statements by their conditions, of which there are as many as there are sets of parameters. */
+function keptStatements<Row>(prepare: (where: string) => Statement<unknown[], Row>): (where: string) => Statement<unknown[], Row> {
+  const kept = new Map<string, Statement<unknown[], Row>>();
+  return (where) => {
+    const statement = kept.get(where) ?? prepare(where);
+    kept.set(where, statement);
+    return statement;
   };
 }
 
@@ -106,7 +136,7 @@ const ONE_VALUE = "= +?";
 
 /** SQL that follows the condition on the cursor, and the values for its placeholders. */
 function conditionsOf(
-  table: Pick<PagedTable<unknown, unknown>, "filters" | "reach">,
+  table: Pick<PagedTable<never, never>, "filters" | "reach">,
   filters: Filters,
   reach: Reach,
 ): { readonly where: string; readonly parameters: readonly unknown[] } {
