@@ -11,7 +11,7 @@ import { OS_USER_HEADER, osUserIn } from "../os-user.ts";
 import { ROUTES } from "../routes/index.ts";
 import type { Method, Route } from "../routes/route.ts";
 import type { AuditedHandlers } from "./audited.ts";
-import { BodyRoom } from "./body-room.ts";
+import { BodyRoom, NOTHING_TAKEN } from "./body-room.ts";
 import type { ConnectionBound } from "./connection-bound.ts";
 import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
 import { matchesNone } from "./etags.ts";
@@ -166,7 +166,7 @@ function checkRequests(
       reply.header("retry-after", String(RETRY_BODY_AFTER_S));
       return void problem(reply, new HttpProblem(503, "the bodies of other requests take all the room there is: send this one again"));
     }
-    reply.raw.once("close", release);
+    if (release !== NOTHING_TAKEN) reply.raw.once("close", release);
     return done();
   });
 }
@@ -219,14 +219,16 @@ function addRoute(app: FastifyInstance, { definition, url, handler, callers, isE
     handler: (request, reply) => {
       const caller = callers.get(request);
       if (!caller) throw new HttpProblem(401, "the Authorization header must carry a valid API key");
+      const address = addressOf(request);
+      const here = isHere(address);
       const answer = handler({
         params: request.params as never,
         query: request.query as never,
         body: request.body as never,
         caller,
-        address: addressOf(request),
-        osUser: isHere(addressOf(request)) ? osUserIn(request.headers[OS_USER_HEADER]) : undefined,
-        isPrivate: isEncrypted || isHere(addressOf(request)),
+        address,
+        osUser: here ? osUserIn(request.headers[OS_USER_HEADER]) : undefined,
+        isPrivate: isEncrypted || here,
         ifNoneMatch: request.headers["if-none-match"],
         ifMatch: definition.conditional ? request.headers["if-match"] : undefined,
       });
