@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Heaps } from "./heap.ts";
 
-const SETTLED_MS = 10_000;
+const SETTLED_MS = 20_000;
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -24,7 +24,7 @@ const FILLING_PERCENT = 50;
 /** A configuration that weighs so many times the one before leaves heaps behind that are worth compacting. */
 const MUCH_MORE = 1.1;
 /** So long the saver is at work after that: it compacts. */
-const SETTLING_MS = 10_000;
+const SETTLING_MS = 20_000;
 
 /** In sources of a few variables. */
 const weightOf = ({ sources, variables }: Load): number => sources + variables / VARIABLES_PER_SOURCE;
