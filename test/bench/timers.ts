@@ -10,7 +10,8 @@ import { createNameLookup } from "../../src/os/name-lookup.ts";
 import { sourceOf, startDevices } from "../isolation/rig.ts";
 import { benchProductTimers } from "./product-timers.ts";
 
-const WARM_UP_MS = 12_000;
+/** Until sources have started, and heaps have settled (src/lib/heap.ts). */
+const WARM_UP_MS = 25_000;
 const MEASURE_MS = 20_000;
 
 const BAD = ["blackHole", "silent", "slow", "garbage", "reset", "resetsAtOnce"];
@@ -77,7 +78,7 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
   const at = (q: number) => (late[Math.floor(late.length * q)] ?? Number.NaN).toFixed(1);
   console.log(
     `${title}\n  ${late.length} readouts in ${MEASURE_MS / 1000} s, missed ${missed}; lateness p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(0.9999)} ms; ` +
-      `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(1)} ms; CPU ${((user + system) / 10 / MEASURE_MS).toFixed(0)} % of a core`,
+      `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(1)} ms; CPU ${((user + system) / 10 / MEASURE_MS).toFixed(1)} % of a core`,
   );
 }
 
