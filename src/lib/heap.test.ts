@@ -21,7 +21,7 @@ test("a small configuration leaves the memory saver at work, a large one bounds 
   ])
     heaps.fit(load);
   vi.advanceTimersByTime(SETTLED_MS);
-  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
   heaps.fit({ sources: 1, variables: 10 });
   expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
 });
@@ -48,7 +48,7 @@ test("while a configuration is taken in they grow by more, however it ends", asy
   await both;
   expect(flags.splice(0)).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
   vi.advanceTimersByTime(SETTLED_MS);
-  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
   heaps.fit({ sources: 1, variables: 1 });
   expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
 });
@@ -68,9 +68,9 @@ test("a large configuration that was taken in is followed by a time in which the
   vi.advanceTimersByTime(SETTLED_MS / 2 - 1);
   expect(flags.splice(0)).toEqual([]);
   vi.advanceTimersByTime(1);
-  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
+  expect(flags.splice(0)).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
   await heaps.whileFilling(async () => {});
-  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=50", "--no-memory-saver-mode", "--heap-growing-percent=20"]);
+  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=50", "--no-memory-saver-mode", "--heap-growing-percent=30"]);
 });
 
 test("a change of a few sources among many is followed by none", () => {
@@ -96,7 +96,7 @@ test("one that is long in being taken in is followed by that time too", async ()
   await filling;
   expect(flags.splice(0)).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
   vi.advanceTimersByTime(SETTLED_MS);
-  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=20"]);
+  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
 });
 
 test("taking in bounds no heap that a worker needs", async () => {

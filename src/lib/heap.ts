@@ -14,7 +14,7 @@ const SMALL_LOAD = 250;
  * By how much a heap may grow before it is collected, in percent of what lives. The saver collects a large heap more than once a second,
  * and compacts it each time: of 1,000 sources of 10 values at 1 s every fourth readout was skipped.
  */
-const GROWTH_PERCENT = 20;
+const GROWTH_PERCENT = 30;
 /**
  * The same while a configuration is taken in, whose objects live on: the saver would collect and compact all of them again for each few MiB
  * that are added. Grown without a bound, a heap keeps that bound until the next collection, which then is long in coming.
