@@ -11,6 +11,7 @@ export async function variableFiles(
   // For a clock that is at 1970 each file was written at another time than now, and is taken after the shorter wait.
   const folder = new VariableFolder(variablesDir(loaded), { monotonicMs: () => performance.now(), epochMs: () => 0 });
   await folder.watch();
-  await sleep(folder.startWaitMs(), signal);
+  // Again, because a timer may fire a part of a millisecond before the clock that files are judged by.
+  for (let waitMs = folder.startWaitMs(); waitMs > 0 && !signal?.aborted; waitMs = folder.startWaitMs()) await sleep(waitMs, signal);
   return folder.look(sources);
 }
