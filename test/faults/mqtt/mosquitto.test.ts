@@ -8,6 +8,7 @@ import { connect } from "mqtt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { mqttSpec, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
 import { freePort } from "../../support/free-port.ts";
+import { startGate } from "../../support/gate.ts";
 import { connack4 } from "../../support/raw-broker.ts";
 
 const MOSQUITTO = "/usr/sbin/mosquitto";
@@ -50,16 +51,24 @@ async function startMosquitto(more: readonly string[] = [UNBOUNDED]): Promise<Ch
   return child;
 }
 
-async function listen(): Promise<void> {
+/** Gives how often it has subscribed. */
+async function listen(): Promise<() => number> {
+  let subscribed = 0;
   const client = connect({ host: "127.0.0.1", port, reconnectPeriod: 20 });
   client.on("error", () => {});
   undo.push(() => client.endAsync(true));
-  client.on("connect", () => void client.subscribeAsync("plant/values", { qos: 1 }).catch(() => {}));
+  client.on("connect", () => {
+    const count = () => {
+      subscribed++;
+    };
+    void client.subscribeAsync("plant/values", { qos: 1 }).then(count, () => {});
+  });
   client.on("message", (_topic, payload) => {
     const { readouts, backlog = false } = JSON.parse(payload.toString()) as { readouts: { values: { v0: number } }[]; backlog?: boolean };
     for (const { values } of readouts) arrived.push({ number: values.v0, backlog, atMs: Date.now() });
   });
-  await new Promise<void>((done) => client.once("connect", () => done()));
+  await expect.poll(() => subscribed).toBe(1);
+  return () => subscribed;
 }
 
 async function rigOf(settings: object = {}, at = port): Promise<Rig> {
@@ -80,17 +89,26 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
   test.each(["SIGTERM", "SIGKILL"] as const)(
     "that ends by %s and comes back: nothing is lost, the order is kept",
     async (signal) => {
-      const first = await startMosquitto();
-      await listen();
-      const rig = await rigOf();
+      // What the broker acknowledges it has sent on: with a bound it would hold back what is lost with it.
+      const settings = [UNBOUNDED, "max_inflight_messages 0"];
+      const first = await startMosquitto(settings);
+      const timesSubscribed = await listen();
+      const gate = await startGate(port);
+      undo.push(() => gate.shut());
+      await gate.open();
+      const rig = await rigOf({}, gate.port);
       await expect.poll(() => rig.report()?.state).toBe("OK");
       for (let i = 0; i < 10; i++) rig.append(10);
       await expect.poll(() => arrived.length).toBeGreaterThan(30);
       first.kill(signal);
       await once(first, "exit");
+      await gate.shut();
       for (let i = 0; i < 10; i++) rig.append(10);
       await expect.poll(() => rig.report()?.state).toBe("ERROR");
-      await startMosquitto();
+      await startMosquitto(settings);
+      // Before that a broker without a session acknowledges what goes to nobody.
+      await expect.poll(timesSubscribed, { timeout: 20_000 }).toBe(2);
+      await gate.open();
       rig.append(10);
       await expectDelivered(rig, 210);
       await expect.poll(() => new Set(arrived.map(({ number }) => number)).size).toBe(210);
