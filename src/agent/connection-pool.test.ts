@@ -42,6 +42,24 @@ describe("connection pool", () => {
     other.release(undefined);
   });
 
+  it("gives a turn at once where nobody waits, and in order of asking where somebody does", async () => {
+    const pool = new ConnectionPool();
+    const held = ask(pool, "a", 1);
+    if (!held || held instanceof Promise || held instanceof ReasonError) throw new Error("no turn at once");
+    const order: string[] = [];
+    const waiting = ["b", "a"].map(async (key) => {
+      const got = await turn(pool, key, 1);
+      order.push(key);
+      got.release(undefined);
+    });
+    held.release(connection(new Set()));
+    const last = ask(pool, "a", 1);
+    expect(last).toBeInstanceOf(Promise);
+    await Promise.all(waiting);
+    expect(order).toEqual(["b", "a"]);
+    expect(await last).toMatchObject({ session: undefined });
+  });
+
   it("does not hand out a connection that the device has dropped", async () => {
     const pool = new ConnectionPool();
     const open = new Set<AnySession>();

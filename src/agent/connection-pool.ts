@@ -1,5 +1,6 @@
 import type { AnySession } from "../../drivers/driver.ts";
 import type { ReasonError } from "../model/reason.ts";
+import { takeOut } from "../model/take-out.ts";
 import { timerMs } from "../model/timer.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
 
@@ -13,6 +14,9 @@ export interface Turn {
    */
   release(kept: AnySession | undefined, refused?: ReasonError): void;
 }
+
+/** Undefined: the signal aborted before. A ReasonError: the connection has just been refused to another. */
+export type Granted = Turn | ReasonError | undefined;
 
 /** What a source asks for. */
 export interface TurnRequest {
@@ -58,7 +62,7 @@ class DevicePool {
   readonly keys = new Map<DeviceShare, string>();
   readonly #now: () => number;
   readonly #onUnused: () => void;
-  readonly #slots = new Set<Slot>();
+  readonly #slots: Slot[] = [];
   readonly #waiting: Waiter[] = [];
   /** Idle connections of others being closed to make room: each serves those that wait when it is closed. */
   #closing = 0;
@@ -71,8 +75,22 @@ class DevicePool {
     this.time = new DeviceTime(now);
   }
 
-  acquire(request: TurnRequest, signal: AbortSignal): Promise<Turn | ReasonError | undefined> {
-    if (signal.aborted) return Promise.resolve(undefined);
+  acquire(request: TurnRequest, signal: AbortSignal): Granted | Promise<Granted> {
+    if (signal.aborted) return undefined;
+    // Nearly always, without the promise and the listener of one that waits.
+    return this.#acquireAtOnce(request) ?? this.#wait(request, signal);
+  }
+
+  /** Where nobody else waits and the time is not shared. */
+  #acquireAtOnce(request: TurnRequest): Turn | undefined {
+    if (this.#waiting.length > 0 || (request.isProbe && request.hasHealthyOthers())) return undefined;
+    const slot = this.#take(request);
+    if (!slot) return undefined;
+    slot.isProbe = request.isProbe;
+    return this.#turnOf(slot);
+  }
+
+  #wait(request: TurnRequest, signal: AbortSignal): Promise<Granted> {
     return new Promise((done) => {
       const onAbort = () => {
         this.#forget(waiter);
@@ -95,11 +113,17 @@ class DevicePool {
   async leave(share: DeviceShare, key: string): Promise<void> {
     this.keys.delete(share);
     if (![...this.keys.values()].includes(key))
-      await Promise.all([...this.#slots].filter((slot) => !slot.isBusy && slot.key === key).map((slot) => this.#closeIdle(slot)));
+      await Promise.all(this.#slots.filter((slot) => !slot.isBusy && slot.key === key).map((slot) => this.#closeIdle(slot)));
     this.#serve();
   }
 
   #serve(): void {
+    if (this.#waiting.length > 0) this.#serveWaiting();
+    else this.#sleepOn();
+    if (this.keys.size === 0 && this.#slots.length === 0 && this.#closing === 0 && this.#waiting.length === 0) this.#onUnused();
+  }
+
+  #serveWaiting(): void {
     // One look at the clock: a probe whose time came between two would be neither served nor woken.
     const nowMs = this.#now();
     for (let waiter = this.#first(nowMs); waiter; waiter = this.#first(nowMs)) {
@@ -109,7 +133,6 @@ class DevicePool {
       waiter.grant(slot);
     }
     this.#wakeLater(nowMs);
-    if (this.keys.size === 0 && this.#slots.size === 0 && this.#closing === 0 && this.#waiting.length === 0) this.#onUnused();
   }
 
   /**
@@ -119,12 +142,12 @@ class DevicePool {
   #first(nowMs: number): Waiter | undefined {
     const probe = this.#waiting.find(({ isProbe }) => isProbe);
     if (!probe?.hasHealthyOthers()) return this.#waiting[0];
-    const isUnderWay = [...this.#slots].some(({ isBusy, isProbe }) => isBusy && isProbe);
+    const isUnderWay = this.#slots.some(({ isBusy, isProbe }) => isBusy && isProbe);
     const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay;
     return isAllowed ? probe : this.#waiting.find(({ isProbe }) => !isProbe);
   }
 
-  #take({ key, maxConnections }: Waiter): Slot | undefined {
+  #take({ key, maxConnections }: TurnRequest): Slot | undefined {
     let idle: Slot | undefined;
     for (const slot of this.#slots) {
       if (slot.isBusy) continue;
@@ -134,9 +157,9 @@ class DevicePool {
       }
       if (idle === undefined || slot.session?.alive() === false) idle = slot;
     }
-    if (this.#slots.size + this.#closing < maxConnections) {
+    if (this.#slots.length + this.#closing < maxConnections) {
       const slot: Slot = { key, session: undefined, isBusy: true, isProbe: false };
-      this.#slots.add(slot);
+      this.#slots.push(slot);
       return slot;
     }
     if (idle && this.#closing === 0) void this.#closeIdle(idle);
@@ -158,13 +181,13 @@ class DevicePool {
   #giveBack(slot: Slot, kept: AnySession | undefined, refused: ReasonError | undefined): void {
     slot.session = kept;
     slot.isBusy = false;
-    if (!kept) this.#slots.delete(slot);
+    if (!kept) takeOut(this.#slots, slot);
     if (refused) for (const waiter of this.#waiting.filter(({ key }) => key === slot.key)) waiter.refuse(refused);
     this.#serve();
   }
 
   async #closeIdle(slot: Slot): Promise<void> {
-    this.#slots.delete(slot);
+    takeOut(this.#slots, slot);
     this.#closing++;
     await slot.session?.close();
     this.#closing--;
@@ -173,15 +196,20 @@ class DevicePool {
 
   /** Nobody may give a turn back before the next probe is due. */
   #wakeLater(nowMs: number): void {
-    clearTimeout(this.#timer);
+    this.#sleepOn();
     const waitMs = this.time.freeAtMs - nowMs;
     const isWaitedFor = this.#waiting.length > 0 && waitMs > 0;
-    this.#timer = isWaitedFor ? setTimeout(() => this.#serve(), timerMs(Math.ceil(waitMs))) : undefined;
+    if (isWaitedFor) this.#timer = setTimeout(() => this.#serve(), timerMs(Math.ceil(waitMs)));
+  }
+
+  #sleepOn(): void {
+    if (!this.#timer) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   #forget(waiter: Waiter): void {
-    const at = this.#waiting.indexOf(waiter);
-    if (at >= 0) this.#waiting.splice(at, 1);
+    takeOut(this.#waiting, waiter);
   }
 }
 
@@ -210,8 +238,8 @@ export class ConnectionPool {
     };
   }
 
-  /** Waits for a turn; undefined when the signal aborts first, a ReasonError when the connection has just been refused to another. */
-  acquire(device: string, request: TurnRequest, signal: AbortSignal): Promise<Turn | ReasonError | undefined> {
+  /** A turn, where there is one at once; else waits for it. */
+  acquire(device: string, request: TurnRequest, signal: AbortSignal): Granted | Promise<Granted> {
     return this.#poolOf(device).acquire(request, signal);
   }
 

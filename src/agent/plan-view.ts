@@ -12,16 +12,15 @@ export const ROOM = 1.25;
 export class ReadoutTimes {
   readonly #spans: number[] = [];
   readonly #waits: number[] = [];
+  /** Place of the next one, in the stead of the oldest. */
+  #at = 0;
   #unreached = 0;
 
   /** After a readout that was answered. */
   take({ spanMs, waitedMs, unreached }: { readonly spanMs: number; readonly waitedMs: number; readonly unreached: number }): void {
-    this.#spans.push(spanMs);
-    this.#waits.push(waitedMs);
-    if (this.#spans.length > KEPT) {
-      this.#spans.shift();
-      this.#waits.shift();
-    }
+    this.#spans[this.#at] = spanMs;
+    this.#waits[this.#at] = waitedMs;
+    this.#at = (this.#at + 1) % KEPT;
     this.#unreached = unreached;
   }
 

@@ -94,7 +94,8 @@ export class ReadPass implements PassView {
   #at = 0;
   /** Lost with a connection that had answered before: first on the next one. */
   #again: Planned[] = [];
-  readonly #againOnce = new Set<Request>();
+  /** Absent, as in most readouts: none yet. */
+  #againOnce: Set<Request> | undefined;
   /** The first connection was kept from an earlier readout and may be stale. */
   #isStale = false;
   #lost: ReasonError | undefined;
@@ -333,9 +334,9 @@ export class ReadPass implements PassView {
   /** Lost with its connection: that may be its own fault, or nobody's. */
   #keepForLater(planned: Planned, reading: BadReading): void {
     this.#sequential = true;
-    const isFirstTime = !this.#againOnce.has(planned.request);
+    const isFirstTime = !this.#againOnce?.has(planned.request);
     if (this.#lost?.sessionLost && isFirstTime && (this.#answersHere > 0 || this.#isStale)) {
-      this.#againOnce.add(planned.request);
+      this.#againOnce = (this.#againOnce ?? new Set()).add(planned.request);
       this.#again.push(planned);
     } else this.#searching.suspect(planned, reading, this.#lost?.reason.type !== "TIMEOUT");
   }

@@ -75,10 +75,15 @@ export class Readouts {
   readonly #membership: Membership;
   readonly #ring: RingMember | undefined;
   readonly #deadlineMs: number;
-  readonly #resolve: DriverContext["resolve"];
-  readonly #limits = new WeakMap<Limits, Limits>();
+  /** Of what each driver is given, that which is the same in each readout. */
+  readonly #lasting: Omit<DriverContext, "signal">;
+  /** What the last session granted, and what of it is this source's. */
+  #limits: { readonly granted: Limits; readonly own: Limits } | undefined;
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
   #closing: Promise<void> = Promise.resolve();
+  /** The last readout's, and what ends it. */
+  #running: ReadoutDeadline | undefined;
+  #stop: AbortSignal | undefined;
   #isToRenew = false;
   #asides: Aside[] = [];
   #warnings: readonly string[] = [];
@@ -97,7 +102,16 @@ export class Readouts {
     this.#membership = deps.pool.join(this.#device, this.#key, spec.intervalMs, () => deps.otherIsBack());
     this.#ring = deps.rings?.join(`${this.#device} ${this.#key}`);
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
-    this.#resolve = permittedResolve(deps.resolver, deps.permit, endpoint.port);
+    const { log, resolver, permit, listenRefusal } = deps;
+    this.#lasting = {
+      log,
+      timeouts: spec.timeouts,
+      device: deps.memories.of(`${this.#device} ${spec.type}`),
+      ...(this.#ring?.wire && { wire: this.#ring.wire }),
+      resolve: permittedResolve(resolver, permit, endpoint.port),
+      ...(listenRefusal && { listenRefusal }),
+      ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),
+    };
   }
 
   /** What passed last over the connections that it shares with others of their key; undefined: that is turned off. */
@@ -148,12 +162,22 @@ export class Readouts {
     const waitedMs = clock.monotonicMs() - askedMs;
     if (turn instanceof ReasonError) return this.#failed(turn, waitedMs);
     if (!turn) return this.#failed(new ReasonError("CONNECTION_CLOSED", "the data source is being stopped"), waitedMs);
-    const deadline = new ReadoutDeadline(this.#deadlineMs, stop);
+    const deadline = new ReadoutDeadline(this.#deadlineMs);
+    this.#follow(stop, deadline);
     try {
       return { ...(await this.#readIn(turn, deadline, stop)), waitedMs };
     } finally {
       deadline.end();
     }
+  }
+
+  /** The readout ends with the source. One listener for all readouts: one for each costs more than their requests. */
+  #follow(stop: AbortSignal, deadline: ReadoutDeadline): void {
+    this.#running = deadline;
+    if (stop.aborted) deadline.stop(stop.reason);
+    if (stop === this.#stop) return;
+    this.#stop = stop;
+    stop.addEventListener("abort", () => stop === this.#stop && this.#running?.stop(stop.reason), { once: true });
   }
 
   /** Closes the connection; resolves when it is closed. */
@@ -164,7 +188,6 @@ export class Readouts {
   }
 
   async #readIn(turn: Turn, deadline: ReadoutDeadline, stop: AbortSignal): Promise<Outcome> {
-    const { signal } = deadline;
     let { session } = turn;
     if (this.#isToRenew) {
       await session?.close();
@@ -178,7 +201,7 @@ export class Readouts {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs(), bootTimeMs: bootTimeOf(clock) };
     };
     const reading = this.#readOver(session, deadline, beganMs, began, stop);
-    const result = await settledWithin(GRACE_MS, reading, signal);
+    const result = await deadline.settled(reading);
     if (!result) {
       // Whatever it may still open is closed again.
       void reading.then((late) => (late instanceof ReasonError ? undefined : late.session?.close()));
@@ -208,20 +231,10 @@ export class Readouts {
     began: () => void,
     stop: AbortSignal,
   ): Promise<Read | ReasonError> {
-    const { clock, log, resolver, listenRefusal, connecting } = this.#deps;
+    const { clock, resolver, connecting } = this.#deps;
     const { signal } = deadline;
     const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
-    const device = this.#deps.memories.of(`${this.#device} ${this.#spec.type}`);
-    const ctx: DriverContext = {
-      signal,
-      log,
-      timeouts,
-      device,
-      ...(this.#ring?.wire && { wire: this.#ring.wire }),
-      ...(this.#resolve && { resolve: this.#resolve }),
-      ...(listenRefusal && { listenRefusal }),
-      ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),
-    };
+    const ctx: DriverContext = { ...this.#lasting, signal };
     const open = async (): Promise<AnySession> => {
       const loading = driver.load?.(stop);
       if (loading) await deadline.during(loading);
@@ -284,9 +297,9 @@ export class Readouts {
   }
 
   #ownLimits(granted: Limits): Limits {
-    const known = this.#limits.get(granted) ?? this.#spec.driver.limits?.(granted, this.#spec.connect.settings) ?? granted;
-    this.#limits.set(granted, known);
-    return known;
+    if (this.#limits?.granted !== granted)
+      this.#limits = { granted, own: this.#spec.driver.limits?.(granted, this.#spec.connect.settings) ?? granted };
+    return this.#limits.own;
   }
 
   #failed(failure: ReasonError, waitedMs: number): Outcome {
@@ -300,15 +313,14 @@ export class Readouts {
 class ReadoutDeadline {
   readonly #controller = new AbortController();
   readonly #deadlineMs: number;
-  readonly #stop: AbortSignal;
-  readonly #onStop = () => this.#controller.abort(this.#stop.reason);
   #running: Deadline | undefined;
+  /** Called with the abort. Not a listener, because one that comes and goes with each readout costs more. */
+  #onAborted: (() => void) | undefined;
+  #grace: NodeJS.Timeout | undefined;
+  #hasEnded = false;
 
-  constructor(deadlineMs: number, stop: AbortSignal) {
+  constructor(deadlineMs: number) {
     this.#deadlineMs = deadlineMs;
-    this.#stop = stop;
-    if (stop.aborted) this.#onStop();
-    else stop.addEventListener("abort", this.#onStop, { once: true });
     this.resume();
   }
 
@@ -333,30 +345,31 @@ class ReadoutDeadline {
   /** The whole time from now on. */
   resume(): void {
     this.#running?.cancel();
-    this.#running = new Deadline(this.#deadlineMs, () =>
-      this.#controller.abort(new ReasonError("TIMEOUT", "the readout's deadline has passed")),
-    );
+    this.#running = new Deadline(this.#deadlineMs, () => this.stop(new ReasonError("TIMEOUT", "the readout's deadline has passed")));
+  }
+
+  /** What the work settles with; undefined where it has not settled GRACE_MS after the signal's abort. */
+  settled<T>(work: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#onAborted = () => {
+        this.#grace = setTimeout(() => resolve(undefined), GRACE_MS);
+      };
+      if (this.signal.aborted) this.#onAborted();
+      work.then(resolve, reject);
+    });
+  }
+
+  /** Aborts the signal. Nothing once it has ended. */
+  stop(reason: unknown): void {
+    if (this.#hasEnded || this.signal.aborted) return;
+    this.#controller.abort(reason);
+    this.#onAborted?.();
   }
 
   end(): void {
+    this.#hasEnded = true;
+    this.#onAborted = undefined;
+    clearTimeout(this.#grace);
     this.#running?.cancel();
-    this.#stop.removeEventListener("abort", this.#onStop);
   }
-}
-
-/** What the work settles with; undefined where it has not settled `ms` after the signal's abort. */
-function settledWithin<T>(ms: number, work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    let grace: NodeJS.Timeout | undefined;
-    const onAbort = () => {
-      grace = setTimeout(() => resolve(undefined), ms);
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-    const release = () => {
-      clearTimeout(grace);
-      signal.removeEventListener("abort", onAbort);
-    };
-    work.finally(release).then(resolve, reject);
-  });
 }

@@ -32,7 +32,9 @@ export class RunSearches {
   }
 
   begin(): void {
-    this.#searches = this.#context.learned.groups.flatMap(({ searches }) => searches);
+    this.#searches = [];
+    for (const { searches } of this.#context.learned.groups) if (searches.length > 0) this.#searches.push(...searches);
+    if (this.#searches.length === 0) return;
     // Where no part of it has answered so far, a run that failed in the last readout may be well as a whole by now.
     const [carried] = this.#searches.filter(({ narrowing, kind }) => !narrowing.hasAnswer && kind === "refused");
     if (carried && !carried.isChecking) recheck(carried);
@@ -202,6 +204,7 @@ export class RunSearches {
    * on all the same, unless nothing had: asked as planned each time, a few of them would take all the time there is for searching.
    */
   finish(isUnanswered: boolean): void {
+    if (this.#searches.length === 0) return;
     const groups = new Set(this.#searches.map(({ group }) => group));
     for (const group of groups) {
       group.searches = group.searches.filter(({ hasBegun, kind }) => hasBegun || (kind === "lost" && !isUnanswered));

@@ -46,7 +46,8 @@ export class Searching {
   readonly #healing: Healing;
   /** Requests on which a connection ended once. */
   #suspects: { readonly planned: Planned; readonly reading: BadReading }[] = [];
-  readonly #suspected = new Set<Request>();
+  /** Absent, as in most readouts: none yet. */
+  #suspected: Set<Request> | undefined;
   #followUps: Planned[] = [];
   #maxRequests = 0;
   #extras = 0;
@@ -136,9 +137,9 @@ export class Searching {
   suspect(planned: Planned, reading: BadReading, isQuick: boolean): void {
     this.#hasFailed = true;
     if (this.#parts.areSeveral && this.#parts.defer(planned, reading, isQuick)) return;
-    if (this.#suspected.has(planned.request)) this.#runs.start(planned.group, planned.request.points, "lost", reading);
+    if (this.#suspected?.has(planned.request)) this.#runs.start(planned.group, planned.request.points, "lost", reading);
     else this.#suspects.push({ planned, reading });
-    this.#suspected.add(planned.request);
+    this.#suspected = (this.#suspected ?? new Set()).add(planned.request);
   }
 
   /** The next request beside the plan; undefined: nothing is left that this readout may ask. */

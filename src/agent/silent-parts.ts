@@ -26,7 +26,8 @@ export class SilentParts {
   readonly #context: SearchContext;
   readonly #answered = new Set<string>();
   readonly #deferred = new Map<string, Deferred>();
-  #parts = new Set<string | undefined>();
+  /** Undefined: nobody has asked. */
+  #areSeveral: boolean | undefined;
   #probes = 0;
 
   constructor(context: SearchContext) {
@@ -34,12 +35,14 @@ export class SilentParts {
   }
 
   begin(): void {
-    this.#parts = new Set(this.#context.learned.groups.map(({ fresh }) => fresh.part));
+    this.#areSeveral = undefined;
     this.#deferred.clear();
   }
 
   get areSeveral(): boolean {
-    return this.#parts.size > 1;
+    const { groups } = this.#context.learned;
+    this.#areSeveral ??= groups.some(({ fresh }) => fresh.part !== groups[0]?.fresh.part);
+    return this.#areSeveral;
   }
 
   isSilent({ part }: Request): boolean {
@@ -104,6 +107,7 @@ export class SilentParts {
   /** One point of the part that is due for longest; as many in a readout as it takes to ask each within a minute. */
   probe(): Extra | undefined {
     const { learned, intervalMs, probeTime, now } = this.#context;
+    if (learned.silent.size === 0) return undefined;
     const most = Math.max(1, Math.ceil((learned.silent.size * intervalMs) / BACK_WITHIN_MS));
     const nowMs = now();
     const due = [...learned.silent].filter(([, { dueMs }]) => dueMs <= nowMs).sort(([, a], [, b]) => a.dueMs - b.dueMs);

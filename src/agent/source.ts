@@ -9,7 +9,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
-import { atOnce, createYielder, inSlices, sleep } from "../model/timer.ts";
+import { atOnce, createYielder, inSlices, Nap } from "../model/timer.ts";
 import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
@@ -150,8 +150,10 @@ class SourceTask {
   #faults: SourceReport["faults"] = NO_FAULTS;
   #nextRetryAt: number | undefined;
   #trouble: Trouble | undefined;
-  /** Ends the wait for the next try; undefined: it is no wait of a source in trouble, or the device has asked for it. */
-  #pause: AbortController | undefined;
+  /** Between two readouts. */
+  readonly #nap = new Nap();
+  /** It waits for the next try of a source in trouble, and the device has not asked for it: something else of the device may end it. */
+  #isPause = false;
   #waitedMs = 0;
 
   constructor(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps) {
@@ -170,7 +172,9 @@ class SourceTask {
     this.#readouts = new Readouts(spec, this.#learned, {
       ...deps,
       connecting: () => this.#counters.connects++,
-      otherIsBack: () => this.#pause?.abort(),
+      otherIsBack: () => {
+        if (this.#isPause) this.#nap.wake();
+      },
     });
     this.#explaining = new Explaining(spec, this.#learned, clock.monotonicMs, (aside) => this.#readouts.readAside(aside));
     this.#freshness = new Freshness(log, () => {
@@ -194,7 +198,7 @@ class SourceTask {
 
   stop(): Promise<void> {
     this.#stop.abort();
-    this.#pause?.abort();
+    this.#nap.wake();
     return this.#done;
   }
 
@@ -282,8 +286,8 @@ class SourceTask {
 
   /** False: it is being stopped. */
   async #wait(ms: number): Promise<boolean> {
-    await sleep(ms, (this.#pause ?? this.#stop).signal);
-    this.#pause = undefined;
+    if (!this.#stop.signal.aborted) await this.#nap.sleep(ms);
+    this.#isPause = false;
     return !this.#stop.signal.aborted;
   }
 
@@ -301,7 +305,7 @@ class SourceTask {
     const { restMs } = outcome;
     const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
     if (this.#trouble || restMs > 0) this.#nextRetryAt = clock.epochMs() + next - now;
-    this.#pause = this.#trouble && restMs === 0 ? new AbortController() : undefined;
+    this.#isPause = this.#trouble !== undefined && restMs === 0;
     const before = this.#state;
     this.#state = nextState(before, problem, outcome.time);
     this.#stateLog.note(this.#state);

@@ -37,6 +37,34 @@ function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<boolean
   });
 }
 
+/** The waits of one who waits again and again, one at a time: without the listener that `sleep` adds and removes each time. */
+export class Nap {
+  #timer: NodeJS.Timeout | undefined;
+  #end: (() => void) | undefined;
+
+  /** Waits `ms` (any length; ≤ 0 still yields once to the event loop), or until it is woken. Never rejects. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((done) => {
+      this.#end = done;
+      this.#wait(ms);
+    });
+  }
+
+  /** Ends the wait under way, if there is one. */
+  wake(): void {
+    clearTimeout(this.#timer);
+    const end = this.#end;
+    this.#end = undefined;
+    end?.();
+  }
+
+  #wait(ms: number): void {
+    const slice = timerMs(ms);
+    // Node cuts fractions off, which would end the wait before its time.
+    this.#timer = setTimeout(() => (ms > slice ? this.#wait(ms - slice) : this.wake()), Math.ceil(Math.max(0, slice)));
+  }
+}
+
 /** Called in each turn of a long loop; settles at once, or after the event loop had its turn. */
 export type YieldToEventLoop = () => Promise<void>;
 
