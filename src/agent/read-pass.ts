@@ -1,11 +1,10 @@
 import type { AnyDriver, AnySession, DriverContext, Limits, Point, Request } from "../../drivers/driver.ts";
-import { toFailure } from "../model/failure.ts";
-import { FaultError, PartialRefusal } from "../model/fault.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
+import { Asking, type Outcome } from "./asking.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
 import type { Extra, PassView } from "./extras.ts";
-import { type BadReading, badReading, type FailureKind, type Group, type LearnedGroups, type Planned } from "./learned-groups.ts";
+import type { BadReading, Group, LearnedGroups, Planned } from "./learned-groups.ts";
 import { Searching } from "./searching.ts";
 
 /**
@@ -53,26 +52,11 @@ const PATIENT_EVERY = 5;
 /** The same where the device has answered in this readout: what ends the connection is being searched. */
 const MAX_BARREN_ALIVE = 12;
 
-type Outcome =
-  | { readonly type: "answered" }
-  /** `points`: of the request, those that failed as one. */
-  | {
-      readonly type: "failed";
-      readonly kind: FailureKind;
-      readonly reading: BadReading;
-      readonly points: readonly Point[];
-      /** The connection ended with it. */
-      readonly isLoss?: true;
-    }
-  /** Neither tells anything about what was asked. */
-  | { readonly type: "busy" | "everything" | "program" };
-
 const NOT_REACHED: BadReading = {
   quality: "bad",
   fault: "no_answer",
   detail: "not reached: the readout's time was up before; the next readout goes on here",
 };
-const ANSWERED: Outcome = { type: "answered" };
 
 /**
  * One readout's pass over all points of a source, over as many connections as it takes. What is well is asked first, as planned;
@@ -80,7 +64,7 @@ const ANSWERED: Outcome = { type: "answered" };
  * connection ends is asked last, alone. What was learned stays in `learned`.
  */
 export class ReadPass implements PassView {
-  readonly readings: (Reading | undefined)[] = [];
+  readonly #asking: Asking;
   readonly #driver: AnyDriver;
   readonly #learned: LearnedGroups;
   readonly #now: () => number;
@@ -96,26 +80,11 @@ export class ReadPass implements PassView {
   #again: Planned[] = [];
   /** Absent, as in most readouts: none yet. */
   #againOnce: Set<Request> | undefined;
-  /** The first connection was kept from an earlier readout and may be stale. */
-  #isStale = false;
-  #lost: ReasonError | undefined;
-  #firstFailure: ReasonError | undefined;
   #connections = 0;
-  #answersHere = 0;
   #quickLosses = 0;
   #lastAnswers = 0;
   #barren = 0;
   #sequential = false;
-  /** What is asked takes time that nobody else wants. */
-  #isIdleTime = false;
-  #isUnprepared = false;
-  /** Once in a readout: a device that says so each time is not asked in a circle. */
-  #hasPreparedAgain = false;
-  #restMs = 0;
-  #sent = 0;
-  #answered = 0;
-  #good = 0;
-  #isDefinite = true;
   #pending: Extra | undefined;
 
   constructor(driver: AnyDriver, learned: LearnedGroups, options: PassOptions = {}) {
@@ -125,6 +94,7 @@ export class ReadPass implements PassView {
     this.#learned = learned;
     this.#now = now;
     this.#share = share;
+    this.#asking = new Asking(driver, learned, share, now, (points, reading) => this.#searching.failedItem(points, reading));
     learned.readouts++;
     const idleUntilMs = now() + intervalMs;
     this.#searching = new Searching(learned, {
@@ -140,21 +110,21 @@ export class ReadPass implements PassView {
   }
 
   get sent(): number {
-    return this.#sent;
+    return this.#asking.sent;
   }
 
   /** Whether the connection that it ran on last is lost. */
   get isLost(): boolean {
-    return this.#lost !== undefined;
+    return this.#asking.lost !== undefined;
   }
 
   /** Requests answered with a value at least. */
   get good(): number {
-    return this.#good;
+    return this.#asking.good;
   }
 
   get answered(): number {
-    return this.#answered;
+    return this.#asking.answered;
   }
 
   /**
@@ -185,7 +155,8 @@ export class ReadPass implements PassView {
   /** Ends the pass: every point that was answered or is accounted for has its reading. `failure`: no connection could be opened. */
   finish(failure?: ReasonError): ReadResult {
     const learned = this.#learned;
-    const isUnanswered = this.#answered === 0 && (failure ?? this.#firstFailure) !== undefined;
+    const { readings, answered, firstFailure, restMs } = this.#asking;
+    const isUnanswered = answered === 0 && (failure ?? firstFailure) !== undefined;
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
     if (isUnanswered || failure) this.#share.failed();
     const left = this.#main.slice(this.#at).filter(({ request }) => !this.isRead(request));
@@ -193,23 +164,23 @@ export class ReadPass implements PassView {
     const unreached = isUnanswered || failure || learned.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
     learned.resumeAt = unreached > 0 && left[0] ? Math.max(0, learned.plan(this.#driver, this.#limits).indexOf(left[0])) : 0;
     this.#searching.finish(isUnanswered);
-    if (isUnanswered) this.readings.length = 0;
-    else if (!failure) this.readings.length = learned.width;
-    if (this.readings.length > 0) this.#searching.fill(this.readings);
-    if (unreached > 0) for (const { request } of left) for (const { index } of request.points) this.readings[index] ??= NOT_REACHED;
+    if (isUnanswered) readings.length = 0;
+    else if (!failure) readings.length = learned.width;
+    if (readings.length > 0) this.#searching.fill(readings);
+    if (unreached > 0) for (const { request } of left) for (const { index } of request.points) readings[index] ??= NOT_REACHED;
     return {
-      readings: this.readings,
-      failure: failure ?? (isUnanswered ? this.#firstFailure : undefined),
-      restMs: Math.max(this.#restMs, failure ? restMsOf(failure) : 0),
+      readings,
+      failure: failure ?? (isUnanswered ? firstFailure : undefined),
+      restMs: Math.max(restMs, failure ? restMsOf(failure) : 0),
       unreached,
-      requests: this.#sent,
-      answered: this.#answered,
-      definite: this.#isDefinite,
+      requests: this.#asking.sent,
+      answered,
+      definite: this.#asking.isDefinite,
     };
   }
 
   hasReading(index: number): boolean {
-    return this.readings[index] !== undefined;
+    return this.#asking.readings[index] !== undefined;
   }
 
   isRead({ points }: Request): boolean {
@@ -217,7 +188,7 @@ export class ReadPass implements PassView {
   }
 
   give(points: readonly Point[], reading: Reading): void {
-    for (const { index } of points) this.readings[index] = reading;
+    this.#asking.give(points, reading);
   }
 
   /** Begins again with the plan as it is now: what was learned is forgotten. */
@@ -234,10 +205,9 @@ export class ReadPass implements PassView {
 
   #begin(limits: Limits, isKept: boolean): void {
     this.#limits = limits;
-    this.#lost = undefined;
     this.#connections++;
-    this.#answersHere = 0;
-    this.#isStale = isKept;
+    if (this.#asking.answersHere > 0) this.#barren = 0;
+    this.#asking.begin(isKept);
     this.#setMain(limits);
   }
 
@@ -259,8 +229,8 @@ export class ReadPass implements PassView {
     const extra = this.#searching.firstProbe();
     if (!extra) return undefined;
     this.#learned.shut = undefined;
-    const outcome = await this.#ask(session, extra.request, ctx, this.#timeoutMs(extra.request, ctx.timeouts.answerMs));
-    if (this.#lost && !this.#isStale) return "failed";
+    const outcome = await this.#askInFull(session, extra.request, ctx);
+    if (this.#asking.lost && !this.#asking.isStale) return "failed";
     if (this.#hasEnded(ctx)) return this.#end(ctx);
     if (outcome.type === "everything") return "done";
     this.#searching.wakeUp();
@@ -272,7 +242,7 @@ export class ReadPass implements PassView {
     while (this.#again.length > 0 && !this.#hasEnded(ctx)) {
       const planned = this.#again.shift();
       if (!planned || this.isRead(planned.request)) continue;
-      this.#settle(planned, await this.#askPlanned(session, planned, ctx), ctx);
+      this.#settle(planned, await this.#askInFull(session, planned.request, ctx), ctx);
     }
   }
 
@@ -281,7 +251,7 @@ export class ReadPass implements PassView {
       while (!this.#hasEnded(ctx)) {
         const planned = this.#nextMain();
         if (!planned) return;
-        this.#settle(planned, await this.#askPlanned(session, planned, ctx), ctx);
+        this.#settle(planned, await this.#askInFull(session, planned.request, ctx), ctx);
       }
     };
     const width = this.#sequential ? 1 : Math.min(limits.inFlight, this.#main.length - this.#at);
@@ -298,8 +268,8 @@ export class ReadPass implements PassView {
     return undefined;
   }
 
-  #askPlanned(session: AnySession, { request }: Planned, ctx: DriverContext): Promise<Outcome> {
-    return this.#ask(session, request, ctx, this.#timeoutMs(request, ctx.timeouts.answerMs));
+  #askInFull(session: AnySession, request: Request, ctx: DriverContext): Promise<Outcome> {
+    return this.#asking.ask(session, request, ctx, this.#timeoutMs(request, ctx.timeouts.answerMs));
   }
 
   #settle(planned: Planned, outcome: Outcome, ctx: DriverContext): void {
@@ -321,24 +291,25 @@ export class ReadPass implements PassView {
     const { unanswered, isHeard } = this.#learned;
     if (unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
     const isUnheardUnit = !isHeard && part !== undefined;
-    const isUnanswered = unanswered > 0 || isUnheardUnit || this.#firstFailure !== undefined;
-    const isDoubtful = this.#answered === 0 ? isUnanswered : this.#isInTrouble(part);
+    const isUnanswered = unanswered > 0 || isUnheardUnit || this.#asking.firstFailure !== undefined;
+    const isDoubtful = this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part);
     return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
   }
 
   /** Whether something had no answer in this readout, and this part of several has given none either. */
   #isInTrouble(part: string | undefined): boolean {
-    return this.#firstFailure !== undefined && this.#searching.isUnheard(part);
+    return this.#asking.firstFailure !== undefined && this.#searching.isUnheard(part);
   }
 
   /** Lost with its connection: that may be its own fault, or nobody's. */
   #keepForLater(planned: Planned, reading: BadReading): void {
     this.#sequential = true;
+    const { lost, answersHere, isStale } = this.#asking;
     const isFirstTime = !this.#againOnce?.has(planned.request);
-    if (this.#lost?.sessionLost && isFirstTime && (this.#answersHere > 0 || this.#isStale)) {
+    if (lost?.sessionLost && isFirstTime && (answersHere > 0 || isStale)) {
       this.#againOnce = (this.#againOnce ?? new Set()).add(planned.request);
       this.#again.push(planned);
-    } else this.#searching.suspect(planned, reading, this.#lost?.reason.type !== "TIMEOUT");
+    } else this.#searching.suspect(planned, reading, lost?.reason.type !== "TIMEOUT");
   }
 
   #takeExtra(): Extra | undefined {
@@ -352,10 +323,8 @@ export class ReadPass implements PassView {
     const began = this.#now();
     const fullMs = ctx.timeouts.answerMs;
     const timeoutMs = isRisky && !extra.isPatient ? this.#share.timeoutMs(fullMs) : fullMs;
-    this.#isIdleTime = extra.time === "idle";
-    const outcome = await this.#ask(session, request, ctx, timeoutMs);
-    this.#isIdleTime = false;
-    if (ctx.signal.aborted && this.#lost) return;
+    const outcome = await this.#asking.ask(session, request, ctx, timeoutMs, extra.time === "idle");
+    if (ctx.signal.aborted && this.#asking.lost) return;
     if (outcome.type === "answered") {
       this.#searching.partAnswered(request.part);
       this.#searching.answered(extra);
@@ -365,122 +334,35 @@ export class ReadPass implements PassView {
     }
   }
 
-  async #ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number): Promise<Outcome> {
-    this.#sent++;
-    const began = this.#now();
-    const { timeouts } = ctx;
-    const bounded = timeoutMs === timeouts.answerMs ? ctx : { ...ctx, timeouts: { ...timeouts, answerMs: timeoutMs } };
-    try {
-      const answer = await session.read(request, bounded);
-      this.#share.answered(this.#now() - began);
-      this.#noteAnswer();
-      this.#good++;
-      this.#take(request, answer);
-      return ANSWERED;
-    } catch (error) {
-      const known = toFailure(error);
-      if (known instanceof FaultError) return this.#refused(request, known, this.#now() - began);
-      if (!ctx.signal.aborted) this.#share.probed(this.#now() - began, this.#isIdleTime);
-      return this.#ended(request, known);
-    }
-  }
-
-  #take({ points }: Request, given: readonly (Reading | undefined)[]): void {
-    const { readings } = this;
-    // Room for all at once: an array that grows leaves several times its size behind.
-    if (readings.length === 0) readings.length = this.#learned.width;
-    for (let i = 0; i < points.length; i++) {
-      const point = points[i];
-      if (point && given[i] !== undefined) readings[point.index] = given[i];
-    }
-  }
-
-  #refused(request: Request, refusal: FaultError, tookMs: number): Outcome {
-    this.#noteAnswer();
-    this.#take(request, refusal instanceof PartialRefusal ? refusal.readings : []);
-    if (refusal instanceof PartialRefusal) return this.#partlyRefused(request, refusal);
-    const reading = badReading(refusal);
-    switch (refusal.scope) {
-      case "points":
-        return { type: "failed", kind: "refused", reading, points: request.points };
-      case "silent":
-        this.#share.probed(tookMs, this.#isIdleTime);
-        this.#isDefinite = false;
-        return { type: "failed", kind: "lost", reading, points: request.points };
-      case "busy":
-        this.#isDefinite = false;
-        this.give(request.points, reading);
-        return { type: "busy" };
-      case "everything":
-        this.#learned.shut = reading;
-        return { type: "everything" };
-      case "program":
-        this.#isDefinite = false;
-        if (this.#hasPreparedAgain) this.give(request.points, reading);
-        else this.#isUnprepared = true;
-        return { type: "program" };
-    }
-  }
-
-  #partlyRefused({ points }: Request, { items: [first, ...others] }: PartialRefusal): Outcome {
-    this.#good++;
-    const pointsOf = (places: readonly number[]) => places.flatMap((place) => points[place] ?? []);
-    for (const { places, refusal } of others) this.#searching.failedItem(pointsOf(places), badReading(refusal));
-    return { type: "failed", kind: "refused", reading: badReading(first.refusal), points: pointsOf(first.places) };
-  }
-
-  /** The connection ended, or has to be thrown away. */
-  #ended(request: Request, failure: ReasonError): Outcome {
-    this.#lost ??= failure;
-    this.#restMs = Math.max(this.#restMs, restMsOf(failure));
-    // What a stale connection says of itself is no news.
-    if (!(this.#isStale && this.#answersHere === 0 && failure.sessionLost)) this.#firstFailure ??= failure;
-    const asked = this.#driver.describe?.(request);
-    const what = asked === undefined || failure.message.includes(asked) ? "" : ` (asked for ${asked})`;
-    const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}${what}` };
-    return { type: "failed", kind: "lost", reading, points: request.points, isLoss: true };
-  }
-
-  #noteAnswer(): void {
-    this.#answered++;
-    this.#learned.isHeard = true;
-    this.#answersHere++;
-    this.#barren = 0;
-    this.#isStale = false;
-    const learned = this.#learned;
-    if (learned.answersPerConnection !== undefined && this.#answersHere > learned.answersPerConnection)
-      learned.answersPerConnection = undefined;
-  }
-
   #hasEnded(ctx: DriverContext): boolean {
-    return this.#lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || this.#isUnprepared || this.#isToRenew();
+    const { lost, isUnprepared } = this.#asking;
+    return lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || isUnprepared || this.#isToRenew();
   }
 
   #isToRenew(): boolean {
     const { answersPerConnection } = this.#learned;
     // The first connection of each readout shows whether it still is so.
-    return answersPerConnection !== undefined && this.#connections > 1 && this.#answersHere >= answersPerConnection;
+    return answersPerConnection !== undefined && this.#connections > 1 && this.#asking.answersHere >= answersPerConnection;
   }
 
   #end(ctx: DriverContext): PassEnd {
-    const lost = this.#lost;
+    const { lost } = this.#asking;
     if (ctx.signal.aborted) return "stopped";
     if (!lost && this.#learned.shut) return "done";
-    if (!lost && this.#isUnprepared) {
-      this.#isUnprepared = false;
-      this.#hasPreparedAgain = true;
+    if (!lost && this.#asking.isUnprepared) {
+      this.#asking.preparesAgain();
       return "unprepared";
     }
     if (lost) {
       this.#learnLoss(lost);
-      if (this.#barren >= this.#maxBarren() || this.#restMs > 0) return "failed";
-      if (this.#answered === 0) this.#lastFirst();
+      if (this.#barren >= this.#maxBarren() || this.#asking.restMs > 0) return "failed";
+      if (this.#asking.answered === 0) this.#lastFirst();
     }
     return this.#hasWork() ? (lost ? "lost" : "renew") : "done";
   }
 
   #maxBarren(): number {
-    if (this.#answered > 0) return MAX_BARREN_ALIVE;
+    if (this.#asking.answered > 0) return MAX_BARREN_ALIVE;
     return this.#share.isPaceKnown() ? MAX_BARREN : MAX_BARREN_UNKNOWN;
   }
 
@@ -494,15 +376,16 @@ export class ReadPass implements PassView {
 
   /** A device that closes after each answer is no failing one: it is read over as many connections. */
   #learnLoss(lost: ReasonError): void {
-    if (this.#answersHere === 0) {
-      if (!this.#isStale) this.#barren++;
+    const { answersHere, isStale } = this.#asking;
+    if (answersHere === 0) {
+      if (!isStale) this.#barren++;
       this.#quickLosses = 0;
       return;
     }
-    const isRepeated = lost.sessionLost && this.#quickLosses > 0 && this.#lastAnswers === this.#answersHere;
-    if (isRepeated) this.#learned.answersPerConnection = this.#answersHere;
+    const isRepeated = lost.sessionLost && this.#quickLosses > 0 && this.#lastAnswers === answersHere;
+    if (isRepeated) this.#learned.answersPerConnection = answersHere;
     this.#quickLosses = lost.sessionLost ? this.#quickLosses + 1 : 0;
-    this.#lastAnswers = this.#answersHere;
+    this.#lastAnswers = answersHere;
   }
 
   #hasWork(): boolean {

@@ -1,0 +1,217 @@
+import type { AnyDriver, AnySession, DriverContext, Point, Request } from "../../drivers/driver.ts";
+import { toFailure } from "../model/failure.ts";
+import { FaultError, PartialRefusal } from "../model/fault.ts";
+import { type ReasonError, restMsOf } from "../model/reason.ts";
+import type { Reading } from "../model/value.ts";
+import type { DeviceShare } from "./device-time.ts";
+import { type BadReading, badReading, type FailureKind, type LearnedGroups } from "./learned-groups.ts";
+
+/** What came of one request. */
+export type Outcome =
+  | { readonly type: "answered" }
+  /** `points`: of the request, those that failed as one. */
+  | {
+      readonly type: "failed";
+      readonly kind: FailureKind;
+      readonly reading: BadReading;
+      readonly points: readonly Point[];
+      /** The connection ended with it. */
+      readonly isLoss?: true;
+    }
+  /** Neither tells anything about what was asked. */
+  | { readonly type: "busy" | "everything" | "program" };
+
+const ANSWERED: Outcome = { type: "answered" };
+
+/**
+ * Asks one request at a time for a ReadPass, and keeps what came of all of them: the readings, what was counted, and how the connection ended. It
+ * decides nothing of what is asked next.
+ */
+export class Asking {
+  readonly readings: (Reading | undefined)[] = [];
+  readonly #driver: AnyDriver;
+  readonly #learned: LearnedGroups;
+  readonly #share: DeviceShare;
+  readonly #now: () => number;
+  readonly #onItem: (points: readonly Point[], reading: BadReading) => void;
+  #lost: ReasonError | undefined;
+  #firstFailure: ReasonError | undefined;
+  #isStale = false;
+  #answersHere = 0;
+  #isUnprepared = false;
+  /** Once in a readout: a device that says so each time is not asked in a circle. */
+  #hasPreparedAgain = false;
+  #restMs = 0;
+  #sent = 0;
+  #answered = 0;
+  #good = 0;
+  #isDefinite = true;
+
+  /** `onItem`: points of an answered request were refused together, besides those of its outcome. `now`: monotonic ms. */
+  constructor(
+    driver: AnyDriver,
+    learned: LearnedGroups,
+    share: DeviceShare,
+    now: () => number,
+    onItem: (points: readonly Point[], reading: BadReading) => void,
+  ) {
+    this.#driver = driver;
+    this.#learned = learned;
+    this.#share = share;
+    this.#now = now;
+    this.#onItem = onItem;
+  }
+
+  /** Why the connection is lost, or has to be thrown away; undefined: it stands. */
+  get lost(): ReasonError | undefined {
+    return this.#lost;
+  }
+
+  /** Why a request had no answer first; what a stale connection says of itself does not count. */
+  get firstFailure(): ReasonError | undefined {
+    return this.#firstFailure;
+  }
+
+  /** The connection was kept from an earlier readout, and has not been answered over since. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
+  /** Answers over this connection. */
+  get answersHere(): number {
+    return this.#answersHere;
+  }
+
+  /** The device has another program: addresses have to be looked up again. */
+  get isUnprepared(): boolean {
+    return this.#isUnprepared;
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** Requests that were answered, be it with a refusal. */
+  get answered(): number {
+    return this.#answered;
+  }
+
+  /** Requests answered with a value at least. */
+  get good(): number {
+    return this.#good;
+  }
+
+  /** The device asks not to be read again before: ms. */
+  get restMs(): number {
+    return this.#restMs;
+  }
+
+  /** See ReadResult.definite. */
+  get isDefinite(): boolean {
+    return this.#isDefinite;
+  }
+
+  /** Goes on over another connection; `isKept`: one that is from an earlier readout. */
+  begin(isKept: boolean): void {
+    this.#lost = undefined;
+    this.#answersHere = 0;
+    this.#isStale = isKept;
+  }
+
+  /** Addresses are looked up again now. */
+  preparesAgain(): void {
+    this.#isUnprepared = false;
+    this.#hasPreparedAgain = true;
+  }
+
+  give(points: readonly Point[], reading: Reading): void {
+    for (const { index } of points) this.readings[index] = reading;
+  }
+
+  /** `isIdleTime`: it takes time that nobody else wants. Never throws what a device does. */
+  async ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number, isIdleTime = false): Promise<Outcome> {
+    this.#sent++;
+    const began = this.#now();
+    const { timeouts } = ctx;
+    const bounded = timeoutMs === timeouts.answerMs ? ctx : { ...ctx, timeouts: { ...timeouts, answerMs: timeoutMs } };
+    try {
+      const answer = await session.read(request, bounded);
+      this.#share.answered(this.#now() - began);
+      this.#noteAnswer();
+      this.#good++;
+      this.#take(request, answer);
+      return ANSWERED;
+    } catch (error) {
+      const known = toFailure(error);
+      const tookMs = this.#now() - began;
+      const isSilent = known instanceof FaultError ? known.scope === "silent" && !(known instanceof PartialRefusal) : !ctx.signal.aborted;
+      if (isSilent) this.#share.probed(tookMs, isIdleTime);
+      return known instanceof FaultError ? this.#refused(request, known) : this.#ended(request, known);
+    }
+  }
+
+  #take({ points }: Request, given: readonly (Reading | undefined)[]): void {
+    const { readings } = this;
+    // Room for all at once: an array that grows leaves several times its size behind.
+    if (readings.length === 0) readings.length = this.#learned.width;
+    for (let i = 0; i < points.length; i++) {
+      const point = points[i];
+      if (point && given[i] !== undefined) readings[point.index] = given[i];
+    }
+  }
+
+  #refused(request: Request, refusal: FaultError): Outcome {
+    this.#noteAnswer();
+    this.#take(request, refusal instanceof PartialRefusal ? refusal.readings : []);
+    if (refusal instanceof PartialRefusal) return this.#partlyRefused(request, refusal);
+    const reading = badReading(refusal);
+    switch (refusal.scope) {
+      case "points":
+        return { type: "failed", kind: "refused", reading, points: request.points };
+      case "silent":
+        this.#isDefinite = false;
+        return { type: "failed", kind: "lost", reading, points: request.points };
+      case "busy":
+        this.#isDefinite = false;
+        this.give(request.points, reading);
+        return { type: "busy" };
+      case "everything":
+        this.#learned.shut = reading;
+        return { type: "everything" };
+      case "program":
+        this.#isDefinite = false;
+        if (this.#hasPreparedAgain) this.give(request.points, reading);
+        else this.#isUnprepared = true;
+        return { type: "program" };
+    }
+  }
+
+  #partlyRefused({ points }: Request, { items: [first, ...others] }: PartialRefusal): Outcome {
+    this.#good++;
+    const pointsOf = (places: readonly number[]) => places.flatMap((place) => points[place] ?? []);
+    for (const { places, refusal } of others) this.#onItem(pointsOf(places), badReading(refusal));
+    return { type: "failed", kind: "refused", reading: badReading(first.refusal), points: pointsOf(first.places) };
+  }
+
+  /** The connection ended, or has to be thrown away. */
+  #ended(request: Request, failure: ReasonError): Outcome {
+    this.#lost ??= failure;
+    this.#restMs = Math.max(this.#restMs, restMsOf(failure));
+    // What a stale connection says of itself is no news.
+    if (!(this.#isStale && this.#answersHere === 0 && failure.sessionLost)) this.#firstFailure ??= failure;
+    const asked = this.#driver.describe?.(request);
+    const what = asked === undefined || failure.message.includes(asked) ? "" : ` (asked for ${asked})`;
+    const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}${what}` };
+    return { type: "failed", kind: "lost", reading, points: request.points, isLoss: true };
+  }
+
+  #noteAnswer(): void {
+    const learned = this.#learned;
+    this.#answered++;
+    this.#answersHere++;
+    this.#isStale = false;
+    learned.isHeard = true;
+    if (learned.answersPerConnection !== undefined && this.#answersHere > learned.answersPerConnection)
+      learned.answersPerConnection = undefined;
+  }
+}
