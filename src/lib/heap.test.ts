@@ -83,6 +83,20 @@ test("a change of a few sources among many is followed by none", () => {
   expect(flags).toEqual([]);
 });
 
+test("many small additions are followed by that time as one large one is", () => {
+  const { flags, heaps } = recorded();
+  heaps.fit({ sources: 1000, variables: 0 });
+  vi.advanceTimersByTime(SETTLED_MS);
+  flags.length = 0;
+  heaps.fit({ sources: 800, variables: 0 });
+  for (const sources of [820, 840, 860, 880]) heaps.fit({ sources, variables: 0 });
+  expect(flags.splice(0)).toEqual([]);
+  heaps.fit({ sources: 900, variables: 0 });
+  expect(flags.splice(0)).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
+  vi.advanceTimersByTime(SETTLED_MS);
+  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
+});
+
 test("one that is long in being taken in is followed by that time too", async () => {
   const { flags, heaps } = recorded();
   const { promise, resolve } = Promise.withResolvers<void>();

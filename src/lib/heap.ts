@@ -21,7 +21,7 @@ const GROWTH_PERCENT = 30;
  */
 const FILLING_PERCENT = 50;
 
-/** A configuration that weighs so many times the one before leaves heaps behind that are worth compacting. */
+/** A configuration that weighs so many times the one that they were compacted for last leaves heaps behind that are worth it again. */
 const MUCH_MORE = 1.1;
 /** So long the saver is at work after that: it compacts. */
 const SETTLING_MS = 20_000;
@@ -41,6 +41,8 @@ export class Heaps {
   #growth: Growth = "saver";
   #load: Load = { sources: 0, variables: 0 };
   #isFree = false;
+  /** Weight of the configuration that they were compacted for, or of a smaller one since. */
+  #compactedFor = 0;
   /** Works under way that fill the heap. */
   #filling = 0;
   /** False: they have taken in a much larger configuration, or are about to. */
@@ -54,7 +56,9 @@ export class Heaps {
 
   /** Sizes them by what is to be read from now on. */
   fit(load: Load): void {
-    if (weightOf(load) > weightOf(this.#load) * MUCH_MORE) this.#isSettled = false;
+    const weight = weightOf(load);
+    if (weight > this.#compactedFor * MUCH_MORE) this.#isSettled = false;
+    else this.#compactedFor = Math.min(this.#compactedFor, weight);
     this.#load = load;
     this.#settle();
   }
@@ -75,6 +79,7 @@ export class Heaps {
   #settle(): void {
     if (this.#filling === 0 && !this.#isSettled) {
       this.#isSettled = true;
+      this.#compactedFor = weightOf(this.#load);
       clearTimeout(this.#settling);
       this.#settling = setTimeout(() => {
         this.#settling = undefined;
