@@ -21,6 +21,16 @@ export interface ServiceFaultRule {
     | "hang_up";
 }
 
+/**
+ * Keeps the nodes of a session's diagnostics out of the address space, as its EnabledFlag says (OPC 10000-5, 6.3.3): making and removing them
+ * takes more CPU than all that a short session asks for.
+ */
+function withoutDiagnostics(session: ServerSession): void {
+  const make = "_createSessionObjectInAddressSpace";
+  if (typeof Reflect.get(session, make) !== "function") throw new Error(`node-opcua's ServerSession has no ${make} any more`);
+  Object.defineProperty(session, make, { value: () => null });
+}
+
 /** A node-opcua server that counts what it is asked, and misbehaves on request. */
 export class MisbehavingServer extends OPCUAServer {
   readonly counts = new Map<string, number>();
@@ -31,7 +41,10 @@ export class MisbehavingServer extends OPCUAServer {
 
   constructor(options: OPCUAServerOptions) {
     super(options);
-    this.on("create_session", (session) => this.sessions.add(session));
+    this.on("create_session", (session) => {
+      this.sessions.add(session);
+      withoutDiagnostics(session);
+    });
     this.on("session_closed", (session) => this.sessions.delete(session));
   }
 

@@ -160,6 +160,7 @@ async function start(options: OpcuaSimulatorOptions, folder: string): Promise<Op
   await server.initialize();
   const { addressSpace } = server.engine;
   if (!addressSpace) throw new Error("the server has no address space");
+  server.engine.serverDiagnosticsEnabled = false;
   const namespaces = options.namespaces ?? [PLANT_NAMESPACE, OTHER_NAMESPACE];
   const space = fillSpace(addressSpace, {
     namespaces,
