@@ -8,11 +8,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startSimulator } from "../drivers/modbus_tcp/simulator.ts";
 import type { Simulator } from "../drivers/simulator.ts";
 import manifest from "../package.json" with { type: "json" };
+import { builtCollector } from "../test/support/built-collector.ts";
 import { jsonValue } from "./commands/device/values.ts";
 import { toJson } from "./model/json.ts";
 import { parseDataType } from "./model/value.ts";
 
-const COLLECTOR = fileURLToPath(new URL("../bin/collector", import.meta.url));
+/** Starts from the sources, as in a clone; the others start what is built of them. */
+const SOURCES = fileURLToPath(new URL("../bin/collector", import.meta.url));
 
 interface Ended {
   readonly code: number | null;
@@ -22,10 +24,11 @@ interface Ended {
 
 /** `preload` is a module that the process loads before the collector. */
 function startWith(
-  preload: string | undefined,
+  program: string,
   args: readonly string[],
+  preload?: string,
 ): { readonly child: ChildProcess; readonly ended: Promise<Ended>; readonly seen: () => string } {
-  const child = spawn(COLLECTOR, args, {
+  const child = spawn(program, args, {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...(preload !== undefined && { NODE_OPTIONS: `--import ${preload}` }) },
   });
@@ -40,14 +43,16 @@ function startWith(
   const ended = new Promise<Ended>((done) => child.on("close", (code) => done({ code, out, err })));
   return { child, ended, seen: () => out };
 }
-const start = (...args: string[]) => startWith(undefined, args);
+const start = (...args: string[]) => startWith(built, args);
 const collector = (...args: string[]): Promise<Ended> => start(...args).ended;
+const fromSources = (...args: string[]): Promise<Ended> => startWith(SOURCES, args).ended;
 
+let built: string;
 let folder: string;
 let device: Simulator;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "collector-cli-"));
-  device = await startSimulator();
+  [built, device] = await Promise.all([builtCollector(), startSimulator()]);
 });
 afterAll(async () => {
   await device.close();
@@ -57,8 +62,8 @@ const at = () => ["read", "modbus_tcp", "host=127.0.0.1", `port=${device.port}`]
 
 describe("collector", () => {
   test("--version and --help", async () => {
-    expect(await collector("--version")).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
-    const help = await collector("--help");
+    expect(await fromSources("--version")).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
+    const help = await fromSources("--help");
     expect(help).toMatchObject({ code: 0, err: "" });
     for (const verb of ["run", "status", "read"]) expect(help.out).toContain(verb);
   });
@@ -70,7 +75,7 @@ describe("collector", () => {
       `import { registerHooks } from "node:module";
        registerHooks({ load: (url, context, next) => (process.stderr.write(url + "\\n"), next(url, context)) });`,
     );
-    const { code, err } = await startWith(preload, ["--version"]).ended;
+    const { code, err } = await startWith(SOURCES, ["--version"], preload).ended;
     expect(code).toBe(0);
     expect(err).toContain("/src/main.ts");
     expect(err).not.toMatch(/better-sqlite3|\/drivers\/|\/sinks\/|fastify|modbus-serial|mqtt/);
@@ -80,7 +85,11 @@ describe("collector", () => {
     for (const how of ['throw new Error("boom")', 'void Promise.reject(new Error("boom"))']) {
       const preload = join(folder, "crash.mjs");
       writeFileSync(preload, `process.once("SIGUSR2", () => { ${how}; });`);
-      const { child, ended, seen } = startWith(preload, [...at(), "holding:0:int16", "--json", "--count", "1000", "--interval", "50ms"]);
+      const { child, ended, seen } = startWith(
+        SOURCES,
+        [...at(), "holding:0:int16", "--json", "--count", "1000", "--interval", "50ms"],
+        preload,
+      );
       await expect.poll(() => seen(), { timeout: 10_000 }).not.toBe("");
       child.kill("SIGUSR2");
       expect(await ended).toMatchObject({ code: 4, err: expect.stringMatching(/ERROR internal error; the collector ends: boom/) });
@@ -139,7 +148,7 @@ describe("collector", () => {
 describe("collector read", () => {
   test("every value of a device, exactly", async () => {
     const words = device.variables.map(({ address, type }) => `${address}:${type}`);
-    const { code, out, err } = await collector(...at(), ...words, "--json");
+    const { code, out, err } = await fromSources(...at(), ...words, "--json");
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const answer = JSON.parse(out);
     expect(answer).toMatchObject({ ok: true, source: { type: "modbus_tcp", endpoint: `127.0.0.1:${device.port}` } });

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { parse } from "yaml";
+import { builtCollector } from "../support/built-collector.ts";
 import { TestBrowser } from "../support/chromium/browser.ts";
 import { type CollectorOptions, type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { AWAY } from "./plant.ts";
@@ -62,8 +63,9 @@ export async function startCabinet(): Promise<Cabinet> {
   await answered();
   const enter = ["-t", String(plant.pid), "-n", "-m"];
   const collectors: CollectorProcess[] = [];
+  const program = await builtCollector();
   const start = async (dir: string, options?: CollectorOptions): Promise<CollectorProcess> => {
-    const collector = await startCollector({ ...options, dir, command: ["nsenter", ...enter, path.join(ROOT, "bin/collector")] });
+    const collector = await startCollector({ ...options, dir, command: ["nsenter", ...enter, program] });
     collectors.push(collector);
     return collector;
   };
@@ -77,7 +79,7 @@ export async function startCabinet(): Promise<Cabinet> {
     async collector(name, options) {
       const dir = path.join(folder, name);
       const collector = await start(dir, options);
-      await writeTools(dir, collector.settingsFile);
+      await writeTools(dir, program, collector.settingsFile);
       return collector;
     },
     async again({ settingsFile, apiUrl, httpUrl }) {
@@ -105,11 +107,10 @@ export async function startCabinet(): Promise<Cabinet> {
 }
 
 /** The commands that a device has by the package and by its system, with this collector's settings where the package has them. */
-async function writeTools(dir: string, settingsFile: string): Promise<void> {
+async function writeTools(dir: string, program: string, settingsFile: string): Promise<void> {
   const tools = path.join(dir, "tools");
   await mkdir(tools, { recursive: true });
-  const program = `#!/bin/sh\nexec ${path.join(ROOT, "bin/collector")} "$@" --config ${settingsFile}\n`;
-  await writeFile(path.join(tools, "collector"), program, { mode: 0o755 });
+  await writeFile(path.join(tools, "collector"), `#!/bin/sh\nexec ${program} "$@" --config ${settingsFile}\n`, { mode: 0o755 });
   await writeFile(path.join(tools, "sudo"), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
 }
 

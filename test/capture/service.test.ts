@@ -7,7 +7,7 @@ import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { runCommand } from "../../src/commands/testing.ts";
 import type { ServiceStatus, SourceStatus } from "../../src/model/service-status.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
-import { startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
 import { detailsOf } from "../support/opcua.ts";
 import { isMissing, look } from "./tshark.ts";
 
@@ -21,7 +21,7 @@ it("captures over the session thread too, and writes a file when a machine goes 
   onTestFinished(() => simulator.close());
   const plant = await startModbusPlant({ units: new Map([[1, { holding: new Map([[0, 7]]) }]]) });
   onTestFinished(() => plant.close());
-  const collector = await startCollector({ dir: folder });
+  const collector = await startBuiltCollector({ dir: folder });
   onTestFinished(async () => void (await collector.stop()));
   const type = async (...words: string[]): Promise<string> => (await runCommand(...words, "--config", collector.settingsFile)).out;
   const statusOf = async (name: string): Promise<SourceStatus | undefined> =>

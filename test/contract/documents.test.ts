@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { DETAILS_TYPES } from "../../src/model/details.ts";
 import { SINK_TYPES } from "../../src/model/sink-details.ts";
+import { builtCollector } from "../support/built-collector.ts";
 import { shellBlocks } from "./shell-blocks.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -46,9 +47,9 @@ let demo: ChildProcess | undefined;
 beforeAll(async () => {
   if (missing !== undefined) return;
   for (const name of ["package.json", "bin", "node_modules", "test", "config"]) symlinkSync(join(ROOT, name), join(folder, name));
-  // npm takes longer to find the command than the command to run. The README's own settings run over npx itself.
+  // npm takes longer to find the command than the command to run, and the sources to start than the bundle. The README's own settings run over npx itself.
   mkdirSync(join(folder, "path"));
-  const npx = `#!/bin/sh\n[ "$1" = collector ] || exit 127\nshift\nexec ${JSON.stringify(join(folder, "bin/collector"))} "$@"\n`;
+  const npx = `#!/bin/sh\n[ "$1" = collector ] || exit 127\nshift\nexec ${JSON.stringify(await builtCollector())} "$@"\n`;
   writeFileSync(join(folder, "path/npx"), npx, { mode: 0o755 });
   const away = [
     "ip link add away type veth peer name end",

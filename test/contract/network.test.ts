@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { stringify } from "yaml";
+import { builtCollector } from "../support/built-collector.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 
-const COLLECTOR = join(import.meta.dirname, "../../bin/collector");
 /** An address that is nowhere but in the namespaces of these tests. */
 const ADDRESS = "10.99.8.1";
 const LISTEN = `${ADDRESS}:8420`;
@@ -37,13 +37,14 @@ function missingParts(): string | undefined {
 const folder = mkdtempSync(join(tmpdir(), "collector-network-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const program = await builtCollector();
 /** The program in a namespace of its own that has the address. */
 const inNamespace = join(folder, "in-namespace");
 writeFileSync(
   inNamespace,
   `#!/bin/sh
 exec unshare -n sh -c 'ip link set lo up && ip link add lan type veth peer name end && ip addr add ${ADDRESS}/24 dev lan &&
-  ip link set lan up && ip link set end up && exec "$0" "$@"' ${COLLECTOR} "$@"
+  ip link set lan up && ip link set end up && exec "$0" "$@"' ${program} "$@"
 `,
 );
 chmodSync(inNamespace, 0o755);
@@ -140,7 +141,7 @@ describe.skipIf(missing !== undefined)("beyond loopback", () => {
     expect(await curl(collector, "--cacert", authority.ca, "--tls-max", "1.1", sites)).toMatchObject({ code: 35 });
     await expect.poll(async () => (await collector.status()).config, { timeout: 20_000 }).toMatchObject({ ok: true, origin: "api" });
     expect(await alarmsOf(collector)).not.toContain("plain http");
-    const listed = await run(COLLECTOR, ["source", "list", "--config", collector.settingsFile]);
+    const listed = await run(program, ["source", "list", "--config", collector.settingsFile]);
     expect(listed.stdout).toContain("No data sources");
   });
 });

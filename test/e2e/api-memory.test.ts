@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
-import { startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
 import { FILL_HEAP, INSPECTABLE, killWorker } from "../support/kill-worker.ts";
 
 const INTERVAL_S = 1;
@@ -13,7 +13,7 @@ test("the API's worker runs out of memory: it is restarted, status says so, and 
   onTestFinished(() => plant.close());
   const broker = await startBroker({});
   onTestFinished(() => broker.stop().catch(() => undefined));
-  const collector = await startCollector({ env: INSPECTABLE });
+  const collector = await startBuiltCollector({ env: INSPECTABLE });
   onTestFinished(async () => void (await collector.stop()));
   const key = await collector.adminKey();
   const api = apiOf(collector.apiUrl, key);

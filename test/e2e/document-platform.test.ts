@@ -6,7 +6,8 @@ import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { type DocumentPlatform, KEY, sinkRecord, sourceRecord, startDocumentPlatform } from "../platforms/document-platform.ts";
 import { startBroker } from "../support/broker.ts";
-import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess } from "../support/collector-process.ts";
 
 /** The program as it is shipped, on a platform that has only the document, in its oddest legal form. */
 
@@ -51,7 +52,7 @@ beforeAll(async () => {
   for (const name of ["press-1", "press-2"])
     writeFileSync(join(folder, "variables", `${name}.csv`), "name;address;type\nlevel;holding:0;uint16\n");
   writeFileSync(join(folder, "key"), `${KEY}\n`);
-  collector = await startCollector({
+  collector = await startBuiltCollector({
     dir: folder,
     settings: { collector: COLLECTOR, api: { url: platform.url, key_file: join(folder, "key"), poll_interval: "500ms" } },
   });

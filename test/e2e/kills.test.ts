@@ -8,7 +8,8 @@ import { connect } from "mqtt";
 import { afterEach, describe, expect, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { apiOf } from "../support/api.ts";
-import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess, ServiceStatusJson } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 import { startGate } from "../support/gate.ts";
 import { INSPECTABLE, killWorker } from "../support/kill-worker.ts";
@@ -114,7 +115,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     });
     open.push(plant.close);
     const start = async (): Promise<CollectorProcess> => {
-      const started = await startCollector({ dir, settings: { readout_interval_unit: "milliseconds" }, env: INSPECTABLE });
+      const started = await startBuiltCollector({ dir, settings: { readout_interval_unit: "milliseconds" }, env: INSPECTABLE });
       open.push(() => started.child.kill("SIGKILL"));
       return started;
     };

@@ -5,7 +5,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
-import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 
 const CANARY = "canary-8c1f0e";
@@ -32,7 +33,7 @@ describe("metrics of the running program", () => {
     open.push(plant.close);
     const broker = await startBroker();
     open.push(() => broker.stop());
-    const collector = await startCollector({ settings: { sinks: { broker: { username: "u", password_file: "broker.password" } } } });
+    const collector = await startBuiltCollector({ settings: { sinks: { broker: { username: "u", password_file: "broker.password" } } } });
     open.unshift(() => collector.stop());
     await writeFile(path.join(path.dirname(collector.settingsFile), "broker.password"), `${CANARY}\n`);
     await expect.poll(async () => (await fetch(`${collector.httpUrl}/readyz`)).status, { timeout: 20_000 }).toBe(200);
@@ -78,7 +79,7 @@ describe("metrics of the running program", () => {
   }, 90_000);
 
   it("say that it is alive and not ready while it has no configuration", async () => {
-    const collector = await startCollector({
+    const collector = await startBuiltCollector({
       settings: {
         collector: "00000000-0000-4000-8000-000000000002",
         api: { url: `http://127.0.0.1:${await freePort()}`, key_file: "api.key" },
@@ -95,7 +96,7 @@ describe("metrics of the running program", () => {
     await new Promise<void>((done) => other.listen(0, "127.0.0.1", done));
     open.push(() => new Promise((done) => other.close(done)));
     const { port } = other.address() as net.AddressInfo;
-    const collector = await startCollector({ settings: { http: { listen: `127.0.0.1:${port}` } } });
+    const collector = await startBuiltCollector({ settings: { http: { listen: `127.0.0.1:${port}` } } });
     open.unshift(() => collector.stop());
     const alarms = async () => ((await collector.status()) as unknown as { alarms: string[] }).alarms;
     await expect

@@ -7,7 +7,8 @@ import { parse, stringify } from "yaml";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { dashboard } from "../../package/monitoring/dashboard.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
-import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 
 /** The dashboard's queries and the alert rules, asked of a real Prometheus that scrapes the running collector. */
@@ -60,7 +61,7 @@ describe.skipIf(isMissing && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")("a 
   beforeAll(async () => {
     const plant = await startModbusPlant({ units: new Map([[1, { holding: new Map([[0, 1]]) }]]) });
     open.push(plant.close);
-    collector = await startCollector();
+    collector = await startBuiltCollector();
     open.push(() => collector.stop());
     const api = apiOf(collector.apiUrl, await collector.adminKey());
     const { collector: uuid } = await collector.status();

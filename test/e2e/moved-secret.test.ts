@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { askService } from "../../src/commands/service/local-client.ts";
 import { localSocketPath } from "../../src/service/local-socket.ts";
 import { apiOf } from "../support/api.ts";
-import { startCollector } from "../support/collector-process.ts";
+import { builtCollector, startBuiltCollector } from "../support/built-collector.ts";
 import { freePort } from "../support/free-port.ts";
 
 /** A password of this machine, in a file that the settings name and as `collector secret set` keeps it. */
@@ -52,7 +52,7 @@ test("a password of this machine reaches no socket that the configuration moves 
     },
   };
   const [own, thief] = [await listener(), await listener()];
-  let collector = await startCollector(options);
+  let collector = await startBuiltCollector(options);
   onTestFinished(() => collector.kill());
   const socket = localSocketPath(collector.stateDir);
   const ask = (at: string) => askService(socket, at, AbortSignal.timeout(10_000)) as Promise<Record<string, unknown[]>>;
@@ -79,16 +79,15 @@ test("a password of this machine reaches no socket that the configuration moves 
 
   // After a restart it is the same.
   await collector.kill();
-  collector = await startCollector(options);
+  collector = await startBuiltCollector(options);
   await poll(conditions).toEqual(withheld);
   expect(thief.got).toEqual({ bytes: "", connections: 0 });
 
   // What a person confirms goes there: the listener would have seen it.
+  const program = await builtCollector();
   const confirm = await new Promise<string>((done, fail) =>
-    execFile(
-      path.resolve(import.meta.dirname, "../../bin/collector"),
-      ["secret", "confirm", "filed", "--yes", "--config", collector.settingsFile],
-      (error, stdout, stderr) => (error ? fail(error) : done(stdout + stderr)),
+    execFile(program, ["secret", "confirm", "filed", "--yes", "--config", collector.settingsFile], (error, stdout, stderr) =>
+      error ? fail(error) : done(stdout + stderr),
     ),
   );
   expect(confirm).toContain(`127.0.0.1:${thief.port}`);

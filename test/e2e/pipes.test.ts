@@ -5,13 +5,13 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { bundle } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { openDatabase } from "../../src/api/server/database.ts";
 import { type ApiServer, startApiServer } from "../../src/api/server/server.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../src/service/local-socket.ts";
+import { builtCollector } from "../support/built-collector.ts";
 
 /** What a verb says, through real pipes into readers that are slow, that leave early, and that do not read at all. */
 
@@ -100,11 +100,7 @@ function manySources(): object {
 
 beforeAll(async () => {
   work = mkdtempSync(path.join(os.tmpdir(), "collector-pipes-"));
-  const { arch } = process;
-  if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}`);
-  await bundle({ out: path.join(work, "app"), arch, packageDir: (one) => path.join(ROOT, "node_modules", one) });
-  const node = path.join(ROOT, "bin/collector-node");
-  programs = { "the sources": [path.join(ROOT, "bin/collector")], "the bundle": [node, path.join(work, "app", "main.js")] };
+  programs = { "the sources": [path.join(ROOT, "bin/collector")], "the bundle": [await builtCollector()] };
   const reader = path.join(work, "slow.mjs");
   writeFileSync(
     reader,
@@ -114,7 +110,7 @@ beforeAll(async () => {
      for (let length; (length = readSync(0, chunk)) > 0; Atomics.wait(pause, 0, 0, 15))
        for (let at = 0; at < length; ) at += writeSync(1, chunk, at, length - at);`,
   );
-  slow = [node, reader];
+  slow = [path.join(ROOT, "bin/collector-node"), reader];
 
   const databaseFile = path.join(work, "api", "api.db");
   const start = (listen: string) =>

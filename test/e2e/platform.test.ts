@@ -8,11 +8,11 @@ import Database from "better-sqlite3";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Cell, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { type Api, apiOf } from "../support/api.ts";
-import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
+import { builtCollector, startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess, ServiceStatusJson } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 import { INSPECTABLE, killWorker } from "../support/kill-worker.ts";
 
-const PROGRAM = path.resolve(import.meta.dirname, "../../bin/collector");
 const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a02";
 const MACHINE = "00000000-0000-4000-8000-000000000001";
 const INTERVAL_MS = 100;
@@ -33,8 +33,8 @@ async function folder(): Promise<string> {
   return dir;
 }
 
-async function start(options: Parameters<typeof startCollector>[0]): Promise<CollectorProcess> {
-  const started = await startCollector({ env: INSPECTABLE, policy: CLOSED_TO_SINKS, ...options });
+async function start(options: Parameters<typeof startBuiltCollector>[0]): Promise<CollectorProcess> {
+  const started = await startBuiltCollector({ env: INSPECTABLE, policy: CLOSED_TO_SINKS, ...options });
   open.push(() => started.child.kill("SIGKILL"));
   return started;
 }
@@ -234,7 +234,7 @@ describe("values that are sent to the platform are read back", () => {
     const api = apiOf(url, key);
     await api.post("/ext/v1/collectors", { uuid: COLLECTOR, name: "line-1" });
     const keyArguments = ["api", "key", "create", "--role", "collector", "--collector", COLLECTOR, "--config", platform.settingsFile];
-    const { stdout } = await promisify(execFile)(PROGRAM, keyArguments);
+    const { stdout } = await promisify(execFile)(await builtCollector(), keyArguments);
     const keyFile = path.join(dir, "line-1.key");
     await writeFile(keyFile, stdout, { mode: 0o600 });
     const variables = await configure(api, COLLECTOR, plant.port);

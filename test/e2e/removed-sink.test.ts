@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { json, page, scripted } from "../../src/api/server/testing-scripted.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
-import { startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
 import { freePort } from "../support/free-port.ts";
 
 const COLLECTOR = "2d7e3fbf-8c74-4b9a-9c65-3f2e4f3f6c33";
@@ -79,7 +79,7 @@ test("a sink that vanishes during an outage keeps its backlog over a restart and
   const brokers = [await startBroker({ port: brokerPort })];
   onTestFinished(() => brokers.at(-1)?.stop());
   const start = () =>
-    startCollector({
+    startBuiltCollector({
       dir,
       settings: {
         collector: COLLECTOR,

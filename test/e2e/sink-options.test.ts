@@ -4,8 +4,9 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCommand } from "../../src/commands/testing.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
 import { createAuthority, type TestAuthority } from "../support/certificates.ts";
-import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import type { CollectorProcess } from "../support/collector-process.ts";
 
 const FIRST = "canary-first-password";
 const SECOND = "canary-second-password";
@@ -18,7 +19,7 @@ beforeAll(async () => {
   authority = await createAuthority();
   const { cert, key } = await authority.issue("broker", "IP:127.0.0.1");
   const tls = { cert: await readFile(cert), key: await readFile(key) };
-  [broker, collector] = await Promise.all([startBroker({ user: { name: "line-3", password: SECOND }, tls }), startCollector()]);
+  [broker, collector] = await Promise.all([startBroker({ user: { name: "line-3", password: SECOND }, tls }), startBuiltCollector()]);
   await collector.adminKey();
 }, 60_000);
 afterAll(async () => {

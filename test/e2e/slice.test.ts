@@ -5,7 +5,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { type Api, addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
-import { type CollectorProcess, type ServiceStatusJson, startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess, ServiceStatusJson } from "../support/collector-process.ts";
 
 /** Behavioural deadlines are asserted with this margin; what was measured is printed. */
 const MARGIN = 3;
@@ -15,8 +16,8 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
-async function collectorOf(options?: Parameters<typeof startCollector>[0]): Promise<CollectorProcess & { readonly api: Api }> {
-  const collector = await startCollector(options);
+async function collectorOf(options?: Parameters<typeof startBuiltCollector>[0]): Promise<CollectorProcess & { readonly api: Api }> {
+  const collector = await startBuiltCollector(options);
   open.unshift(() => collector.stop());
   return Object.assign(collector, { api: apiOf(collector.apiUrl, await collector.adminKey()) });
 }
@@ -132,7 +133,7 @@ describe("the collector as its own process", () => {
     await plant.close();
 
     // The same state folder, but its API is an address where nobody answers.
-    const alone = await startCollector({
+    const alone = await startBuiltCollector({
       dir,
       settings: { collector: uuid, api: { url: "http://127.0.0.1:9", key_file: `${site.stateDir}/keys/collector.key` } },
     });
@@ -165,7 +166,7 @@ describe("the collector as its own process", () => {
 
   it("refuses to run twice on one state folder, and says so", async () => {
     const first = await collectorOf();
-    const second = await startCollector({ dir: first.stateDir.replace(/\/state$/, ""), waitForReady: false });
+    const second = await startBuiltCollector({ dir: first.stateDir.replace(/\/state$/, ""), waitForReady: false });
     const code = await new Promise((done) => second.child.once("exit", done));
     expect(code).toBe(4);
     expect(second.log.join("\n")).toMatch(/another collector is running/);

@@ -6,7 +6,7 @@ import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { openReader } from "../../src/buffer/reader.ts";
 import { type Api, addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
-import { startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
 import { freePort } from "../support/free-port.ts";
 
 /** The unit's own limit: whoever is asked to end has ended by then. */
@@ -25,7 +25,7 @@ async function running(port: number) {
     units: new Map([[1, { holding: new Map([[0, (ms: number) => Math.floor(ms) & 0xffff]]) }]]),
   });
   open.push(plant.close);
-  const collector = await startCollector({ dir, settings: { readout_interval_unit: "milliseconds" } });
+  const collector = await startBuiltCollector({ dir, settings: { readout_interval_unit: "milliseconds" } });
   open.push(async () => collector.child.kill("SIGKILL"));
   const api: Api = apiOf(collector.apiUrl, await collector.adminKey());
   const { collector: uuid } = await collector.status();

@@ -7,7 +7,8 @@ import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/sim
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { runCommand, runCommandWith } from "../../src/commands/testing.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
-import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
+import type { CollectorProcess } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 
 const CANARY = "canary-of-verbs-7d1e";
@@ -23,7 +24,7 @@ beforeAll(async () => {
   plant = await startModbusPlant({ units: new Map([[1, { holding: new Map([0x41ac, 0, 235].entries()) }]]) });
   server = await startOpcuaSimulator({ bulk: 2 });
   pageUrl = `http://127.0.0.1:${await freePort()}`;
-  collector = await startCollector({ pagePort: Number(new URL(pageUrl).port) });
+  collector = await startBuiltCollector({ pagePort: Number(new URL(pageUrl).port) });
   const api = apiOf(collector.apiUrl, await collector.adminKey());
   const { collector: uuid } = await collector.status();
   await addModbusSource(api, uuid, { name: "press-1", port: plant.port, readout_interval: 1, variables: { temperature: "holding:2" } });

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
-import { startCollector } from "../support/collector-process.ts";
+import { startBuiltCollector } from "../support/built-collector.ts";
 
 const open: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -15,7 +15,7 @@ describe("policy.yaml", () => {
     open.push(plant.close);
     const broker = await startBroker();
     open.push(() => broker.stop());
-    const collector = await startCollector({ policy: {} });
+    const collector = await startBuiltCollector({ policy: {} });
     open.unshift(() => collector.stop());
     const api = apiOf(collector.apiUrl, await collector.adminKey());
     const { collector: uuid } = await collector.status();

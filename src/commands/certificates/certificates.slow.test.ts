@@ -3,11 +3,11 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, writeFileSync }
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { builtCollector } from "../../../test/support/built-collector.ts";
 import { temporaryFolder } from "../../api/server/testing.ts";
 import type { CommandIo } from "../io.ts";
 import { certificatePlace } from "./certificates.ts";
 
-const ROOT = join(import.meta.dirname, "../../..");
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const io = (env: Readonly<Record<string, string>>) => ({ env }) as unknown as CommandIo;
@@ -46,8 +46,9 @@ test.runIf(isRoot)("what root writes with read belongs to the service", { timeou
     "security_settings.security_mode=Sign",
     "security_settings.endpoint_security_policy=Basic256Sha256",
   ];
+  const program = await builtCollector();
   const out = await new Promise<string>((done) =>
-    execFile(join(ROOT, "bin/collector"), ["read", "opcua", ...words, "i=2258", "--config", config], (_error, stdout) => done(stdout)),
+    execFile(program, ["read", "opcua", ...words, "i=2258", "--config", config], (_error, stdout) => done(stdout)),
   );
   expect(out).toContain(`sudo collector pki trust ${simulator.certificate.thumbprint}`);
   const written = readdirSync(stateDir, { recursive: true, encoding: "utf8" });

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { builtCollector } from "../../../test/support/built-collector.ts";
 import { silentLog } from "../../model/context.ts";
 import { thumbprintOf, toPem } from "../../os/pki/certificate.ts";
 import { DAY_MS } from "../../os/pki/make.ts";
@@ -232,7 +233,7 @@ describe("collector pki", () => {
     async () => {
       const [uid, gid] = [65_534, 65_534];
       chownSync(dir, uid, gid);
-      const bin = path.join(import.meta.dirname, "../../../bin/collector");
+      const bin = await builtCollector();
       const asRoot = (...words: string[]) => spawnSync(bin, ["pki", ...words, "--config", config], { encoding: "utf8", timeout: 30_000 });
       const plc = write("plc.der", (await testCertificate("plc")).der);
       execFileSync("chmod", ["600", plc]);
@@ -255,12 +256,12 @@ describe("collector pki", () => {
 
   it.skipIf(!isRoot || !isReachable)(
     "works on a person's own certificates where the service's are not theirs, and says so",
-    () => {
+    async () => {
       const home = mkdtempSync(path.join(tmpdir(), "collector-person-"));
       const person = { uid: 65_534, gid: 65_534 };
       for (const folder of [home, path.dirname(config)]) execFileSync("chmod", ["755", folder]);
       chownSync(home, person.uid, person.gid);
-      const bin = path.join(import.meta.dirname, "../../../bin/collector");
+      const bin = await builtCollector();
       const env = { PATH: process.env["PATH"], HOME: home };
       const { status, stdout, stderr } = spawnSync(bin, ["pki", "renew", "--config", config], {
         encoding: "utf8",

@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { builtCollector } from "../../../test/support/built-collector.ts";
 import { COLLECTOR, modbusSource, startTestServer, temporaryFolder } from "../../api/server/testing.ts";
 import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { isReachable, runCommand, runCommandWith, settingsFile } from "../testing.ts";
 
-const BIN = join(import.meta.dirname, "../../../bin/collector");
 const NOBODY = 65_534;
 
 async function installation() {
@@ -143,9 +143,10 @@ test.skipIf(process.geteuid?.() !== 0 || !isReachable)(
     chmodSync(folder, 0o755);
     const rooms = temporaryFolder();
     const stick = join(rooms, "stick.db");
+    const program = await builtCollector();
     const type = (...words: string[]): Promise<string> =>
       new Promise((done, fail) =>
-        execFile(BIN, ["api", ...words, "--config", join(folder, "collector.yaml")], (error, out, err) =>
+        execFile(program, ["api", ...words, "--config", join(folder, "collector.yaml")], (error, out, err) =>
           error ? fail(new Error(err)) : done(out),
         ),
       );
@@ -167,7 +168,9 @@ test.skipIf(process.geteuid?.() !== 0 || !isReachable)(
     const elsewhere = join(rooms, "collector.yaml");
     writeFileSync(elsewhere, `state_dir: ${folder}\n`);
     const refused = await new Promise<string>((done) =>
-      execFile(BIN, ["api", "key", "list", "--config", elsewhere], { uid: NOBODY - 1, gid: NOBODY - 1 }, (_error, _out, err) => done(err)),
+      execFile(program, ["api", "key", "list", "--config", elsewhere], { uid: NOBODY - 1, gid: NOBODY - 1 }, (_error, _out, err) =>
+        done(err),
+      ),
     );
     expect(refused).toContain("sudo collector api");
   },

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startBroker } from "../../../test/support/broker.ts";
-import { startCollector } from "../../../test/support/collector-process.ts";
+import { builtCollector, startBuiltCollector } from "../../../test/support/built-collector.ts";
 import { temporaryFolder } from "../../api/server/testing.ts";
 
-const COLLECTOR = join(import.meta.dirname, "../../../bin/collector");
 const MAX_COMMANDS = 10;
 
 test("from nothing to values at the broker with at most ten commands, no JSON and no uuid typed", { timeout: 60_000 }, async () => {
@@ -21,14 +20,15 @@ test("from nothing to values at the broker with at most ten commands, no JSON an
   writeFileSync(csv, `name;address;type;factor\n${lines.join("\n")}\n`);
 
   // The first command is the service's own start.
-  const collector = await startCollector();
+  const collector = await startBuiltCollector();
   onTestFinished(() => void collector.stop());
   await collector.adminKey();
+  const program = await builtCollector();
   const typed = ["collector run"];
   const type = (...words: string[]): Promise<string> => {
     typed.push(["collector", ...words].join(" "));
     return new Promise((resolve, reject) =>
-      execFile(COLLECTOR, [...words, "--config", collector.settingsFile], (error, stdout, stderr) =>
+      execFile(program, [...words, "--config", collector.settingsFile], (error, stdout, stderr) =>
         error ? reject(new Error(`${words.join(" ")}: ${stdout}${stderr}`)) : resolve(stdout),
       ),
     );

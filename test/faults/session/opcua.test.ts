@@ -10,7 +10,7 @@ import { SessionHost } from "../../../src/threads/session/host.ts";
 import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
 import { prepareAll } from "../../conformance/support/read-all.ts";
 import { apiOf } from "../../support/api.ts";
-import { startCollector } from "../../support/collector-process.ts";
+import { startBuiltCollector } from "../../support/built-collector.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 
 /** The real driver with its sessions in the worker: the same values, the same failures, and no session left open. */
@@ -213,7 +213,7 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     const simulator = await simulatorOf({ bulk: 10 });
     const proxy = await startFaultProxy(simulator.port);
     open.unshift(proxy.close);
-    const collector = await startCollector();
+    const collector = await startBuiltCollector();
     open.unshift(() => collector.stop("SIGKILL"));
     const api = apiOf(collector.apiUrl, await collector.adminKey());
     const { collector: uuid } = await collector.status();
