@@ -11,6 +11,8 @@ import { startSimulator as startS7Simulator } from "../../../drivers/s7/simulato
 import { startSimulator as startS7PlusSimulator } from "../../../drivers/s7plus/simulator.ts";
 import type { Simulator } from "../../../drivers/simulator.ts";
 import { startSimulator as startVendorASimulator } from "../../../drivers/vendor_a/simulator.ts";
+import { askService } from "../../../src/commands/service/local-client.ts";
+import { localSocketPath } from "../../../src/service/local-socket.ts";
 import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
 import type { ServiceStatusJson } from "../../support/collector-process.ts";
@@ -174,7 +176,13 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       port: at,
       units: new Map([[1, { holding: new Map([0, 1, 2, 3].map((n) => [n, (ms: number) => (n + Math.floor(ms)) & 0xffff])) }]]),
     });
-  const status = async () => JSON.parse((await machine.run("collector status --json")).stdout) as ServiceStatusJson;
+  /** Asked in the machine's file system, without the program: most who ask ask until something has happened. */
+  const status = async () =>
+    (await askService(
+      localSocketPath(path.join(machine.root, "var/lib/collector")),
+      "/status",
+      new AbortController().signal,
+    )) as ServiceStatusJson;
   const show = async (property: string) => (await machine.must(`systemctl show -p ${property} --value collector`)).trim();
   /** Holds these processes, and those that they start, to so much more memory than they have. */
   async function limitMemory(most: string, pids: readonly number[]): Promise<void> {
@@ -282,7 +290,9 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     const keyFile = path.join(machine.root, "var/lib/collector/keys/admin.key");
     await until("the API", async () => existsSync(keyFile) && (await isAnswering(port)), 20_000);
     api = apiOf(`http://127.0.0.1:${port}`, readFileSync(keyFile, "utf8").trim());
-    uuid = (await status()).collector;
+    const printed = JSON.parse((await machine.run("collector status --json")).stdout) as ServiceStatusJson;
+    expect(Object.keys(printed)).toEqual(Object.keys(await status()));
+    uuid = printed.collector;
     const details = { type: "modbus_tcp", host: "127.0.0.1", port: plant.port };
     const source = await api.post("/v2/data-sources", { name: "press-1", collector: uuid, machine: randomUUID(), details });
     await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
