@@ -42,7 +42,7 @@ export interface BundleOptions {
   /** Where an installed package lies. */
   readonly packageDir: (name: string) => string;
   /** What `--version` prints. Absent: package.json's. */
-  readonly version?: string;
+  readonly version?: string | undefined;
 }
 
 export interface Bundle {
@@ -53,6 +53,12 @@ export interface Bundle {
 
 /** Bundles the collector and its worker entries: what a device runs. Packages with a native part stay packages beside it. */
 export async function bundle({ out, arch, packageDir, version }: BundleOptions): Promise<Bundle> {
+  const metafile = await bundleProgram({ out, packageDir, version });
+  return { metafile, native: addNative({ out, arch, packageDir }) };
+}
+
+/** The bundle without the packages with a native part: nothing in it depends on the architecture. */
+export async function bundleProgram({ out, packageDir, version }: Omit<BundleOptions, "arch">): Promise<Metafile> {
   rmSync(out, { recursive: true, force: true });
   const { metafile } = await build({
     ...COMMON,
@@ -63,7 +69,16 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
     external: ["better-sqlite3", "proper-lockfile"],
     plugins: pluginsFor(version),
   });
-  const native = NATIVE.map(({ name }) => name.replace("ARCH", arch));
+  copyOpcuaFiles(metafile, out, packageDir);
+  mkdirSync(path.join(out, "help"));
+  for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
+  cpSync(path.join(ROOT, "src/service/page/assets"), path.join(out, "page"), { recursive: true });
+  writePackageFile(out);
+  return metafile;
+}
+
+/** Puts the packages with a native part beside the bundle in `out`; gives their names. */
+export function addNative({ out, arch, packageDir }: Omit<BundleOptions, "version">): readonly string[] {
   for (const { name: pattern, parts } of NATIVE) {
     const name = pattern.replace("ARCH", arch);
     for (const part of parts.map((text) => text.replace("ARCH", arch))) {
@@ -72,12 +87,7 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
       cpSync(path.join(packageDir(name), part), target, { recursive: true });
     }
   }
-  copyOpcuaFiles(metafile, out, packageDir);
-  mkdirSync(path.join(out, "help"));
-  for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
-  cpSync(path.join(ROOT, "src/service/page/assets"), path.join(out, "page"), { recursive: true });
-  writePackageFile(out);
-  return { metafile, native };
+  return NATIVE.map(({ name }) => name.replace("ARCH", arch));
 }
 
 /** What node-opcua reads at run time, where its code is inside. */

@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import Database from "better-sqlite3";
-import { type Arch, bundle } from "../build.ts";
+import type { Metafile } from "esbuild";
+import { type Arch, addNative, bundleProgram } from "../build.ts";
 import { createProgram } from "../src/commands/program.ts";
 import { buildDeb } from "./deb.ts";
 import { bashCompletion, manPage } from "./documents.ts";
@@ -55,7 +56,13 @@ const version =
     ? versionOf(ROOT, readJson<{ version: string }>("package.json").version, values.fast)
     : checkedVersion(values.version);
 mkdirSync(values.out, { recursive: true });
-for (const architecture of wanted) await packageFor(architecture);
+const shared = mkdtempSync(path.join(os.tmpdir(), "collector-program-"));
+try {
+  const metafile = await bundleProgram({ out: shared, packageDir: (name) => path.join(ROOT, "node_modules", name), version });
+  for (const architecture of wanted) packageFor(architecture, { folder: shared, metafile });
+} finally {
+  rmSync(shared, { recursive: true, force: true });
+}
 const lockFile = readJson<{ packages: Record<string, { version?: string; integrity?: string }> }>("package-lock.json");
 const options = {
   out: values.out,
@@ -68,7 +75,7 @@ const options = {
 const { file, packages } = await buildSimulators(options);
 console.log(`${path.relative(process.cwd(), file)}: ${(statSync(file).size / 2 ** 20).toFixed(1)} MiB, ${packages} packages inside`);
 
-async function packageFor(architecture: Architecture): Promise<void> {
+function packageFor(architecture: Architecture, program: { readonly folder: string; readonly metafile: Metafile }): void {
   const { arch, strip } = ARCHITECTURES[architecture];
   const work = mkdtempSync(path.join(os.tmpdir(), "collector-package-"));
   try {
@@ -85,17 +92,18 @@ async function packageFor(architecture: Architecture): Promise<void> {
       folders.set(name, folder);
       return folder;
     };
-    const { metafile, native } = await bundle({ out: app, arch, packageDir, version });
+    cpSync(program.folder, app, { recursive: true });
+    const native = addNative({ out: app, arch, packageDir });
     for (const addon of globSync("node_modules/**/*.node", { cwd: app }).map((file) => path.join(app, file))) {
       execFileSync(strip, ["--strip-unneeded", addon]);
       chmodSync(addon, 0o644);
     }
     const components: Component[] = [
-      ...bundledPackages(metafile).map((key) => describePackage(key, path.join(ROOT, key), lock, "bundled")),
+      ...bundledPackages(program.metafile).map((key) => describePackage(key, path.join(ROOT, key), lock, "bundled")),
       ...native.map((name) => describePackage(`node_modules/${name}`, packageDir(name), lock, "native")),
       { ...describePackage(`node-linux-${arch}`, runtime, lock, "runtime"), integrity: RUNTIME.integrity[arch] },
     ];
-    const program = createProgram(silentIo(version)).command;
+    const command = createProgram(silentIo(version)).command;
     const date = new Date(sourceDate * 1000);
     const tree = path.join(work, "tree");
     layOut({
@@ -103,8 +111,8 @@ async function packageFor(architecture: Architecture): Promise<void> {
       node,
       app,
       components,
-      manPage: manPage(program, version, date.toISOString().slice(0, 10)),
-      completion: bashCompletion(program, knownWords()),
+      manPage: manPage(command, version, date.toISOString().slice(0, 10)),
+      completion: bashCompletion(command, knownWords()),
       sbom: cycloneDx({ name: "collector", version, architecture, sourceDate }, components, {
         [`node-linux-${arch}`]: librariesOfNode(versionsOfRuntime()),
         "better-sqlite3": [sqliteOf(sqliteVersion())],
