@@ -86,6 +86,7 @@ const QUICK = {
 const WHOLE = {
   ...BEHIND,
   name: "whole",
+  globalSetup: [path.join(import.meta.dirname, "test/support/run-folder.ts")],
   include: [
     "src/**/*.slow.test.ts",
     "drivers/**/*.slow.test.ts",

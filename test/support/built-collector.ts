@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { withLock } from "../../src/lib/file-lock.ts";
 import { type CollectorOptions, type CollectorProcess, startCollector } from "./collector-process.ts";
+import { inTurn } from "./in-turn.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const CACHE = path.join(ROOT, "node_modules/.cache/built");
@@ -19,7 +19,12 @@ const UNUSED_MS = 24 * 60 * 60 * 1000;
 export async function builtCollector(): Promise<string> {
   const folder = path.join(CACHE, keyOf(INPUTS));
   const program = path.join(folder, "collector");
-  if (!existsSync(program)) await build(folder, program);
+  if (!existsSync(program)) {
+    mkdirSync(CACHE, { recursive: true });
+    await inTurn(path.join(CACHE, "lock"), BUILT_WITHIN_MS, async () => {
+      if (!existsSync(program)) await bundleInto(folder);
+    });
+  }
   const now = new Date();
   utimesSync(folder, now, now);
   return program;
@@ -44,21 +49,6 @@ function keyOf(inputs: readonly string[]): string {
         if (entry.isFile() && !entry.name.endsWith(".test.ts")) add(path.join(entry.parentPath, entry.name));
   }
   return hash.digest("hex").slice(0, 16);
-}
-
-/** Builds the program into `folder`, in one process at a time; a busy machine may take longer than the lock waits. */
-async function build(folder: string, program: string): Promise<void> {
-  mkdirSync(CACHE, { recursive: true });
-  const endMs = performance.now() + BUILT_WITHIN_MS;
-  for (let isHeld = true; isHeld; )
-    try {
-      await withLock(path.join(CACHE, "lock"), async () => {
-        isHeld = false;
-        if (!existsSync(program)) await bundleInto(folder);
-      });
-    } catch (error) {
-      if (!isHeld || performance.now() > endMs || !/is held by another process/.test(String(error))) throw error;
-    }
 }
 
 async function bundleInto(folder: string): Promise<void> {

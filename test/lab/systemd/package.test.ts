@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lackingTools } from "../../../package/tools.ts";
+import { buildPackages, packagesOfRun } from "./packages.ts";
 
 /** The packages themselves, without installing them. Building them needs the npm registry once; what it brought is kept. */
 
@@ -23,44 +24,32 @@ const MACHINE = { amd64: 62, arm64: 183 } as const;
 
 describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
   let work: string;
-  const build = (name: string, umask: number): string => {
-    const out = path.join(work, name);
-    const before = process.umask(umask);
-    try {
-      execFileSync(path.join(ROOT, "bin/collector-node"), [path.join(ROOT, "package/package.ts"), "--fast", "--out", out], {
-        stdio: ["ignore", "ignore", "inherit"],
-      });
-    } finally {
-      process.umask(before);
-    }
-    return out;
-  };
+  let first: string;
   const debsIn = (folder: string) =>
     readdirSync(folder)
       .filter((file) => file.endsWith(".deb"))
       .sort();
 
-  beforeAll(() => {
+  beforeAll(async () => {
     work = mkdtempSync(path.join(os.tmpdir(), "collector-packages-"));
-    build("first", 0o022);
-    build("second", 0o077);
+    first = await packagesOfRun("all");
+    buildPackages(path.join(work, "second"), 0o077);
   }, 600_000);
   afterAll(() => rmSync(work, { recursive: true, force: true }));
 
   it("are the same bytes whenever and wherever they are built", () => {
-    const names = debsIn(path.join(work, "first"));
+    const names = debsIn(first);
     expect(names.map((name) => name.replace(/_.*_/, " "))).toEqual([
       "collector-simulators all.deb",
       "collector amd64.deb",
       "collector arm64.deb",
     ]);
-    for (const name of names)
-      expect(readFileSync(path.join(work, "first", name)).equals(readFileSync(path.join(work, "second", name)))).toBe(true);
+    for (const name of names) expect(readFileSync(path.join(first, name)).equals(readFileSync(path.join(work, "second", name)))).toBe(true);
   });
 
   it("please lintian beside the overrides", () => {
-    for (const name of debsIn(path.join(work, "first"))) {
-      const { stdout, status } = spawnSync("lintian", ["--allow-root", "--fail-on", "error,warning", path.join(work, "first", name)], {
+    for (const name of debsIn(first)) {
+      const { stdout, status } = spawnSync("lintian", ["--allow-root", "--fail-on", "error,warning", path.join(first, name)], {
         encoding: "utf8",
       });
       console.log(`lintian ${name}: ${stdout.trim() || "nothing to say"}`);
@@ -70,8 +59,8 @@ describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
 
   it.each(["amd64", "arm64"] as const)("hold programs for %s and for nothing else", (architecture) => {
     const tree = path.join(work, architecture);
-    const deb = debsIn(path.join(work, "first")).find((file) => file.includes(architecture)) ?? "";
-    execFileSync("dpkg-deb", ["-x", path.join(work, "first", deb), tree]);
+    const deb = debsIn(first).find((file) => file.includes(architecture)) ?? "";
+    execFileSync("dpkg-deb", ["-x", path.join(first, deb), tree]);
     const programs = globSync("usr/lib/collector/**/{node,*.node}", { cwd: tree }).filter((file) =>
       statSync(path.join(tree, file)).isFile(),
     );
@@ -88,7 +77,7 @@ describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
   });
 
   it("hold the simulators in one of their own, for the collector of the same version", () => {
-    const deb = path.join(work, "first", debsIn(path.join(work, "first")).find((file) => file.startsWith("collector-simulators_")) ?? "");
+    const deb = path.join(first, debsIn(first).find((file) => file.startsWith("collector-simulators_")) ?? "");
     const field = (name: string): string => execFileSync("dpkg-deb", ["-f", deb, name], { encoding: "utf8" }).trim();
     expect(field("Depends")).toBe(`collector (= ${field("Version")})`);
     const tree = path.join(work, "simulators");

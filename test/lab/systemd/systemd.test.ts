@@ -19,6 +19,7 @@ import type { ServiceStatusJson } from "../../support/collector-process.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startLineDevice } from "../../support/plugin/line-device.ts";
 import { bootMachine, type Machine, missingParts } from "./machine.ts";
+import { packagesOfRun } from "./packages.ts";
 
 /**
  * The package in a Debian with a real systemd: what a field engineer does with it, and what happens to it there.
@@ -136,17 +137,13 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
 
   beforeAll(async () => {
     work = mkdtempSync(path.join(os.tmpdir(), "collector-lab-"));
-    execFileSync(
-      path.join(ROOT, "bin/collector-node"),
-      [path.join(ROOT, "package/package.ts"), "--arch", "amd64", "--fast", "--out", work],
-      { stdio: "inherit" },
-    );
-    const debOf = (name: string): string => path.join(work, readdirSync(work).find((file) => file.startsWith(`${name}_`)) ?? "");
-    const deb = debOf("collector");
+    const packages = await packagesOfRun("amd64");
+    const debOf = (pattern: RegExp): string => path.join(packages, readdirSync(packages).find((file) => pattern.test(file)) ?? "");
+    const deb = debOf(/^collector_.*_amd64\.deb$/);
     machine = await bootMachine();
     console.log(`booted in ${machine.bootMs.toFixed(0)} ms: ${(await machine.must("systemctl --version")).split("\n")[0]}`);
     copyFileSync(deb, path.join(machine.root, "opt/collector.deb"));
-    copyFileSync(debOf("collector-simulators"), path.join(machine.root, "opt/simulators.deb"));
+    copyFileSync(debOf(/^collector-simulators_/), path.join(machine.root, "opt/simulators.deb"));
     copyFileSync(repacked(deb), path.join(machine.root, "opt/newer.deb"));
     plant = await plantOf();
     broker = await startBroker({ user: { name: "collector", password: PASSWORD } });
