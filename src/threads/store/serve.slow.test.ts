@@ -427,6 +427,9 @@ describe("store", () => {
     await poll(() => store.ledger()?.rejected).toEqual({ not_stored: 10 });
     delivery.send({ type: "sinks_open", open: 0, closed: 1 });
     await poll(() => delivery.unstored.length).toBe(1);
+    // Counted in the file before more is read: what is not is lost with the others.
+    const reader = openReader(file);
+    await poll(() => reader.losses(A.id).map(({ values }) => values)).toEqual([10]);
     for (let n = 2; n <= 3; n++) client.append(layout, plainReadout(10, n));
     await client.close(100);
     store.post({ type: "stop" });
@@ -436,7 +439,6 @@ describe("store", () => {
     const next = startStore(optionsOf(file, { run: "r2" }), newClient().client);
     await poll(() => next.ledger()?.rejected).toEqual({ not_stored: 30 });
     expect(next.alarms()).toEqual([expect.stringMatching(/ended while the buffer .* took no values: 20 values/)]);
-    const reader = openReader(file);
     const span = { from: plainReadout(10, 1).time, to: plainReadout(10, 3).time };
     expect(reader.losses(A.id)).toEqual([{ reason: "not_stored", number: 1, values: 30, ...span }]);
     reader.close();
