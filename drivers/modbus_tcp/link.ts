@@ -1,4 +1,5 @@
 import { FaultError } from "../../src/model/fault.ts";
+import { takeOut } from "../../src/model/take-out.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
@@ -21,6 +22,7 @@ export interface ModbusLink {
 }
 
 interface Sent {
+  readonly transaction: number;
   readonly read: ModbusRead;
   readonly request: Uint8Array;
   readonly answer: (readings: readonly Reading[]) => void;
@@ -33,8 +35,8 @@ const transactionsOf = createDeviceMemory(() => createIdCounter(16));
 /** Reads over an open connection; transaction ids go on where those of the last connection ended. Throws as `Session.read` does. */
 export function linkModbus(connection: Connection, tap: Tap | undefined): ModbusLink {
   const transactions = transactionsOf(connection.where);
-  // By transaction id. What ends without an answer ends the connection too, and all of this with it.
-  const sent = new Map<number, Sent>();
+  // What ends without an answer ends the connection too, and all of this with it. An array, as in Exchange.
+  const sent: Sent[] = [];
   let unmatched = 0;
   let answeredMs = Number.NEGATIVE_INFINITY;
 
@@ -45,7 +47,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
     maxInFlight: MAX_IN_FLIGHT,
     onFrame(frame) {
       const id = transactionOf(frame);
-      const known = sent.get(id);
+      const known = sent.find(({ transaction }) => transaction === id);
       if (!known) {
         unmatched++;
         return undefined;
@@ -53,7 +55,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
       const { read, request, answer, refuse } = known;
       const wrong = wrongAnswer(request, frame);
       if (wrong !== undefined) return wrong;
-      sent.delete(id);
+      takeOut(sent, known);
       answeredMs = performance.now();
       const exception = exceptionOf(frame);
       const miscounted = miscount(request, frame);
@@ -73,7 +75,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
         (answer, refuse) => {
           const transaction = transactions.next();
           const request = requestFrame(transaction, read);
-          sent.set(transaction, { read, request, answer, refuse });
+          sent.push({ transaction, read, request, answer, refuse });
           exchange.send(request);
         },
       ),

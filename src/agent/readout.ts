@@ -314,8 +314,8 @@ class ReadoutDeadline {
   readonly #controller = new AbortController();
   readonly #deadlineMs: number;
   #running: Deadline | undefined;
-  /** Called with the abort. Not a listener, because one that comes and goes with each readout costs more. */
-  #onAborted: (() => void) | undefined;
+  /** Ends what waits for the work. The promise's own function: a closure here brings each readout's values into the old space. */
+  #giveUp: ((nothing: undefined) => void) | undefined;
   #grace: NodeJS.Timeout | undefined;
   #hasEnded = false;
 
@@ -345,16 +345,15 @@ class ReadoutDeadline {
   /** The whole time from now on. */
   resume(): void {
     this.#running?.cancel();
+    if (this.#hasEnded) return;
     this.#running = new Deadline(this.#deadlineMs, () => this.stop(new ReasonError("TIMEOUT", "the readout's deadline has passed")));
   }
 
   /** What the work settles with; undefined where it has not settled GRACE_MS after the signal's abort. */
   settled<T>(work: Promise<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
-      this.#onAborted = () => {
-        this.#grace = setTimeout(() => resolve(undefined), GRACE_MS);
-      };
-      if (this.signal.aborted) this.#onAborted();
+      this.#giveUp = resolve;
+      if (this.signal.aborted) this.#aborted();
       work.then(resolve, reject);
     });
   }
@@ -363,13 +362,18 @@ class ReadoutDeadline {
   stop(reason: unknown): void {
     if (this.#hasEnded || this.signal.aborted) return;
     this.#controller.abort(reason);
-    this.#onAborted?.();
+    this.#aborted();
   }
 
   end(): void {
     this.#hasEnded = true;
-    this.#onAborted = undefined;
+    this.#giveUp = undefined;
     clearTimeout(this.#grace);
     this.#running?.cancel();
+  }
+
+  /** Not a listener, because one that comes and goes with each readout costs more. */
+  #aborted(): void {
+    if (this.#giveUp) this.#grace = setTimeout(() => this.#giveUp?.(undefined), GRACE_MS);
   }
 }
