@@ -52,7 +52,7 @@ export class Exchange {
   readonly #pending: Pending[] = [];
   readonly #deadlines = new Deadlines();
   /** The signal is the readout's: listening once for all its requests costs less than once for each. */
-  readonly #watched = new Set<AbortSignal>();
+  readonly #watched: AbortSignal[] = [];
   readonly #onAbort = (event: Event) => this.#aborted(event.target);
   #held: Buffer = NOTHING;
   /** Bytes of the frame that is held that have counted as progress. */
@@ -178,15 +178,15 @@ export class Exchange {
   }
 
   #watch(signal: AbortSignal): void {
-    if (this.#watched.has(signal)) return;
+    if (this.#watched.includes(signal)) return;
     if (this.#pending.length === 0) this.#unwatch();
-    this.#watched.add(signal);
+    this.#watched.push(signal);
     signal.addEventListener("abort", this.#onAbort);
   }
 
   #unwatch(): void {
     for (const signal of this.#watched) signal.removeEventListener("abort", this.#onAbort);
-    this.#watched.clear();
+    this.#watched.length = 0;
   }
 
   #aborted(signal: EventTarget | null): void {
