@@ -4,6 +4,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import type { AnySession, DriverContext, Limits, Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
 import driver from "./driver.ts";
@@ -88,7 +89,7 @@ async function failureOf(work: Promise<unknown>): Promise<ReasonError> {
 async function plcWith(change: (plc: FinsPlc) => void = () => {}, family: Family = "cs"): Promise<FinsPlc> {
   const memory = new FinsMemory(family);
   for (const area of family === "cs" ? ["D", "W"] : ["D"]) memory.create(area, 4000).set(Array.from({ length: 4000 }, (_, i) => i));
-  const plc = await startFinsPlc({ memory });
+  const plc = await startFinsPlc({ memory, port: await freePort() });
   cleanUp.push(() => plc.close());
   change(plc);
   return plc;

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { bytesOfHex, FinsDatagrams, FinsStream, spaceless } from "../../test/support/fins-bytes.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import { FinsMemory, type FinsPlc, startFinsPlc, TCP_ERRORS } from "./simulator.ts";
 
 // The byte layouts: Omron W227 (commands, end codes, the C and CV layouts), W421 (FINS/TCP), and a public capture of a CP1L-EL20.
@@ -19,7 +20,7 @@ const READ = "0101 82 0000 00 0001";
 async function start(change: (plc: FinsPlc) => void = () => {}): Promise<FinsPlc> {
   const memory = new FinsMemory();
   memory.create("D", 16).fill(0x1000);
-  const plc = await startFinsPlc({ memory });
+  const plc = await startFinsPlc({ memory, port: await freePort() });
   cleanUp.push(() => plc.close());
   change(plc);
   return plc;

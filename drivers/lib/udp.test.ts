@@ -5,6 +5,7 @@ import { silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import type { DriverContext } from "../driver.ts";
 import { IdPool } from "./ids.ts";
 import { type DatagramOptions, type DatagramRequest, openUdp } from "./udp.ts";
@@ -188,7 +189,7 @@ describe("the socket", () => {
   });
 
   it("says that nobody listens there: CONNECTION_REFUSED for all that wait, at once", async () => {
-    const { port, close } = await device(echo);
+    const { port, close } = await device(echo, await freePort());
     const plc = await connect(port);
     expect(await plc.request(context(), asking(1))).toBe(1);
     await close();

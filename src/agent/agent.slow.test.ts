@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { AnyDriver } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { clock, holding, plant, rig, running, source, variable } from "../../test/support/agent.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
 import { createResolver } from "./resolve.ts";
 
@@ -134,8 +135,8 @@ describe("the agent", () => {
   });
 
   it("says CONNECTION_REFUSED with one line while a device is down, and reads again by itself", async () => {
-    let device = await plant();
-    const { port } = device;
+    const port = await freePort();
+    let device = await plant({ port });
     const { agent, of, lines, report } = running();
     await agent.apply([source(1, port)]);
     await expect.poll(() => of("machine-1").length).toBeGreaterThan(0);
@@ -270,11 +271,10 @@ describe("the agent", () => {
   });
 
   it("gives each source of an unreachable device its exact reason, however many wait for it", async () => {
-    const device = await plant();
-    await device.close();
+    const port = await freePort();
     const { agent, report } = running();
     const many = Array.from({ length: 12 }, (_, i) => i + 1);
-    await agent.apply(many.map((n) => source(n, device.port)));
+    await agent.apply(many.map((n) => source(n, port)));
     for (const n of many)
       await expect.poll(() => report(n)?.status.state, { timeout: 8000 }).toMatchObject({ reason: { type: "CONNECTION_REFUSED" } });
   });

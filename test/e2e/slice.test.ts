@@ -7,6 +7,7 @@ import { type Api, addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
 import type { CollectorProcess, ServiceStatusJson } from "../support/collector-process.ts";
+import { freePort } from "../support/free-port.ts";
 
 /** Behavioural deadlines are asserted with this margin; what was measured is printed. */
 const MARGIN = 3;
@@ -22,9 +23,9 @@ async function collectorOf(options?: Parameters<typeof startBuiltCollector>[0]):
   return Object.assign(collector, { api: apiOf(collector.apiUrl, await collector.adminKey()) });
 }
 
-async function plantOf(port = 0): Promise<ModbusPlant> {
+async function plantOf(port?: number): Promise<ModbusPlant> {
   const plant = await startModbusPlant({
-    port,
+    port: port ?? (await freePort()),
     units: new Map([[1, { holding: new Map([0, 1, 2, 3].map((n) => [n, (ms: number) => (n + Math.floor(ms)) & 0xffff])) }]]),
   });
   open.push(plant.close);

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { Aedes } from "aedes";
+import { freePort } from "./free-port.ts";
 
 export interface Received {
   readonly topic: string;
@@ -28,7 +29,7 @@ export interface TestBroker {
 }
 
 export interface BrokerOptions {
-  /** 0: a free one. */
+  /** Absent: a free one, which stays free for the same broker while it is stopped. */
   readonly port?: number;
   /** Who may connect; absent: all. */
   readonly user?: { readonly name: string; readonly password: string };
@@ -38,7 +39,7 @@ export interface BrokerOptions {
   readonly onPublish?: (message: Received) => void;
 }
 
-export async function startBroker({ port = 0, user, tls, onPublish }: BrokerOptions = {}): Promise<TestBroker> {
+export async function startBroker({ port, user, tls, onPublish }: BrokerOptions = {}): Promise<TestBroker> {
   const received: Received[] = [];
   const retained = new Map<string, string>();
   const sockets = new Set<Socket>();
@@ -70,7 +71,7 @@ export async function startBroker({ port = 0, user, tls, onPublish }: BrokerOpti
     aedes.handle(socket);
   };
   const server = tls ? createTlsServer(tls, serve) : createServer(serve);
-  server.listen(port, "127.0.0.1");
+  server.listen(port ?? (await freePort()), "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   const drop = () => {

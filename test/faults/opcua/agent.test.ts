@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from "vitest";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { freePort } from "../../support/free-port.ts";
 import { connect, context, detailsOf } from "../../support/opcua.ts";
 import { watchSource } from "./watched-source.ts";
 
@@ -53,7 +54,7 @@ it("reopens within the readout a session that the server has ended: nobody sees 
 });
 
 it("reads again by itself when the server has restarted, and says meanwhile why it does not", { timeout: 60_000 }, async () => {
-  const simulator = await start();
+  const simulator = await start({ port: await freePort() });
   const { good, report } = await watch(simulator.port);
   await simulator.close();
   await expect.poll(() => report()?.error?.reason.type, { timeout: 10_000 }).toBe("CONNECTION_REFUSED");
