@@ -303,10 +303,10 @@ function bodyBytesOf({ headers, routeOptions }: FastifyRequest): number {
   return Math.min(Number(headers["content-length"] ?? 0), limit);
 }
 
-/** The peer; over the local socket it has none. */
 /** This machine: over loopback or the local socket. */
 const isHere = (address: string): boolean => address === LOCAL || isLoopback(address.replace(/^::ffff:/, ""));
 
+/** The peer; over the local socket it has none. */
 const addressOf = (request: FastifyRequest): string => request.raw.socket.remoteAddress ?? LOCAL;
 const LOCAL = "local";
 
