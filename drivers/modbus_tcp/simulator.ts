@@ -187,8 +187,8 @@ function answerTo({ unit, functionCode, start, count }: PlantRequest, options: M
 
 const swapBytes = (register: number): number => ((register & 0xff) << 8) | (register >> 8);
 
-/** Two units with a value of every type, gaps between them, and nothing at holding register 500. */
-export const startSimulator: StartSimulator = async (options) => {
+/** Two units with a value of every type, gaps between them, and nothing at holding register 500; and what of it a driver has to read. */
+function standardPlant(): { readonly units: ReadonlyMap<number, PlantUnit>; readonly variables: Simulator["variables"] } {
   const holding: Table = new Map();
   const input: Table = new Map();
   const coil: Table = new Map();
@@ -271,13 +271,16 @@ export const startSimulator: StartSimulator = async (options) => {
   put(second, 0, [4242]);
   has("2/holding:0", "uint16", 4242);
 
-  const plant = await startModbusPlant({
-    ...options,
-    units: new Map<number, PlantUnit>([
-      [1, { holding, input, coil, discrete }],
-      [2, { holding: second }],
-    ]),
-  });
+  const units = new Map<number, PlantUnit>([
+    [1, { holding, input, coil, discrete }],
+    [2, { holding: second }],
+  ]);
+  return { units, variables };
+}
+
+export const startSimulator: StartSimulator = async (options) => {
+  const { units, variables } = standardPlant();
+  const plant = await startModbusPlant({ ...options, units });
   return {
     port: plant.port,
     details: (host, port) => ({ type: "modbus_tcp", host, port, ephemeral_connections: false }),

@@ -34,6 +34,10 @@ const POLICIES: Readonly<Record<PolicyName, SecurityPolicy>> = {
   Basic256Sha256: SecurityPolicy.Basic256Sha256,
 };
 
+const ALL_MODES: readonly ModeName[] = ["None", "Sign", "SignAndEncrypt"];
+/** None and those that are current. */
+const CURRENT_POLICIES: readonly PolicyName[] = ["None", "Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic256Sha256"];
+
 /** The user that every simulator knows unless others are given. The password is the one that the conformance suite hands to drivers. */
 export const USERS: Readonly<Record<string, string>> = { reader: "hunter2-S3cr3t-äöü" };
 
@@ -126,30 +130,16 @@ async function start(options: OpcuaSimulatorOptions, folder: string): Promise<Op
     await manager(folder, "clients", options.trust ?? "any"),
     await manager(folder, "users", options.userCertificates ?? []),
   ];
-  const policies = options.policies ?? ["None", "Aes128-Sha256-RsaOaep", "Aes256-Sha256-RsaPss", "Basic256Sha256"];
-  const modes = options.modes ?? ["None", "Sign", "SignAndEncrypt"];
+  const policies = options.policies ?? CURRENT_POLICIES;
+  const modes = options.modes ?? ALL_MODES;
   const users = new Map(Object.entries(options.users ?? USERS));
-
   const server = new MisbehavingServer({
-    port: options.port ?? 0,
+    ...serverOptions(options, { modes, policies, users, applicationUri }),
     host,
     hostname: announced,
     ...files,
     serverCertificateManager: clients,
     userCertificateManager: people,
-    serverInfo: { applicationUri, productUri: "urn:example:opcua-simulator", applicationName: { text: "Simulator" } },
-    buildInfo: { productName: "Simulator" },
-    securityModes: modes.map((mode) => MODES[mode]),
-    securityPolicies: policies.map((policy) => POLICIES[policy]),
-    allowAnonymous: options.anonymous ?? true,
-    nodesets: [nodesets.standard, { name: "types.xml", source: TYPES_NODESET }],
-    userManager: { isValidUser: (name: string, password: string) => users.get(name) === password },
-    maxConnectionsPerEndpoint: 1000,
-    serverCapabilities: {
-      maxSessions: options.maxSessions ?? 100,
-      ...(options.operationLimits && { operationLimits: options.operationLimits }),
-    },
-    isAuditing: false,
   });
   server.maxReferencesPerNode = options.maxReferencesPerNode ?? 0;
   const close = async (): Promise<void> => {
@@ -215,6 +205,32 @@ async function start(options: OpcuaSimulatorOptions, folder: string): Promise<Op
     close,
   };
 }
+
+interface Offered {
+  readonly modes: readonly ModeName[];
+  readonly policies: readonly PolicyName[];
+  /** Passwords by name. */
+  readonly users: ReadonlyMap<string, string>;
+  readonly applicationUri: string;
+}
+
+/** What is the same wherever the server runs and whatever its files are. */
+const serverOptions = (options: OpcuaSimulatorOptions, { modes, policies, users, applicationUri }: Offered) => ({
+  port: options.port ?? 0,
+  serverInfo: { applicationUri, productUri: "urn:example:opcua-simulator", applicationName: { text: "Simulator" } },
+  buildInfo: { productName: "Simulator" },
+  securityModes: modes.map((mode) => MODES[mode]),
+  securityPolicies: policies.map((policy) => POLICIES[policy]),
+  allowAnonymous: options.anonymous ?? true,
+  nodesets: [nodesets.standard, { name: "types.xml", source: TYPES_NODESET }],
+  userManager: { isValidUser: (name: string, password: string) => users.get(name) === password },
+  maxConnectionsPerEndpoint: 1000,
+  serverCapabilities: {
+    maxSessions: options.maxSessions ?? 100,
+    ...(options.operationLimits && { operationLimits: options.operationLimits }),
+  },
+  isAuditing: false,
+});
 
 const isAddress = (host: string): boolean => /^[\d.]+$|:/.test(host);
 
