@@ -230,19 +230,27 @@ async function limit(
   most: number | null,
   yieldToEventLoop: YieldToEventLoop,
 ): Promise<{ readonly taken: readonly Variable[]; readonly beyond: readonly Variable[] }> {
-  const configured: Variable[] = [];
-  const active: Variable[] = [];
-  const explored: Variable[] = [];
-  for (const [i, variable] of variables.entries()) {
-    if (variable.status !== "INACTIVE") {
-      configured.push(variable);
-      (variable.status === "ACTIVE" ? active : explored).push(variable);
-    }
-    if (i % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
-  }
-  if (most === null || configured.length <= most) return { taken: configured, beyond: [] };
+  const count = await configuredVariables(variables, yieldToEventLoop);
+  const configured = count === variables.length ? variables : await those(variables, (status) => status !== "INACTIVE", yieldToEventLoop);
+  if (most === null || count <= most) return { taken: configured, beyond: [] };
+  const active = await those(configured, (status) => status === "ACTIVE", yieldToEventLoop);
+  const explored = await those(configured, (status) => status !== "ACTIVE", yieldToEventLoop);
   const ranked = [...active, ...explored];
   return { taken: ranked.slice(0, Math.max(0, most)), beyond: ranked.slice(Math.max(0, most)) };
+}
+
+/** As filter; goes by slices. */
+async function those(
+  variables: readonly Variable[],
+  isMeant: (status: Variable["status"]) => boolean,
+  yieldToEventLoop: YieldToEventLoop,
+): Promise<readonly Variable[]> {
+  const found: Variable[] = [];
+  for (const [i, variable] of variables.entries()) {
+    if (isMeant(variable.status)) found.push(variable);
+    if (i % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
+  }
+  return found;
 }
 
 const beyondLimit = (most: number | null, beyond: readonly Variable[]): string =>
