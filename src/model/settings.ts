@@ -234,7 +234,7 @@ export const settingsSchema = z
         source_bytes: size("64KiB", "0B")
           .refine((bytes) => bytes === 0 || (bytes >= 2 ** 12 && bytes <= 2 ** 20 && bytes % 8 === 0), "expected 0B, or 4KiB to 1MiB")
           .describe("Memory for what a connection exchanged last, 4KiB to 1MiB; 0B keeps nothing"),
-        total_bytes: size("16MiB", "1MiB").describe(
+        total_bytes: size("8MiB", "1MiB").describe(
           "Memory for all connections together; where they do not fit, each has the same part of it",
         ),
         files_bytes: size("16MiB", "0B").describe(
