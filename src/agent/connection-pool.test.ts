@@ -19,7 +19,7 @@ function connection(open: Set<AnySession>): AnySession {
 const forever = new AbortController().signal;
 const INTERVAL_MS = 1000;
 const ask = (pool: ConnectionPool, key: string, maxConnections: number, signal = forever, isProbe = false, hasHealthyOthers = () => true) =>
-  pool.acquire("d", { key, maxConnections, isProbe, hasHealthyOthers }, signal);
+  pool.acquire("d", { key, maxConnections, isProbe, hasHealthyOthers, yields: () => false }, signal);
 async function turn(...args: Parameters<typeof ask>): Promise<Turn> {
   const got = await ask(...args);
   if (!got || got instanceof ReasonError) throw new Error(`no turn: ${got?.message ?? "aborted"}`);

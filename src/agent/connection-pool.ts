@@ -27,6 +27,8 @@ export interface TurnRequest {
   readonly isProbe: boolean;
   /** Whether other sources of the device are answered: a probe then takes no more than its share. */
   hasHealthyOthers(): boolean;
+  /** Whether a probe lets another source go first: see Place. */
+  yields(): boolean;
 }
 
 /** One source's place among those that use a device. */
@@ -34,6 +36,7 @@ export interface Membership {
   readonly share: DeviceShare;
   /** Whether other sources of the device are answered. */
   hasHealthyOthers(): boolean;
+  yields(): boolean;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
   leave(): Promise<void>;
 }
@@ -50,6 +53,9 @@ interface Waiter extends TurnRequest {
   grant(slot: Slot): void;
   refuse(error: ReasonError): void;
 }
+
+/** A probe that has let another source go first is looked at again after this, at the latest. */
+const YIELD_MS = 1000;
 
 /**
  * The connections of one device (host and port), given in order of asking; sources that had no answer get theirs when the device's time
@@ -143,7 +149,7 @@ class DevicePool {
     const probe = this.#waiting.find(({ isProbe }) => isProbe);
     if (!probe?.hasHealthyOthers()) return this.#waiting[0];
     const isUnderWay = this.#slots.some(({ isBusy, isProbe }) => isBusy && isProbe);
-    const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay;
+    const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay && !probe.yields();
     return isAllowed ? probe : this.#waiting.find(({ isProbe }) => !isProbe);
   }
 
@@ -197,7 +203,9 @@ class DevicePool {
   /** Nobody may give a turn back before the next probe is due. */
   #wakeLater(nowMs: number): void {
     this.#sleepOn();
-    const waitMs = this.time.freeAtMs - nowMs;
+    const untilFreeMs = this.time.freeAtMs - nowMs;
+    const hasYielded = untilFreeMs <= 0 && this.#waiting.some(({ isProbe }) => isProbe);
+    const waitMs = hasYielded ? YIELD_MS : untilFreeMs;
     const isWaitedFor = this.#waiting.length > 0 && waitMs > 0;
     if (isWaitedFor) this.#timer = setTimeout(() => this.#serve(), timerMs(Math.ceil(waitMs)));
   }
@@ -226,11 +234,12 @@ export class ConnectionPool {
   /** Makes a source, read each `intervalMs`, one of those that use a device. `onOtherBack`: see DeviceTime.join. */
   join(device: string, key: string, intervalMs: number, onOtherBack?: () => void): Membership {
     const pool = this.#poolOf(device);
-    const { leave, hasHealthyOthers, ...share } = pool.time.join(intervalMs, onOtherBack);
+    const { leave, hasHealthyOthers, yields, ...share } = pool.time.join(intervalMs, onOtherBack);
     pool.keys.set(share, key);
     return {
       share,
       hasHealthyOthers,
+      yields,
       leave() {
         leave();
         return pool.leave(share, key);

@@ -22,10 +22,51 @@ describe("DeviceTime", () => {
       expect(dead.mayProbe(true)).toBe(true);
       dead.probed(costMs, false);
       pass(pauseMs - 1);
-      expect([dead.mayProbe(true), well.mayProbe(false)]).toEqual([false, false]);
+      expect(dead.mayProbe(true)).toBe(false);
       pass(1);
       expect(dead.mayProbe(true)).toBe(true);
     }
+  });
+
+  it("lets those that search take turns among themselves, and with what has no answer at all", () => {
+    const { time, pass } = device();
+    const [one, other, dead] = [time.join(1000), time.join(1000), time.join(1000)];
+    for (const share of [one, other]) share.answered(5);
+    dead.failed();
+    const order: string[] = [];
+    // Each second all want the next probe; what has no answer waits for it, so that it is asked first.
+    for (let second = 0; second < 100; second++) {
+      pass(1000);
+      for (const share of [one, other]) share.answered(5);
+      const isFree = (): boolean => time.freeAtMs <= 1_000_000 + (second + 1) * 1000;
+      if (isFree() && !dead.yields()) {
+        dead.probed(502, false);
+        order.push("dead");
+      }
+      for (const [name, share] of [
+        ["one", one],
+        ["other", other],
+      ] as const)
+        if (share.mayProbe(true)) {
+          share.probed(502, false);
+          order.push(name);
+        }
+    }
+    expect(order.slice(0, 9)).toEqual(["dead", "one", "dead", "other", "dead", "one", "dead", "other", "dead"]);
+  });
+
+  it("waits for nobody who wanted a probe and has gone quiet since", () => {
+    const { time, pass } = device();
+    const [one, dead] = [time.join(1000), time.join(1000)];
+    one.answered(5);
+    dead.failed();
+    dead.probed(502, false);
+    expect(one.mayProbe(true)).toBe(true);
+    const other = time.join(1000);
+    expect(other.mayProbe(true)).toBe(false);
+    expect(dead.yields()).toBe(true);
+    pass(3001);
+    expect(dead.yields()).toBe(false);
   });
 
   it("charges what the device was busy after a probe was given up, and learns no pace from it", () => {

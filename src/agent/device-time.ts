@@ -25,13 +25,33 @@ export interface DeviceShare {
   isBack(): void;
 }
 
+/** A source's place among those that use a device. */
+export interface Place {
+  /** Whether others are answered. */
+  hasHealthyOthers(): boolean;
+  /**
+   * Of a source that had no answer: whether another one, which is answered, wants the next probe, to find what fails in it. Both kinds
+   * take turns: what has no answer at all would use each probe there is.
+   */
+  yields(): boolean;
+  leave(): void;
+}
+
 interface User {
   readonly intervalMs: number;
   readonly onOtherBack: () => void;
   answeredMs: number;
   /** Its last readout had no answer. */
   hasFailed: boolean;
+  /** When a request of it had no answer last. */
+  probedMs: number;
+  /** When it was last refused a probe in a readout that is answered. */
+  wantedMs: number;
 }
+
+/** Whoever was refused a probe within so many of its intervals, and this time, still wants it. */
+const WANTED_INTERVALS = 2;
+const WANTED_MS = 1000;
 
 /** A source that was answered within so many of its intervals, or within this time, is one that others may not hurt. */
 const HEALTHY_INTERVALS = 3;
@@ -67,6 +87,8 @@ export class DeviceTime {
   #isAfterProbe = false;
   #isNextPatient = false;
   #lastBackMs = Number.NEGATIVE_INFINITY;
+  /** The last one without an answer was of a source that is answered otherwise. */
+  #wasSearch = false;
 
   /** `now`: monotonic ms. */
   constructor(now: () => number) {
@@ -82,12 +104,13 @@ export class DeviceTime {
    * A source that is read each `intervalMs`; `leave` takes it out again. `onOtherBack`: something else of the device, which had no answer,
    * has one again. What was without power or behind a cable comes back together, so that this is the time to try.
    */
-  join(intervalMs: number, onOtherBack: () => void = () => {}): DeviceShare & { hasHealthyOthers(): boolean; leave(): void } {
-    const user: User = { intervalMs, onOtherBack, answeredMs: Number.NEGATIVE_INFINITY, hasFailed: false };
+  join(intervalMs: number, onOtherBack: () => void = () => {}): DeviceShare & Place {
+    const never = Number.NEGATIVE_INFINITY;
+    const user: User = { intervalMs, onOtherBack, answeredMs: never, hasFailed: false, probedMs: never, wantedMs: never };
     this.#users.add(user);
     return {
-      mayProbe: (isOwnTime) => this.#healthyIntervalMs(isOwnTime ? user : undefined) === undefined || this.#now() >= this.#freeAtMs,
-      probed: (costMs, isIdleTime) => this.#probed(costMs, isIdleTime),
+      mayProbe: (isOwnTime) => this.#mayProbe(user, isOwnTime),
+      probed: (costMs, isIdleTime) => this.#probed(user, costMs, isIdleTime),
       answered: (ms) => {
         user.answeredMs = this.#now();
         this.#answered(ms);
@@ -102,8 +125,25 @@ export class DeviceTime {
       },
       isBack: () => this.#isBack(user),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
+      yields: () => !this.#wasSearch && this.#isWanted(user, () => true),
       leave: () => void this.#users.delete(user),
     };
+  }
+
+  /** Those that look for what fails among what is answered take turns: whose last probe is longest ago goes first. */
+  #mayProbe(user: User, isOwnTime: boolean): boolean {
+    if (this.#healthyIntervalMs(isOwnTime ? user : undefined) === undefined) return true;
+    const nowMs = this.#now();
+    const mayProbe = nowMs >= this.#freeAtMs && !this.#isWanted(user, (other) => other.probedMs < user.probedMs);
+    user.wantedMs = mayProbe || user.hasFailed ? Number.NEGATIVE_INFINITY : nowMs;
+    return mayProbe;
+  }
+
+  #isWanted(user: User, goesFirst: (other: User) => boolean): boolean {
+    const nowMs = this.#now();
+    for (const other of this.#users)
+      if (other !== user && nowMs - other.wantedMs <= WANTED_INTERVALS * other.intervalMs + WANTED_MS && goesFirst(other)) return true;
+    return false;
   }
 
   /** The shortest interval of those that are answered; undefined: there are none. */
@@ -124,7 +164,10 @@ export class DeviceTime {
     return isPatient ? Math.min(fullMs, PATIENCE * timeoutMs) : timeoutMs;
   }
 
-  #probed(costMs: number, isIdleTime: boolean): void {
+  #probed(user: User, costMs: number, isIdleTime: boolean): void {
+    user.probedMs = this.#now();
+    user.wantedMs = Number.NEGATIVE_INFINITY;
+    this.#wasSearch = !user.hasFailed;
     this.#isAfterProbe = true;
     this.#isNextPatient = true;
     this.#lastCostMs = costMs;

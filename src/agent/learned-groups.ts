@@ -55,6 +55,8 @@ export interface Search {
   isChecking: boolean;
   hasBeenChecked: boolean;
   hasBegun: boolean;
+  /** The connection ended at once when part of it was asked last: to look closer takes no time from others. */
+  isQuick: boolean;
 }
 
 /** One request of the fresh plan, and what is asked instead of it. */
@@ -109,6 +111,8 @@ export class LearnedGroups {
   /** The answers after which the device has closed each connection; undefined: it does not. */
   answersPerConnection: number | undefined;
   readouts = 0;
+  /** Requests on which the connection ended in the last readout, which had no time to ask them again. Absent: none. */
+  doubtful: ReadonlySet<Request> | undefined;
   /** Probes of closed points without success, in a row. */
   vainProbes = 0;
   /** Place in the plan at which the next readout begins: where the last one ran out of time. */

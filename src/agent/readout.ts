@@ -157,6 +157,7 @@ export class Readouts {
       maxConnections: this.#spec.maxConnections,
       isProbe,
       hasHealthyOthers: this.#membership.hasHealthyOthers,
+      yields: this.#membership.yields,
     };
     const turn = await pool.acquire(this.#device, request, stop);
     const waitedMs = clock.monotonicMs() - askedMs;

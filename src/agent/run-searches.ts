@@ -7,6 +7,8 @@ import { Narrowing, spread } from "./narrowing.ts";
 const SAMPLES = { refused: 5, lost: 3 } as const;
 const SURVEYED_GROUPS = 4;
 const SEARCHES_AT_ONCE = 4;
+/** What failed within this was no silence: to ask again costs others of the device nothing that they would notice. */
+const QUICK_MS = 100;
 
 /** What came of an extra request for those who ask what follows from it. */
 export interface SearchEvents {
@@ -40,11 +42,11 @@ export class RunSearches {
     if (carried && !carried.isChecking) recheck(carried);
   }
 
-  start(group: Group, failed: readonly Point[], kind: FailureKind, reading: BadReading): void {
+  start(group: Group, failed: readonly Point[], kind: FailureKind, reading: BadReading, isQuick = false): void {
     const run = failed.filter((point) => !this.#context.learned.closed.has(point));
     if (run.length === 0) return;
     const narrowing = new Narrowing(run);
-    const flags = { isChecking: false, hasBegun: false, hasBeenChecked: false };
+    const flags = { isChecking: false, hasBegun: false, hasBeenChecked: false, isQuick };
     const search: Search = { group, kind, run, narrowing, reading, samples: undefined, step: [], ...flags };
     group.searches = [...group.searches, search];
     this.#searches.push(search);
@@ -62,7 +64,7 @@ export class RunSearches {
     const survey = this.#nextSurvey();
     if (survey) return survey;
     for (const search of this.#searches.slice(0, SEARCHES_AT_ONCE)) {
-      const extra = search.kind === "refused" || this.#context.mayRisk() ? this.#step(search) : undefined;
+      const extra = search.kind === "refused" || search.isQuick || this.#context.mayRisk() ? this.#step(search) : undefined;
       if (!extra) continue;
       search.hasBegun = true;
       this.#searches = this.#searches.filter((other) => other !== search);
@@ -108,6 +110,7 @@ export class RunSearches {
   stepFailed(search: Search, { reading, points, costMs }: ExtraFailure): void {
     search.reading = reading;
     search.step = [];
+    search.isQuick = costMs <= QUICK_MS;
     search.narrowing.failed(points);
     if (search.narrowing.found) this.#found(search, costMs);
   }

@@ -137,9 +137,11 @@ export class Searching {
   suspect(planned: Planned, reading: BadReading, isQuick: boolean): void {
     this.#hasFailed = true;
     if (this.#parts.areSeveral && this.#parts.defer(planned, reading, isQuick)) return;
-    if (this.#suspected?.has(planned.request)) this.#runs.start(planned.group, planned.request.points, "lost", reading);
+    const { request, group } = planned;
+    if (this.#suspected?.has(request) || this.#learned.doubtful?.has(request))
+      this.#runs.start(group, request.points, "lost", reading, isQuick);
     else this.#suspects.push({ planned, reading });
-    this.#suspected = (this.#suspected ?? new Set()).add(planned.request);
+    this.#suspected = (this.#suspected ?? new Set()).add(request);
   }
 
   /** The next request beside the plan; undefined: nothing is left that this readout may ask. */
@@ -296,6 +298,9 @@ export class Searching {
   finish(isUnanswered: boolean): void {
     if (!isUnanswered) this.#parts.finish();
     this.#runs.finish(isUnanswered);
+    // Others of the device have its time: asked as planned in each readout, and charged for it, a suspect would never get any itself.
+    const left = isUnanswered ? [] : this.#suspects.map(({ planned }) => planned.request);
+    this.#learned.doubtful = left.length > 0 ? new Set(left) : undefined;
   }
 
   /** Gives every point that was not answered the reading that says why. */
