@@ -136,10 +136,11 @@ export class Searching {
   /** The connection ended on this planned request, `isQuick`: at once. */
   suspect(planned: Planned, reading: BadReading, isQuick: boolean): void {
     this.#hasFailed = true;
-    if (this.#parts.areSeveral && this.#parts.defer(planned, reading, isQuick)) return;
     const { request, group } = planned;
-    if (this.#suspected?.has(request) || this.#learned.doubtful?.has(request))
-      this.#runs.start(group, request.points, "lost", reading, isQuick);
+    // What was one in the last readout is to blame before its part is: that answered others then.
+    const isDoubtful = this.#learned.doubtful?.has(request) === true;
+    if (!isDoubtful && this.#parts.areSeveral && this.#parts.defer(planned, reading, isQuick)) return;
+    if (isDoubtful || this.#suspected?.has(request)) this.#runs.start(group, request.points, "lost", reading, isQuick);
     else this.#suspects.push({ planned, reading });
     this.#suspected = (this.#suspected ?? new Set()).add(request);
   }
