@@ -26,7 +26,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const sink of opened.splice(0)) await sink.close();
   await broker.stop();
-  await rm(folder, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 const memoryOf = (): MqttMemory => openMemory({ folder, uuid, endpoint: "broker:1883", log: silentLog });

@@ -22,7 +22,7 @@ else if (missing !== "") console.log(`packages not tested: missing ${missing}`);
 /** e_machine of an ELF file (elf(5)). */
 const MACHINE = { amd64: 62, arm64: 183 } as const;
 
-describe.skipIf(missing !== "")("the packages", { timeout: 180_000 }, () => {
+describe.skipIf(missing !== "")("the packages", { timeout: 600_000 }, () => {
   let work: string;
   let first: string;
   const debsIn = (folder: string) =>
