@@ -187,7 +187,10 @@ function answerTo({ unit, functionCode, start, count }: PlantRequest, options: M
 
 const swapBytes = (register: number): number => ((register & 0xff) << 8) | (register >> 8);
 
-/** Two units with a value of every type, gaps between them, and nothing at holding register 500; and what of it a driver has to read. A table, and so as long as it is. */
+/**
+ * Two units with a value of every type, gaps between them, and nothing at holding register 500; and what of it a driver has to read. A table,
+ * and so as long as it is.
+ */
 function standardPlant(): { readonly units: ReadonlyMap<number, PlantUnit>; readonly variables: Simulator["variables"] } {
   const holding: Table = new Map();
   const input: Table = new Map();

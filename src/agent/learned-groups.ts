@@ -55,7 +55,7 @@ export interface Search {
   isChecking: boolean;
   hasBeenChecked: boolean;
   hasBegun: boolean;
-  /** The connection ended at once when part of it was asked last: to look closer takes no time from others. */
+  /** The connection ended at once when part of it was asked last: to look closer takes no time-out. */
   isQuick: boolean;
 }
 

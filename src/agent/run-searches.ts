@@ -7,7 +7,7 @@ import { Narrowing, spread } from "./narrowing.ts";
 const SAMPLES = { refused: 5, lost: 3 } as const;
 const SURVEYED_GROUPS = 4;
 const SEARCHES_AT_ONCE = 4;
-/** What failed within this was no silence: to ask again costs others of the device nothing that they would notice. */
+/** What failed within this was no silence: to ask again costs others of the device a new connection, and no time-out. */
 const QUICK_MS = 100;
 
 /** What came of an extra request for those who ask what follows from it. */

@@ -115,7 +115,7 @@ async function playTwoUnits(name: "silentAddress" | "resetAddress"): Promise<str
 }
 
 describe("an address without an answer beside healthy sources on one connection", () => {
-  // Asked as planned in each readout, and charged for it, it left no time to be searched in: its neighbours had no value for ever.
+  // Asked as planned in each readout, and charged for it, it would leave no time to be searched in, and its neighbours without values.
   it("is found, whatever else of the device has no answer, and costs the healthy ones little", async () => {
     const outcomes = await Promise.allSettled([...SCENARIOS.map(play), playTwoUnits("silentAddress"), playTwoUnits("resetAddress")]);
     const failed = outcomes.flatMap((outcome, i) =>
