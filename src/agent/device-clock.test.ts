@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { atOnce } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { DeviceClock } from "./device-clock.ts";
 
@@ -16,7 +17,7 @@ function rig(intervalMs = 1000) {
       { quality: "bad", fault: "stale" },
       { quality: "good", value: 1, ...at },
     ];
-    clock.watch(readings, NOW + atMs, atMs);
+    atOnce(clock.watch(readings, NOW + atMs, atMs));
     return clock.warning;
   };
   return { read };

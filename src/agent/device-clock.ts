@@ -1,5 +1,7 @@
 import { formatDuration } from "../model/duration.ts";
+import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import { READINGS_AT_ONCE } from "./readings.ts";
 
 /** Looked at this seldom: most readings have no time stamp of the device, and those that have are many. */
 const LOOK_EVERY_MS = 10_000;
@@ -32,11 +34,11 @@ export class DeviceClock {
     return this.#warning;
   }
 
-  /** After a readout that ended at `endMs`, epoch ms; `nowMs` is monotonic. */
-  watch(readings: readonly (Reading | undefined)[], endMs: number, nowMs: number): void {
+  /** After a readout that ended at `endMs`, epoch ms, in steps; `nowMs` is monotonic. */
+  *watch(readings: readonly (Reading | undefined)[], endMs: number, nowMs: number): Steps<void> {
     if (nowMs < this.#nextLookMs) return;
     this.#nextLookMs = nowMs + LOOK_EVERY_MS;
-    const newestMs = newestOf(readings);
+    const newestMs = yield* newestOf(readings);
     if (newestMs === undefined) return;
     const hasMoved = this.#newestMs !== undefined && newestMs !== this.#newestMs;
     this.#newestMs = newestMs;
@@ -59,9 +61,10 @@ export class DeviceClock {
 const words = (skew: Exclude<Skew, "none">, byMs: number): string =>
   `the device's clock is about ${formatDuration(Math.round(byMs / 1000) * 1000)} ${skew === "ahead" ? "ahead of" : "behind"} this machine's; its time stamps are passed on as they are`;
 
-function newestOf(readings: readonly (Reading | undefined)[]): number | undefined {
+function* newestOf(readings: readonly (Reading | undefined)[]): Steps<number | undefined> {
   let newestMs: number | undefined;
-  for (const reading of readings) {
+  for (const [i, reading] of readings.entries()) {
+    if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
     if (!reading || reading.quality === "bad" || reading.sourceTime === undefined) continue;
     if (newestMs === undefined || reading.sourceTime > newestMs) newestMs = reading.sourceTime;
   }

@@ -1,8 +1,11 @@
 import { toJson } from "../model/json.ts";
+import { LargeList } from "../model/large-list.ts";
 import type { Layout } from "../model/layout.ts";
 import { shortFloat32 } from "../model/number.ts";
 import { type LiveReadout, type LiveValue, MAX_LIVE_VALUES } from "../model/source-insight.ts";
+import type { Steps } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, type Readout, type Scalar, type Value } from "../model/value.ts";
+import { READINGS_AT_ONCE } from "./readings.ts";
 
 /** A look at the values keeps them for so long. */
 const LOOKED_AT_MS = 60_000;
@@ -42,8 +45,8 @@ export class LiveValues {
     this.#isAlwaysKept = intervalMs >= SELDOM_MS && variables <= FEW_VARIABLES;
   }
 
-  /** `raw`: the readings before scaling, of the variables at `scaled`. */
-  take(layout: Layout, readout: Readout, raw: readonly (Reading | undefined)[], scaled: Iterable<number>): void {
+  /** In steps. `raw`: the readings before scaling, of the variables at `scaled`. */
+  *take(layout: Layout, readout: Readout, raw: readonly (Reading | undefined)[], scaled: Iterable<number>): Steps<void> {
     this.#takeSample(layout, readout);
     if (!this.#isAlwaysKept && this.#now() > this.#untilMs) {
       this.#last = undefined;
@@ -54,10 +57,12 @@ export class LiveValues {
       const reading = raw[index];
       if (reading && reading.quality !== "bad") rawValues.set(index, copyOf(reading.value));
     }
-    const readings = readout.readings.map((reading) =>
-      reading && reading.quality !== "bad" ? { ...reading, value: copyOf(reading.value) } : reading && { ...reading },
-    );
-    this.#last = { layout, readout: { ...readout, readings }, raw: rawValues };
+    const readings = new LargeList<Reading | undefined>();
+    for (const [i, reading] of readout.readings.entries()) {
+      if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
+      readings.push(reading && reading.quality !== "bad" ? { ...reading, value: copyOf(reading.value) } : reading && { ...reading });
+    }
+    this.#last = { layout, readout: { ...readout, readings: readings.whole() }, raw: rawValues };
   }
 
   /** The first number of the source as it was read last, else its first variable; undefined: it was not read. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Layout } from "../model/layout.ts";
+import { atOnce } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
 
@@ -11,11 +12,8 @@ function rig(source = "tank-1") {
   let nowMs = 0;
   return (values: readonly (number | boolean | undefined)[], passMs = 5000): string | undefined => {
     nowMs += passMs;
-    odd.watch(
-      layout,
-      values.map((value) => (value === undefined ? undefined : good(value))),
-      nowMs,
-    );
+    const readings = values.map((value) => (value === undefined ? undefined : good(value)));
+    atOnce(odd.watch(layout, readings, nowMs));
     return odd.warning;
   };
 }

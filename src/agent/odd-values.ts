@@ -1,7 +1,9 @@
 import type { AnyDriver, Point } from "../../drivers/driver.ts";
 import type { Layout } from "../model/layout.ts";
 import { shellWord } from "../model/shell-word.ts";
+import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import { READINGS_AT_ONCE } from "./readings.ts";
 
 /** Looked at this seldom: a configuration is wrong for long. */
 const LOOK_EVERY_MS = 5000;
@@ -29,13 +31,14 @@ export class OddValues {
     return `${name}: ${value.toPrecision(3)} is no value that a sensor has${more}; the byte order is wrong, mostly: \`collector explain ${this.#source} ${shellWord(name, "VARIABLE")}\` shows it in each order`;
   }
 
-  /** After a readout; `nowMs` is monotonic. */
-  watch({ variables }: Layout, readings: readonly (Reading | undefined)[], nowMs: number): void {
+  /** After a readout, in steps; `nowMs` is monotonic. */
+  *watch({ variables }: Layout, readings: readonly (Reading | undefined)[], nowMs: number): Steps<void> {
     if (nowMs < this.#nextLookMs) return;
     this.#nextLookMs = nowMs + LOOK_EVERY_MS;
     let first: { readonly name: string; readonly value: number } | undefined;
     let odd = 0;
     for (const [i, reading] of readings.entries()) {
+      if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
       if (!reading || reading.quality === "bad" || typeof reading.value !== "number" || !isOdd(reading.value)) continue;
       first ??= { name: variables[i]?.name ?? String(i), value: reading.value };
       odd++;

@@ -10,7 +10,7 @@ import type { SourceSpec } from "./source-spec.ts";
 const NAMED_FAULTS = 100;
 
 /** Readings in one step. */
-const AT_ONCE = 2000;
+export const READINGS_AT_ONCE = 2000;
 
 export const NO_FAULTS: SourceReport["faults"] = [];
 
@@ -44,7 +44,7 @@ function* complete(
   if (spec.refused.size === 0 && spec.scalings.size === 0 && !failure) return readings;
   const all: (Reading | undefined)[] = [];
   for (let index = 0; index < spec.layout.variables.length; index++) {
-    if (index > 0 && index % AT_ONCE === 0) yield;
+    if (index > 0 && index % READINGS_AT_ONCE === 0) yield;
     all.push(completeOne(spec, index, readings[index], failure));
   }
   return all;
@@ -67,7 +67,7 @@ function* count(readings: Looked["all"]): Steps<Pick<Looked, "read" | "faulted">
   let read = 0;
   let faulted = 0;
   for (let i = 0; i < readings.length; i++) {
-    if (i > 0 && i % AT_ONCE === 0) yield;
+    if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
     const reading = readings[i];
     if (reading?.quality === "bad") faulted++;
     else if (reading) read++;

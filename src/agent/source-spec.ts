@@ -4,6 +4,7 @@ import type { Condition } from "../model/condition.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
+import { LargeList } from "../model/large-list.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
 import { countOf } from "../model/number.ts";
 import type { DataSource } from "../model/resources.ts";
@@ -120,27 +121,27 @@ export async function specOf(
     ...interval.warnings,
     ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : []),
   ];
-  const points: Point[] = [];
+  const pointList = new LargeList<Point>();
   const refused = new Map<number, Reading>();
   const scalings = new Map<number, Scaling>();
   const float32s = new Set<number>();
-  const auto: number[] = [];
+  const autoList = new LargeList<number>();
   let float: Point | undefined;
-  const variables: LayoutVariable[] = [];
+  const variableList = new LargeList<LayoutVariable>();
   for (const [index, variable] of taken.entries()) {
     const parsed = parse(variable, driver, driverSettings.data);
     if ("reading" in parsed) refused.set(index, parsed.reading);
     else {
       const point = { index, address: parsed.address, type: parsed.type };
-      points.push(point);
+      pointList.push(point);
       if (isFloat(parsed.type)) float ??= point;
       if (variable.scaling) scalings.set(index, variable.scaling);
       if (parsed.type.scalar === "float32") float32s.add(index);
     }
     const raw = "reading" in parsed ? (typeOf(driver, variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
     const type = variable.scaling ? scaledType(raw) : raw;
-    if (type.scalar === "auto") auto.push(index);
-    variables.push({
+    if (type.scalar === "auto") autoList.push(index);
+    variableList.push({
       uuid: variable.uuid,
       name: variable.name,
       address: variable.address,
@@ -151,6 +152,11 @@ export async function specOf(
     });
     await yieldToEventLoop();
   }
+  const points = pointList.whole();
+  await yieldToEventLoop();
+  const variables = variableList.whole();
+  await yieldToEventLoop();
+  const auto = autoList.whole();
   const { name_timeout, connect_timeout, answer_timeout, prepare_timeout, max_connections } = settings.data;
   return {
     spec: {
@@ -245,12 +251,12 @@ async function those(
   isMeant: (status: Variable["status"]) => boolean,
   yieldToEventLoop: YieldToEventLoop,
 ): Promise<readonly Variable[]> {
-  const found: Variable[] = [];
+  const found = new LargeList<Variable>();
   for (const [i, variable] of variables.entries()) {
     if (isMeant(variable.status)) found.push(variable);
     if (i % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
   }
-  return found;
+  return found.whole();
 }
 
 const beyondLimit = (most: number | null, beyond: readonly Variable[]): string =>

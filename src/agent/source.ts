@@ -9,7 +9,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
-import { atOnce, createYielder, inSlices, Nap } from "../model/timer.ts";
+import { atOnce, createYielder, inSlices, Nap, type Steps } from "../model/timer.ts";
 import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
@@ -339,6 +339,14 @@ class SourceTask {
     return readings.length >= LARGE_READOUT ? inSlices(steps, createYielder()) : atOnce(steps);
   }
 
+  /** What its values say of the device, and what is shown of them. */
+  *#watch(readout: Readout, raw: Outcome["readings"]): Steps<void> {
+    const { clock } = this.#deps;
+    yield* this.#deviceClock.watch(readout.readings, readout.time + readout.spanMs, clock.monotonicMs());
+    if (this.#odd) yield* this.#odd.watch(this.#layout, readout.readings, clock.monotonicMs());
+    yield* this.#live.take(this.#layout, readout, raw, this.#spec.scalings.keys());
+  }
+
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
   async #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Promise<Problem | undefined> {
     const { clock, changed, emit } = this.#deps;
@@ -364,9 +372,9 @@ class SourceTask {
     if (!problem) this.#faultLog.note(this.#faults, faulted, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     if (isLarge) await nextTurn();
-    this.#deviceClock.watch(all, time + spanMs, clock.monotonicMs());
-    this.#odd?.watch(this.#layout, all, clock.monotonicMs());
-    this.#live.take(this.#layout, readout, readings, this.#spec.scalings.keys());
+    const watching = this.#watch(readout, readings);
+    if (isLarge) await inSlices(watching, createYielder());
+    else atOnce(watching);
     this.#emitted = this.#layout;
     if (isLarge) await nextTurn();
     const taken = emit(this.#layout, readout);

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { LargeList } from "../model/large-list.ts";
 import { LargeMap } from "../model/large-map.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
@@ -78,7 +79,7 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     await yieldToEventLoop();
   }
   const listed = new LargeMap<Listed<T>>();
-  const inOrder: Listed<T>[] = [];
+  const inOrder = new LargeList<Listed<T>>();
   const repeated = new Map<string, number>();
   const invalid = createBoundedWarnings((more) => `${more} more ${what}s do not validate`);
   let count = 0;
@@ -107,11 +108,12 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
       invalid.add(`${what} ${uuid ?? `number ${count} of the list`}: ${judged.why}; ${consequence}`);
     }
   }
-  const used: T[] = [];
-  for (const { used: record } of inOrder) {
-    if (record) used.push(record);
+  const usedList = new LargeList<T>();
+  for (const { used: record } of inOrder.whole()) {
+    if (record) usedList.push(record);
     await yieldToEventLoop();
   }
+  const used = usedList.whole();
   const unlisted = unidentified > 0 ? previous.filter(({ uuid }) => !listed.get(uuid)) : [];
   return {
     records: unlisted.length > 0 ? [...used, ...unlisted] : used,

@@ -1,4 +1,5 @@
 import { FAULTS, type Fault } from "../model/fault.ts";
+import { LargeList } from "../model/large-list.ts";
 import type { Layout } from "../model/layout.ts";
 import { atOnce, type Steps } from "../model/timer.ts";
 import { type DataType, formatDataType, NUMBER_BYTES } from "../model/value.ts";
@@ -88,11 +89,12 @@ export function* planSteps(layout: Layout): Steps<Plan> {
     shared.set(key, column);
     return column;
   };
-  const columns: Column[] = [];
+  const list = new LargeList<Column>();
   for (const variable of layout.variables) {
-    columns.push(columnOf(variable));
-    if (columns.length % VARIABLES_AT_ONCE === 0) yield;
+    list.push(columnOf(variable));
+    if (list.length % VARIABLES_AT_ONCE === 0) yield;
   }
+  const columns = list.whole();
   const stateBytes = Math.ceil(columns.length / 4);
   const boolBytes = Math.ceil(bits / 8);
   const plan = { columns, stateBytes, boolBytes, fixedBytes: fixedBytes + stateBytes + boolBytes };

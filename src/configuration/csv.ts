@@ -1,4 +1,4 @@
-import { atOnce, type Steps } from "../model/timer.ts";
+import { isUtf8 } from "node:buffer";
 
 export const DELIMITERS = [";", ",", "\t"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
@@ -15,29 +15,22 @@ export interface CsvRow {
  * Text of a file as a spreadsheet may have written it: UTF-8 or UTF-16 with a byte order mark, UTF-8 without one, else Windows-1252. Never
  * throws.
  */
-export const decodeText = (bytes: Uint8Array): string => atOnce(textSteps(bytes));
+export const decodeText = (bytes: Uint8Array): string => [...textPieces(bytes)].join("");
 
-/** Bytes in one step. */
-const BYTES_AT_ONCE = 256 * 1024;
+const BYTES_OF_PIECE = 64 * 1024;
 
-/** As decodeText, in steps. */
-export function* textSteps(bytes: Uint8Array): Steps<string> {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return yield* decodeSteps(bytes, new TextDecoder("utf-16le"));
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return yield* decodeSteps(bytes, new TextDecoder("utf-16be"));
-  try {
-    return yield* decodeSteps(bytes, new TextDecoder("utf-8", { fatal: true }));
-  } catch {
-    return yield* decodeSteps(bytes, new TextDecoder("windows-1252"));
-  }
+/** As decodeText, piece by piece. The first one is empty for no bytes alone. */
+export function* textPieces(bytes: Uint8Array): Generator<string> {
+  const decoder = new TextDecoder(encodingOf(bytes));
+  for (let from = 0; from < bytes.length; from += BYTES_OF_PIECE)
+    yield decoder.decode(bytes.subarray(from, from + BYTES_OF_PIECE), { stream: true });
+  yield decoder.decode();
 }
 
-function* decodeSteps(bytes: Uint8Array, decoder: InstanceType<typeof TextDecoder>): Steps<string> {
-  const pieces: string[] = [];
-  for (let from = 0; from < bytes.length; from += BYTES_AT_ONCE) {
-    pieces.push(decoder.decode(bytes.subarray(from, from + BYTES_AT_ONCE), { stream: true }));
-    yield;
-  }
-  return [...pieces, decoder.decode()].join("");
+function encodingOf(bytes: Uint8Array): "utf-16le" | "utf-16be" | "utf-8" | "windows-1252" {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return isUtf8(bytes) ? "utf-8" : "windows-1252";
 }
 
 /** The delimiter of which the line holds most outside quotes. */
@@ -56,14 +49,44 @@ export interface CsvEnd {
 /**
  * The rows of a CSV text (RFC 4180, any line end, blanks around a field dropped), empty ones left out. At most `maxRows`; what is returned
  * at the end says whether there were `more`, and `open` is the last row where the text ends within its line. A row with broken quotes ends
- * with its line, so that it costs none of the rows after it. Pure, never throws.
+ * with its line, so that it costs none of the rows after it. The text goes on with `rest`, which is taken piece by piece. Pure, never throws.
  */
-export function* csvRows(text: string, delimiter: Delimiter, maxRows: number, firstLine = 1): Generator<CsvRow, CsvEnd> {
+export function* csvRows(
+  start: string,
+  delimiter: Delimiter,
+  maxRows: number,
+  firstLine = 1,
+  rest: Iterator<string, unknown> = [][Symbol.iterator](),
+): Generator<CsvRow, CsvEnd> {
+  let text = start;
+  let isWhole = false;
   let count = 0;
   let at = 0;
   let line = firstLine;
-  while (at < text.length) {
-    const { row, next } = parseRow(text, at, line, delimiter);
+  /** Twice as long where not one row fits: a long row is not parsed for each piece of it. */
+  const goOn = (): void => {
+    const pieces = [text.slice(at)];
+    for (let wanted = Math.max(1, text.length - at); wanted > 0 && !isWhole; ) {
+      const piece = rest.next();
+      isWhole = piece.done === true;
+      if (piece.done) break;
+      pieces.push(piece.value);
+      wanted -= piece.value.length;
+    }
+    text = pieces.join("");
+    at = 0;
+  };
+  for (;;) {
+    if (at >= text.length) {
+      if (isWhole) return { more: false };
+      goOn();
+      continue;
+    }
+    const { row, next, upTo } = parseRow(text, at, line, delimiter);
+    if (upTo >= text.length && !isWhole) {
+      goOn();
+      continue;
+    }
     if (row.problem !== undefined || row.fields.some((field) => field !== "")) {
       if (count === maxRows) return { more: true };
       count++;
@@ -73,7 +96,6 @@ export function* csvRows(text: string, delimiter: Delimiter, maxRows: number, fi
     for (let i = at; i < next; i++) if (isLineEnd(text, i)) line++;
     at = next;
   }
-  return { more: false };
 }
 
 const isBlank = ({ fields, problem }: CsvRow): boolean => problem === undefined && fields.length === 1 && fields[0] === "";
@@ -81,31 +103,44 @@ const isBlank = ({ fields, problem }: CsvRow): boolean => problem === undefined 
 /** A quoted field that goes on for longer than this has lost its closing quote. */
 const MAX_QUOTED = 10_000;
 
-function parseRow(text: string, start: number, line: number, delimiter: Delimiter): { readonly row: CsvRow; readonly next: number } {
+interface ParsedRow {
+  readonly row: CsvRow;
+  /** Where the row after it begins. */
+  readonly next: number;
+  /** Behind the last character that had a part in this; at or beyond the end of the text: what follows it has a part. */
+  readonly upTo: number;
+}
+
+function parseRow(text: string, start: number, line: number, delimiter: Delimiter): ParsedRow {
   const fields: string[] = [];
-  const broken = (problem: string) => ({ row: { line, fields: [], problem }, next: nextLine(text, start) });
+  const ended = (row: CsvRow, from: number, upTo: number): ParsedRow => {
+    const next = nextLine(text, from);
+    // Behind a carriage return the next character says whether the line has ended.
+    return { row, next, upTo: Math.max(next, upTo) + 1 };
+  };
+  const broken = (problem: string, upTo: number) => ended({ line, fields: [], problem }, start, upTo);
   let at = start;
   for (;;) {
-    while (text[at] === " ") at++;
+    at = behindBlanks(text, at);
     if (text[at] === '"') {
       const end = closingQuote(text, at);
-      if (end === undefined || (spansLines(text, at, end) && !endsField(text, end, delimiter)))
-        return broken('a field opens with " and is never closed; close it, or write "" for a quote inside');
+      const behind = end === undefined ? at + MAX_QUOTED + 2 : behindBlanks(text, end + 1);
+      if (end === undefined || (spansLines(text, at, end) && !isFieldEnd(text, behind, delimiter)))
+        return broken('a field opens with " and is never closed; close it, or write "" for a quote inside', behind);
       fields.push(
         text
           .slice(at + 1, end)
           .replaceAll('""', '"')
           .trim(),
       );
-      at = end + 1;
-      if (!endsField(text, end, delimiter)) return broken('text follows a closing "; write "" for a quote inside a quoted field');
-      while (text[at] === " ") at++;
+      at = behind;
+      if (!isFieldEnd(text, at, delimiter)) return broken('text follows a closing "; write "" for a quote inside a quoted field', at);
     } else {
       const from = at;
       while (at < text.length && text[at] !== delimiter && !isBreak(text[at])) at++;
       fields.push(text.slice(from, at).trim());
     }
-    if (at >= text.length || text[at] !== delimiter) return { row: { line, fields }, next: nextLine(text, at) };
+    if (at >= text.length || text[at] !== delimiter) return ended({ line, fields }, at, at);
     at++;
   }
 }
@@ -119,12 +154,15 @@ function closingQuote(text: string, open: number): number | undefined {
   return undefined;
 }
 
-/** Whether the field's closing quote at `end` is followed by its delimiter or the end of the line. */
-function endsField(text: string, end: number, delimiter: Delimiter): boolean {
-  let at = end + 1;
+function behindBlanks(text: string, from: number): number {
+  let at = from;
   while (text[at] === " ") at++;
-  return at >= text.length || text[at] === delimiter || isBreak(text[at]);
+  return at;
 }
+
+/** Whether a field that is over there is followed by its delimiter or the end of the line. */
+const isFieldEnd = (text: string, at: number, delimiter: Delimiter): boolean =>
+  at >= text.length || text[at] === delimiter || isBreak(text[at]);
 
 const spansLines = (text: string, from: number, to: number): boolean => /[\r\n]/.test(text.slice(from, to));
 const isBreak = (char: string | undefined): boolean => char === "\n" || char === "\r";

@@ -1,4 +1,5 @@
 import type { SourceInput } from "../agent/source-spec.ts";
+import { LargeList } from "../model/large-list.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
 import { shellWord } from "../model/shell-word.ts";
@@ -28,11 +29,16 @@ export async function desiredSources(
   secretFiles: SecretFiles,
 ): Promise<readonly SourceInput[]> {
   const yieldToEventLoop = createYielder();
-  const fromApi = new Map<string, Variable[]>();
+  const lists = new Map<string, LargeList<Variable>>();
   for (const variable of variables ?? []) {
-    const there = fromApi.get(variable.data_source);
-    if (there) there.push(variable);
-    else fromApi.set(variable.data_source, [variable]);
+    const there = lists.get(variable.data_source) ?? new LargeList();
+    there.push(variable);
+    lists.set(variable.data_source, there);
+    await yieldToEventLoop();
+  }
+  const fromApi = new Map<string, readonly Variable[]>();
+  for (const [source, list] of lists) {
+    fromApi.set(source, list.whole());
     await yieldToEventLoop();
   }
   const optionsOf = localOptionsIn(settings.sources);

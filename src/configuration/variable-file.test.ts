@@ -143,6 +143,33 @@ describe("CSV", () => {
     );
   });
 
+  test("a text that comes in pieces is read as the whole one, wherever it is cut", () => {
+    const all = (rows: ReturnType<typeof csvRows>) => {
+      const found: unknown[] = [];
+      for (;;) {
+        const row = rows.next();
+        found.push(row.value);
+        if (row.done) return found;
+      }
+    };
+    const word = fc.string({ unit: fc.constantFrom("a", "ö", '"', '"', ";", "\n", "\r", "\r\n", " ", ";a;b\n"), maxLength: 40 });
+    fc.assert(
+      fc.property(fc.array(word, { minLength: 1, maxLength: 8 }), fc.integer({ min: 1, max: 12 }), (pieces, maxRows) => {
+        const [first = "", ...rest] = pieces;
+        expect(all(csvRows(first, ";", maxRows, 1, rest[Symbol.iterator]()))).toEqual(all(csvRows(pieces.join(""), ";", maxRows)));
+      }),
+      { numRuns: 2000 },
+    );
+    // A quote that is never closed is known by what follows it for long, and so is one that is.
+    for (const quoted of [9_000, 10_100])
+      for (const cut of [1, 5_000, 9_003, 10_002, 10_050]) {
+        const text = `a;"${"x\n".repeat(quoted / 2)}";c\nd;e;f\n`;
+        expect(all(csvRows(text.slice(0, cut), ";", 20_000, 1, [text.slice(cut)][Symbol.iterator]()))).toEqual(
+          all(csvRows(text, ";", 20_000)),
+        );
+      }
+  });
+
   test("the delimiter is the one the first line holds most of, outside quotes", () => {
     expect(delimiterOf("a;b;c")).toBe(";");
     expect(delimiterOf('a,"x;y;z",b')).toBe(",");

@@ -1,11 +1,12 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
 import { messageOf } from "../model/failure.ts";
+import { LargeList } from "../model/large-list.ts";
 import { LargeMap } from "../model/large-map.ts";
 import { nearest } from "../model/nearest.ts";
 import { cellText } from "../model/plain-text.ts";
 import { atOnce, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
 import { VARIABLE_STATUSES, type VariableInput, variableInputSchema } from "../model/variable.ts";
-import { type CsvRow, csvRows, DELIMITERS, delimiterOf, textSteps } from "./csv.ts";
+import { type CsvRow, csvRows, DELIMITERS, delimiterOf, textPieces } from "./csv.ts";
 
 export const MAX_ROWS = 100_000;
 export const MAX_PROBLEMS = 100;
@@ -44,14 +45,15 @@ export const parseVariableCsv = (bytes: Uint8Array, check?: CheckVariable): Pars
 export const parseVariableCsvInSlices = (bytes: Uint8Array, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> =>
   inSlices(csvSteps(bytes), yieldToEventLoop);
 
-/** A step for each row, after those of the text. */
+/** A step for each row. */
 function* csvSteps(bytes: Uint8Array, check?: CheckVariable): Steps<ParsedVariables> {
-  const text = yield* textSteps(bytes);
+  const pieces = textPieces(bytes);
+  const text = pieces.next().value ?? "";
   const separator = /^sep=(.)(?:\r\n|\n|\r)/.exec(text);
   const body = separator ? text.slice(separator[0].length) : text;
   const header = /^\s*([^\r\n]*)/.exec(body)?.[1] ?? "";
   const delimiter = DELIMITERS.find((known) => known === separator?.[1]) ?? delimiterOf(header);
-  const rows = csvRows(body, delimiter, MAX_ROWS + 1, separator ? 2 : 1);
+  const rows = csvRows(body, delimiter, MAX_ROWS + 1, separator ? 2 : 1, pieces);
   const first = rows.next();
   if (first.done)
     return { variables: [], problems: [{ message: `is empty; its first line must name the columns: ${COLUMNS.join(delimiter)}` }] };
@@ -120,7 +122,7 @@ export function parseVariableYaml(bytes: Uint8Array, check?: CheckVariable): Par
 /** Gathers variables of which each name occurs once, and a bounded number of problems. */
 export function collect(check: CheckVariable = () => undefined) {
   const byName = new LargeMap<number>();
-  const variables: VariableInput[] = [];
+  const variables = new LargeList<VariableInput>();
   const problems: LineProblem[] = [];
   let unnamed = 0;
   const problem = (found: LineProblem): void => {
@@ -151,7 +153,10 @@ export function collect(check: CheckVariable = () => undefined) {
       variables.push(parsed);
     },
     result(): ParsedVariables {
-      return { variables, problems: unnamed === 0 ? problems : [...problems, { message: `has ${unnamed} more problems` }] };
+      return {
+        variables: variables.whole(),
+        problems: unnamed === 0 ? problems : [...problems, { message: `has ${unnamed} more problems` }],
+      };
     },
   };
 }

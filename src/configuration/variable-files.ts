@@ -1,7 +1,8 @@
 import { type Dirent, readdirSync } from "node:fs";
 import { extname, join } from "node:path";
-import { readBoundedFile } from "../lib/bounded-file.ts";
+import { readBoundedFileInPieces } from "../lib/bounded-file.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
+import { LargeList } from "../model/large-list.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { FileOwners } from "./file-owners.ts";
@@ -267,12 +268,12 @@ export class VariableFolder {
       const stays = `the last good variables stay in use (${held.variables.length})`;
       return { ...held, file: name, stamp, problems: [...problems, { message: stays }] };
     }
-    const named: Variable[] = [];
+    const named = new LargeList<Variable>();
     for (const input of variables) {
       named.push({ uuid: uuidV5(source, input.name), data_source: source, ...input });
       await yieldToEventLoop();
     }
-    return { file: name, stamp, variables: named, problems };
+    return { file: name, stamp, variables: named.whole(), problems };
   }
 
   #isStill({ sinceMs, stillMs }: Watched): boolean {
@@ -350,7 +351,7 @@ async function parse(path: string, yieldToEventLoop: YieldToEventLoop): Promise<
   const format = FORMATS[extname(path).toLowerCase()];
   if (!format) return { variables: [], problems: [] };
   try {
-    return await format.parse(readBoundedFile(path, format.maxBytes), yieldToEventLoop);
+    return await format.parse(await readBoundedFileInPieces(path, format.maxBytes), yieldToEventLoop);
   } catch (error) {
     return { variables: [], problems: [{ message: messageOf(error).replace(`${path} `, "") }] };
   }
