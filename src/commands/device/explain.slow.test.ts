@@ -231,7 +231,7 @@ it.each([
   const details = simulator.details("127.0.0.1", simulator.port) as never;
   const input = source(1, simulator.port, { variables });
   await agent.apply([{ ...input, record: { ...input.record, type, details } }]);
-  await expect.poll(() => agent.reports()[0]?.status.state.type, { timeout: 10_000 }).toBe("OK");
+  await expect.poll(() => agent.reports()[0]?.status.state.type, { timeout: 30_000 }).toBe("OK");
   const each = async ({ name }: { readonly name: string }) => {
     const { out } = await run("explain", "machine-1", name, "--json");
     const { bytes, orders, variable: found } = JSON.parse(out);
