@@ -19,7 +19,7 @@ export const decodeText = (bytes: Uint8Array): string => [...textPieces(bytes)].
 
 const BYTES_OF_PIECE = 64 * 1024;
 
-/** As decodeText, piece by piece. The first one is empty for no bytes alone. */
+/** As decodeText, piece by piece. */
 export function* textPieces(bytes: Uint8Array): Generator<string> {
   const decoder = new TextDecoder(encodingOf(bytes));
   for (let from = 0; from < bytes.length; from += BYTES_OF_PIECE)
@@ -66,10 +66,12 @@ export function* csvRows(
   /** Twice as long where not one row fits: a long row is not parsed for each piece of it. */
   const goOn = (): void => {
     const pieces = [text.slice(at)];
-    for (let wanted = Math.max(1, text.length - at); wanted > 0 && !isWhole; ) {
+    for (let wanted = Math.max(1, text.length - at); wanted > 0; ) {
       const piece = rest.next();
-      isWhole = piece.done === true;
-      if (piece.done) break;
+      if (piece.done) {
+        isWhole = true;
+        break;
+      }
       pieces.push(piece.value);
       wanted -= piece.value.length;
     }

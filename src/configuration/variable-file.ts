@@ -48,6 +48,7 @@ export const parseVariableCsvInSlices = (bytes: Uint8Array, yieldToEventLoop: Yi
 /** A step for each row. */
 function* csvSteps(bytes: Uint8Array, check?: CheckVariable): Steps<ParsedVariables> {
   const pieces = textPieces(bytes);
+  // A header is in the first of them.
   const text = pieces.next().value ?? "";
   const separator = /^sep=(.)(?:\r\n|\n|\r)/.exec(text);
   const body = separator ? text.slice(separator[0].length) : text;

@@ -3,8 +3,8 @@ const PAGE_BYTES = 4096;
 const MEASURED_MIB = 8;
 
 /**
- * What a MiB of memory that was never touched costs on this machine, ms, the best of three: 0.1 on most, 4 in some virtual machines. An array
- * of 100,000 entries is most of a MiB that V8 fills in one go, so a bound of a few ms stands beside it.
+ * What a MiB of memory that was never touched costs on this machine, ms, the best of three: several in some virtual machines. An array of
+ * 100,000 entries is most of a MiB that V8 fills in one go, so a bound of a few ms stands beside it.
  */
 export function newMemoryMs(): number {
   return Math.min(...Array.from({ length: 3 }, touchMs)) / MEASURED_MIB;
