@@ -55,6 +55,32 @@ describe("DeviceTime", () => {
     expect(order.slice(0, 9)).toEqual(["dead", "one", "dead", "other", "dead", "one", "dead", "other", "dead"]);
   });
 
+  it("has three seconds at once for searches, which come back slowly, and none of them for what has no answer at all", () => {
+    const { time, pass } = device();
+    const [one, other, dead] = [time.join(1000), time.join(1000), time.join(1000)];
+    for (const share of [one, other]) share.answered(5);
+    dead.failed();
+    const passSeconds = (seconds: number): void => {
+      for (let second = 0; second < seconds; second++) {
+        pass(1000);
+        for (const share of [one, other]) share.answered(5);
+      }
+    };
+    /** How many asks of 600 ms may be made now. */
+    const asks = (): number => {
+      let asked = 0;
+      for (; asked < 100 && one.maySearch(); asked++) one.probed(600, false);
+      return asked;
+    };
+    // The first is a probe's, and then what is there for searches.
+    expect(asks()).toBe(6);
+    expect([one.maySearch(), dead.mayProbe(true), dead.mayProbe(false)]).toEqual([false, false, false]);
+    passSeconds(10);
+    expect(asks()).toBe(1);
+    passSeconds(120);
+    expect(asks()).toBe(6);
+  });
+
   it("waits for nobody who wanted a probe and has gone quiet since", () => {
     const { time, pass } = device();
     const [one, dead] = [time.join(1000), time.join(1000)];

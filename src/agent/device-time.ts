@@ -7,6 +7,8 @@ export interface DeviceShare {
    * bounded it otherwise.
    */
   mayProbe(isOwnTime: boolean): boolean;
+  /** The same for what is asked once, to find what fails among what is answered: there is some time at once for that, after long quiet. */
+  maySearch(): boolean;
   /** One had no answer for so many ms; `isIdleTime`: that nobody else wanted. */
   probed(costMs: number, isIdleTime: boolean): void;
   /** A request was answered with values, after so many ms. */
@@ -47,6 +49,8 @@ interface User {
   probedMs: number;
   /** When it was last refused a probe in a readout that is answered. */
   wantedMs: number;
+  /** Its next request may take of what there is for searches at once. */
+  takesOfReserve: boolean;
 }
 
 /** Whoever was refused a probe within so many of its intervals, and this time, still wants it. */
@@ -68,6 +72,11 @@ const PATIENCE = 3;
 const SMALL_SHARE = 20;
 /** The same where a probe is short beside the intervals: it delays readouts and costs none. */
 const LARGE_SHARE = 4;
+/**
+ * What searches may take at once, beside that: enough to find one address, whose neighbours have no value meanwhile. It comes back by a small
+ * share of the time, so that searching and probing take a tenth of it in the long run.
+ */
+const SEARCH_AT_ONCE_MS = 3000;
 
 /**
  * How the time of one device is shared between the sources that are answered and what is not. All that has no answer, be it a
@@ -89,6 +98,9 @@ export class DeviceTime {
   #lastBackMs = Number.NEGATIVE_INFINITY;
   /** The last one without an answer was of a source that is answered otherwise. */
   #wasSearch = false;
+  /** Of SEARCH_AT_ONCE_MS, what was used when a search took of it last, and when that was. */
+  #usedMs = 0;
+  #usedAtMs = 0;
 
   /** `now`: monotonic ms. */
   constructor(now: () => number) {
@@ -106,13 +118,23 @@ export class DeviceTime {
    */
   join(intervalMs: number, onOtherBack: () => void = () => {}): DeviceShare & Place {
     const never = Number.NEGATIVE_INFINITY;
-    const user: User = { intervalMs, onOtherBack, answeredMs: never, hasFailed: false, probedMs: never, wantedMs: never };
+    const user: User = {
+      intervalMs,
+      onOtherBack,
+      answeredMs: never,
+      hasFailed: false,
+      probedMs: never,
+      wantedMs: never,
+      takesOfReserve: false,
+    };
     this.#users.add(user);
     return {
       mayProbe: (isOwnTime) => this.#mayProbe(user, isOwnTime),
+      maySearch: () => this.#maySearch(user),
       probed: (costMs, isIdleTime) => this.#probed(user, costMs, isIdleTime),
       answered: (ms) => {
         user.answeredMs = this.#now();
+        user.takesOfReserve = false;
         this.#answered(ms);
         if (user.hasFailed) this.#isBack(user);
         user.hasFailed = false;
@@ -137,6 +159,16 @@ export class DeviceTime {
     const mayProbe = nowMs >= this.#freeAtMs && !this.#isWanted(user, (other) => other.probedMs < user.probedMs);
     user.wantedMs = mayProbe || user.hasFailed ? Number.NEGATIVE_INFINITY : nowMs;
     return mayProbe;
+  }
+
+  #maySearch(user: User): boolean {
+    const mayProbe = this.#mayProbe(user, true);
+    user.takesOfReserve = !mayProbe && this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS;
+    return mayProbe || user.takesOfReserve;
+  }
+
+  #usedOfReserveMs(): number {
+    return Math.max(0, this.#usedMs - (this.#now() - this.#usedAtMs) / SMALL_SHARE);
   }
 
   #isWanted(user: User, goesFirst: (other: User) => boolean): boolean {
@@ -168,6 +200,8 @@ export class DeviceTime {
     user.probedMs = this.#now();
     user.wantedMs = Number.NEGATIVE_INFINITY;
     this.#wasSearch = !user.hasFailed;
+    if (user.takesOfReserve) this.#takeOfReserve(costMs);
+    user.takesOfReserve = false;
     this.#isAfterProbe = true;
     this.#isNextPatient = true;
     this.#lastCostMs = costMs;
@@ -175,6 +209,11 @@ export class DeviceTime {
     if (this.#isUsual) this.#usualCostMs = costMs;
     this.#isCharged = !isIdleTime;
     if (this.#isCharged) this.#charge(costMs);
+  }
+
+  #takeOfReserve(costMs: number): void {
+    this.#usedMs = this.#usedOfReserveMs() + costMs;
+    this.#usedAtMs = this.#now();
   }
 
   #charge(costMs: number): void {

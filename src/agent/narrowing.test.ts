@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Point } from "../../drivers/driver.ts";
-import { Narrowing, spread } from "./narrowing.ts";
+import { type Division, Narrowing, spread } from "./narrowing.ts";
 
 const points = (n: number): Point[] => Array.from({ length: n }, (_, index) => ({ index, address: index, type: { scalar: "uint16" } }));
 
@@ -9,17 +9,20 @@ const points = (n: number): Point[] => Array.from({ length: n }, (_, index) => (
 function search(
   all: readonly Point[],
   fails: (run: readonly Point[]) => boolean,
-): { readonly narrowing: Narrowing; readonly asks: number } {
-  const narrowing = new Narrowing(all);
-  let asks = 0;
+  division: Division = "halves",
+): { readonly narrowing: Narrowing; readonly asks: number; readonly failures: number } {
+  const narrowing = new Narrowing(all, division);
+  let [asks, failures] = [0, 0];
   for (; !narrowing.found; asks++) {
     const run = narrowing.next();
     expect(run.length).toBeGreaterThan(0);
-    if (fails(run)) narrowing.failed(run);
-    else narrowing.answered();
+    if (fails(run)) {
+      narrowing.failed(run);
+      failures++;
+    } else narrowing.answered();
   }
   expect(narrowing.next()).toEqual([]);
-  return { narrowing, asks };
+  return { narrowing, asks, failures };
 }
 
 describe("Narrowing", () => {
@@ -37,12 +40,34 @@ describe("Narrowing", () => {
     );
   });
 
-  it("finds a point that is bad, however many are", () => {
+  it("by pieces, has few asks fail, and nearly all of the run behind it after the first", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 300 }).chain((n) => fc.tuple(fc.constant(n), fc.nat(n - 1))),
+        ([n, bad]) => {
+          const all = points(n);
+          const largest: number[] = [];
+          const failing = (run: readonly Point[]): boolean => {
+            const isBad = run.some(({ index }) => index === bad);
+            if (isBad) largest.push(run.length);
+            return isBad;
+          };
+          const { narrowing, asks, failures } = search(all, failing, "pieces");
+          expect(narrowing.found).toEqual({ culprit: all[bad] });
+          expect(failures).toBeLessThanOrEqual(4);
+          expect(largest[0] ?? 1).toBeLessThanOrEqual(Math.sqrt(n));
+          expect(asks).toBeLessThanOrEqual(2 * Math.sqrt(n) + 12);
+        },
+      ),
+    );
+  });
+
+  it.each(["halves", "pieces"] as const)("finds a point that is bad, however many are: by %s", (division) => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 200 }), fc.infiniteStream(fc.boolean()), (n, coins) => {
         const all = points(n);
         const bad = new Set(all.filter(() => coins.next().value).map(({ index }) => index)).add(n - 1);
-        const { narrowing } = search(all, (run) => run.some(({ index }) => bad.has(index)));
+        const { narrowing } = search(all, (run) => run.some(({ index }) => bad.has(index)), division);
         expect(narrowing.found).toEqual({ culprit: expect.objectContaining({ index: expect.toSatisfy((i: number) => bad.has(i)) }) });
       }),
     );
@@ -56,10 +81,10 @@ describe("Narrowing", () => {
     expect(narrowing.hasAnswer).toBe(true);
   });
 
-  it("ends also where the device answers everything by now", () => {
+  it.each(["halves", "pieces"] as const)("ends also where the device answers everything by now: by %s", (division) => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 300 }), (n) => {
-        expect(search(points(n), () => false).narrowing.found).toHaveProperty("cutBefore");
+        expect(search(points(n), () => false, division).narrowing.found).toHaveProperty("cutBefore");
       }),
     );
   });

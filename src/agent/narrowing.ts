@@ -4,8 +4,14 @@ import type { Point } from "../../drivers/driver.ts";
 export type Found = { readonly culprit: Point } | { readonly cutBefore: Point };
 
 /**
- * Halves a run of points that failed together until one is left. It is told how each ask went and does no input or output. Where
- * the left half answers, the fault lies in the right one, which is not asked as a whole: one ask a level. Where the last point
+ * How a run is divided: where each ask costs the same, in halves, which takes the fewest; where one that fails takes a whole time-out and
+ * one that is answered next to none, in as many small pieces as each has points: nearly all of the run is well after the first that fails.
+ */
+export type Division = "halves" | "pieces";
+
+/**
+ * Divides a run of points that failed together until one is left. It is told how each ask went and does no input or output. Where
+ * all parts but the last one answer, the fault lies in that, which is not asked as a whole. Where the last point
  * answers too, every part is well by itself and something that lies between two of them is not.
  */
 export class Narrowing {
@@ -15,10 +21,12 @@ export class Narrowing {
   #from = 0;
   #found: Found | undefined;
   #hasAnswer = false;
+  readonly #division: Division;
 
   /** `failed`: one point at least. */
-  constructor(failed: readonly Point[]) {
+  constructor(failed: readonly Point[], division: Division = "halves") {
     this.#failed = failed;
+    this.#division = division;
     this.#settle();
   }
 
@@ -44,14 +52,14 @@ export class Narrowing {
   /** What to ask next; nothing once it is found. */
   next(): readonly Point[] {
     const { window } = this;
-    return this.#found ? [] : window.length === 1 ? window : window.slice(0, window.length >> 1);
+    return this.#found ? [] : window.length === 1 ? window : window.slice(0, this.#partOf(window.length));
   }
 
   /** What `next` named was answered. */
   answered(): void {
     this.#hasAnswer = true;
     const { window } = this;
-    if (window.length > 1) this.#from += window.length >> 1;
+    if (window.length > 1) this.#from += this.#partOf(window.length);
     else {
       const cutBefore = this.#failed[this.#failed.length >> 1];
       if (cutBefore) this.#found = { cutBefore };
@@ -63,6 +71,13 @@ export class Narrowing {
     this.#failed = points;
     this.#from = 0;
     this.#settle();
+  }
+
+  /** How many of `length` (2 at least) are asked next. */
+  #partOf(length: number): number {
+    if (this.#division === "halves") return length >> 1;
+    const piece = Math.floor(Math.sqrt(this.#failed.length));
+    return length > piece ? piece : Math.floor(Math.sqrt(length));
   }
 
   #settle(): void {

@@ -12,8 +12,8 @@ const QUICK_MS = 100;
 
 /** What came of an extra request for those who ask what follows from it. */
 export interface SearchEvents {
-  /** The search in this group has ended: what is open in it can be asked. */
-  ended(group: Group): void;
+  /** The search in this group has ended, or needs less of it: what is open in it can be asked. */
+  opened(group: Group): void;
   /** A run that had failed as a whole was answered as a whole. */
   healed(): void;
 }
@@ -45,7 +45,7 @@ export class RunSearches {
   start(group: Group, failed: readonly Point[], kind: FailureKind, reading: BadReading, isQuick = false): void {
     const run = failed.filter((point) => !this.#context.learned.closed.has(point));
     if (run.length === 0) return;
-    const narrowing = new Narrowing(run);
+    const narrowing = new Narrowing(run, kind === "lost" ? "pieces" : "halves");
     const flags = { isChecking: false, hasBegun: false, hasBeenChecked: false, isQuick };
     const search: Search = { group, kind, run, narrowing, reading, samples: undefined, step: [], ...flags };
     group.searches = [...group.searches, search];
@@ -111,8 +111,12 @@ export class RunSearches {
     search.reading = reading;
     search.step = [];
     search.isQuick = costMs <= QUICK_MS;
-    search.narrowing.failed(points);
-    if (search.narrowing.found) this.#found(search, costMs);
+    const { narrowing, group } = search;
+    const before = narrowing.window.length;
+    narrowing.failed(points);
+    if (narrowing.found) this.#found(search, costMs);
+    // What lies behind it is not to blame, as far as is known.
+    else if (search.kind === "lost" && narrowing.window.length < before) this.#open(group);
   }
 
   /** It failed as a whole, and does not any more: so it may be with whatever else was learned. */
@@ -198,8 +202,12 @@ export class RunSearches {
     const { group } = search;
     group.searches = group.searches.filter((other) => other !== search);
     this.#searches = this.#searches.filter((other) => other !== search);
+    this.#open(group);
+  }
+
+  #open(group: Group): void {
     this.#context.learned.replan(group);
-    this.#events.ended(group);
+    this.#events.opened(group);
   }
 
   /**

@@ -63,7 +63,7 @@ export class Searching {
       intervalMs,
       isThorough,
       pass,
-      mayRisk: () => !this.#isTimeUp() && share.mayProbe(true),
+      mayRisk: () => !this.#isTimeUp() && share.maySearch(),
       probeTime: () => this.#probeTime(),
     };
     this.#learned = learned;
@@ -71,7 +71,7 @@ export class Searching {
     this.#parts = new SilentParts(context);
     this.#healing = new Healing(context, (group) => this.#follow(group));
     this.#runs = new RunSearches(context, {
-      ended: (group) => this.#follow(group),
+      opened: (group) => this.#follow(group),
       healed: () => this.#heal(),
     });
   }
@@ -175,15 +175,19 @@ export class Searching {
   /** Lost with a connection once: others were answered, so it is asked once more. */
   #nextSuspect(): Extra | undefined {
     const { share, pass } = this.#options;
-    if (this.#suspects.length === 0 || this.#isTimeUp() || !share.mayProbe(true)) return undefined;
+    if (this.#suspects.length === 0 || this.#isTimeUp()) return undefined;
     if (pass.answered === 0) return this.#nextSignOfLife();
+    if (!share.maySearch()) return undefined;
     const suspect = this.#suspects.shift();
     return suspect && { what: "planned", planned: suspect.planned, request: suspect.planned.request, isRisky: true };
   }
 
   /** Nothing was answered, from a source that was before: one point of what was lost may be, and then the others are asked. */
   #nextSignOfLife(): Extra | undefined {
+    const { share } = this.#options;
     const [suspect] = this.#suspects;
+    // A source that is silent altogether is to leave the others of the device what they search with.
+    if (this.#signsOfLife === 0 ? !share.maySearch() : !share.mayProbe(true)) return undefined;
     if (!suspect || suspect.planned.request.points.length < 2 || !this.#learned.isHeard) return undefined;
     const [first, ...others] = spread(suspect.planned.request.points, SIGNS_OF_LIFE);
     const point = [...others, first][this.#signsOfLife++];
