@@ -11,7 +11,7 @@ export type Purpose =
   | { readonly what: "part"; readonly part: string }
   /** Whether the device answers at all. */
   | { readonly what: "life" }
-  /** A half of what failed, or all of it once more. */
+  /** A part of what failed, or all of it once more. */
   | { readonly what: "step" | "check"; readonly search: Search }
   /** Whether each part of what failed fails. */
   | { readonly what: "sample"; readonly search: Search; readonly point: Point }

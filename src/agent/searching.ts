@@ -35,7 +35,7 @@ const SIGNS_OF_LIFE = 4;
 
 /**
  * What one readout asks beside its plan, in the order of its use and within a budget: parts and requests that had no answer, the
- * halves of what failed, one probe of what is closed, and, once something is well again, what was learned of all else. It decides;
+ * parts of what failed, one probe of what is closed, and, once something is well again, what was learned of all else. It decides;
  * ReadPass asks.
  */
 export class Searching {
