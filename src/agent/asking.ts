@@ -3,7 +3,7 @@ import { toFailure } from "../model/failure.ts";
 import { FaultError, PartialRefusal } from "../model/fault.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
-import type { DeviceShare } from "./device-time.ts";
+import type { DeviceShare, TakenTime } from "./device-time.ts";
 import { type BadReading, badReading, type FailureKind, type LearnedGroups } from "./learned-groups.ts";
 
 /** What came of one request. */
@@ -128,8 +128,8 @@ export class Asking {
     for (const { index } of points) this.readings[index] = reading;
   }
 
-  /** `isIdleTime`: it takes time that nobody else wants. Never throws what a device does. */
-  async ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number, isIdleTime = false): Promise<Outcome> {
+  /** `time`: what it takes of the device's time if it has no answer. Never throws what a device does. */
+  async ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number, time: TakenTime): Promise<Outcome> {
     this.#sent++;
     const began = this.#now();
     const { timeouts } = ctx;
@@ -145,7 +145,7 @@ export class Asking {
       const known = toFailure(error);
       const tookMs = this.#now() - began;
       const isSilent = known instanceof FaultError ? known.scope === "silent" && !(known instanceof PartialRefusal) : !ctx.signal.aborted;
-      if (isSilent) this.#share.probed(tookMs, isIdleTime);
+      if (isSilent) this.#share.probed(tookMs, time);
       return known instanceof FaultError ? this.#refused(request, known) : this.#ended(request, known);
     }
   }

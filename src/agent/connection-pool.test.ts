@@ -128,7 +128,7 @@ describe("connection pool", () => {
     held.release(undefined);
     const probe = await one;
     now += 500;
-    healthy.share.probed(500, false);
+    healthy.share.probed(500, "share");
     probe.release(undefined);
     (await first).release(undefined);
     (await second).release(undefined);
@@ -149,7 +149,7 @@ describe("connection pool", () => {
     const healthy = pool.join("d", "a", 60_000);
     healthy.share.answered(5);
     const began = performance.now();
-    healthy.share.probed(20, false);
+    healthy.share.probed(20, "share");
     (await turn(pool, "a", 1, forever, true)).release(undefined);
     expect(performance.now() - began).toBeGreaterThanOrEqual(50);
   });
@@ -161,7 +161,7 @@ describe("connection pool", () => {
     const healthy = pool.join("d", "a", 60_000);
     healthy.share.answered(5);
     for (let costMs = 0; costMs < 10; costMs++) {
-      healthy.share.probed(costMs, false);
+      healthy.share.probed(costMs, "share");
       (await turn(pool, "a", 1, forever, true)).release(undefined);
     }
   });
@@ -170,7 +170,7 @@ describe("connection pool", () => {
     const pool = new ConnectionPool();
     const one = pool.join("d", "a", INTERVAL_MS);
     one.share.answered(5);
-    one.share.probed(100_000, false);
+    one.share.probed(100_000, "share");
     (await turn(pool, "a", 1, forever, true, () => false)).release(undefined);
   });
 

@@ -20,7 +20,7 @@ describe("DeviceTime", () => {
       const [well, dead] = [time.join(intervalMs), time.join(intervalMs)];
       well.answered(5);
       expect(dead.mayProbe(true)).toBe(true);
-      dead.probed(costMs, false);
+      dead.probed(costMs, "share");
       pass(pauseMs - 1);
       expect(dead.mayProbe(true)).toBe(false);
       pass(1);
@@ -40,7 +40,7 @@ describe("DeviceTime", () => {
       for (const share of [one, other]) share.answered(5);
       const isFree = (): boolean => time.freeAtMs <= 1_000_000 + (second + 1) * 1000;
       if (isFree() && !dead.yields()) {
-        dead.probed(502, false);
+        dead.probed(502, "share");
         order.push("dead");
       }
       for (const [name, share] of [
@@ -48,7 +48,7 @@ describe("DeviceTime", () => {
         ["other", other],
       ] as const)
         if (share.mayProbe(true)) {
-          share.probed(502, false);
+          share.probed(502, "share");
           order.push(name);
         }
     }
@@ -69,12 +69,12 @@ describe("DeviceTime", () => {
     /** How many asks of 600 ms may be made now. */
     const asks = (): number => {
       let asked = 0;
-      for (; asked < 100 && one.maySearch(); asked++) one.probed(600, false);
+      for (let time = one.searchTime(); asked < 100 && time; time = one.searchTime(), asked++) one.probed(600, time);
       return asked;
     };
     // The first is a probe's, and then what is there for searches.
     expect(asks()).toBe(6);
-    expect([one.maySearch(), dead.mayProbe(true), dead.mayProbe(false)]).toEqual([false, false, false]);
+    expect([one.searchTime(), dead.mayProbe(true), dead.mayProbe(false)]).toEqual([undefined, false, false]);
     passSeconds(10);
     expect(asks()).toBe(1);
     passSeconds(120);
@@ -86,7 +86,7 @@ describe("DeviceTime", () => {
     const [one, dead] = [time.join(1000), time.join(1000)];
     one.answered(5);
     dead.failed();
-    dead.probed(502, false);
+    dead.probed(502, "share");
     expect(one.mayProbe(true)).toBe(true);
     const other = time.join(1000);
     expect(other.mayProbe(true)).toBe(false);
@@ -100,7 +100,7 @@ describe("DeviceTime", () => {
     const [well, dead] = [time.join(10_000), time.join(10_000)];
     well.answered(5);
     expect(well.timeoutMs(3000)).toBe(500);
-    dead.probed(500, false);
+    dead.probed(500, "share");
     well.answered(700);
     expect(well.timeoutMs(3000)).toBe(500);
     pass(3 * (500 + 700) - 1);
@@ -113,7 +113,7 @@ describe("DeviceTime", () => {
     const { time, pass } = device();
     const [one, other] = [time.join(1000), time.join(1000)];
     one.answered(5);
-    one.probed(3000, false);
+    one.probed(3000, "share");
     expect([one.mayProbe(true), one.mayProbe(false), other.mayProbe(true)]).toEqual([true, false, false]);
     pass(31_000);
     expect(other.mayProbe(true)).toBe(true);
@@ -142,7 +142,7 @@ describe("DeviceTime", () => {
     readAll(well, one, other);
     expect(tried).toEqual({ one: 0, other: 0, well: 0 });
     for (const share of [one, other]) share.failed();
-    other.probed(600, false);
+    other.probed(600, "share");
     expect(one.mayProbe(true)).toBe(false);
     readAll(well);
     expect(tried).toEqual({ one: 0, other: 0, well: 0 });

@@ -1,5 +1,15 @@
 import { AnswerPace } from "./answer-pace.ts";
 
+/** `share`: its share of the device's time. `idle`: what this source has left until its next readout, which costs nobody. */
+export type ProbeTime = "share" | "idle";
+/** `reserve`: what there is at once, beside its share, to find what fails among what is answered. */
+export type SearchTime = "share" | "reserve";
+/**
+ * What a request without an answer took. `surprise`: it was expected to have one, and is asked as a probe from now on; it counts as one of
+ * these, however long it was waited for.
+ */
+export type TakenTime = ProbeTime | SearchTime | "surprise";
+
 /** What one source knows of the time of a device that others may use too. */
 export interface DeviceShare {
   /**
@@ -7,10 +17,10 @@ export interface DeviceShare {
    * bounded it otherwise.
    */
   mayProbe(isOwnTime: boolean): boolean;
-  /** The same for what is asked once, to find what fails among what is answered: there is some time at once for that, after long quiet. */
-  maySearch(): boolean;
-  /** One had no answer for so many ms; `isIdleTime`: that nobody else wanted. */
-  probed(costMs: number, isIdleTime: boolean): void;
+  /** The time for a request that is asked once, to find what fails among what is answered; undefined: there is none now. */
+  searchTime(): SearchTime | undefined;
+  /** One had no answer for so many ms. */
+  probed(costMs: number, time: TakenTime): void;
   /** A request was answered with values, after so many ms. */
   answered(ms: number): void;
   /**
@@ -49,8 +59,6 @@ interface User {
   probedMs: number;
   /** When it was last refused a probe in a readout that is answered. */
   wantedMs: number;
-  /** Its next request may take of what there is for searches at once. */
-  takesOfReserve: boolean;
 }
 
 /** Whoever was refused a probe within so many of its intervals, and this time, still wants it. */
@@ -118,23 +126,14 @@ export class DeviceTime {
    */
   join(intervalMs: number, onOtherBack: () => void = () => {}): DeviceShare & Place {
     const never = Number.NEGATIVE_INFINITY;
-    const user: User = {
-      intervalMs,
-      onOtherBack,
-      answeredMs: never,
-      hasFailed: false,
-      probedMs: never,
-      wantedMs: never,
-      takesOfReserve: false,
-    };
+    const user: User = { intervalMs, onOtherBack, answeredMs: never, hasFailed: false, probedMs: never, wantedMs: never };
     this.#users.add(user);
     return {
       mayProbe: (isOwnTime) => this.#mayProbe(user, isOwnTime),
-      maySearch: () => this.#maySearch(user),
-      probed: (costMs, isIdleTime) => this.#probed(user, costMs, isIdleTime),
+      searchTime: () => this.#searchTime(user),
+      probed: (costMs, time) => this.#probed(user, costMs, time),
       answered: (ms) => {
         user.answeredMs = this.#now();
-        user.takesOfReserve = false;
         this.#answered(ms);
         if (user.hasFailed) this.#isBack(user);
         user.hasFailed = false;
@@ -161,10 +160,9 @@ export class DeviceTime {
     return mayProbe;
   }
 
-  #maySearch(user: User): boolean {
-    const mayProbe = this.#mayProbe(user, true);
-    user.takesOfReserve = !mayProbe && this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS;
-    return mayProbe || user.takesOfReserve;
+  #searchTime(user: User): SearchTime | undefined {
+    if (this.#mayProbe(user, true)) return "share";
+    return this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS ? "reserve" : undefined;
   }
 
   #usedOfReserveMs(): number {
@@ -196,18 +194,18 @@ export class DeviceTime {
     return isPatient ? Math.min(fullMs, PATIENCE * timeoutMs) : timeoutMs;
   }
 
-  #probed(user: User, costMs: number, isIdleTime: boolean): void {
+  #probed(user: User, tookMs: number, time: TakenTime): void {
+    const costMs = time === "surprise" ? this.#pace.timeoutMs(tookMs) : tookMs;
     user.probedMs = this.#now();
     user.wantedMs = Number.NEGATIVE_INFINITY;
     this.#wasSearch = !user.hasFailed;
-    if (user.takesOfReserve) this.#takeOfReserve(costMs);
-    user.takesOfReserve = false;
+    if (time === "reserve") this.#takeOfReserve(costMs);
     this.#isAfterProbe = true;
     this.#isNextPatient = true;
     this.#lastCostMs = costMs;
     this.#isUsual = costMs < USUAL * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
     if (this.#isUsual) this.#usualCostMs = costMs;
-    this.#isCharged = !isIdleTime;
+    this.#isCharged = time !== "idle";
     if (this.#isCharged) this.#charge(costMs);
   }
 

@@ -1,6 +1,6 @@
 import type { Point, Request } from "../../drivers/driver.ts";
 import type { Reading } from "../model/value.ts";
-import type { DeviceShare } from "./device-time.ts";
+import type { DeviceShare, ProbeTime, SearchTime, TakenTime } from "./device-time.ts";
 import type { BadReading, FailureKind, Group, LearnedGroups, Planned, Search } from "./learned-groups.ts";
 
 /** What an extra request is for. */
@@ -31,8 +31,8 @@ export type Extra = {
   readonly isRisky: boolean;
   /** It is waited for as long as any request all the same. */
   readonly isPatient?: boolean;
-  /** The time that a probe takes; absent: its share. */
-  readonly time?: ProbeTime;
+  /** The time that it takes if it has no answer; absent: its share. */
+  readonly time?: TakenTime;
 } & Purpose;
 
 /** How an extra request failed: `points` of it as one. */
@@ -43,8 +43,13 @@ export interface ExtraFailure {
   readonly costMs: number;
 }
 
-/** `share`: its share of the device's time. `idle`: what this source has left until its next readout, which costs nobody. */
-export type ProbeTime = "share" | "idle";
+/** A planned request that had no answer once: it may be to blame, or nothing of it. */
+export interface Suspect {
+  readonly planned: Planned;
+  readonly reading: BadReading;
+  /** The connection ended on it at once: see tookNoTime. */
+  readonly isQuick: boolean;
+}
 
 /** What the parts of a readout's search know of its pass and of its time. */
 export interface SearchContext {
@@ -59,8 +64,8 @@ export interface SearchContext {
    * it is held to be silent.
    */
   readonly isThorough: boolean;
-  /** Whether what is searched for once may be asked, though it may stay without an answer. */
-  mayRisk(): boolean;
+  /** The time that what is searched for once takes, though it may stay without an answer, if there is any for it now. */
+  searchTime(): SearchTime | undefined;
   /** The time that what is asked again and again takes, if there is any for it now. */
   probeTime(): ProbeTime | undefined;
   readonly pass: PassView;
@@ -97,3 +102,8 @@ export function pauseMs(costMs: number, failures: number, intervalMs: number): n
 
 /** Whether the next try is waited for as long as any request, after so many that were not; never in idle time, which it would exceed. Pure. */
 export const isPatient = (hasty: number, time: ProbeTime): boolean => hasty >= TRIES_BEFORE_PATIENCE && time === "share";
+
+/** What failed within this was no silence. */
+const QUICK_MS = 100;
+/** Whether to ask again what has failed costs others of the device a new connection at most, and no time-out. Pure. */
+export const tookNoTime = (costMs: number): boolean => costMs <= QUICK_MS;

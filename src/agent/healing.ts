@@ -40,7 +40,7 @@ export class Healing {
       if (!reopened && (this.#freshFailures >= MAX_FRESH_FAILURES || group.triedIn === readouts)) continue;
       group.triedIn = readouts;
       if (reopened) this.#reopened.set(group, reopened);
-      return { what: "fresh", group, request: group.fresh, isRisky: this.#holdsLost(group) };
+      return { what: "fresh", group, request: group.fresh, isRisky: this.#context.learned.holdsLost(group) };
     }
     return undefined;
   }
@@ -56,7 +56,7 @@ export class Healing {
   heal(group?: Group, reopened?: Point): void {
     if (group) this.#tries.unshift({ group, reopened });
     for (const other of this.#context.learned.touchedGroups())
-      if (other !== group && !this.#holdsLost(other) && !this.#tries.some((one) => one.group === other))
+      if (other !== group && !this.#context.learned.holdsLost(other) && !this.#tries.some((one) => one.group === other))
         this.#tries.push({ group: other, reopened: undefined });
   }
 
@@ -116,10 +116,6 @@ export class Healing {
     learned.replan(group);
   }
 
-  #holdsLost({ fresh }: Group): boolean {
-    return fresh.points.some((point) => this.#context.learned.closed.get(point)?.kind === "lost");
-  }
-
   /** What was looked at longest ago: a closed point alone, or the fresh request of a group that is only cut. */
   #probeLearned(): Extra | undefined {
     const { learned } = this.#context;
@@ -161,18 +157,21 @@ export class Healing {
       .sort((a, b) => a.triedIn - b.triedIn)[0];
   }
 
-  /** Tried once an hour. */
+  /** Tried once an hour; what would touch an address that has no answer, as a probe is. */
   #bridge(): Extra | undefined {
-    const { learned, now } = this.#context;
+    const { learned, now, probeTime } = this.#context;
     const { cuts, closed, bridgesTriedMs } = learned;
     const nowMs = now();
     for (const cut of cuts) {
       if (nowMs - (bridgesTriedMs.get(cut) ?? Number.NEGATIVE_INFINITY) < BRIDGE_AGAIN_MS || closed.has(cut)) continue;
-      bridgesTriedMs.set(cut, nowMs);
       const group = learned.groupOf(cut);
+      const isRisky = group !== undefined && learned.holdsLost(group);
+      const time = isRisky ? probeTime() : "share";
+      if (!time) return undefined;
+      bridgesTriedMs.set(cut, nowMs);
       const requests = group ? learned.requestsWithout(cut, group) : [];
       const request = group && requests.length < group.requests.length ? requests.find(({ points }) => points.includes(cut)) : undefined;
-      if (group && request) return { what: "bridge", group, cut, request, isRisky: false };
+      if (group && request) return { what: "bridge", group, cut, request, isRisky, time };
     }
     return undefined;
   }

@@ -55,6 +55,8 @@ export interface Search {
   isChecking: boolean;
   hasBeenChecked: boolean;
   hasBegun: boolean;
+  /** Number of the readout in which nothing more is asked for it. */
+  restsIn: number | undefined;
   /** The connection ended at once when part of it was asked last: to look closer takes no time-out. */
   isQuick: boolean;
 }
@@ -314,12 +316,27 @@ export class LearnedGroups {
     this.replan(group);
   }
 
-  /** A point of the part, or of all, another one each time: one of them may be wrong by itself. */
+  /** A point of the part, or of all, another one each time: one of them may be wrong by itself. What is known to be only where all is. */
   pointOf(part: string | undefined): Point | undefined {
-    const groups = part === undefined ? this.groups : this.groups.filter(({ fresh }) => fresh.part === part);
+    const ofPart = part === undefined ? this.groups : this.groups.filter(({ fresh }) => fresh.part === part);
+    const open = ofPart.filter((group) => this.openOf(group).length > 0);
+    const groups = open.length > 0 ? open : ofPart;
     const at = this.#rotation++;
-    const points = groups[at % Math.max(1, groups.length)]?.fresh.points ?? [];
-    return points[Math.floor(at / groups.length) % points.length];
+    const group = groups[at % Math.max(1, groups.length)];
+    const points = group ? this.openOf(group) : [];
+    const from = points.length > 0 ? points : (group?.fresh.points ?? []);
+    return from[Math.floor(at / groups.length) % from.length];
+  }
+
+  /** Whether something in the group has no answer, or is searched for because of that. */
+  holdsLost({ fresh, searches }: Group): boolean {
+    if (searches.some(({ kind }) => kind === "lost")) return true;
+    return this.closed.size > 0 && fresh.points.some((point) => this.closed.get(point)?.kind === "lost");
+  }
+
+  /** Points of the group that are asked as planned. */
+  openOf({ fresh }: Group): readonly Point[] {
+    return this.closed.size === 0 ? fresh.points : fresh.points.filter((point) => !this.closed.has(point));
   }
 
   groupOf(point: Point): Group | undefined {

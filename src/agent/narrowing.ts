@@ -6,6 +6,7 @@ export type Found = { readonly culprit: Point } | { readonly cutBefore: Point };
 /**
  * How a run is divided: where each ask costs the same, in halves, which takes the fewest; where one that fails takes a whole time-out and
  * one that is answered next to none, in as many small pieces as each has points: nearly all of the run is well after the first that fails.
+ * There the one that is left has to fail twice.
  */
 export type Division = "halves" | "pieces";
 
@@ -21,13 +22,15 @@ export class Narrowing {
   #from = 0;
   #found: Found | undefined;
   #hasAnswer = false;
+  /** The last point that is left has failed once, by itself. */
+  #isDoubtful = false;
   readonly #division: Division;
 
   /** `failed`: one point at least. */
   constructor(failed: readonly Point[], division: Division = "halves") {
     this.#failed = failed;
     this.#division = division;
-    this.#settle();
+    if (failed.length === 1) this.#settle();
   }
 
   /** The points that may hold the fault; all others of the run are either well or not yet looked at. */
@@ -42,6 +45,11 @@ export class Narrowing {
 
   get found(): Found | undefined {
     return this.#found;
+  }
+
+  /** Whether one point is left, which has failed once by itself: a device that is slow now and then loses any answer. */
+  get isDoubtful(): boolean {
+    return this.#isDoubtful && this.#found === undefined;
   }
 
   /** Whether a part of the run has answered. */
@@ -70,7 +78,7 @@ export class Narrowing {
   failed(points: readonly Point[]): void {
     this.#failed = points;
     this.#from = 0;
-    this.#settle();
+    if (points.length === 1) this.#settle();
   }
 
   /** How many of `length` (2 at least) are asked next. */
@@ -81,8 +89,9 @@ export class Narrowing {
   }
 
   #settle(): void {
-    const [only, ...others] = this.#failed.length > 1 ? [] : this.#failed;
-    if (only && others.length === 0) this.#found = { culprit: only };
+    const [culprit] = this.#failed;
+    if (culprit && (this.#division === "halves" || this.#isDoubtful)) this.#found = { culprit };
+    this.#isDoubtful = true;
   }
 }
 

@@ -269,7 +269,10 @@ export class ReadPass implements PassView {
   }
 
   #askInFull(session: AnySession, request: Request, ctx: DriverContext): Promise<Outcome> {
-    return this.#asking.ask(session, request, ctx, this.#timeoutMs(request, ctx.timeouts.answerMs));
+    const fullMs = ctx.timeouts.answerMs;
+    const { unanswered, doubtful } = this.#learned;
+    const isExpected = unanswered > 0 || doubtful?.has(request) === true;
+    return this.#asking.ask(session, request, ctx, this.#timeoutMs(request, fullMs), isExpected ? "share" : "surprise");
   }
 
   #settle(planned: Planned, outcome: Outcome, ctx: DriverContext): void {
@@ -287,12 +290,13 @@ export class ReadPass implements PassView {
    * What has given no answer so far is waited for as long as the device takes as a rule, where that is known; each fifth time for as
    * long as any request.
    */
-  #timeoutMs({ part }: Request, fullMs: number): number {
-    const { unanswered, isHeard } = this.#learned;
+  #timeoutMs(request: Request, fullMs: number): number {
+    const { part } = request;
+    const { unanswered, isHeard, doubtful } = this.#learned;
     if (unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
     const isUnheardUnit = !isHeard && part !== undefined;
     const isUnanswered = unanswered > 0 || isUnheardUnit || this.#asking.firstFailure !== undefined;
-    const isDoubtful = this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part);
+    const isDoubtful = doubtful?.has(request) === true || (this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part));
     return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
   }
 
@@ -323,7 +327,7 @@ export class ReadPass implements PassView {
     const began = this.#now();
     const fullMs = ctx.timeouts.answerMs;
     const timeoutMs = isRisky && !extra.isPatient ? this.#share.timeoutMs(fullMs) : fullMs;
-    const outcome = await this.#asking.ask(session, request, ctx, timeoutMs, extra.time === "idle");
+    const outcome = await this.#asking.ask(session, request, ctx, timeoutMs, extra.time ?? "share");
     if (ctx.signal.aborted && this.#asking.lost) return;
     if (outcome.type === "answered") {
       this.#searching.partAnswered(request.part);

@@ -21,6 +21,11 @@ import type { SourceSpec } from "./source-spec.ts";
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 /** A driver whose work has not ended so long after the signal is not waited for: its source goes on without it. */
 const GRACE_MS = 5000;
+/** Of its interval, what a readout may search for: it ends before the next one is due. */
+const SEARCHED_PART = 0.8;
+/** Where the interval is short: so many asks of a search after an answer was waited for in vain, each of half a second at most. */
+const SEARCHED_AFTER = 2;
+const LONGEST_ASK_MS = 500;
 /** What is to be read beside the plan, at most. */
 const MAX_ASIDES = 8;
 
@@ -263,7 +268,8 @@ export class Readouts {
     };
     const unprepared = () => this.#preparation.forget();
     const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
-    const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, Math.max(intervalMs, timeouts.answerMs));
+    const searchMs = Math.max(SEARCHED_PART * intervalMs, timeouts.answerMs + SEARCHED_AFTER * Math.min(LONGEST_ASK_MS, timeouts.answerMs));
+    const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, searchMs);
     const options = { now: clock.monotonicMs, searchUntilMs, share: this.#membership.share, intervalMs };
     try {
       const read = await readOnce({ driver, connect: open, limitsOf, began, prepare, unprepared }, this.#learned, kept, ctx, options);

@@ -1,5 +1,6 @@
 import type { Point } from "../../drivers/driver.ts";
-import { type Extra, type ExtraFailure, pauseMs, type SearchContext } from "./extras.ts";
+import type { SearchTime } from "./device-time.ts";
+import { type Extra, type ExtraFailure, pauseMs, type SearchContext, tookNoTime } from "./extras.ts";
 import type { BadReading, FailureKind, Group, Search } from "./learned-groups.ts";
 import { Narrowing, spread } from "./narrowing.ts";
 
@@ -7,8 +8,6 @@ import { Narrowing, spread } from "./narrowing.ts";
 const SAMPLES = { refused: 5, lost: 3 } as const;
 const SURVEYED_GROUPS = 4;
 const SEARCHES_AT_ONCE = 4;
-/** What failed within this was no silence: to ask again costs others of the device a new connection, and no time-out. */
-const QUICK_MS = 100;
 
 /** What came of an extra request for those who ask what follows from it. */
 export interface SearchEvents {
@@ -46,10 +45,11 @@ export class RunSearches {
     const run = failed.filter((point) => !this.#context.learned.closed.has(point));
     if (run.length === 0) return;
     const narrowing = new Narrowing(run, kind === "lost" ? "pieces" : "halves");
-    const flags = { isChecking: false, hasBegun: false, hasBeenChecked: false, isQuick };
+    const flags = { isChecking: false, hasBegun: false, hasBeenChecked: false, restsIn: undefined, isQuick };
     const search: Search = { group, kind, run, narrowing, reading, samples: undefined, step: [], ...flags };
     group.searches = [...group.searches, search];
     this.#searches.push(search);
+    if (narrowing.isDoubtful) search.restsIn = this.#context.learned.readouts;
     if (narrowing.found) this.#found(search, 0);
     else if (this.#expectsWhole) search.samples = [...spread(run, SAMPLES[kind])];
   }
@@ -63,13 +63,20 @@ export class RunSearches {
   next(): Extra | undefined {
     const survey = this.#nextSurvey();
     if (survey) return survey;
-    for (const search of this.#searches.slice(0, SEARCHES_AT_ONCE)) {
-      const extra = search.kind === "refused" || search.isQuick || this.#context.mayRisk() ? this.#step(search) : undefined;
+    const isFree = ({ kind, isQuick }: Search) => kind === "refused" || isQuick;
+    return this.#stepOf(isFree, () => "share") ?? this.#stepOf((search) => !isFree(search), this.#context.searchTime);
+  }
+
+  /** What costs no time-out goes first: what does could leave no time for it. */
+  #stepOf(isMeant: (search: Search) => boolean, time: () => SearchTime | undefined): Extra | undefined {
+    for (const search of this.#searches.filter((one) => isMeant(one) && !this.#rests(one)).slice(0, SEARCHES_AT_ONCE)) {
+      const taken = time();
+      const extra = taken && this.#step(search);
       if (!extra) continue;
       search.hasBegun = true;
       this.#searches = this.#searches.filter((other) => other !== search);
       this.#searches.splice(Math.min(SEARCHES_AT_ONCE - 1, this.#searches.length), 0, search);
-      return extra;
+      return { ...extra, time: taken };
     }
     return undefined;
   }
@@ -91,6 +98,14 @@ export class RunSearches {
     return request && { what: "step", search, request, isRisky };
   }
 
+  /** The one point that is left is asked again in another readout, when its neighbours are read. What is silent as a whole is asked as such. */
+  #rests({ narrowing, restsIn, group }: Search): boolean {
+    const { learned, isThorough } = this.#context;
+    const { part } = group.fresh;
+    if (part !== undefined && learned.silent.has(part)) return true;
+    return narrowing.isDoubtful && !isThorough && restsIn === learned.readouts;
+  }
+
   #nextSurvey(): Extra | undefined {
     const { learned } = this.#context;
     for (let group = this.#survey.shift(); group; group = this.#survey.shift()) {
@@ -107,13 +122,20 @@ export class RunSearches {
     if (search.narrowing.found) search.isChecking = true;
   }
 
-  stepFailed(search: Search, { reading, points, costMs }: ExtraFailure): void {
+  stepFailed(search: Search, { kind, reading, points, costMs }: ExtraFailure): void {
+    if (kind === "refused" && search.kind === "lost") {
+      // An answer all the same: what stays without one is elsewhere.
+      this.start(search.group, points, kind, reading);
+      this.stepAnswered(search);
+      return;
+    }
     search.reading = reading;
     search.step = [];
-    search.isQuick = costMs <= QUICK_MS;
+    search.isQuick = tookNoTime(costMs);
     const { narrowing, group } = search;
     const before = narrowing.window.length;
     narrowing.failed(points);
+    if (narrowing.isDoubtful) search.restsIn = this.#context.learned.readouts;
     if (narrowing.found) this.#found(search, costMs);
     // What lies behind it is not to blame, as far as is known.
     else if (search.kind === "lost" && narrowing.window.length < before) this.#open(group);

@@ -1,7 +1,8 @@
 import type { Point, Request } from "../../drivers/driver.ts";
+import { takeOut } from "../model/take-out.ts";
 import type { Reading } from "../model/value.ts";
-import type { DeviceShare } from "./device-time.ts";
-import type { Extra, ExtraFailure, PassView, ProbeTime, SearchContext } from "./extras.ts";
+import type { DeviceShare, ProbeTime } from "./device-time.ts";
+import { type Extra, type ExtraFailure, type PassView, type SearchContext, type Suspect, tookNoTime } from "./extras.ts";
 import { Healing } from "./healing.ts";
 import type { BadReading, FailureKind, Group, LearnedGroups, Planned } from "./learned-groups.ts";
 import { spread } from "./narrowing.ts";
@@ -45,7 +46,7 @@ export class Searching {
   readonly #runs: RunSearches;
   readonly #healing: Healing;
   /** Requests on which a connection ended once. */
-  #suspects: { readonly planned: Planned; readonly reading: BadReading }[] = [];
+  #suspects: Suspect[] = [];
   /** Absent, as in most readouts: none yet. */
   #suspected: Set<Request> | undefined;
   #followUps: Planned[] = [];
@@ -63,7 +64,7 @@ export class Searching {
       intervalMs,
       isThorough,
       pass,
-      mayRisk: () => !this.#isTimeUp() && share.maySearch(),
+      searchTime: () => (this.#isTimeUp() ? undefined : share.searchTime()),
       probeTime: () => this.#probeTime(),
     };
     this.#learned = learned;
@@ -141,7 +142,7 @@ export class Searching {
     const isDoubtful = this.#learned.doubtful?.has(request) === true;
     if (!isDoubtful && this.#parts.areSeveral && this.#parts.defer(planned, reading, isQuick)) return;
     if (isDoubtful || this.#suspected?.has(request)) this.#runs.start(group, request.points, "lost", reading, isQuick);
-    else this.#suspects.push({ planned, reading });
+    else this.#suspects.push({ planned, reading, isQuick });
     this.#suspected = (this.#suspected ?? new Set()).add(request);
   }
 
@@ -168,7 +169,8 @@ export class Searching {
 
   #nextFollowUp(): Extra | undefined {
     for (let planned = this.#followUps.shift(); planned; planned = this.#followUps.shift())
-      if (!this.#options.pass.isRead(planned.request)) return { what: "planned", planned, request: planned.request, isRisky: false };
+      if (!this.#options.pass.isRead(planned.request))
+        return { what: "planned", planned, request: planned.request, isRisky: this.#learned.holdsLost(planned.group) };
     return undefined;
   }
 
@@ -177,9 +179,18 @@ export class Searching {
     const { share, pass } = this.#options;
     if (this.#suspects.length === 0 || this.#isTimeUp()) return undefined;
     if (pass.answered === 0) return this.#nextSignOfLife();
-    if (!share.maySearch()) return undefined;
-    const suspect = this.#suspects.shift();
-    return suspect && { what: "planned", planned: suspect.planned, request: suspect.planned.request, isRisky: true };
+    const quick = this.#suspects.find(({ isQuick }) => isQuick);
+    const time = quick ? "share" : share.searchTime();
+    const suspect = quick ?? this.#suspects[0];
+    if (!suspect || !time) return undefined;
+    takeOut(this.#suspects, suspect);
+    const { request, group } = suspect.planned;
+    // To ask it as it was would take a whole time-out once more; parts of it that are answered take next to none, and find the same.
+    if (!suspect.isQuick && request.points.length > 1) {
+      this.#runs.start(group, request.points, "lost", suspect.reading);
+      return undefined;
+    }
+    return { what: "planned", planned: suspect.planned, request, isRisky: true, time };
   }
 
   /** Nothing was answered, from a source that was before: one point of what was lost may be, and then the others are asked. */
@@ -187,12 +198,13 @@ export class Searching {
     const { share } = this.#options;
     const [suspect] = this.#suspects;
     // A source that is silent altogether is to leave the others of the device what they search with.
-    if (this.#signsOfLife === 0 ? !share.maySearch() : !share.mayProbe(true)) return undefined;
+    const time = this.#signsOfLife === 0 ? share.searchTime() : share.mayProbe(true) ? "share" : undefined;
+    if (!time) return undefined;
     if (!suspect || suspect.planned.request.points.length < 2 || !this.#learned.isHeard) return undefined;
     const [first, ...others] = spread(suspect.planned.request.points, SIGNS_OF_LIFE);
     const point = [...others, first][this.#signsOfLife++];
     const [request] = point ? this.#learned.requestsFor([point]) : [];
-    return request && { what: "life", request, isRisky: true };
+    return request && { what: "life", request, isRisky: true, time };
   }
 
   #nextSearch(): Extra | undefined {
@@ -245,12 +257,13 @@ export class Searching {
   /** An extra request was refused, or had no answer. */
   extraFailed(extra: Extra, failure: ExtraFailure): void {
     const { kind, reading, points, costMs } = failure;
+    if (kind === "lost" && "search" in extra) this.#parts.searchFailed(extra.request.part, failure);
     switch (extra.what) {
       case "life":
       case "bridge":
         break;
       case "planned":
-        this.#runs.start(extra.planned.group, points, kind, reading);
+        this.#runs.start(extra.planned.group, points, kind, reading, tookNoTime(costMs));
         break;
       case "part":
         // A refusal is an answer too.

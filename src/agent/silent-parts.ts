@@ -1,11 +1,13 @@
 import type { Point, Request } from "../../drivers/driver.ts";
-import { type Extra, isPatient, pauseMs, type SearchContext } from "./extras.ts";
+import { type Extra, type ExtraFailure, isPatient, pauseMs, type SearchContext, type Suspect, tookNoTime } from "./extras.ts";
 import type { BadReading, Group, Planned } from "./learned-groups.ts";
 import { spread } from "./narrowing.ts";
 
 /** A part of which a request failed before any was answered. */
 interface Deferred {
   reading: BadReading;
+  /** What was asked of it last failed at once, see tookNoTime. */
+  isQuick: boolean;
   /** The one that failed first, and what waits for it. */
   readonly planned: Planned[];
   /** Points that are asked to learn whether the part answers at all. */
@@ -15,6 +17,8 @@ interface Deferred {
 
 /** Points of a part that are asked before it is held to be silent. */
 const SAMPLES = 2;
+/** The same where something of it is being searched for. */
+const SEARCHES_IN_VAIN = 3;
 /** A part that is back is read again within this, where there is time to look. */
 const BACK_WITHIN_MS = 60_000;
 
@@ -29,6 +33,8 @@ export class SilentParts {
   /** Undefined: nobody has asked. */
   #areSeveral: boolean | undefined;
   #probes = 0;
+  /** By part: asks of searches that had no answer in this readout. Absent, as in most readouts: none. */
+  #searchFailures: Map<string, number> | undefined;
 
   constructor(context: SearchContext) {
     this.#context = context;
@@ -77,7 +83,14 @@ export class SilentParts {
     if (part === undefined || this.#answered.has(part)) return false;
     const known = this.#deferred.get(part);
     if (known) known.planned.push(planned);
-    else this.#deferred.set(part, { reading, planned: [planned], samples: this.#samplesOf(part, planned.group, isQuick), costMs: 0 });
+    else
+      this.#deferred.set(part, {
+        reading,
+        isQuick,
+        planned: [planned],
+        samples: this.#samplesOf(part, planned.group, isQuick),
+        costMs: 0,
+      });
     return true;
   }
 
@@ -87,21 +100,43 @@ export class SilentParts {
     const { heard, groups } = learned;
     if (!heard.has(part) && !isQuick && !isThorough) return [];
     const others = groups.filter((group) => group.fresh.part === part && group !== failed);
-    const points = others.length > 0 ? others.flatMap(({ fresh }) => fresh.points[0] ?? []) : failed.fresh.points;
-    return [...spread(points, SAMPLES)].reverse();
+    // What is closed says nothing of its part.
+    const far = others.flatMap((group) => learned.openOf(group));
+    return [...spread(far.length > 0 ? far : learned.openOf(failed), SAMPLES)].reverse();
   }
 
   /** One small request to a part of which nothing was answered; one that is not asked in time is silent by what is known. */
   next(): Extra | undefined {
-    const { learned, mayRisk } = this.#context;
-    for (const [part, deferred] of this.#deferred) {
-      const point = mayRisk() ? deferred.samples.shift() : undefined;
+    const { learned, searchTime } = this.#context;
+    for (let next = this.#leastLookedAt(); next; next = this.#leastLookedAt()) {
+      const [part, deferred] = next;
+      const time = deferred.isQuick ? "share" : searchTime();
+      const point = time && deferred.samples.shift();
       const [request] = point ? learned.requestsFor([point]) : [];
-      if (request) return { what: "part", part, request, isRisky: true };
+      if (request && time) return { what: "part", part, request, isRisky: true, time };
       this.#deferred.delete(part);
       this.#demote(part, deferred.reading, deferred.costMs);
     }
     return undefined;
+  }
+
+  /** One that is silent is not to take the time in which the others would show that they are not. */
+  #leastLookedAt(): readonly [string, Deferred] | undefined {
+    let least: readonly [string, Deferred] | undefined;
+    for (const one of this.#deferred) if (!least || one[1].samples.length > least[1].samples.length) least = one;
+    return least;
+  }
+
+  /**
+   * What is searched for in a part had no answer, and nothing else of it had one in this readout: after a few of these the part is silent,
+   * and its points are not asked one by one.
+   */
+  searchFailed(part: string | undefined, { reading, costMs }: Pick<ExtraFailure, "reading" | "costMs">): void {
+    if (part === undefined || !this.isUnheard(part) || this.isSilent({ part, points: [] })) return;
+    this.#searchFailures ??= new Map();
+    const failures = (this.#searchFailures.get(part) ?? 0) + 1;
+    this.#searchFailures.set(part, failures);
+    if (failures >= SEARCHES_IN_VAIN) this.#demote(part, reading, costMs);
   }
 
   /** One point of the part that is due for longest; as many in a readout as it takes to ask each within a minute. */
@@ -126,7 +161,7 @@ export class SilentParts {
   }
 
   /** The part answers. Gives the request that failed first, which then is to blame itself, if there is one. */
-  isBack(part: string): { readonly planned: Planned; readonly reading: BadReading } | undefined {
+  isBack(part: string): Suspect | undefined {
     const { learned, pass, share, now } = this.#context;
     const deferred = this.#deferred.get(part);
     this.#deferred.delete(part);
@@ -138,7 +173,7 @@ export class SilentParts {
     }
     const [first, ...others] = deferred?.planned ?? [];
     pass.queue(deferred ? others : this.#plannedOf(part));
-    return first && deferred && { planned: first, reading: deferred.reading };
+    return first && deferred && { planned: first, reading: deferred.reading, isQuick: deferred.isQuick };
   }
 
   #plannedOf(part: string): readonly Planned[] {
@@ -153,6 +188,7 @@ export class SilentParts {
     if (deferred && deferred.samples.length > 0) {
       deferred.reading = reading;
       deferred.costMs = costMs;
+      deferred.isQuick = tookNoTime(costMs);
       return;
     }
     this.#deferred.delete(part);
