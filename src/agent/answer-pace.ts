@@ -1,5 +1,5 @@
 /** Never waited for less: a busy controller or a serial line behind a gateway takes that long now and then. */
-const LEAST_TIMEOUT_MS = 500;
+export const LEAST_TIMEOUT_MS = 500;
 /** So many times the slowest of the last answers. */
 const MARGIN = 4;
 /** What is left of the slowest answer with each further one: half of it after about 70. */

@@ -225,7 +225,7 @@ export class LearnedGroups {
   requestsWithout(cut: Point, group: Group): readonly Request[] {
     const cuts = new Set(this.cuts);
     cuts.delete(cut);
-    const open = group.fresh.points.filter((point) => !this.closed.has(point));
+    const open = this.openOf(group);
     return this.#driver && this.#limits ? this.#driver.plan(open, this.#limits, cuts) : [];
   }
 

@@ -7,6 +7,7 @@ import { toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
+import { LEAST_TIMEOUT_MS } from "./answer-pace.ts";
 import type { ConnectionPool, Membership, Turn } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
 import { type Aside, readAside } from "./explain.ts";
@@ -23,9 +24,8 @@ const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 const GRACE_MS = 5000;
 /** Of its interval, what a readout may search for: it ends before the next one is due. */
 const SEARCHED_PART = 0.8;
-/** Where the interval is short: so many asks of a search after an answer was waited for in vain, each of half a second at most. */
+/** Where the interval is short: so many asks of a search after an answer was waited for in vain, each of the least time-out. */
 const SEARCHED_AFTER = 2;
-const LONGEST_ASK_MS = 500;
 /** What is to be read beside the plan, at most. */
 const MAX_ASIDES = 8;
 
@@ -268,7 +268,10 @@ export class Readouts {
     };
     const unprepared = () => this.#preparation.forget();
     const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
-    const searchMs = Math.max(SEARCHED_PART * intervalMs, timeouts.answerMs + SEARCHED_AFTER * Math.min(LONGEST_ASK_MS, timeouts.answerMs));
+    const searchMs = Math.max(
+      SEARCHED_PART * intervalMs,
+      timeouts.answerMs + SEARCHED_AFTER * Math.min(LEAST_TIMEOUT_MS, timeouts.answerMs),
+    );
     const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, searchMs);
     const options = { now: clock.monotonicMs, searchUntilMs, share: this.#membership.share, intervalMs };
     try {

@@ -132,7 +132,7 @@ export class SilentParts {
    * and its points are not asked one by one.
    */
   searchFailed(part: string | undefined, { reading, costMs }: Pick<ExtraFailure, "reading" | "costMs">): void {
-    if (part === undefined || !this.isUnheard(part) || this.isSilent({ part, points: [] })) return;
+    if (part === undefined || !this.isUnheard(part) || this.#context.learned.silent.has(part)) return;
     this.#searchFailures ??= new Map();
     const failures = (this.#searchFailures.get(part) ?? 0) + 1;
     this.#searchFailures.set(part, failures);

@@ -177,10 +177,6 @@ export class LaneModel {
     return state.type === "ERROR" ? state.reason.type : state.type;
   }
 
-  warningsOf(n: number): readonly string[] {
-    return this.#reportOf(n).warnings;
-  }
-
   #reportOf(n: number) {
     const report = this.#rig.report(n + 1);
     if (!report) throw new Error(`there is no source ${n}`);
