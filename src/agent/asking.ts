@@ -15,6 +15,7 @@ export type Outcome =
       readonly kind: FailureKind;
       readonly reading: BadReading;
       readonly points: readonly Point[];
+      readonly costMs: number;
       /** The connection ended with it. */
       readonly isLoss?: true;
     }
@@ -101,6 +102,18 @@ export class Asking {
     return this.#good;
   }
 
+  /** A planned request that has values in this readout, of another part if there is one. */
+  goodBeside(part: string | undefined): Request | undefined {
+    let good: Request | undefined;
+    for (const { requests } of this.#learned.groups)
+      for (const request of requests) {
+        if (!request.points.every(({ index }) => this.readings[index]?.quality === "good")) continue;
+        if (request.part !== part) return request;
+        good = request;
+      }
+    return good;
+  }
+
   /** The device asks not to be read again before: ms. */
   get restMs(): number {
     return this.#restMs;
@@ -146,7 +159,7 @@ export class Asking {
       const tookMs = this.#now() - began;
       const isSilent = known instanceof FaultError ? known.scope === "silent" && !(known instanceof PartialRefusal) : !ctx.signal.aborted;
       if (isSilent) this.#share.probed(tookMs, time);
-      return known instanceof FaultError ? this.#refused(request, known) : this.#ended(request, known);
+      return known instanceof FaultError ? this.#refused(request, known, tookMs) : this.#ended(request, known, tookMs);
     }
   }
 
@@ -160,17 +173,17 @@ export class Asking {
     }
   }
 
-  #refused(request: Request, refusal: FaultError): Outcome {
+  #refused(request: Request, refusal: FaultError, costMs: number): Outcome {
     this.#noteAnswer();
     this.#take(request, refusal instanceof PartialRefusal ? refusal.readings : []);
-    if (refusal instanceof PartialRefusal) return this.#partlyRefused(request, refusal);
+    if (refusal instanceof PartialRefusal) return this.#partlyRefused(request, refusal, costMs);
     const reading = badReading(refusal);
     switch (refusal.scope) {
       case "points":
-        return { type: "failed", kind: "refused", reading, points: request.points };
+        return { type: "failed", kind: "refused", reading, points: request.points, costMs };
       case "silent":
         this.#isDefinite = false;
-        return { type: "failed", kind: "lost", reading, points: request.points };
+        return { type: "failed", kind: "lost", reading, points: request.points, costMs };
       case "busy":
         this.#isDefinite = false;
         this.give(request.points, reading);
@@ -186,15 +199,15 @@ export class Asking {
     }
   }
 
-  #partlyRefused({ points }: Request, { items: [first, ...others] }: PartialRefusal): Outcome {
+  #partlyRefused({ points }: Request, { items: [first, ...others] }: PartialRefusal, costMs: number): Outcome {
     this.#good++;
     const pointsOf = (places: readonly number[]) => places.flatMap((place) => points[place] ?? []);
     for (const { places, refusal } of others) this.#onItem(pointsOf(places), badReading(refusal));
-    return { type: "failed", kind: "refused", reading: badReading(first.refusal), points: pointsOf(first.places) };
+    return { type: "failed", kind: "refused", reading: badReading(first.refusal), points: pointsOf(first.places), costMs };
   }
 
   /** The connection ended, or has to be thrown away. */
-  #ended(request: Request, failure: ReasonError): Outcome {
+  #ended(request: Request, failure: ReasonError, costMs: number): Outcome {
     this.#lost ??= failure;
     this.#restMs = Math.max(this.#restMs, restMsOf(failure));
     // What a stale connection says of itself is no news.
@@ -202,7 +215,7 @@ export class Asking {
     const asked = this.#driver.describe?.(request);
     const what = asked === undefined || failure.message.includes(asked) ? "" : ` (asked for ${asked})`;
     const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}${what}` };
-    return { type: "failed", kind: "lost", reading, points: request.points, isLoss: true };
+    return { type: "failed", kind: "lost", reading, points: request.points, costMs, isLoss: true };
   }
 
   #noteAnswer(): void {

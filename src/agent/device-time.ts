@@ -28,6 +28,8 @@ export interface DeviceShare {
    * given up, because a gateway may still be busy with that.
    */
   timeoutMs(fullMs: number): number;
+  /** Whether a gateway may still be busy with what was given up, so that the next request is waited for longer. */
+  mayBeBusy(): boolean;
   /** What a request without an answer takes of the device's time, as far as is known. */
   expectedCostMs(fullMs: number): number;
   isPaceKnown(): boolean;
@@ -103,6 +105,7 @@ export class DeviceTime {
   /** The device may still be busy with a request that was given up: it answers the next one later. */
   #isAfterProbe = false;
   #isNextPatient = false;
+  #givenUpMs = Number.NEGATIVE_INFINITY;
   #lastBackMs = Number.NEGATIVE_INFINITY;
   /** The last one without an answer was of a source that is answered otherwise. */
   #wasSearch = false;
@@ -139,6 +142,7 @@ export class DeviceTime {
         user.hasFailed = false;
       },
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
+      mayBeBusy: () => this.#mayBeBusy(),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
       failed: () => {
@@ -189,9 +193,14 @@ export class DeviceTime {
 
   #timeoutMs(fullMs: number): number {
     const timeoutMs = this.#pace.timeoutMs(fullMs);
-    const isPatient = this.#isNextPatient;
+    const isPatient = this.#mayBeBusy();
     this.#isNextPatient = false;
     return isPatient ? Math.min(fullMs, PATIENCE * timeoutMs) : timeoutMs;
+  }
+
+  /** Once patience would have run out, the gateway has given up too. */
+  #mayBeBusy(): boolean {
+    return this.#isNextPatient && this.#now() - this.#givenUpMs < (PATIENCE - 1) * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
   }
 
   #probed(user: User, tookMs: number, time: TakenTime): void {
@@ -202,6 +211,7 @@ export class DeviceTime {
     if (time === "reserve") this.#takeOfReserve(costMs);
     this.#isAfterProbe = true;
     this.#isNextPatient = true;
+    this.#givenUpMs = this.#now();
     this.#lastCostMs = costMs;
     this.#isUsual = costMs < USUAL * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
     if (this.#isUsual) this.#usualCostMs = costMs;

@@ -67,7 +67,6 @@ export class ReadPass implements PassView {
   readonly #asking: Asking;
   readonly #driver: AnyDriver;
   readonly #learned: LearnedGroups;
-  readonly #now: () => number;
   readonly #share: DeviceShare;
   readonly #searching: Searching;
   #answerMs = 0;
@@ -86,13 +85,15 @@ export class ReadPass implements PassView {
   #barren = 0;
   #sequential = false;
   #pending: Extra | undefined;
+  #canSettle = true;
+  /** What was answered in this readout is not any more, and there is no other part: the next one tells whether anything is. */
+  #isSilentNow = false;
 
   constructor(driver: AnyDriver, learned: LearnedGroups, options: PassOptions = {}) {
     const { now = () => performance.now(), searchUntilMs = Number.POSITIVE_INFINITY, intervalMs = 0, isThorough = false } = options;
     const share = options.share ?? new DeviceTime(now).join(intervalMs);
     this.#driver = driver;
     this.#learned = learned;
-    this.#now = now;
     this.#share = share;
     this.#asking = new Asking(driver, learned, share, now, (points, reading) => this.#searching.failedItem(points, reading));
     learned.readouts++;
@@ -282,7 +283,7 @@ export class ReadPass implements PassView {
       // That the readout's time is up says nothing of this request.
       if (ctx.signal.aborted) this.give(request.points, outcome.reading);
       else if (outcome.isLoss) this.#keepForLater(planned, outcome.reading);
-      else this.#searching.failed(planned, outcome.kind, outcome.reading, outcome.points);
+      else this.#searching.failed(planned, outcome);
     }
   }
 
@@ -296,7 +297,8 @@ export class ReadPass implements PassView {
     if (unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
     const isUnheardUnit = !isHeard && part !== undefined;
     const isUnanswered = unanswered > 0 || isUnheardUnit || this.#asking.firstFailure !== undefined;
-    const isDoubtful = doubtful?.has(request) === true || (this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part));
+    const isInTrouble = this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part);
+    const isDoubtful = isInTrouble || doubtful?.has(request) === true || this.#searching.isDoubted(part);
     return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
   }
 
@@ -324,7 +326,11 @@ export class ReadPass implements PassView {
 
   async #askExtra(session: AnySession, extra: Extra, ctx: DriverContext): Promise<void> {
     const { request, isRisky } = extra;
-    const began = this.#now();
+    if (isRisky && !extra.isPatient && !(await this.#letSettle(session, request, ctx))) {
+      if (this.#isSilentNow) this.#searching.putBack(extra);
+      else this.#pending = extra;
+      return;
+    }
     const fullMs = ctx.timeouts.answerMs;
     const timeoutMs = isRisky && !extra.isPatient ? this.#share.timeoutMs(fullMs) : fullMs;
     const outcome = await this.#asking.ask(session, request, ctx, timeoutMs, extra.time ?? "share");
@@ -332,10 +338,21 @@ export class ReadPass implements PassView {
     if (outcome.type === "answered") {
       this.#searching.partAnswered(request.part);
       this.#searching.answered(extra);
-    } else if (outcome.type === "failed") {
-      const costMs = this.#now() - began;
-      this.#searching.extraFailed(extra, { ...outcome, costMs });
-    }
+    } else if (outcome.type === "failed") this.#searching.extraFailed(extra, outcome);
+  }
+
+  /**
+   * Asks once more for what was answered, where a gateway may be busy with what was given up: that takes as long as it is busy, and what
+   * comes next need not be waited for longer because of it. False: not even this had an answer.
+   */
+  async #letSettle(session: AnySession, { part }: Request, ctx: DriverContext): Promise<boolean> {
+    const mayAsk = this.#canSettle && this.#searching.hasRoom && this.#share.mayBeBusy();
+    const request = mayAsk ? this.#asking.goodBeside(part) : undefined;
+    if (!request) return true;
+    await this.#asking.ask(session, request, ctx, this.#share.timeoutMs(ctx.timeouts.answerMs), "surprise");
+    this.#canSettle = !this.#asking.lost;
+    this.#isSilentNow = !this.#canSettle && request.part === part;
+    return !this.#hasEnded(ctx);
   }
 
   #hasEnded(ctx: DriverContext): boolean {
@@ -393,6 +410,7 @@ export class ReadPass implements PassView {
   }
 
   #hasWork(): boolean {
+    if (this.#isSilentNow) return false;
     if (this.#again.length > 0 || this.#at < this.#main.length) return true;
     this.#pending ??= this.#searching.next();
     return this.#pending !== undefined || this.#at < this.#main.length;

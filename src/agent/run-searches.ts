@@ -41,6 +41,11 @@ export class RunSearches {
     if (carried && !carried.isChecking) recheck(carried);
   }
 
+  /** Whether something in the part is searched for that had no answer. */
+  isSearching(part: string | undefined): boolean {
+    return this.#searches.length > 0 && this.#searches.some(({ kind, group }) => kind === "lost" && group.fresh.part === part);
+  }
+
   start(group: Group, failed: readonly Point[], kind: FailureKind, reading: BadReading, isQuick = false): void {
     const run = failed.filter((point) => !this.#context.learned.closed.has(point));
     if (run.length === 0) return;
@@ -83,7 +88,7 @@ export class RunSearches {
 
   #step(search: Search): Extra | undefined {
     const { learned } = this.#context;
-    const isRisky = search.kind === "lost";
+    const isRisky = learned.holdsLost(search.group);
     if (search.isChecking) {
       const [request] = learned.requestsFor(search.narrowing.failedRun);
       return request && { what: "check", search, request, isRisky };
@@ -127,6 +132,12 @@ export class RunSearches {
       // An answer all the same: what stays without one is elsewhere.
       this.start(search.group, points, kind, reading);
       this.stepAnswered(search);
+      return;
+    }
+    if (kind === "lost" && search.kind === "refused") {
+      // The refusal is met again in what is left, without a time-out for each ask.
+      this.start(search.group, points, kind, reading, tookNoTime(costMs));
+      this.#end(search);
       return;
     }
     search.reading = reading;

@@ -1,10 +1,10 @@
 import type { Point, Request } from "../../drivers/driver.ts";
 import { takeOut } from "../model/take-out.ts";
 import type { Reading } from "../model/value.ts";
-import type { DeviceShare, ProbeTime } from "./device-time.ts";
+import type { DeviceShare, ProbeTime, SearchTime } from "./device-time.ts";
 import { type Extra, type ExtraFailure, type PassView, type SearchContext, type Suspect, tookNoTime } from "./extras.ts";
 import { Healing } from "./healing.ts";
-import type { BadReading, FailureKind, Group, LearnedGroups, Planned } from "./learned-groups.ts";
+import type { BadReading, Group, LearnedGroups, Planned } from "./learned-groups.ts";
 import { spread } from "./narrowing.ts";
 import { RunSearches } from "./run-searches.ts";
 import { SilentParts } from "./silent-parts.ts";
@@ -31,6 +31,8 @@ const LEAST_EXTRAS = 8;
 const EXTRAS_AT_ANY_TIME = 2;
 /** Kept for probing and joining while there is something to probe: searching cannot eat them. */
 const KEPT_FOR_PROBES = 3;
+/** Without an answer to anything in this readout, so many of these take time that others could search with. */
+const MAX_VAIN = 2;
 /** Points that are asked where no request was answered. */
 const SIGNS_OF_LIFE = 4;
 
@@ -53,6 +55,8 @@ export class Searching {
   #maxRequests = 0;
   #extras = 0;
   #signsOfLife = 0;
+  /** Of what was asked beside the plan, without an answer. */
+  #vain = 0;
   #hasFailed = false;
 
   constructor(learned: LearnedGroups, options: Options) {
@@ -64,7 +68,7 @@ export class Searching {
       intervalMs,
       isThorough,
       pass,
-      searchTime: () => (this.#isTimeUp() ? undefined : share.searchTime()),
+      searchTime: () => this.#searchTime(),
       probeTime: () => this.#probeTime(),
     };
     this.#learned = learned;
@@ -114,16 +118,23 @@ export class Searching {
     return this.#parts.isUnheard(part);
   }
 
+  /** Whether something of the part has failed by a loss, and what it was is not found yet. */
+  isDoubted(part: string | undefined): boolean {
+    const isSuspect = this.#suspects.length > 0 && this.#suspects.some(({ planned }) => planned.request.part === part);
+    return isSuspect || this.#runs.isSearching(part);
+  }
+
   partAnswered(part: string | undefined): void {
     this.#parts.answered(part);
   }
 
   /** A planned request, or a part of it, was refused or had no answer over a connection that stands. */
-  failed(planned: Planned, kind: FailureKind, reading: BadReading, points: readonly Point[]): void {
+  failed(planned: Planned, { kind, reading, points, costMs }: ExtraFailure): void {
     this.#hasFailed = true;
-    if (kind === "lost" && this.#parts.defer(planned, reading, false)) return;
+    const isQuick = tookNoTime(costMs);
+    if (kind === "lost" && this.#parts.defer(planned, reading, isQuick)) return;
     if (kind === "refused") this.#parts.answered(planned.request.part);
-    this.#runs.start(planned.group, points, kind, reading);
+    this.#runs.start(planned.group, points, kind, reading, isQuick);
   }
 
   /** Points that were refused as one item of a request. */
@@ -146,6 +157,11 @@ export class Searching {
     this.#suspected = (this.#suspected ?? new Set()).add(request);
   }
 
+  /** Whether the readout may ask for more than the next of these. */
+  get hasRoom(): boolean {
+    return this.#options.pass.sent + 1 < this.#maxRequests;
+  }
+
   /** The next request beside the plan; undefined: nothing is left that this readout may ask. */
   next(): Extra | undefined {
     if (this.#options.pass.sent >= this.#maxRequests) return undefined;
@@ -154,9 +170,24 @@ export class Searching {
     return extra;
   }
 
+  /** It was not asked after all, and nothing more is in this readout. */
+  putBack(extra: Extra): void {
+    if (extra.what === "step") extra.search.step.unshift(extra.request);
+    if (extra.what === "sample") extra.search.samples?.unshift(extra.point);
+  }
+
   #isTimeUp(): boolean {
     const { now, searchUntilMs } = this.#options;
     return now() >= searchUntilMs && this.#extras >= EXTRAS_AT_ANY_TIME;
+  }
+
+  /** A source that is silent altogether is to leave the others of the device what they search with. */
+  #searchTime(): SearchTime | undefined {
+    const { share, pass } = this.#options;
+    if (this.#isTimeUp()) return undefined;
+    const isInVain = pass.answered === 0 && (this.#signsOfLife > 0 || this.#vain >= MAX_VAIN);
+    if (isInVain) return share.mayProbe(true) ? "share" : undefined;
+    return share.searchTime();
   }
 
   #probeTime(): ProbeTime | undefined {
@@ -195,10 +226,8 @@ export class Searching {
 
   /** Nothing was answered, from a source that was before: one point of what was lost may be, and then the others are asked. */
   #nextSignOfLife(): Extra | undefined {
-    const { share } = this.#options;
     const [suspect] = this.#suspects;
-    // A source that is silent altogether is to leave the others of the device what they search with.
-    const time = this.#signsOfLife === 0 ? share.searchTime() : share.mayProbe(true) ? "share" : undefined;
+    const time = this.#searchTime();
     if (!time) return undefined;
     if (!suspect || suspect.planned.request.points.length < 2 || !this.#learned.isHeard) return undefined;
     const [first, ...others] = spread(suspect.planned.request.points, SIGNS_OF_LIFE);
@@ -257,6 +286,7 @@ export class Searching {
   /** An extra request was refused, or had no answer. */
   extraFailed(extra: Extra, failure: ExtraFailure): void {
     const { kind, reading, points, costMs } = failure;
+    if (kind === "lost") this.#vain++;
     if (kind === "lost" && "search" in extra) this.#parts.searchFailed(extra.request.part, failure);
     switch (extra.what) {
       case "life":

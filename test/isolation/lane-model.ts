@@ -32,9 +32,8 @@ export interface LaneOptions {
   readonly busyMs: number;
 }
 
-/** Registers of each unit, which take the requests of `BLOCKS`. */
+/** Registers of each unit: a request for the first nine, and one for the others. */
 export const REGISTERS: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1000, 1001, 1002];
-export const BLOCKS: readonly (readonly number[])[] = [REGISTERS.slice(0, 9), REGISTERS.slice(9)];
 export const ANSWER_TIMEOUT_MS = 3000;
 const PORT = 4840;
 
