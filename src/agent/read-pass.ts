@@ -5,6 +5,7 @@ import { Asking, type Outcome } from "./asking.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
 import type { Extra, PassView } from "./extras.ts";
 import type { BadReading, Group, LearnedGroups, Planned } from "./learned-groups.ts";
+import { ReadoutConnections } from "./readout-connections.ts";
 import { Searching } from "./searching.ts";
 
 /**
@@ -43,14 +44,8 @@ export interface ReadResult {
   readonly definite: boolean;
 }
 
-/** Connections in a row that bring nothing, before a source without any answer is given up until the next readout. */
-const MAX_BARREN = 5;
-/** The same while it is not known how fast the device answers: each may take a whole time-out. */
-const MAX_BARREN_UNKNOWN = 2;
 /** Each of so many tries waits for the whole time. */
 const PATIENT_EVERY = 5;
-/** The same where the device has answered in this readout: what ends the connection is being searched. */
-const MAX_BARREN_ALIVE = 12;
 
 const NOT_REACHED: BadReading = {
   quality: "bad",
@@ -65,6 +60,7 @@ const NOT_REACHED: BadReading = {
  */
 export class ReadPass implements PassView {
   readonly #asking: Asking;
+  readonly #connections: ReadoutConnections;
   readonly #driver: AnyDriver;
   readonly #learned: LearnedGroups;
   readonly #share: DeviceShare;
@@ -79,10 +75,6 @@ export class ReadPass implements PassView {
   #again: Planned[] = [];
   /** Absent, as in most readouts: none yet. */
   #againOnce: Set<Request> | undefined;
-  #connections = 0;
-  #quickLosses = 0;
-  #lastAnswers = 0;
-  #barren = 0;
   #sequential = false;
   #pending: Extra | undefined;
   #canSettle = true;
@@ -96,6 +88,7 @@ export class ReadPass implements PassView {
     this.#learned = learned;
     this.#share = share;
     this.#asking = new Asking(driver, learned, share, now, (points, reading) => this.#searching.failedItem(points, reading));
+    this.#connections = new ReadoutConnections(this.#asking, learned, share);
     learned.readouts++;
     const idleUntilMs = now() + intervalMs;
     this.#searching = new Searching(learned, {
@@ -206,8 +199,7 @@ export class ReadPass implements PassView {
 
   #begin(limits: Limits, isKept: boolean): void {
     this.#limits = limits;
-    this.#connections++;
-    if (this.#asking.answersHere > 0) this.#barren = 0;
+    this.#connections.begin();
     this.#asking.begin(isKept);
     this.#setMain(limits);
   }
@@ -357,13 +349,7 @@ export class ReadPass implements PassView {
 
   #hasEnded(ctx: DriverContext): boolean {
     const { lost, isUnprepared } = this.#asking;
-    return lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || isUnprepared || this.#isToRenew();
-  }
-
-  #isToRenew(): boolean {
-    const { answersPerConnection } = this.#learned;
-    // The first connection of each readout shows whether it still is so.
-    return answersPerConnection !== undefined && this.#connections > 1 && this.#asking.answersHere >= answersPerConnection;
+    return lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || isUnprepared || this.#connections.isUsedUp;
   }
 
   #end(ctx: DriverContext): PassEnd {
@@ -375,16 +361,11 @@ export class ReadPass implements PassView {
       return "unprepared";
     }
     if (lost) {
-      this.#learnLoss(lost);
-      if (this.#barren >= this.#maxBarren() || this.#asking.restMs > 0) return "failed";
+      this.#connections.lost(lost);
+      if (this.#connections.areBarren || this.#asking.restMs > 0) return "failed";
       if (this.#asking.answered === 0) this.#lastFirst();
     }
     return this.#hasWork() ? (lost ? "lost" : "renew") : "done";
-  }
-
-  #maxBarren(): number {
-    if (this.#asking.answered > 0) return MAX_BARREN_ALIVE;
-    return this.#share.isPaceKnown() ? MAX_BARREN : MAX_BARREN_UNKNOWN;
   }
 
   /** Nothing was answered so far: what is planned far from it may be. */
@@ -393,20 +374,6 @@ export class ReadPass implements PassView {
     const last = rest.pop();
     this.#main = last ? [last, ...rest] : [];
     this.#at = 0;
-  }
-
-  /** A device that closes after each answer is no failing one: it is read over as many connections. */
-  #learnLoss(lost: ReasonError): void {
-    const { answersHere, isStale } = this.#asking;
-    if (answersHere === 0) {
-      if (!isStale) this.#barren++;
-      this.#quickLosses = 0;
-      return;
-    }
-    const isRepeated = lost.sessionLost && this.#quickLosses > 0 && this.#lastAnswers === answersHere;
-    if (isRepeated) this.#learned.answersPerConnection = answersHere;
-    this.#quickLosses = lost.sessionLost ? this.#quickLosses + 1 : 0;
-    this.#lastAnswers = answersHere;
   }
 
   #hasWork(): boolean {
