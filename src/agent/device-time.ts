@@ -28,8 +28,8 @@ export interface DeviceShare {
    * given up, because a gateway may still be busy with that.
    */
   timeoutMs(fullMs: number): number;
-  /** Whether a gateway may still be busy with what was given up, so that the next request is waited for longer. */
-  mayBeBusy(): boolean;
+  /** Whether a gateway may still be busy with what was given up, so that the next of these would be waited for longer. */
+  mayBeBusy(fullMs: number): boolean;
   /** What a request without an answer takes of the device's time, as far as is known. */
   expectedCostMs(fullMs: number): number;
   isPaceKnown(): boolean;
@@ -142,7 +142,7 @@ export class DeviceTime {
         user.hasFailed = false;
       },
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
-      mayBeBusy: () => this.#mayBeBusy(),
+      mayBeBusy: (fullMs) => this.#pace.timeoutMs(fullMs) < fullMs && this.#mayBeBusy(),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
       failed: () => {

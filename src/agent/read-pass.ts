@@ -338,7 +338,7 @@ export class ReadPass implements PassView {
    * comes next need not be waited for longer because of it. False: not even this had an answer.
    */
   async #letSettle(session: AnySession, { part }: Request, ctx: DriverContext): Promise<boolean> {
-    const mayAsk = this.#canSettle && this.#searching.hasRoom && this.#share.mayBeBusy();
+    const mayAsk = this.#canSettle && this.#searching.hasRoom && this.#share.mayBeBusy(ctx.timeouts.answerMs);
     const request = mayAsk ? this.#asking.goodBeside(part) : undefined;
     if (!request) return true;
     await this.#asking.ask(session, request, ctx, this.#share.timeoutMs(ctx.timeouts.answerMs), "surprise");
