@@ -13,8 +13,8 @@ const PAGE = 1000;
 const REGISTERS = 60_000;
 /** Of the OPC UA server: each is read by several variables, because a server of 100,000 takes long to start. */
 const NODES = 2000;
-/** What the main thread may do in one go: three times 5 ms, for a machine with other work, and a MiB of new memory. */
-const LONGEST_MS = 15 + newMemoryMs();
+/** What the main thread may do in one go: three times 5 ms, for a machine with other work, and a MiB of new memory beside it. */
+const LONGEST_MS = 15;
 const WITHIN = { timeout: 60_000, interval: 200 };
 
 const registerOf = (n: number): string => `${n < REGISTERS ? "holding" : "input"}:${n % REGISTERS}`;
@@ -177,6 +177,7 @@ test.each([
         /large: variables \+100000 −100000$/,
       ],
     ];
+    let memoryMs = newMemoryMs();
     for (const [what, change, logged] of steps) {
       const before = { requests: device.requests(), fast: await readouts("fast"), changes: changes(logged) };
       change();
@@ -186,10 +187,13 @@ test.each([
       await expect.poll(() => readouts("large"), WITHIN).toBe(1);
       const found = await longest();
       const fast = (await readouts("fast")) - before.fast;
+      // Other work on the machine makes it dearer.
+      memoryMs = Math.max(memoryMs, newMemoryMs());
+      const longestMs = LONGEST_MS + memoryMs;
       console.log(
-        `${kind}, ${what}: longest slices ${found.map((ms) => ms.toFixed(1)).join(" ")} of ${LONGEST_MS.toFixed(1)} ms; ${fast} readouts of the 50 ms source`,
+        `${kind}, ${what}: longest slices ${found.map((ms) => ms.toFixed(1)).join(" ")} of ${longestMs.toFixed(1)} ms; ${fast} readouts of the 50 ms source`,
       );
-      expect.soft(found[0] ?? 0, `longest slice while ${what}`).toBeLessThan(LONGEST_MS);
+      expect.soft(found[0] ?? 0, `longest slice while ${what}`).toBeLessThan(longestMs);
       expect(fast).toBeGreaterThan(5);
     }
 
