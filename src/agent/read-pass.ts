@@ -162,6 +162,7 @@ export class ReadPass implements PassView {
     else if (!failure) readings.length = learned.width;
     if (readings.length > 0) this.#searching.fill(readings);
     if (unreached > 0) for (const { request } of left) for (const { index } of request.points) readings[index] ??= NOT_REACHED;
+    if (readings.length > 0 && !failure) this.#searching.fillRest(readings);
     return {
       readings,
       failure: failure ?? (isUnanswered ? firstFailure : undefined),

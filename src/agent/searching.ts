@@ -365,7 +365,19 @@ export class Searching {
       }
     if (shut) for (const { index } of this.#learned.points) readings[index] ??= shut;
   }
+
+  /** The same for what a search has opened and this readout had neither time nor requests for. */
+  fillRest(readings: (Reading | undefined)[]): void {
+    if (!this.#hasFailed && this.#extras === 0) return;
+    for (const { index } of this.#learned.points) readings[index] ??= NOT_ASKED;
+  }
 }
+
+const NOT_ASKED: BadReading = {
+  quality: "bad",
+  fault: "no_answer",
+  detail: "not asked: the readout searched for what has no answer until its time was up; the next one asks it",
+};
 
 const together = ({ fault, detail }: BadReading): BadReading => ({
   quality: "bad",

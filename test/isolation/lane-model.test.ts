@@ -26,6 +26,8 @@ interface Outcome {
   readonly fresh: number;
   readonly after: number;
   readonly most: number;
+  /** Readouts that had neither a value nor a fault for a variable. */
+  readonly unexplained: number;
   /** Its states while something was wrong. */
   readonly states: readonly string[];
 }
@@ -98,6 +100,7 @@ async function outcomesOf(play: Play): Promise<readonly Outcome[]> {
       fresh: fresh[n] ?? 0,
       after: seen.at(-1)?.asked ?? 0,
       most: Math.max(...inOne.map(({ asked }) => asked)),
+      unexplained: seen.filter((one) => one.unexplained > 0).length,
       states: [...(states[n] ?? [])],
     };
   });
@@ -119,6 +122,7 @@ async function check(play: Play, margin = MARGIN): Promise<number> {
       if (troubledMs >= SHARE_OVER_MS) expect(one.share, words).toBeGreaterThan(1 - MARGIN * (1 - HEALTHY_SHARE));
     }
     expect(one.healedMs, words).toBeLessThan(HEALED_WITHIN_MS);
+    expect(one.unexplained, words).toBe(0);
     expect(one.after, words).toBe(one.fresh);
     expect(one.most, words).toBeLessThanOrEqual(one.fresh + EXTRAS);
   }

@@ -102,6 +102,8 @@ export interface LanePoint {
 export interface SeenReadout {
   readonly atMs: number;
   readonly good: number;
+  /** Variables with neither a value nor a fault. */
+  readonly unexplained: number;
   /** Requests since the readout before that gave values. */
   readonly asked: number;
   /** Readouts so far, with those that failed. */
@@ -195,12 +197,14 @@ export class LaneModel {
   #take(n: number, { readings }: Readout): void {
     const atMs = Date.now();
     let good = 0;
+    let unexplained = 0;
     this.points[n]?.forEach((point, i) => {
+      if (!readings[i]) unexplained++;
       if (readings[i]?.quality !== "good") return;
       good++;
       point.goodAtMs = atMs;
     });
-    this.seen[n]?.push({ atMs, good, asked: this.#asked[n] ?? 0, number: this.#reportOf(n).counters.readouts });
+    this.seen[n]?.push({ atMs, good, unexplained, asked: this.#asked[n] ?? 0, number: this.#reportOf(n).counters.readouts });
     this.#asked[n] = 0;
   }
 
