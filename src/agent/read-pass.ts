@@ -157,6 +157,7 @@ export class ReadPass implements PassView {
     // What a device that refuses everything was not asked for did not lack time.
     const unreached = isUnanswered || failure || learned.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
     learned.resumeAt = unreached > 0 && left[0] ? Math.max(0, learned.plan(this.#driver, this.#limits).indexOf(left[0])) : 0;
+    if (this.#pending) this.#searching.putBack(this.#pending);
     this.#searching.finish(isUnanswered);
     if (isUnanswered) readings.length = 0;
     else if (!failure) readings.length = learned.width;
@@ -320,8 +321,7 @@ export class ReadPass implements PassView {
   async #askExtra(session: AnySession, extra: Extra, ctx: DriverContext): Promise<void> {
     const { request, isRisky } = extra;
     if (isRisky && !extra.isPatient && !(await this.#letSettle(session, request, ctx))) {
-      if (this.#isSilentNow) this.#searching.putBack(extra);
-      else this.#pending = extra;
+      this.#pending = extra;
       return;
     }
     const fullMs = ctx.timeouts.answerMs;

@@ -170,7 +170,7 @@ export class Searching {
     return extra;
   }
 
-  /** It was not asked after all, and nothing more is in this readout. */
+  /** The readout ended before it was asked: its search goes on with it in the next one. */
   putBack(extra: Extra): void {
     if (extra.what === "step") extra.search.step.unshift(extra.request);
     if (extra.what === "sample") extra.search.samples?.unshift(extra.point);

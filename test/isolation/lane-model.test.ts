@@ -228,7 +228,7 @@ const NAMED: Readonly<Record<string, Play & { readonly gap: number }>> = {
   },
   "a source that was silent altogether used up what another one searched with": {
     gap: 3,
-    lane: of(1000, [WELL, { units: [2], intervalMs: 5000 }, { units: [3, 4], intervalMs: 1000 }]),
+    lane: { ...of(1000, [WELL, { units: [2], intervalMs: 5000 }, { units: [3, 4], intervalMs: 1000 }]), answerMs: 5 },
     spells: [spell("silent", 2, undefined, 979, 20_000), spell("silent", 4, 0, 205, 60_000)],
   },
   "a unit that was silent used up what another source searched with": {
@@ -255,17 +255,18 @@ const NAMED: Readonly<Record<string, Play & { readonly gap: number }>> = {
   },
   "what a gateway was asked so that it settles came on top of what a readout may ask": {
     gap: 2,
-    lane: of(
-      0,
-      [
+    lane: {
+      type: "opcua",
+      sources: [
         { units: [1, 2], intervalMs: 1000 },
         { units: [3, 4], intervalMs: 1000 },
         { units: [5, 6, 7], intervalMs: 1000 },
         { units: [8, 9], intervalMs: 5000 },
         { units: [10, 11], intervalMs: 1000 },
       ],
-      "opcua",
-    ),
+      answerMs: 5,
+      busyMs: 0,
+    },
     spells: [spell("silent", 10, 3, 1, 3000), spell("silent", 11, 0, 0, 20_000), spell("fin", 10, 0, 0, 3000)],
   },
   "an exception of a gateway that came at once waited for time to search": {
