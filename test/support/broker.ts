@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
-import { Aedes } from "aedes";
+import { Aedes, type PublishPacket } from "aedes";
 import { freePort } from "./free-port.ts";
 
 export interface Received {
@@ -37,9 +37,14 @@ export interface BrokerOptions {
   readonly tls?: TlsOptions;
   /** Gets what is published instead of `received`, which stays empty: for more than one wants to keep. */
   readonly onPublish?: (message: Received) => void;
+  /** Subscribers have a message before it is acknowledged: aedes acknowledges first, and what ends it in between takes the message along. */
+  readonly handsOnFirst?: boolean;
 }
 
-export async function startBroker({ port, user, tls, onPublish }: BrokerOptions = {}): Promise<TestBroker> {
+/** What is handed on already goes this way, on which nobody listens. */
+const HANDED_ON = "$handed-on";
+
+export async function startBroker({ port, user, tls, onPublish, handsOnFirst = false }: BrokerOptions = {}): Promise<TestBroker> {
   const received: Received[] = [];
   const retained = new Map<string, string>();
   const sockets = new Set<Socket>();
@@ -48,11 +53,18 @@ export async function startBroker({ port, user, tls, onPublish }: BrokerOptions 
   let holding = false;
   const aedes = await Aedes.createBroker({
     authenticate: (_client, name, password, done) => done(null, !user || (name === user.name && password?.toString() === user.password)),
-    authorizePublish: (_client, _packet, done) => {
-      if (holding) waiting.push(() => done(null));
-      else done(null);
+    authorizePublish: (_client, packet, done) => {
+      const go = () => (handsOnFirst ? handOn(packet, done) : done(null));
+      if (holding) waiting.push(go);
+      else go();
     },
   });
+  const handOn = (packet: PublishPacket, done: (error?: Error | null) => void): void => {
+    aedes.publish({ ...packet }, (error) => {
+      Object.assign(packet, { topic: HANDED_ON, retain: false });
+      done(error ?? null);
+    });
+  };
   aedes.on("publish", ({ topic, payload, retain }) => {
     if (topic.startsWith("$")) return;
     const message = { topic, payload: payload.toString(), retain };
@@ -65,6 +77,7 @@ export async function startBroker({ port, user, tls, onPublish }: BrokerOptions 
   aedes.on("connectionError", () => {});
   const serve = (socket: Socket) => {
     connections++;
+    socket.setNoDelay(true);
     sockets.add(socket);
     socket.on("error", () => {});
     socket.once("close", () => sockets.delete(socket));
