@@ -215,8 +215,9 @@ describe("the session worker", () => {
     const session = await open();
     await expect(session.read(asking("spin"), context())).rejects.toMatchObject({ condition: "internal_error" });
     expect(lines.map(({ message }) => message)).toContain("the session worker has not answered for long and is ended");
-    expect(await (await open()).read(asking("a"), context())).toHaveLength(1);
-  });
+    // On a machine with other work the next one, too, may be silent for three heartbeats while it starts.
+    await expect.poll(() => open().then((next) => next.read(asking("a"), context())), MARGIN).toHaveLength(1);
+  }, 20_000);
 
   it("keeps the sessions when a library throws aside, but not in a storm", async () => {
     const { open, lines } = start();

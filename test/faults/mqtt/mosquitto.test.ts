@@ -134,7 +134,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
       rig.append(1, { timeOf: () => Date.now() });
     }, 100);
     undo.push(() => clearInterval(live));
-    await expect.poll(() => firstsOf(true).length, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(3600);
+    await expect.poll(() => firstsOf(true).length, { timeout: 60_000, interval: 10 }).toBeGreaterThanOrEqual(3600);
     const drainS = (performance.now() - openMs) / 1000;
     await expect.poll(() => firstsOf(false).length).toBeGreaterThanOrEqual(10);
     clearInterval(live);
@@ -143,7 +143,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     console.log(`an hour of readouts drained in ${drainS.toFixed(1)} s; live ones at most ${Math.max(...lateMs)} ms late`);
     expect(Math.max(...lateMs)).toBeLessThan(LATE_MS * MARGIN);
     expect([rises(firstsOf(false)), rises(firstsOf(true))]).toEqual([true, true]);
-  }, 60_000);
+  }, 120_000);
 
   test("that keeps no messages: values are delivered, and the warnings say what is not published", async () => {
     await startMosquitto([UNBOUNDED, "retain_available false"]);
