@@ -80,9 +80,24 @@ describe("decodeText", () => {
     ["Größe €", 1, "Größe"],
     ["Größe €", 2, "Größe"],
     ["ok 🙂 🙂", 3, "ok 🙂"],
+    ["emoji 😀", 1, "emoji "],
+    ["emoji 😀", 2, "emoji "],
+    ["Wert 日", 1, "Wert "],
   ])("leaves out what the field has cut of %j (%i bytes)", (whole, cut, text) => {
     const bytes = Buffer.from(whole);
-    expect(decodeText(bytes.subarray(0, bytes.length - cut))).toBe(text);
+    expect(decodeText(bytes.subarray(0, bytes.length - cut))).toBe(text.trimEnd());
+  });
+
+  it.each([
+    ["München ü", "München"],
+    ["emoji 😀", "emoji"],
+    ["日本語", "日本"],
+  ])("leaves out what was cut of %j before the NULs that fill the field", (whole, text) => {
+    expect(decodeText(Buffer.concat([Buffer.from(whole).subarray(0, -1), Buffer.alloc(2)]))).toBe(text);
+  });
+
+  it.each(["Prä", "10 °", "Voilà", "Ã", "café©"])("takes %j in Latin-1 before a NUL for what it is", (text) => {
+    expect(decodeText(Buffer.concat([Buffer.from(text, "latin1"), Buffer.alloc(1)]))).toBe(text);
   });
 
   it("takes a last character of Latin-1 for one", () => expect(decodeText(Buffer.from("Prä", "latin1"))).toBe("Prä"));

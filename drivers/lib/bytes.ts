@@ -61,18 +61,24 @@ export function numberReader(type: NumberType, order: WordOrder): NumberReader {
 }
 
 /**
- * The text up to the first NUL without trailing white space: UTF-8 where it is valid, else Latin-1. Where it fills its field, a last
- * character that the field has cut is left out.
+ * The text up to the first NUL without trailing white space: UTF-8 where it is valid, else Latin-1. A last character of UTF-8 that
+ * the field, or who wrote the text, has cut is left out.
  */
 export function decodeText(bytes: Uint8Array): string {
   const end = bytes.indexOf(0);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, end < 0 ? bytes.length : end);
   if (isUtf8(text)) return text.toString("utf8").trimEnd();
-  const whole = end < 0 ? text.subarray(0, lastCharacterAt(text)) : text;
-  // A last ä of Latin-1 looks like a character that is cut. The byte that begins ä in UTF-8 is an Ã there, which hardly ends a text.
-  const isCut = whole.length < text.length && isUtf8(whole) && (!isAscii(whole) || LATIN_LEADS.has(text[whole.length] ?? 0));
+  const whole = text.subarray(0, lastCharacterAt(text));
+  const isCut = whole.length < text.length && isUtf8(whole) && (!isAscii(whole) || isHardlyLatin(text.subarray(whole.length), end < 0));
   return (isCut ? whole.toString("utf8") : text.toString("latin1")).trimEnd();
 }
+
+/**
+ * A last ä of Latin-1 looks like a character that is cut. The byte that begins ä in UTF-8 is an Ã there, which hardly ends a text that fills its
+ * place, and bytes from 80 to 9F are control characters there.
+ */
+const isHardlyLatin = (last: Buffer, isFull: boolean): boolean =>
+  last.subarray(1).some((byte) => byte < 0xa0) || (isFull && LATIN_LEADS.has(last[0] ?? 0));
 
 /** What begins U+0080 to U+00FF in UTF-8. */
 const LATIN_LEADS = new Set([0xc2, 0xc3]);

@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Desired } from "../api/desired.ts";
 import { COLLECTOR, MACHINE, temporaryFolder } from "../api/server/testing.ts";
+import { temporaryIn } from "../lib/files.ts";
 import { loadLastGood, saveLastGood } from "./last-good.ts";
 
 const SOURCE = "11111111-1111-4111-8111-111111111111";
@@ -52,6 +53,22 @@ test("a file of another collector is not used and not touched", async () => {
   const loaded = await loadLastGood(file, MACHINE);
   expect(loaded).toEqual({ type: "missing", message: expect.stringContaining(`is of collector ${COLLECTOR}`) });
   expect((await loadLastGood(file, COLLECTOR)).type).toBe("loaded");
+});
+
+test("what deaths in the middle of saving left goes with a save an hour later", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "last-good.json");
+  const left = (ageMs: number): string => {
+    const half = temporaryIn(folder);
+    writeFileSync(half, "half");
+    const at = new Date(Date.now() - ageMs);
+    utimesSync(half, at, at);
+    return basename(half);
+  };
+  left(2 * 3_600_000);
+  const mayBeWritten = left(0);
+  await saveLastGood(file, desired);
+  expect(readdirSync(folder).sort()).toEqual([mayBeWritten, "last-good.json"].sort());
 });
 
 test("a missing file is missing; whatever else is there is damaged, named, and left as it is", async () => {

@@ -1,10 +1,11 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import * as z from "zod";
 import type { Desired, StoredDesired } from "../api/desired.ts";
 import { acceptRecords, judgeEach } from "../api/records.ts";
+import { sweep, temporaryIn } from "../lib/files.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
 import { createYielder } from "../model/timer.ts";
@@ -40,7 +41,8 @@ export const previousFile = (file: string): string => `${file}.previous`;
 export async function saveLastGood(file: string, configuration: Desired, keepsBefore = true): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const temporary = `${file}.${randomUUID()}.tmp`;
+  sweep(folder);
+  const temporary = temporaryIn(folder);
   try {
     const handle = await open(temporary, "wx", 0o600);
     try {

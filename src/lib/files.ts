@@ -33,6 +33,9 @@ const COPY_BYTES = 2 ** 20;
 /** Files that a process left half when it was ended; so old that nobody writes them any more. */
 const LEFT_MS = 3_600_000;
 
+/** A name in this folder for what is not whole yet, which no reader takes for anything, and which `sweep` knows. */
+export const temporaryIn = (folder: string): string => path.join(folder, `.${randomUUID()}.new`);
+
 /** Removes what was left half in a folder. Throws the file system's error. */
 export function sweep(folder: string): void {
   for (const name of readdirSync(folder)) {
@@ -62,7 +65,7 @@ function withNewFile<T>(
   { mode = 0o600, gid, lasting = true }: FileOptions,
   place: (temporary: string) => T,
 ): T {
-  const temporary = path.join(path.dirname(target), `.${randomUUID()}.new`);
+  const temporary = temporaryIn(path.dirname(target));
   const handle = openSync(temporary, "wx", mode);
   try {
     try {

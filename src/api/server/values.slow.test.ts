@@ -67,12 +67,14 @@ test("every value comes back as it was sent, a long integer with all its digits"
   const values = [
     "true",
     "0",
+    "-0",
     "-1.5",
     "1e300",
     "9223372036854775807",
     "-9007199254740993",
     '"text [1]"',
     "[1,2.5]",
+    "[-0,1]",
     "[18446744073709551615]",
     "null",
   ];

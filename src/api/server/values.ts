@@ -4,6 +4,7 @@ import { MAX_ISSUES } from "../../model/bounded.ts";
 import { CLOCK_STATES, type ClockState } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
+import { numberText } from "../../model/number.ts";
 import type { Page } from "../../model/resources.ts";
 import type { ReportedLoss } from "../routes/losses.ts";
 import { QUALITIES, type Quality, type TimeseriesRequest, type ValueBatch } from "../routes/values.ts";
@@ -174,13 +175,12 @@ function openOrSetAside({ file, log }: ValueStoreOptions): Database {
   }
 }
 
-/** JSON with all digits of a bigint. */
-const toText = (value: unknown): string =>
-  Array.isArray(value)
-    ? `[${value.map(toText).join(",")}]`
-    : typeof value === "bigint"
-      ? value.toString()
-      : (JSON.stringify(value) ?? "null");
+/** JSON with all digits of a bigint, and the sign of a zero. */
+function toText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(toText).join(",")}]`;
+  if (typeof value === "bigint") return value.toString();
+  return typeof value === "number" ? numberText(value) : (JSON.stringify(value) ?? "null");
+}
 
 /** JSON text that JSON.stringify writes out as it is (ECMAScript, JSON.parse source text access). */
 const rawJson = (JSON as unknown as { readonly rawJSON: (text: string) => unknown }).rawJSON;
