@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { AnyDriver } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
@@ -54,7 +55,7 @@ describe("the agent, with drivers of other kinds,", () => {
     expect(report(1)?.counters.failed_readouts).toBe(sessionLost ? 0 : 1);
   });
 
-  it("goes on without a driver that does not end, and closes what it still opens", async () => {
+  it("goes on without a driver that does not end, and closes what it has open, once", async () => {
     const device = await plant({ maxConnections: 1 });
     let closes = 0;
     let comeLate = () => {};
@@ -82,9 +83,10 @@ describe("the agent, with drivers of other kinds,", () => {
     await agent.apply([source(2, device.port)]);
     expect(performance.now() - began).toBeLessThan(15_000);
     await expect.poll(() => of("machine-2").length, { timeout: 5000 }).toBeGreaterThan(1);
-    expect(closes).toBe(0);
+    expect(closes).toBe(1);
     comeLate();
-    await expect.poll(() => closes).toBe(1);
+    await nextTurn();
+    expect(closes).toBe(1);
   }, 30_000);
 
   it("makes a source that cannot be started its own trouble, also for the configurations that follow", async () => {

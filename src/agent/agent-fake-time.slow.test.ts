@@ -52,38 +52,60 @@ it("loading a driver is no time of its devices", { timeout: 60_000 }, async () =
   await stopping;
 });
 
-it("the agent says what is wrong with a driver that does not end, and reads the others on the device meanwhile", {
-  timeout: 60_000,
-}, async () => {
-  vi.useFakeTimers();
-  let connects = 0;
-  const session = (read: () => Promise<readonly Reading[]>): AnySession => ({
-    limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
-    read,
-    alive: () => true,
-    close: async () => {},
-  });
-  const deaf: AnyDriver = {
-    ...modbus,
-    async connect() {
-      connects++;
-      return session(() => new Promise(() => {}));
+const NEVER: Promise<never> = new Promise(() => {});
+/** Deaf to its signal, a whole time-out (10 s) and five seconds more. */
+const DEAF: readonly (readonly [string, Partial<AnySession>])[] = [
+  ["reading", { read: () => NEVER }],
+  [
+    "looking up addresses",
+    {
+      // biome-ignore lint/correctness/useYield: it never comes to one.
+      async *prepare() {
+        await NEVER;
+      },
     },
-  };
-  const well: AnyDriver = { ...modbus, connect: async () => session(async () => [{ quality: "good", value: 1 }]) };
-  const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
-  const drivers = { modbus_tcp: { driver: async () => ({ default: well }) }, deaf: { driver: async () => ({ default: deaf }) } };
-  const { agent, of, report } = rig({ drivers, clock: fake });
-  const every = (input: SourceInput): SourceInput => ({ ...input, record: { ...input.record, readout_interval: INTERVAL_MS } });
-  const bad = every(source(1, 502));
-  const variables = [variable(2, 1, "holding:0")];
-  await agent.apply([{ ...bad, record: { ...bad.record, type: "deaf" } }, every(source(2, 502, { variables }))]);
-  await vi.advanceTimersByTimeAsync(15_500);
-  expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("did not end the readout") });
-  await vi.advanceTimersByTimeAsync(90_000);
-  expect(connects).toBeGreaterThan(1);
-  expect(of("machine-2").length).toBeGreaterThan(20);
-  const stopping = agent.stop();
-  await vi.advanceTimersByTimeAsync(20_000);
-  await stopping;
-});
+  ],
+];
+
+it.each(DEAF)(
+  "the agent says what is wrong with a driver that does not end %s, and reads the others on the device meanwhile",
+  {
+    timeout: 60_000,
+  },
+  async (_, never) => {
+    vi.useFakeTimers();
+    let connects = 0;
+    let closed = 0;
+    const session = (read: () => Promise<readonly Reading[]>): AnySession => ({
+      limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+      read,
+      alive: () => true,
+      close: async () => {},
+    });
+    const deaf: AnyDriver = {
+      ...modbus,
+      async connect() {
+        connects++;
+        const close = async () => void closed++;
+        return { ...session(async () => []), close, ...never };
+      },
+    };
+    const well: AnyDriver = { ...modbus, connect: async () => session(async () => [{ quality: "good", value: 1 }]) };
+    const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
+    const drivers = { modbus_tcp: { driver: async () => ({ default: well }) }, deaf: { driver: async () => ({ default: deaf }) } };
+    const { agent, of, report } = rig({ drivers, clock: fake });
+    const every = (input: SourceInput): SourceInput => ({ ...input, record: { ...input.record, readout_interval: INTERVAL_MS } });
+    const bad = every(source(1, 502, { variables: [variable(1, 1, "holding:0")], local: { prepare_timeout: "10s" } }));
+    const variables = [variable(2, 1, "holding:0")];
+    await agent.apply([{ ...bad, record: { ...bad.record, type: "deaf" } }, every(source(2, 502, { variables }))]);
+    await vi.advanceTimersByTimeAsync(15_500);
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("did not end the readout") });
+    await vi.advanceTimersByTimeAsync(90_000);
+    expect(connects).toBeGreaterThan(1);
+    expect(closed).toBeGreaterThanOrEqual(connects - 1);
+    expect(of("machine-2").length).toBeGreaterThan(20);
+    const stopping = agent.stop();
+    await vi.advanceTimersByTimeAsync(20_000);
+    await stopping;
+  },
+);

@@ -23,6 +23,8 @@ export type Outcome =
   | { readonly type: "busy" | "everything" | "program" };
 
 const ANSWERED: Outcome = { type: "answered" };
+/** A mistake of the driver. */
+const LEFT_OUT: BadReading = { quality: "bad", fault: "no_answer", detail: "the driver gave no reading for it, although it was asked" };
 
 /**
  * Asks one request at a time for a ReadPass, and keeps what came of all of them: the readings, what was counted, and how the connection ended. It
@@ -152,7 +154,7 @@ export class Asking {
       this.#share.answered(this.#now() - began);
       this.#noteAnswer();
       this.#good++;
-      this.#take(request, answer);
+      this.#take(request, answer, LEFT_OUT);
       return ANSWERED;
     } catch (error) {
       const known = toFailure(error);
@@ -163,13 +165,15 @@ export class Asking {
     }
   }
 
-  #take({ points }: Request, given: readonly (Reading | undefined)[]): void {
+  /** `missing`: for a point that the driver gives no reading for; undefined: another word for it follows. */
+  #take({ points }: Request, given: readonly (Reading | undefined)[], missing?: BadReading): void {
     const { readings } = this;
     // Room for all at once: an array that grows leaves several times its size behind.
     if (readings.length === 0) readings.length = this.#learned.width;
     for (let i = 0; i < points.length; i++) {
       const point = points[i];
-      if (point && given[i] !== undefined) readings[point.index] = given[i];
+      const reading = given[i] ?? missing;
+      if (point && reading !== undefined) readings[point.index] = reading;
     }
   }
 

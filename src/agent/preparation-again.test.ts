@@ -154,3 +154,18 @@ it.each([
   await preparation.run(session(), ctx);
   expect(preparation.ready).toHaveLength(60);
 });
+
+it("takes nothing for points that are not the source's: each of its own is looked up", async () => {
+  const preparation = new Preparation(points);
+  const strange = [3, 77, -1, 1.5, Number.NaN].map((index) => ({ index, address: "x", type: { scalar: "auto" } as const }));
+  const given: Prepared[] = [...strange, points[1]].flatMap((point) => (point ? { point, address: "found", type: point.type } : []));
+  const session = {
+    async *prepare() {
+      yield given;
+    },
+  } as unknown as AnySession;
+  await preparation.run(session, ctx);
+  expect(preparation.ready.map(({ index }) => index)).toEqual([1]);
+  expect(preparation.progress).toEqual({ done: 1, total: 3 });
+  expect(preparation.isDue(session)).toBe(true);
+});

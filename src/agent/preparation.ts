@@ -31,6 +31,8 @@ export class Preparation {
   /** By the place of the point: a map of so many would be copied in one go as it grows. */
   #known: (Point | Refused | undefined)[] = [];
   #knownCount = 0;
+  /** Places of the points, once something is looked up: a driver may answer for others. */
+  #places: Uint8Array | undefined;
   /** Where points were before all was forgotten: one that is found there again stays the same object, with all that was learned of it. */
   #before: (Point | undefined)[] = [];
   #epoch: string | undefined;
@@ -195,6 +197,8 @@ export class Preparation {
   }
 
   #keep({ index }: Point, found: Point | Refused): void {
+    this.#places ??= placesOf(this.#points);
+    if (this.#places[index] !== 1) return;
     if (this.#known[index] === undefined) this.#knownCount++;
     this.#known[index] = found;
   }
@@ -239,3 +243,10 @@ export class Preparation {
 
 const halves = (points: readonly Point[]): (readonly Point[])[] =>
   points.length < 2 ? [points] : [points.slice(0, points.length >> 1), points.slice(points.length >> 1)];
+
+/** 1 at the place of each point. */
+function placesOf(points: readonly Point[]): Uint8Array {
+  const places = new Uint8Array(points.reduce((most, { index }) => Math.max(most, index), -1) + 1);
+  for (const { index } of points) places[index] = 1;
+  return places;
+}

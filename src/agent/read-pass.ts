@@ -279,6 +279,8 @@ export class ReadPass implements PassView {
       else if (outcome.isLoss) this.#keepForLater(planned, outcome.reading);
       else this.#searching.failed(planned, outcome);
     }
+    // Where the other program has everything at its place, the plan stays the same, and goes on after this request.
+    else if (outcome.type === "program" && this.#asking.isUnprepared) this.#again.push(planned);
   }
 
   /**
@@ -332,6 +334,7 @@ export class ReadPass implements PassView {
       this.#searching.partAnswered(request.part);
       this.#searching.answered(extra);
     } else if (outcome.type === "failed") this.#searching.extraFailed(extra, outcome);
+    else if (outcome.type === "program" && this.#asking.isUnprepared) this.#pending = extra;
   }
 
   /**

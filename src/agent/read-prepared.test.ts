@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AnyDriver, AnySession, DriverContext, Point } from "../../drivers/driver.ts";
 import { silentLog } from "../model/context.ts";
+import { FaultError } from "../model/fault.ts";
 import { ReasonError } from "../model/reason.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { readOnce } from "./read.ts";
@@ -73,5 +74,55 @@ describe("looking addresses up before a pass", () => {
       return nth === 0;
     };
     expect(await readWith(look)).toEqual({ readings: good, reason: undefined, connects: 2 });
+  });
+});
+
+describe("a device that says in the middle of a pass that it has another program", () => {
+  const ten = Array.from({ length: 10 }, (_, index): Point => ({ index, address: index, type: { scalar: "uint16" } }));
+
+  /** One pass in which each request is answered so while this holds; looking up moves nothing. */
+  async function readWhile(isOther: (nth: number, looks: number) => boolean, inFlight = 1) {
+    let asked = 0;
+    let looks = 0;
+    const session: AnySession = {
+      ...sessionOf(),
+      limits: { maxPoints: 1, maxBytes: 1, inFlight },
+      read: async () => {
+        await new Promise(setImmediate);
+        if (isOther(asked++, looks)) throw new FaultError("stale", "another program", { scope: "program" });
+        return [{ quality: "good", value: 7 }];
+      },
+    };
+    const prepare = async () => looks++ > 0;
+    const { readings, failure } = await readOnce({ driver, connect: async () => session, prepare }, new LearnedGroups(ten), undefined, ctx);
+    return { readings: Array.from(readings, (reading) => reading?.quality), failure, asked, looks };
+  }
+  const all = (quality: string) => new Array(10).fill(quality);
+
+  it.each([1, 3])("is asked once more for what it did not answer, with %i requests at once", async (inFlight) => {
+    for (const at of [0, 4, 9]) {
+      const read = await readWhile((nth, looks) => nth >= at && looks < 2, inFlight);
+      expect(read).toMatchObject({ readings: all("good"), failure: undefined, looks: 2 });
+    }
+  });
+
+  it("is not asked in a circle where it says so each time", async () => {
+    expect(await readWhile(() => true)).toMatchObject({ readings: all("bad"), asked: 11, looks: 2 });
+  });
+});
+
+describe("a driver that gives fewer readings than it was asked for", () => {
+  it.each([
+    ["too few", [{ quality: "good", value: 1 }]],
+    ["none", []],
+    ["a hole", [undefined, { quality: "good", value: 1 }]],
+  ] as const)("%s: each point has a reading", async (_, given) => {
+    const two: readonly Point[] = [0, 1].map((index) => ({ index, address: index, type: { scalar: "uint16" } }));
+    const whole = { plan: (some: readonly Point[]) => [{ points: some }] } as unknown as AnyDriver;
+    const session = { ...sessionOf(), read: async () => given } as unknown as AnySession;
+    const { readings } = await readOnce({ driver: whole, connect: async () => session }, new LearnedGroups(two), undefined, ctx);
+    expect(Array.from(readings)).toEqual(
+      [0, 1].map((i) => given[i] ?? expect.objectContaining({ quality: "bad", detail: expect.stringMatching(/gave no reading/) })),
+    );
   });
 });

@@ -13,6 +13,7 @@ import type { DeviceMemories } from "./device-memory.ts";
 import { type Aside, readAside } from "./explain.ts";
 import type { FrameRings, RingMember } from "./frame-rings.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
+import { LookUpTime } from "./look-up-time.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
 import { permittedResolve, type Resolver } from "./resolve.ts";
@@ -206,12 +207,14 @@ export class Readouts {
     const began = () => {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs(), bootTimeMs: bootTimeOf(clock) };
     };
-    const reading = this.#readOver(session, deadline, beganMs, began, stop);
+    const open = { session };
+    const reading = this.#readOver(open, deadline, beganMs, began, stop);
     const result = await deadline.settled(reading);
     if (!result) {
-      // Whatever it may still open is closed again.
-      void reading.then((late) => (late instanceof ReasonError ? undefined : late.session?.close()));
-      turn.release(undefined);
+      // What is open is closed before others of the device have their turn, and whatever it still opens.
+      const { session: last } = open;
+      void reading.then((late) => (late instanceof ReasonError || late.session === last ? undefined : late.session?.close()));
+      void (last?.close() ?? Promise.resolve()).finally(() => turn.release(undefined));
       const words = `the driver did not end the readout within ${GRACE_MS / 1000} s after its deadline`;
       return this.#failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }), 0);
     }
@@ -229,9 +232,12 @@ export class Readouts {
     return { time, spanMs, bootTimeMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0 };
   }
 
-  /** What was read; a ReasonError where the driver made a mistake: the turn is given back all the same, because others wait for it. */
+  /**
+   * What was read; a ReasonError where the driver made a mistake: the turn is given back all the same, because others wait for it. `open`: the
+   * session that is kept, and then the one that was opened last.
+   */
   async #readOver(
-    kept: AnySession | undefined,
+    open: { session: AnySession | undefined },
     deadline: ReadoutDeadline,
     beganMs: number,
     began: () => void,
@@ -241,26 +247,26 @@ export class Readouts {
     const { signal } = deadline;
     const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
     const ctx: DriverContext = { ...this.#lasting, signal };
-    const open = async (): Promise<AnySession> => {
+    const connectAgain = async (): Promise<AnySession> => {
       const loading = driver.load?.(stop);
       if (loading) await deadline.during(loading);
       connecting();
       try {
-        return await driver.connect(connect, ctx);
+        open.session = await driver.connect(connect, ctx);
+        return open.session;
       } catch (error) {
         resolver?.suspect(endpoint.host);
         throw error;
       }
     };
-    let looking: AbortSignal | undefined;
+    let looking: LookUpTime | undefined;
     const prepare = async (session: AnySession): Promise<boolean> => {
       if (!this.#preparation.isDue(session)) return false;
-      // One deadline for all connections of the readout.
-      looking ??= AbortSignal.any([stop, AbortSignal.timeout(this.#spec.prepareMs)]);
-      const hasTime = !looking.aborted;
+      looking ??= new LookUpTime(this.#spec.prepareMs, stop, () => deadline.giveUpLater());
+      const hasTime = !looking.signal.aborted;
       if (hasTime) deadline.pause();
       try {
-        return await this.#preparation.run(session, { ...ctx, signal: looking });
+        return await looking.during(this.#preparation.run(session, { ...ctx, signal: looking.signal }));
       } finally {
         this.#learned.use(this.#preparation.ready);
         if (hasTime) deadline.resume();
@@ -275,12 +281,20 @@ export class Readouts {
     const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, searchMs);
     const options = { now: clock.monotonicMs, searchUntilMs, share: this.#membership.share, intervalMs };
     try {
-      const read = await readOnce({ driver, connect: open, limitsOf, began, prepare, unprepared }, this.#learned, kept, ctx, options);
+      const read = await readOnce(
+        { driver, connect: connectAgain, limitsOf, began, prepare, unprepared },
+        this.#learned,
+        open.session,
+        ctx,
+        options,
+      );
       if (read.readings.length > 0 || read.failure === undefined) this.#preparation.fill(read.readings);
       if (this.#asides.length > 0) await this.#readAsides(read, ctx);
       return read;
     } catch (error) {
       return toReasonError(error);
+    } finally {
+      looking?.cancel();
     }
   }
 
@@ -326,7 +340,7 @@ class ReadoutDeadline {
   #running: Deadline | undefined;
   /** Ends what waits for the work. The promise's own function: a closure here brings each readout's values into the old space. */
   #giveUp: ((nothing: undefined) => void) | undefined;
-  #grace: NodeJS.Timeout | undefined;
+  #grace: Deadline | undefined;
   #hasEnded = false;
 
   constructor(deadlineMs: number) {
@@ -356,6 +370,7 @@ class ReadoutDeadline {
   resume(): void {
     this.#running?.cancel();
     if (this.#hasEnded) return;
+    if (!this.signal.aborted) this.#grace?.cancel();
     this.#running = new Deadline(this.#deadlineMs, () => this.stop(new ReasonError("TIMEOUT", "the readout's deadline has passed")));
   }
 
@@ -368,6 +383,11 @@ class ReadoutDeadline {
     });
   }
 
+  /** What it stands still for is to end: it is waited for as after the signal's abort, until the next `resume`. */
+  giveUpLater(): void {
+    if (!this.#hasEnded && !this.signal.aborted) this.#aborted();
+  }
+
   /** Aborts the signal. Nothing once it has ended. */
   stop(reason: unknown): void {
     if (this.#hasEnded || this.signal.aborted) return;
@@ -378,12 +398,13 @@ class ReadoutDeadline {
   end(): void {
     this.#hasEnded = true;
     this.#giveUp = undefined;
-    clearTimeout(this.#grace);
+    this.#grace?.cancel();
     this.#running?.cancel();
   }
 
   /** Not a listener, because one that comes and goes with each readout costs more. */
   #aborted(): void {
-    if (this.#giveUp) this.#grace = setTimeout(() => this.#giveUp?.(undefined), GRACE_MS);
+    this.#grace?.cancel();
+    if (this.#giveUp) this.#grace = new Deadline(GRACE_MS, () => this.#giveUp?.(undefined));
   }
 }
